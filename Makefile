@@ -1,0 +1,50 @@
+# Everything a maintainer runs. The first target sets up .venv from requirements.lock; Python 3.11+ and make suffice.
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
+BIN := .venv/bin
+CODE := conversations compaction retrieval integrity lcmsite manage.py
+
+# Named after what it was made from: another lock, and the environment is brought up to date.
+INSTALLED := .venv/installed-$(shell cat requirements.lock pyproject.toml | cksum | tr ' ' -)
+
+.PHONY: help run test check bench eval lock
+
+help: ## show this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-6s %s\n", $$1, $$2}'
+
+run: $(INSTALLED) ## serve LCM on this machine, with a sample conversation
+	@exec $(BIN)/lcm up --sample
+
+test: $(INSTALLED) ## run the tests (choose some with ARGS="tests/lcmsite -k embedded")
+	$(BIN)/python -m pytest -n 2 -m "not slow" $(ARGS)
+
+check: $(INSTALLED) ## format, lint, layers, types, migrations, settings
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/lint-imports
+	$(BIN)/mypy $(CODE)
+	$(BIN)/python manage.py makemigrations --check --dry-run
+	$(BIN)/python manage.py check
+
+bench: $(INSTALLED) ## measure speed beside its raw-SQL floor
+	$(BIN)/python -m tests.benchmarks $(ARGS)
+
+eval: $(INSTALLED) ## measure token reduction, losslessness and retrieval on ../shared/data
+	$(BIN)/python -m tests.evaluation $(ARGS)
+
+lock: $(INSTALLED) ## pin the dependencies of pyproject.toml, with hashes
+	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+		--no-emit-index-url --extra dev pyproject.toml -o requirements.lock
+
+$(INSTALLED): requirements.lock pyproject.toml
+	@test -n "$(PYTHON)" || { echo "LCM needs Python 3.11 or newer."; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@rm -f .venv/installed-*
+	@touch $@
