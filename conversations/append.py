@@ -1,0 +1,149 @@
+"""Makes rows of what is to be appended: checks it, counts it and hashes it, for one statement to write."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any, get_args, get_type_hints
+
+from conversations import hashing
+from conversations.errors import Invalid
+from conversations.exactness import MAX_NAME, is_name, overlaid, split
+from conversations.flattening import flattened
+from conversations.policy import StorePolicy
+from conversations.tokens import TokenEstimator
+from conversations.types import NewMessage, NewPart, PartType, Role
+
+APPEND = """
+    SELECT message_ids, seqs, created, conflicting_key, message_count, active_messages, active_tokens,
+           total_tokens, rest_until_seq, overrides
+    FROM lcm_append_messages(%s, %s, %s, %s, %s, %s)
+"""
+
+PART_COLUMNS = tuple(NewPart.__dataclass_fields__)
+_JSON_COLUMNS = frozenset({"tool_input", "metadata"})
+# Each column's type without its None, of those that have a plain one.
+_KINDS: dict[str, type] = {
+    name: kinds[0]
+    for name, hint in get_type_hints(NewPart).items()
+    if isinstance((kinds := get_args(hint) or (None,))[0], type)
+}
+_WHOLE_NUMBERS = ("step_tokens_in", "step_tokens_out")
+_ENCODER = json.JSONEncoder(ensure_ascii=False)
+
+
+def rows_of(
+    messages: Sequence[NewMessage], *, tokens: TokenEstimator, policy: StorePolicy, now: datetime
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The rows of `messages` and of `message_parts`, in the form that `lcm_append_messages` takes.
+
+    Raises Invalid, naming the message by its place in the batch, for anything the store cannot keep.
+    """
+    _check_batch(messages, policy)
+    message_rows, part_rows = [], []
+    for position, message in enumerate(messages, start=1):
+        try:
+            hashes = []
+            for ordinal, part in enumerate(message.parts):
+                part_row = part_row_of(part)
+                part_rows.append({"position": position, "ordinal": ordinal, **part_row})
+                hashes.append(bytes.fromhex(part_row["part_hash"]))
+            message_rows.append({"position": position, **_message_row(message, hashes, tokens, now)})
+        except ValueError as wrong:
+            raise Invalid(f"Message {position} of {len(messages)}: {wrong}") from wrong
+    return message_rows, part_rows
+
+
+def part_rows_of(parts: Sequence[NewPart]) -> list[dict[str, Any]]:
+    """Parts as model fields; ValueError as `part_row_of`."""
+    rows = [part_row_of(part) for part in parts]
+    for row in rows:
+        row["part_hash"] = bytes.fromhex(row["part_hash"])
+        row["exact"] = None if row["exact"] is None else json.loads(row["exact"])
+    return rows
+
+
+def part_row_of(part: NewPart) -> dict[str, Any]:
+    """One part as columns; ValueError if a value has no place in them."""
+    given = vars(part)
+    values = {name: value for name in PART_COLUMNS if (value := given[name]) is not None}
+    values["part_type"] = PartType(part.part_type)
+    for name, value in values.items():
+        if not isinstance(value, kind := _KINDS.get(name, object)) or (kind is int and isinstance(value, bool)):
+            raise ValueError(f"{name} must be of the type {kind.__name__}, not {type(value).__name__}.")
+    if not all(isinstance(file, str) for file in values.get("patch_files", ())):
+        raise ValueError("patch_files must be texts.")
+    for name in _WHOLE_NUMBERS:
+        if not -(2**31) <= values.get(name, 0) < 2**31:
+            raise ValueError(f"{name} does not fit a 32-bit number.")
+    cost = values.get("step_cost")
+    if cost is not None and not (cost.is_finite() and -500 < cost.adjusted() < 500):
+        raise ValueError("step_cost is not a decimal number of sensible size.")
+    columns, exact = split(values, _JSON_COLUMNS)
+    if cost is not None:
+        columns["step_cost"] = format(cost, "f")
+    part_hash = hashing.part_hash(overlaid(values, exact)).hex()
+    return {**columns, "exact": json.dumps(exact) if exact else None, "part_hash": part_hash}
+
+
+def as_json(rows: list[dict[str, Any]]) -> str:
+    return _ENCODER.encode(rows)
+
+
+def _message_row(
+    message: NewMessage, part_hashes: list[bytes], tokens: TokenEstimator, now: datetime
+) -> dict[str, Any]:
+    values = {
+        "content": flattened(message.parts) if message.content is None else message.content,
+        "metadata": dict(message.metadata),
+    }
+    if not isinstance(values["content"], str):
+        raise ValueError("content must be a text.")
+    columns, exact = split(values, _JSON_COLUMNS)
+    content = overlaid(values, exact)["content"]
+    content_hash = hashing.content_hash(content)
+    return {
+        **columns,
+        "exact": json.dumps(exact) if exact else None,
+        "role": Role(message.role),
+        "author": checked_name("author", message.author),
+        "idempotency_key": checked_name("idempotency_key", message.idempotency_key),
+        "created_at": _moment(message.created_at or now).isoformat(),
+        "token_count": tokens.count(content),
+        "token_counter": tokens.name,
+        "chained_parts": len(part_hashes),
+        "content_hash": content_hash.hex(),
+        "entry_hash": hashing.entry_hash(
+            role=message.role, author=message.author, content=content_hash, parts=part_hashes
+        ).hex(),
+    }
+
+
+def _check_batch(messages: Sequence[NewMessage], policy: StorePolicy) -> None:
+    if not 1 <= len(messages) <= policy.max_batch_messages:
+        raise Invalid(f"An append takes 1 to {policy.max_batch_messages} messages, not {len(messages)}.")
+    for position, message in enumerate(messages, start=1):
+        if len(message.parts) > policy.max_message_parts:
+            raise Invalid(
+                f"Message {position} has {len(message.parts)} parts; it may have {policy.max_message_parts} at most."
+            )
+    keys = [message.idempotency_key for message in messages if message.idempotency_key is not None]
+    if len(keys) != len(set(keys)):
+        raise Invalid("Two messages of one append have the same idempotency_key.")
+
+
+def checked_name(field: str, text: str | None) -> str | None:
+    """A short text that is compared, never only shown: what the database cannot hold exactly is refused."""
+    if text is not None and not is_name(text):
+        raise ValueError(f"{field} must be 1 to {MAX_NAME} characters without NUL or lone surrogates.")
+    return text
+
+
+def _moment(moment: datetime) -> datetime:
+    if moment.tzinfo is None:
+        raise ValueError("created_at needs a time zone, such as a Z at its end.")
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("created_at lies outside the years 1 to 9999 in UTC.") from None

@@ -1,0 +1,58 @@
+"""What can go wrong, in words that hold over REST, MCP and the command line alike.
+
+LcmError
+├── Invalid           the request cannot be right as it stands
+├── Unauthenticated   no key, or one that is unknown, expired or revoked
+├── Forbidden         the key lacks the scope
+├── NotFound          no such thing, or none that the caller may see
+├── Conflict          it would contradict what is stored; retryable where time may cure it
+│   └── ConversationBusy   another compaction of the conversation is at work
+└── Unavailable       something we depend on does not answer; retryable
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class LcmError(Exception):
+    """A refusal with a code for machines, a sentence for people, and whether to try again."""
+
+    code = "error"
+    retryable = False
+
+    def __init__(self, detail: str, *, code: str | None = None, **context: Any) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.code = code or type(self).code
+        self.context = context
+
+
+class Invalid(LcmError):
+    code = "invalid"
+
+
+class Unauthenticated(LcmError):
+    code = "unauthenticated"
+
+
+class Forbidden(LcmError):
+    code = "forbidden"
+
+
+class NotFound(LcmError):
+    code = "not_found"
+
+
+class Conflict(LcmError):
+    code = "conflict"
+
+
+class ConversationBusy(Conflict):
+    code = "conversation_busy"
+    retryable = True
+
+
+class Unavailable(LcmError):
+    code = "unavailable"
+    retryable = True

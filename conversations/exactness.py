@@ -1,0 +1,101 @@
+"""Every byte comes back: what a typed column cannot hold exactly is kept beside it, as ASCII JSON.
+
+PostgreSQL's text refuses NUL and lone surrogates; jsonb besides reorders keys and rewrites numbers. For such a value
+the column holds a stand-in that can be read and searched, and the row's `exact` column holds the value itself. Pure.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+REPLACEMENT = "\ufffd"
+MAX_NAME = 500
+
+# jsonb keeps numbers as numeric: whole numbers come back as they went in, others only mostly. Far larger ones may be
+# more than Python agrees to write out; that has to show while the message can still be refused.
+MOST_BITS = 1000
+
+
+def storable(text: str) -> str:
+    """The text with a replacement character for each one that PostgreSQL text cannot hold."""
+    return _UNSTORABLE.sub(REPLACEMENT, text)
+
+
+def is_storable(text: str) -> bool:
+    # Most texts are ASCII, which a string knows of itself: the regular expression would look at every character.
+    return "\x00" not in text and (text.isascii() or _UNSTORABLE.search(text) is None)
+
+
+def is_name(text: str | None) -> bool:
+    """Whether this can stand in a column that is compared and never only shown, where a stand-in would not do."""
+    return text is not None and 1 <= len(text) <= MAX_NAME and is_storable(text)
+
+
+def storable_json(value: Any) -> Any:
+    """The value with every text in it, keys too, made storable."""
+    if isinstance(value, str):
+        return storable(value)
+    if isinstance(value, Mapping):
+        return {storable(str(key)): storable_json(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [storable_json(each) for each in value]
+    return value
+
+
+def survives_jsonb(value: Any) -> bool:
+    """Whether jsonb would give the value back unchanged: key order, numbers and characters."""
+    if isinstance(value, str):
+        return is_storable(value)
+    if isinstance(value, dict):
+        keys = list(value)
+        if not all(isinstance(key, str) and is_storable(key) for key in keys):
+            return False
+        in_order = all(_jsonb_order(a) < _jsonb_order(b) for a, b in zip(keys, keys[1:], strict=False))
+        return in_order and all(survives_jsonb(each) for each in value.values())
+    if isinstance(value, list):
+        return all(survives_jsonb(each) for each in value)
+    if isinstance(value, int):
+        return value.bit_length() <= MOST_BITS
+    return value is None
+
+
+def _jsonb_order(key: str) -> tuple[int, bytes]:
+    encoded = key.encode("utf-8", "surrogatepass")
+    return len(encoded), encoded
+
+
+def split(values: Mapping[str, Any], json_columns: frozenset[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The values as their columns can hold them, and those that had to change, exactly, as JSON says them.
+
+    JSON knows no tuples, and two halves of a surrogate pair side by side are the character they make. Raises ValueError
+    for a value that JSON cannot say at all.
+    """
+    columns: dict[str, Any] = {}
+    exact: dict[str, Any] = {}
+    try:
+        for name, value in values.items():
+            if name in json_columns:
+                if not survives_jsonb(value):
+                    exact[name] = value
+                    value = storable_json(value)
+            elif isinstance(value, str) and not is_storable(value):
+                exact[name] = value
+                value = storable(value)
+            elif isinstance(value, list | tuple) and not all(is_storable(each) for each in value):
+                exact[name] = list(value)
+                value = [storable(each) for each in value]
+            columns[name] = value
+        return columns, json.loads(json.dumps(exact, allow_nan=False)) if exact else exact
+    except RecursionError:
+        raise ValueError("A value is nested too deeply.") from None
+    except TypeError as wrong:
+        raise ValueError(f"A value is none that JSON has: {wrong}.") from None
+
+
+def overlaid(columns: dict[str, Any], exact: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The columns with what `exact` knows better."""
+    return {**columns, **exact} if exact else columns

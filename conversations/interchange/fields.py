@@ -1,0 +1,50 @@
+"""Reading fields of foreign rows: a value of the right kind, or a sentence that names the field. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+_NOUNS = {
+    dict: "an object",
+    list: "a list",
+    str: "a text",
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    type(None): "null",
+}
+
+
+def noun_of(value: Any) -> str:
+    return next((noun for kind, noun in _NOUNS.items() if type(value) is kind), type(value).__name__)
+
+
+def read(row: Mapping[str, Any], key: str, kind: type, *, where: str = "") -> Any:
+    """The value under the key, None if it is null or absent; ValueError if it is of another kind."""
+    value = row.get(key)
+    if value is not None and type(value) is not kind:
+        raise ValueError(f"{where}{key} must be {_NOUNS[kind]}, not {noun_of(value)}.")
+    return value
+
+
+def objects(values: Any, *, where: str) -> list[dict[str, Any]]:
+    """The list's members, each an object; an absent list has none."""
+    for place, value in enumerate(values or ()):
+        if not isinstance(value, dict):
+            raise ValueError(f"{where}[{place}] must be an object, not {noun_of(value)}.")
+    return list(values or ())
+
+
+def as_message(row: Any) -> Mapping[str, Any]:
+    if not isinstance(row, Mapping):
+        raise ValueError(f"A message must be an object, not {noun_of(row)}.")
+    return row
+
+
+def choice(value: Any, choices: Any, *, field: str) -> Any:
+    """What the choices map this text to; ValueError, with the choices, if it is none of them."""
+    if not isinstance(value, str) or value not in choices:
+        shown = repr(value[:80]) if isinstance(value, str) else noun_of(value)
+        raise ValueError(f"{field} must be one of {', '.join(choices)}, not {shown}.")
+    return choices[value]

@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from conversations.models.fields import EnumField
+from conversations.models.workspace import Workspace
+from conversations.querysets import ContextItemQuerySet, ConversationQuerySet
+from conversations.types import ContextItemType, ConversationRecord, Counters
+
+
+class Conversation(models.Model):
+    """The container of one history, and the counters that spare everybody from counting it."""
+
+    conversation_id = models.BigAutoField(primary_key=True)
+    workspace = models.ForeignKey(Workspace, models.RESTRICT, related_name="conversations")
+    session_id = models.TextField()
+    title = models.TextField(null=True)  # noqa: DJ001 (the specification's column)
+    created_at = models.DateTimeField(db_default=Now())
+    updated_at = models.DateTimeField(db_default=Now())
+    metadata = models.JSONField(default=dict)
+    overrides = models.JSONField(default=dict)
+    next_seq = models.BigIntegerField(default=1)
+    total_tokens = models.BigIntegerField(default=0)
+    active_messages = models.BigIntegerField(default=0)
+    active_tokens = models.BigIntegerField(default=0)
+    rest_until_seq = models.BigIntegerField(default=0)
+    chain_head = models.BinaryField(default=b"")
+
+    objects = ConversationQuerySet.as_manager()
+
+    class Meta:
+        db_table = "conversations"
+        constraints = [
+            models.UniqueConstraint(
+                fields=["workspace", "session_id"], name="conversations_have_one_session_per_workspace"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.title or self.session_id
+
+    @property
+    def counters(self) -> Counters:
+        return Counters(
+            message_count=self.next_seq - 1,
+            active_messages=self.active_messages,
+            active_tokens=self.active_tokens,
+            total_tokens=self.total_tokens,
+            rest_until_seq=self.rest_until_seq,
+        )
+
+    def as_record(self) -> ConversationRecord:
+        return ConversationRecord(
+            conversation_id=self.conversation_id,
+            session_id=self.session_id,
+            title=self.title,
+            created_at=self.created_at,
+            updated_at=self.updated_at,
+            counters=self.counters,
+            metadata=self.metadata,
+            overrides=self.overrides,
+        )
+
+
+class ContextItem(models.Model):
+    """One slot of what the model sees: a raw message, or the summary that stands for many."""
+
+    pk = models.CompositePrimaryKey("conversation_id", "ordinal")
+    conversation = models.ForeignKey(Conversation, models.CASCADE, related_name="context_items")
+    ordinal = models.BigIntegerField()
+    item_type = EnumField(ContextItemType, "context_item_type")
+    message = models.ForeignKey("conversations.Message", models.RESTRICT, null=True, related_name="+")
+    summary = models.ForeignKey("conversations.Summary", models.RESTRICT, null=True, related_name="+")
+    created_at = models.DateTimeField(db_default=Now())
+    token_count = models.IntegerField()
+
+    objects = ContextItemQuerySet.as_manager()
+
+    class Meta:
+        db_table = "context_items"
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(item_type="message", message__isnull=False, summary__isnull=True)
+                | Q(item_type="summary", summary__isnull=False, message__isnull=True),
+                name="context_items_check",
+            ),
+            models.UniqueConstraint(
+                fields=["message"],
+                condition=Q(message__isnull=False),
+                name="context_items_show_a_message_once",
+            ),
+            models.UniqueConstraint(
+                fields=["summary"],
+                condition=Q(summary__isnull=False),
+                name="context_items_show_a_summary_once",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.ordinal}: {self.summary_id or f'msg_{self.message_id}'}"

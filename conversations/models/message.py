@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.indexes import GinIndex
+from django.contrib.postgres.search import SearchVectorField
+from django.db import models
+from django.db.models import Func, Q
+from django.db.models.functions import Now
+
+from conversations.exactness import overlaid
+from conversations.models.conversation import Conversation
+from conversations.models.fields import EnumField, ExactJSONField
+from conversations.querysets import MessageQuerySet
+from conversations.types import MessageRecord, PartRecord, PartType, Role
+
+
+class Message(models.Model):
+    """One turn, verbatim. Written once, by `lcm_append_messages`; the database refuses to change or remove it."""
+
+    message_id = models.BigAutoField(primary_key=True)
+    conversation = models.ForeignKey(Conversation, models.CASCADE, related_name="messages")
+    seq = models.BigIntegerField()
+    role = EnumField(Role, "message_role")
+    content = models.TextField()
+    token_count = models.IntegerField()
+    created_at = models.DateTimeField(db_default=Now())
+    content_tsv = models.GeneratedField(
+        expression=Func("content", function="lcm_tsv"), output_field=SearchVectorField(), db_persist=True
+    )
+    recorded_at = models.DateTimeField(db_default=Func(function="clock_timestamp"))
+    author = models.TextField(null=True)  # noqa: DJ001 (absent is not empty)
+    idempotency_key = models.TextField(null=True)  # noqa: DJ001 (absent is not empty)
+    metadata = models.JSONField(default=dict)
+    exact = ExactJSONField(null=True)
+    token_counter = models.TextField()
+    chained_parts = models.IntegerField(default=0)
+    content_hash = models.BinaryField()
+    entry_hash = models.BinaryField()
+    chain_hash = models.BinaryField()
+
+    objects = MessageQuerySet.as_manager()
+
+    class Meta:
+        db_table = "messages"
+        indexes: ClassVar = [
+            models.Index(fields=["conversation", "seq"], name="messages_conv_seq_idx"),
+            GinIndex(fields=["content_tsv"], name="messages_tsv_gin_idx"),
+            models.Index(fields=["content_hash"], name="messages_content_hash_idx"),
+            models.Index(fields=["conversation", "seq"], name="messages_system_idx", condition=Q(role="system")),
+        ]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["conversation", "seq"], name="messages_conversation_id_seq_key"),
+            models.UniqueConstraint(
+                fields=["conversation", "idempotency_key"],
+                condition=Q(idempotency_key__isnull=False),
+                name="messages_take_an_idempotency_key_once",
+            ),
+            models.CheckConstraint(condition=Q(seq__gte=1), name="messages_are_numbered_from_one"),
+            models.CheckConstraint(condition=Q(token_count__gte=0), name="messages_cost_no_less_than_nothing"),
+        ]
+
+    def __str__(self) -> str:
+        return f"msg_{self.message_id}"
+
+    def as_record(self, parts: tuple[PartRecord, ...] = ()) -> MessageRecord:
+        values = overlaid({"content": self.content, "metadata": self.metadata}, self.exact)
+        return MessageRecord(
+            message_id=self.message_id,
+            conversation_id=self.conversation_id,
+            seq=self.seq,
+            role=Role(self.role),
+            content=values["content"],
+            token_count=self.token_count,
+            token_counter=self.token_counter,
+            created_at=self.created_at,
+            content_hash=bytes(self.content_hash).hex(),
+            chain_hash=bytes(self.chain_hash).hex(),
+            author=self.author,
+            idempotency_key=self.idempotency_key,
+            metadata=values["metadata"],
+            parts=parts,
+        )
+
+
+class MessagePart(models.Model):
+    """One typed piece of a message: text, a tool call, its result, a patch, ..."""
+
+    part_id = models.TextField(primary_key=True)
+    message = models.ForeignKey(Message, models.CASCADE, related_name="parts")
+    session_id = models.TextField()
+    part_type = EnumField(PartType, "message_part_type")
+    ordinal = models.IntegerField()
+    text_content = models.TextField(null=True)  # noqa: DJ001 (the specification's columns are all nullable)
+    is_ignored = models.BooleanField(null=True)
+    is_synthetic = models.BooleanField(null=True)
+    tool_call_id = models.TextField(null=True)  # noqa: DJ001
+    tool_name = models.TextField(null=True)  # noqa: DJ001
+    tool_status = models.TextField(null=True)  # noqa: DJ001
+    tool_input = models.JSONField(null=True)
+    tool_output = models.TextField(null=True)  # noqa: DJ001
+    tool_error = models.TextField(null=True)  # noqa: DJ001
+    tool_title = models.TextField(null=True)  # noqa: DJ001
+    patch_hash = models.TextField(null=True)  # noqa: DJ001
+    patch_files = ArrayField(models.TextField(), null=True)
+    file_mime = models.TextField(null=True)  # noqa: DJ001
+    file_name = models.TextField(null=True)  # noqa: DJ001
+    file_url = models.TextField(null=True)  # noqa: DJ001
+    subtask_prompt = models.TextField(null=True)  # noqa: DJ001
+    subtask_desc = models.TextField(null=True)  # noqa: DJ001
+    subtask_agent = models.TextField(null=True)  # noqa: DJ001
+    step_reason = models.TextField(null=True)  # noqa: DJ001
+    step_cost = models.DecimalField(null=True, max_digits=1000, decimal_places=500)
+    step_tokens_in = models.IntegerField(null=True)
+    step_tokens_out = models.IntegerField(null=True)
+    snapshot_hash = models.TextField(null=True)  # noqa: DJ001
+    compaction_auto = models.BooleanField(null=True)
+    metadata = models.JSONField(null=True)
+    exact = ExactJSONField(null=True)
+    part_hash = models.BinaryField()
+
+    class Meta:
+        db_table = "message_parts"
+        indexes: ClassVar = [
+            models.Index(fields=["message"], name="message_parts_message_idx"),
+            models.Index(fields=["part_type"], name="message_parts_type_idx"),
+        ]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["message", "ordinal"], name="message_parts_message_id_ordinal_key"),
+        ]
+
+    def __str__(self) -> str:
+        return self.part_id
+
+    def as_record(self) -> PartRecord:
+        values = overlaid({name: getattr(self, name) for name in PART_COLUMNS}, self.exact)
+        values["part_type"] = PartType(values["part_type"])
+        if values["patch_files"] is not None:
+            values["patch_files"] = tuple(values["patch_files"])
+        return PartRecord(part_id=self.part_id, message_id=self.message_id, ordinal=self.ordinal, **values)
+
+
+# The spec's columns that carry what the caller gave, in its order.
+PART_COLUMNS = tuple(
+    name for name in PartRecord.__dataclass_fields__ if name not in ("part_id", "message_id", "ordinal")
+)

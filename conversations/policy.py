@@ -1,0 +1,144 @@
+"""Settings of the domain as values: defaults and bounds live here, once, and nowhere else.
+
+Each app declares a frozen policy. A field's environment name is `LCM_` and the field in capitals;
+`settings.LCM` holds only what an operator changed, and a conversation may override a field for itself.
+Pure: settings are read before Django is ready, so nothing here may import it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import Field, dataclass, field, fields, replace
+from functools import cache
+from typing import Any, Self, get_type_hints
+
+from conversations.errors import Invalid
+
+
+def knob(
+    default: Any,
+    help: str,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    per_conversation: bool = False,
+) -> Any:
+    """One setting: its default, what it does, and the inclusive bounds of a sensible value."""
+    return field(
+        default=default,
+        metadata={"help": help, "low": low, "high": high, "per_conversation": per_conversation},
+    )
+
+
+def environment_name(knob_field: Field[Any]) -> str:
+    return f"LCM_{knob_field.name.upper()}"
+
+
+def checked(knob_field: Field[Any], kind: type, value: Any) -> Any:
+    """The value as the knob's type; ValueError, with what would be accepted, if it is none."""
+    low, high = knob_field.metadata["low"], knob_field.metadata["high"]
+    if kind is bool:
+        if isinstance(value, bool):
+            return value
+        words = {
+            "1": True,
+            "true": True,
+            "yes": True,
+            "on": True,
+            "0": False,
+            "false": False,
+            "no": False,
+            "off": False,
+        }
+        if str(value).strip().lower() not in words:
+            raise ValueError(f"{value!r} is not yes or no")
+        return words[str(value).strip().lower()]
+    if kind in (int, float):
+        if isinstance(value, bool):
+            raise ValueError(f"{value!r} is not a number")
+        try:
+            number = kind(value)
+        except (TypeError, ValueError, OverflowError):
+            raise ValueError(f"{value!r} is not {'a whole number' if kind is int else 'a number'}") from None
+        # Not a range test alone: NaN compares false with everything.
+        if number != number or (kind is int and isinstance(value, float) and value != number):
+            raise ValueError(f"{value!r} is not {'a whole number' if kind is int else 'a number'}")
+        if (low is not None and number < low) or (high is not None and number > high):
+            raise ValueError(f"{value!r} is outside {_range(low, high)}")
+        return number
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r} is not a text")
+    return value
+
+
+def _range(low: float | None, high: float | None) -> str:
+    if high is None:
+        return f"{low} and above"
+    return f"{low} to {high}" if low is not None else f"up to {high}"
+
+
+@dataclass(frozen=True)
+class Policy:
+    """Base of each app's policy."""
+
+    @classmethod
+    @cache
+    def kinds(cls) -> dict[str, type]:
+        """Each field's type by name."""
+        return get_type_hints(cls)
+
+    @classmethod
+    def from_settings(cls) -> Self:
+        """The operator's policy: the defaults, with what `settings.LCM` changes."""
+        from django.conf import settings
+
+        return cls._of(tuple(settings.LCM.items()))
+
+    @classmethod
+    @cache
+    def _of(cls, given: tuple[tuple[str, Any], ...]) -> Self:
+        """Made once: every append asks for the policy."""
+        return cls(**{name: value for name, value in given if name in cls.kinds()})
+
+    def overridden(self, overrides: Mapping[str, Any]) -> Self:
+        """This policy with a conversation's own values; names that belong to other policies are passed over.
+
+        Raises Invalid if a value is not one the knob takes.
+        """
+        if not overrides:
+            return self
+        kinds = self.kinds()
+        changes = {}
+        for name in overrides.keys() & kinds.keys():
+            try:
+                changes[name] = checked(self.__dataclass_fields__[name], kinds[name], overrides[name])
+            except ValueError as wrong:
+                raise Invalid(f"{name}: {wrong}.") from wrong
+        return replace(self, **changes)
+
+
+@dataclass(frozen=True)
+class StorePolicy(Policy):
+    """What the store accepts, and how it counts."""
+
+    encoding: str = knob(
+        "o200k_base",
+        "How tokens are counted: a tiktoken encoding, a model's name, or 'estimate' for no tokenizer.",
+    )
+    max_batch_messages: int = knob(1000, "The most messages one append may carry.", low=1, high=10_000)
+    max_message_parts: int = knob(10_000, "The most parts one message may carry.", low=1, high=100_000)
+
+
+def check_overrides(overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """A conversation's own settings, each as its knob's type; Invalid for a name or value that no policy takes."""
+    owners = {
+        each.name: policy
+        for policy in Policy.__subclasses__()
+        for each in fields(policy)
+        if each.metadata["per_conversation"]
+    }
+    for name in overrides:
+        if name not in owners:
+            known = ", ".join(sorted(owners))
+            raise Invalid(f"{str(name)[:80]!r} is not a setting of a conversation; those are {known}.")
+    return {name: getattr(owners[name]().overridden({name: value}), name) for name, value in overrides.items()}

@@ -1,0 +1,77 @@
+"""Questions about rows, in the words of the domain; they chain."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Self
+
+from django.apps import apps
+from django.contrib.postgres.search import SearchQuery, SearchRank
+from django.db import models
+from django.db.models import Exists, F, OuterRef
+
+from conversations.types import MessageRecord, PartRecord
+
+if TYPE_CHECKING:
+    from conversations.models import ContextItem, Conversation, Message, Summary  # noqa: F401
+
+
+class ConversationQuerySet(models.QuerySet):
+    def in_workspace(self, workspace_id: int) -> Self:
+        return self.filter(workspace_id=workspace_id)
+
+
+class SearchableQuerySet(models.QuerySet):
+    """Rows with a `content_tsv`, which is for searching only and never worth reading."""
+
+    def matching(self, text: str) -> Self:
+        """Rows that answer a websearch query (words, "a phrase", or, -without), best first by `rank`."""
+        query = SearchQuery(text, config="english", search_type="websearch")
+        return self.filter(content_tsv=query).annotate(rank=SearchRank(F("content_tsv"), query))
+
+    def readable(self) -> Self:
+        return self.defer("content_tsv")
+
+
+class MessageQuerySet(SearchableQuerySet):
+    def oldest_first(self) -> Self:
+        return self.order_by("conversation_id", "seq")
+
+    def between(self, first_seq: int, last_seq: int) -> Self:
+        return self.filter(seq__gte=first_seq, seq__lte=last_seq)
+
+    def uncovered(self) -> Self:
+        """Messages that stand in no summary."""
+        links = apps.get_model("conversations", "SummaryMessage").objects.filter(message_id=OuterRef("message_id"))
+        return self.filter(~Exists(links))
+
+    def as_records(self, *, with_parts: bool = True) -> list[MessageRecord]:
+        """The messages as records, in this order; two queries, or one without parts."""
+        messages = list(self.readable())
+        parts = parts_of([message.message_id for message in messages]) if with_parts else {}
+        return [message.as_record(tuple(parts.get(message.message_id, ()))) for message in messages]
+
+
+def parts_of(message_ids: Iterable[int]) -> dict[int, list[PartRecord]]:
+    """The parts of these messages, by message, in order."""
+    parts = apps.get_model("conversations", "MessagePart").objects
+    found: dict[int, list[PartRecord]] = defaultdict(list)
+    for part in parts.filter(message_id__in=list(message_ids)).order_by("message_id", "ordinal"):
+        found[part.message_id].append(part.as_record())
+    return found
+
+
+class SummaryQuerySet(SearchableQuerySet):
+    def oldest_first(self) -> Self:
+        return self.order_by("conversation_id", "first_seq", "-depth", "summary_id")
+
+    def active(self) -> Self:
+        """Summaries from which nothing else was derived: the frontier, by lineage alone."""
+        derived = apps.get_model("conversations", "SummaryParent").objects.filter(source_id=OuterRef("summary_id"))
+        return self.filter(~Exists(derived))
+
+
+class ContextItemQuerySet(models.QuerySet):
+    def in_order(self) -> Self:
+        return self.order_by("conversation_id", "ordinal")

@@ -1,0 +1,6 @@
+"""What the store tells others, inside the transaction that did it."""
+
+from django.dispatch import Signal
+
+# sender=ConversationStore, conversation_id: int, counters: Counters, overrides: dict[str, Any]
+messages_appended = Signal(use_caching=True)

@@ -1,0 +1,146 @@
+-- The hash chain of a conversation: each link seals its entry, and when it was said, together with all that came before.
+-- As an aggregate it runs over a window, so that the append and the integrity check say it in the same words.
+CREATE FUNCTION lcm_next_link(link bytea, head bytea, entry_hash bytea, created_at timestamptz) RETURNS bytea
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+BEGIN
+  RETURN sha256(coalesce(link, head) || entry_hash || int8send((extract(epoch FROM created_at) * 1000000)::bigint));
+END
+$$;
+
+CREATE AGGREGATE lcm_chain(head bytea, entry_hash bytea, created_at timestamptz) (SFUNC = lcm_next_link, STYPE = bytea);
+
+-- Appends messages with their parts and context items and moves the conversation's counters: one statement for the
+-- client, all or nothing. Writers of one conversation queue up on its row; inside a function each statement sees what
+-- they committed meanwhile, which a single SQL statement would not.
+--
+-- `p_messages` is a JSON array in the order of the conversation, each object with its `position` from 1; `p_parts` names the
+-- position of the message a part belongs to. `p_keyed` says whether any message carries an idempotency key.
+--
+-- Comes back with message_ids NULL if the conversation is not there for this workspace, and with `conflicting_key` and
+-- nothing written if a key was used before for something else. A message stored under its key already is not written again.
+CREATE FUNCTION lcm_append_messages(
+  p_conversation_id bigint,
+  p_workspace_id bigint,
+  p_overhead integer,
+  p_keyed boolean,
+  p_messages json,
+  p_parts json,
+  OUT message_ids bigint[],
+  OUT seqs bigint[],
+  OUT created boolean[],
+  OUT conflicting_key text,
+  OUT message_count bigint,
+  OUT active_messages bigint,
+  OUT active_tokens bigint,
+  OUT total_tokens bigint,
+  OUT rest_until_seq bigint,
+  OUT overrides jsonb
+)
+LANGUAGE plpgsql AS $$
+DECLARE
+  c conversations;
+  stored_ids bigint[] := '{}';
+  fresh_tokens bigint;
+  fresh_count integer;
+BEGIN
+  SELECT * INTO c FROM conversations
+    WHERE conversation_id = p_conversation_id AND (p_workspace_id IS NULL OR workspace_id = p_workspace_id)
+    FOR NO KEY UPDATE;
+  IF NOT FOUND THEN
+    RETURN;
+  END IF;
+
+  IF p_keyed THEN
+    SELECT array_agg(m.message_id ORDER BY b.position), array_agg(m.seq ORDER BY b.position),
+           min(b.idempotency_key) FILTER (WHERE m.entry_hash <> decode(b.entry_hash, 'hex'))
+      INTO stored_ids, seqs, conflicting_key
+      FROM json_to_recordset(p_messages) AS b(position integer, idempotency_key text, entry_hash text)
+      LEFT JOIN messages m ON m.conversation_id = p_conversation_id AND m.idempotency_key = b.idempotency_key;
+    IF conflicting_key IS NOT NULL THEN
+      message_ids := '{}';
+      RETURN;
+    END IF;
+  END IF;
+
+  WITH given AS (
+    SELECT b.*, row_number() OVER (ORDER BY position) - 1 AS place,
+           lcm_chain(c.chain_head, decode(b.entry_hash, 'hex'), b.created_at) OVER (ORDER BY position) AS chain_hash
+      FROM json_to_recordset(p_messages) AS b(
+        position integer, role message_role, content text, token_count integer, token_counter text, created_at timestamptz,
+        author text, idempotency_key text, metadata jsonb, exact text, chained_parts integer,
+        content_hash text, entry_hash text
+      )
+      WHERE stored_ids[b.position] IS NULL
+  ), inserted AS (
+    INSERT INTO messages (
+      conversation_id, seq, role, content, token_count, created_at, author, idempotency_key, metadata, exact,
+      token_counter, chained_parts, content_hash, entry_hash, chain_hash
+    )
+    SELECT p_conversation_id, c.next_seq + place, role, content, token_count, given.created_at, author, idempotency_key,
+           coalesce(metadata, '{}'), exact::json, token_counter, chained_parts, decode(content_hash, 'hex'),
+           decode(entry_hash, 'hex'), chain_hash
+      FROM given ORDER BY place
+    RETURNING messages.message_id, messages.seq, messages.token_count, messages.chain_hash
+  ), shown AS (
+    INSERT INTO context_items (conversation_id, ordinal, item_type, message_id, token_count)
+    SELECT p_conversation_id, inserted.seq, 'message', inserted.message_id, inserted.token_count + p_overhead
+      FROM inserted
+  )
+  SELECT array_agg(i.message_id ORDER BY g.position), array_agg(i.seq ORDER BY g.position),
+         coalesce(sum(i.token_count), 0), count(*),
+         coalesce((array_agg(i.chain_hash ORDER BY i.seq DESC))[1], c.chain_head)
+    INTO message_ids, seqs, fresh_tokens, fresh_count, c.chain_head
+    FROM inserted i JOIN given g ON i.seq = c.next_seq + g.place;
+
+  -- Where every message of the batch now stands, by position: the new ones, and those that were there.
+  IF p_keyed AND fresh_count < cardinality(stored_ids) THEN
+    SELECT array_agg(coalesce(s.id, m.message_id) ORDER BY s.position), array_agg(m.seq ORDER BY s.position),
+           array_agg(s.id IS NULL ORDER BY s.position)
+      INTO message_ids, seqs, created
+      FROM (
+        SELECT id, position, count(*) FILTER (WHERE id IS NULL) OVER (ORDER BY position) AS place
+          FROM unnest(stored_ids) WITH ORDINALITY AS stored(id, position)
+      ) s
+      JOIN messages m ON m.message_id = s.id
+        OR (s.id IS NULL AND m.conversation_id = p_conversation_id AND m.seq = c.next_seq + s.place - 1);
+  ELSE
+    created := array_fill(true, ARRAY[fresh_count]);
+  END IF;
+
+  IF fresh_count > 0 THEN
+    INSERT INTO message_parts (
+      part_id, message_id, session_id, part_type, ordinal, text_content, is_ignored, is_synthetic, tool_call_id,
+      tool_name, tool_status, tool_input, tool_output, tool_error, tool_title, patch_hash, patch_files, file_mime,
+      file_name, file_url, subtask_prompt, subtask_desc, subtask_agent, step_reason, step_cost, step_tokens_in,
+      step_tokens_out, snapshot_hash, compaction_auto, metadata, exact, part_hash
+    )
+    SELECT 'part_' || message_ids[p.position] || '_' || p.ordinal, message_ids[p.position], c.session_id, p.part_type,
+           p.ordinal, p.text_content, p.is_ignored, p.is_synthetic, p.tool_call_id, p.tool_name, p.tool_status,
+           p.tool_input, p.tool_output, p.tool_error, p.tool_title, p.patch_hash, p.patch_files, p.file_mime,
+           p.file_name, p.file_url, p.subtask_prompt, p.subtask_desc, p.subtask_agent, p.step_reason, p.step_cost,
+           p.step_tokens_in, p.step_tokens_out, p.snapshot_hash, p.compaction_auto, p.metadata, p.exact::json,
+           decode(p.part_hash, 'hex')
+      FROM json_to_recordset(p_parts) AS p(
+        position integer, ordinal integer, part_type message_part_type, text_content text, is_ignored boolean,
+        is_synthetic boolean, tool_call_id text, tool_name text, tool_status text, tool_input jsonb, tool_output text,
+        tool_error text, tool_title text, patch_hash text, patch_files text[], file_mime text, file_name text,
+        file_url text, subtask_prompt text, subtask_desc text, subtask_agent text, step_reason text, step_cost numeric,
+        step_tokens_in integer, step_tokens_out integer, snapshot_hash text, compaction_auto boolean, metadata jsonb,
+        exact text, part_hash text
+      )
+      WHERE created[p.position];
+  END IF;
+
+  UPDATE conversations SET
+      next_seq = conversations.next_seq + fresh_count,
+      total_tokens = conversations.total_tokens + fresh_tokens,
+      active_messages = conversations.active_messages + fresh_count,
+      active_tokens = conversations.active_tokens + fresh_tokens + fresh_count * p_overhead,
+      chain_head = c.chain_head,
+      updated_at = now()
+    WHERE conversation_id = p_conversation_id
+    RETURNING conversations.next_seq - 1, conversations.active_messages, conversations.active_tokens,
+              conversations.total_tokens, conversations.rest_until_seq, conversations.overrides
+    INTO message_count, active_messages, active_tokens, total_tokens, rest_until_seq, overrides;
+END
+$$;

@@ -1,0 +1,128 @@
+-- What full text search sees of a text: the lexemes of English, the parts of compound tokens (`getSummary`,
+-- `src/store/x.ts`), accents folded away, and two-character terms for scripts without spaces. All IMMUTABLE, so that a
+-- generated column may use them; what is searched for goes through the same functions.
+
+-- Accents away, compatibility forms unified; only where there is something to unify, which a regular expression sees
+-- faster than normalize(). Composed again at the end: Hangul must not stay in pieces.
+CREATE FUNCTION lcm_fold(content text) RETURNS text
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN CASE
+  WHEN octet_length(content) = length(content) THEN content
+  WHEN content !~ U&'[\00A0-\1FFF\2070-\209F\2100-\218F\2460-\24FF\2E80-\2FDF\3099\309A\3130-\33FF\F900-\FFEF\+01D400-\+01D7FF]'
+    THEN content
+  ELSE normalize(regexp_replace(normalize(content, NFKD), U&'[\0300-\036F]', '', 'g'), NFC)
+END;
+
+-- Scripts that put no space between words (Chinese, Japanese, Korean, Thai, Lao, Burmese, Khmer): every run of them becomes
+-- its overlapping pairs, in order, so that a phrase can be found: `数据库` as `数 数据 据库 库`. The blanks around a run
+-- free the Latin word that touches it.
+CREATE FUNCTION lcm_bigrams(content text) RETURNS text
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN CASE
+  WHEN octet_length(content) = length(content) THEN content
+  WHEN content !~ U&'[\0E00-\0EFF\1000-\109F\1780-\17FF\3040-\30FF\3400-\4DBF\4E00-\9FFF\AC00-\D7AF]' THEN content
+  ELSE regexp_replace(
+    regexp_replace(
+      content, U&'([\0E00-\0EFF\1000-\109F\1780-\17FF\3040-\30FF\3400-\4DBF\4E00-\9FFF\AC00-\D7AF]+)', ' \1 ', 'g'
+    ),
+    U&'([\0E00-\0EFF\1000-\109F\1780-\17FF\3040-\30FF\3400-\4DBF\4E00-\9FFF\AC00-\D7AF])', '\1 \1', 'g'
+  )
+END;
+
+-- The parts of every compound token, separated by blanks: `src/getHTTPBody.ts` as `src getHTTPBody ts get HTTP Body`.
+CREATE FUNCTION lcm_compound_parts(content text) RETURNS text
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN CASE
+  WHEN content ~ '[[:alnum:]][_./\\:@#=-]+[[:alnum:]]' THEN (
+    SELECT regexp_replace(coalesce(string_agg(found[1], ' '), ''), '[_./\\:@#=-]+', ' ', 'g')
+    FROM regexp_matches(content, '([[:alnum:]]+(?:[_./\\:@#=-]+[[:alnum:]]+)+)', 'g') AS found
+  )
+  ELSE ''
+END || CASE
+  WHEN content ~ '[a-z0-9][A-Z]|[A-Z]{2}[a-z]{2}' THEN (
+    SELECT ' ' || regexp_replace(
+      regexp_replace(coalesce(string_agg(found[1], ' '), ''), '([a-z0-9])([A-Z])', '\1 \2', 'g'),
+      '([A-Z])([A-Z][a-z]{2})', '\1 \2', 'g')
+    FROM regexp_matches(content, '([[:alnum:]]*(?:[a-z0-9][A-Z]|[A-Z]{2}[a-z]{2})[[:alnum:]]*)', 'g') AS found
+  )
+  ELSE ''
+END;
+
+-- Blanks into runs of over 250 characters: PostgreSQL's parser takes quadratic time for some that have none, minutes for
+-- `a_a_a_...`, and nobody looks for a word of that length.
+CREATE FUNCTION lcm_broken(content text) RETURNS text
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN CASE
+  WHEN octet_length(content) < 1000 THEN content
+  ELSE regexp_replace(content, '(\S{250})', '\1 ', 'g')
+END;
+
+-- In PL/pgSQL because a SQL function would be inlined, and its argument worked out at each place where it stands.
+CREATE FUNCTION lcm_tsv_of(content text) RETURNS tsvector
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
+DECLARE
+  words text := lcm_broken(lcm_bigrams(lcm_fold(content)));
+  parts text := lcm_compound_parts(words);
+BEGIN
+  IF parts = '' THEN
+    RETURN to_tsvector('pg_catalog.english', words);
+  END IF;
+  RETURN to_tsvector('pg_catalog.english', words) || to_tsvector('pg_catalog.english', parts);
+END
+$$;
+
+-- A tsvector holds at most 1 MB of lexemes and positions and refuses more: a text that is all distinct words is
+-- cut in halves until it fits. Losing a search term is allowed; losing the message is not.
+CREATE FUNCTION lcm_tsv_of_large(content text) RETURNS tsvector
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
+DECLARE
+  size integer := length(content);
+BEGIN
+  LOOP
+    BEGIN
+      RETURN lcm_tsv_of(left(content, size));
+    EXCEPTION WHEN program_limit_exceeded THEN
+      size := size / 2;
+    END;
+  END LOOP;
+END
+$$;
+
+CREATE FUNCTION lcm_tsv(content text) RETURNS tsvector
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN CASE
+  WHEN octet_length(content) <= 20000 THEN lcm_tsv_of(content)
+  ELSE lcm_tsv_of_large(left(content, 250000))
+END;
+
+-- The other side of the search: a query in websearch syntax (words, "a phrase", or, -without). A run of Chinese is sought
+-- as the phrase of its pairs, a compound token as it stands or as the phrase of its parts. A query that has quotes of its own
+-- gets no others.
+CREATE FUNCTION lcm_tsquery(query text) RETURNS tsquery
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
+DECLARE
+  is_quoted CONSTANT boolean := strpos(query, '"') > 0;
+  script CONSTANT text := '[\u0E00-\u0EFF\u1000-\u109F\u1780-\u17FF\u3040-\u30FF\u3400-\u4DBF\u4E00-\u9FFF\uAC00-\uD7AF]';
+  compound CONSTANT text :=
+    '([[:alnum:]]+(?:[_./\\:@#=-]+[[:alnum:]]+)+|[[:alnum:]]*(?:[a-z0-9][A-Z]|[A-Z]{2}[a-z]{2})[[:alnum:]]*)';
+  words text := lcm_broken(lcm_fold(query));
+  whole tsquery;
+BEGIN
+  IF words ~ (script || '{2}') THEN
+    IF NOT is_quoted THEN
+      words := regexp_replace(words, '(' || script || '{3,})', '"\1"', 'g');
+    END IF;
+    -- Without the single characters at the ends of a run: of what is sought, nobody knows the neighbours.
+    words := regexp_replace(lcm_bigrams(words), '(?<![^\s"-])' || script || '(?![^\s"])', '', 'g');
+  END IF;
+  whole := websearch_to_tsquery('pg_catalog.english', words);
+  IF is_quoted OR words !~ compound THEN
+    RETURN whole;
+  END IF;
+  words := regexp_replace(words, compound, '"\1"', 'g');
+  words := regexp_replace(words, '([[:alnum:]])[_./\\:@#=-]+(?=[[:alnum:]])', '\1 ', 'g');
+  words := regexp_replace(words, '([a-z0-9])([A-Z])', '\1 \2', 'g');
+  words := regexp_replace(words, '([A-Z])([A-Z][a-z]{2})', '\1 \2', 'g');
+  RETURN whole || websearch_to_tsquery('pg_catalog.english', words);
+END
+$$;

@@ -1,0 +1,3 @@
+from conversations.store.conversations import ConversationStore
+
+__all__ = ["ConversationStore"]

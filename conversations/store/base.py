@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+from conversations.policy import StorePolicy
+from conversations.scope import Scope
+from conversations.tokens import TokenEstimator
+
+# What a model's own framing adds to each message it is given: role, separators.
+MESSAGE_OVERHEAD_TOKENS = 4
+
+EVERYTHING = Scope()
+
+
+@dataclass(frozen=True)
+class Store:
+    """What every part of the store works with."""
+
+    tokens: TokenEstimator
+    policy: StorePolicy
+    scope: Scope = EVERYTHING
+
+    @classmethod
+    def from_settings(cls, scope: Scope = EVERYTHING) -> Self:
+        return cls(tokens=TokenEstimator.from_settings(), policy=StorePolicy.from_settings(), scope=scope)

@@ -1,0 +1,89 @@
+"""Conversations themselves: found by the caller's own name for them, and given settings of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from conversations.append import checked_name
+from conversations.errors import Invalid, NotFound
+from conversations.exactness import is_storable, storable_json
+from conversations.models import Conversation
+from conversations.policy import check_overrides
+from conversations.store.messages import MessageStore
+from conversations.store.summaries import SummaryStore
+from conversations.types import ConversationRecord
+
+
+@dataclass(frozen=True)
+class ConversationStore(MessageStore, SummaryStore):
+    """Everything that is kept of conversations, in one workspace or, for workers, in all."""
+
+    @transaction.atomic
+    def open_conversation(
+        self,
+        *,
+        session_id: str,
+        title: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        overrides: Mapping[str, Any] | None = None,
+    ) -> ConversationRecord:
+        """The conversation of this name in the workspace: the one there is, or a new one.
+
+        Title, metadata and overrides are those of a new one; an existing conversation is left as it is.
+        """
+        if self.scope.workspace_id is None:
+            raise Invalid("A conversation belongs to a workspace; say to which.")
+        try:
+            checked_name("session_id", session_id)
+            checked_name("title", title)
+        except ValueError as wrong:
+            raise Invalid(str(wrong)) from wrong
+        conversation, _ = Conversation.objects.get_or_create(
+            workspace_id=self.scope.workspace_id,
+            session_id=session_id,
+            defaults={
+                "title": title,
+                "metadata": _plain(metadata or {}),
+                "overrides": check_overrides(overrides or {}),
+            },
+        )
+        conversation.refresh_from_db()
+        return conversation.as_record()
+
+    def get_conversation(self, *, conversation_id: int) -> ConversationRecord:
+        """One conversation; NotFound if there is none."""
+        return self.scope.conversation(conversation_id).as_record()
+
+    def find_conversation(self, *, session_id: str) -> ConversationRecord:
+        """The conversation of this name; NotFound if the workspace has none."""
+        rows = self.scope.narrow(Conversation.objects.all())
+        found = rows.filter(session_id=session_id).first() if is_storable(session_id) else None
+        if found is None:
+            raise NotFound(f"There is no conversation {session_id[:80]!r} that you may see.")
+        return found.as_record()
+
+    def list_conversations(self, *, after_id: int = 0, limit: int = 100) -> list[ConversationRecord]:
+        """Conversations by id, those behind `after_id`."""
+        rows = self.scope.narrow(Conversation.objects.filter(conversation_id__gt=after_id))
+        return [conversation.as_record() for conversation in rows.order_by("conversation_id")[:limit]]
+
+    @transaction.atomic
+    def configure_conversation(self, *, conversation_id: int, overrides: Mapping[str, Any]) -> ConversationRecord:
+        """Give the conversation settings of its own, in place of those it had; Invalid if one cannot hold."""
+        conversation = self.scope.conversation(conversation_id, locked=True)
+        conversation.overrides = check_overrides(overrides)
+        conversation.updated_at = timezone.now()
+        conversation.save(update_fields=["overrides", "updated_at"])
+        return conversation.as_record()
+
+
+def _plain(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Metadata that jsonb can hold; Invalid for characters that it refuses."""
+    if storable_json(metadata) != metadata:
+        raise Invalid("metadata must not contain NUL or lone surrogates.")
+    return dict(metadata)

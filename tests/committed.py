@@ -1,0 +1,31 @@
+"""A database that commits: for tests with several connections, processes or threads.
+
+Django's own way to clean up, TRUNCATE, is refused by our triggers; as a replica, PostgreSQL does not fire them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from django.apps import apps
+from django.db import connection
+
+
+@pytest.fixture
+def committed_db(django_db_setup: None, django_db_blocker: pytest.FixtureRequest) -> Iterator[None]:
+    """The test database, open and committing; emptied afterwards."""
+    with django_db_blocker.unblock():  # type: ignore[attr-defined]
+        try:
+            yield
+        finally:
+            tables = {
+                model._meta.db_table
+                for model in apps.get_models(include_auto_created=True)
+                if model._meta.app_label not in ("contenttypes", "auth") and model._meta.managed
+            }
+            with connection.cursor() as cursor:
+                cursor.execute("SET session_replication_role = replica")
+                cursor.execute(f"TRUNCATE {', '.join(sorted(tables))} RESTART IDENTITY CASCADE")
+                cursor.execute("SET session_replication_role = origin")
+            connection.close()

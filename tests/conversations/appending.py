@@ -1,0 +1,78 @@
+"""Shortcuts of the store's own tests: say something, read it back, count it again."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from django.db import connection
+
+from conversations.models import Message
+from conversations.types import AppendResult, Counters, MessageRecord, NewMessage, NewPart, PartType, Role
+from tests.conversations.summaries import recounted
+from tests.factories import a_store
+
+WRITERS = 8
+PATIENCE = 60
+PART = NewPart(PartType.TEXT, text_content="text")
+
+
+def append(conversation_id: int, *messages: NewMessage) -> AppendResult:
+    return a_store().append_messages(conversation_id=conversation_id, messages=messages)
+
+
+def stored(conversation_id: int) -> list[MessageRecord]:
+    return a_store().list_messages(conversation_id=conversation_id, limit=100_000)
+
+
+def keyed(key: str, text: str = "text", **values: Any) -> NewMessage:
+    return NewMessage(Role.USER, text, idempotency_key=key, **values)
+
+
+def message_ids(conversation_id: int) -> list[int]:
+    return list(Message.objects.filter(conversation_id=conversation_id).oldest_first().values_list("pk", flat=True))
+
+
+def shown(conversation_id: int) -> list[tuple[int, int | str | None]]:
+    """The active context: what stands at which ordinal."""
+    items = a_store().get_context_items(conversation_id=conversation_id)
+    return [(item.ordinal, item.summary_id or item.message_id) for item in items]
+
+
+def assert_counters_are_recounts(conversation_id: int) -> None:
+    counters = a_store().get_conversation(conversation_id=conversation_id).counters
+    tokens = [message.token_count for message in stored(conversation_id)]
+    active_messages, active_tokens = recounted(conversation_id)
+    assert counters == Counters(
+        message_count=len(tokens),
+        total_tokens=sum(tokens),
+        active_messages=active_messages,
+        active_tokens=active_tokens,
+    )
+
+
+def at_once(work: Callable[[int], Any], *, workers: int = WRITERS) -> list[Any]:
+    """What each worker, on a connection of its own, comes back with; they start together."""
+    start = threading.Barrier(workers)
+    outcomes: dict[int, Any] = {}
+    failures: list[BaseException] = []
+
+    def run(worker: int) -> None:
+        try:
+            start.wait()
+            outcomes[worker] = work(worker)
+        except BaseException as failure:
+            failures.append(failure)
+        finally:
+            connection.close()
+
+    # Daemons, so that a deadlock fails this test and does not hold up the others.
+    threads = [threading.Thread(target=run, args=(worker,), daemon=True) for worker in range(workers)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert failures == []
+    assert not any(thread.is_alive() for thread in threads), "the workers wait for one another"
+    return [outcomes[worker] for worker in range(workers)]

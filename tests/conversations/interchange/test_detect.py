@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+import pytest
+
+from conversations.interchange import READERS, Format, detect
+from conversations.types import Role
+
+
+@pytest.mark.parametrize(
+    ("row", "format"),
+    [
+        ({"role": "user", "content": "x", "parts": []}, Format.NEUTRAL),
+        ({"role": "user", "content": "x", "seq": 0}, Format.NEUTRAL),
+        ({"role": "assistant", "tool_calls": []}, Format.OPENAI_CHAT),
+        ({"role": "user", "content": [{"type": "text", "text": "x"}]}, Format.OPENAI_CHAT),
+    ],
+)
+def test_the_first_message_tells_the_format(row, format):
+    assert detect(row) is format
+
+
+def test_a_message_of_both_formats_is_the_same_in_both():
+    row = {"role": "user", "content": "x"}
+
+    messages = [reader(row) for reader in READERS.values()]
+
+    assert [(message.role, message.content, message.parts) for message in messages] == [(Role.USER, "x", ())] * 2
+
+
+@pytest.mark.parametrize("row", [None, 5, "role", [], {}, {"messages": []}])
+def test_anything_else_is_no_message(row):
+    with pytest.raises(ValueError, match="not a message"):
+        detect(row)

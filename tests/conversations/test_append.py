@@ -1,0 +1,176 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta, timezone
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from conversations.errors import Invalid, NotFound
+from conversations.models import Message, MessagePart
+from conversations.policy import StorePolicy
+from conversations.signals import messages_appended
+from conversations.types import ContextItemType, Counters, NewMessage, NewPart, PartType, Role
+from tests.conversations.appending import (
+    append,
+    assert_counters_are_recounts,
+    keyed,
+    stored,
+)
+from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result
+
+OVERHEAD = 4
+
+
+def test_messages_are_numbered_from_one_in_the_order_given(conversation_id):
+    first = append(conversation_id, NewMessage(Role.USER, "a"), NewMessage(Role.ASSISTANT, "b"))
+    second = append(conversation_id, NewMessage(Role.USER, "c"))
+
+    assert [message.seq for message in (*first.messages, *second.messages)] == [1, 2, 3]
+    assert [(message.seq, message.content) for message in stored(conversation_id)] == [(1, "a"), (2, "b"), (3, "c")]
+
+
+def test_what_was_appended_is_told_as_it_is_stored(conversation_id):
+    result = append(conversation_id, NewMessage(Role.USER, "hello world"))
+
+    (told,), (record,) = result.messages, stored(conversation_id)
+    assert (told.message_id, told.seq, told.token_count) == (record.message_id, record.seq, record.token_count)
+    assert told.content_hash == record.content_hash
+    assert told.id == record.id == f"msg_{record.message_id}"
+    assert (record.token_count, record.token_counter) == (2, "o200k_base")
+    assert result.counters == Counters(message_count=1, active_messages=1, active_tokens=2 + OVERHEAD, total_tokens=2)
+
+
+def test_every_message_gets_its_place_in_the_active_context(conversation_id):
+    append(conversation_id, NewMessage(Role.USER, "hello world"), NewMessage(Role.USER, ""))
+
+    items = a_store().get_context_items(conversation_id=conversation_id)
+
+    messages = stored(conversation_id)
+    assert [(item.ordinal, item.item_type, item.message_id, item.token_count) for item in items] == [
+        (1, ContextItemType.MESSAGE, messages[0].message_id, 2 + OVERHEAD),
+        (2, ContextItemType.MESSAGE, messages[1].message_id, OVERHEAD),
+    ]
+
+
+def test_a_thousand_messages_go_in_at_once(conversation_id):
+    append(conversation_id, *(NewMessage(Role.USER, f"text {n}") for n in range(1000)))
+
+    assert [message.content for message in stored(conversation_id)] == [f"text {n}" for n in range(1000)]
+    assert_counters_are_recounts(conversation_id)
+
+
+def test_an_append_is_one_statement_whatever_it_carries(conversation_id, django_assert_num_queries):
+    store = a_store()
+    messages = [keyed(str(n), parts=(NewPart(PartType.TEXT), NewPart(PartType.AGENT))) for n in range(100)]
+
+    with django_assert_num_queries(1):
+        store.append_messages(conversation_id=conversation_id, messages=messages)
+
+
+@pytest.mark.parametrize("count", [0, 1001])
+def test_a_batch_is_one_to_a_thousand_messages(conversation_id, count):
+    with pytest.raises(Invalid, match=f"1 to 1000 messages, not {count}"):
+        append(conversation_id, *(NewMessage(Role.USER, "x") for _ in range(count)))
+
+    assert stored(conversation_id) == []
+
+
+def test_a_message_may_have_many_parts_but_not_any_number(conversation_id):
+    part = NewPart(PartType.STEP_START)
+
+    append(conversation_id, NewMessage(Role.USER, "x", parts=(part,) * 1000))
+    with pytest.raises(Invalid, match="Message 2 has 100000 parts; it may have 10000"):
+        append(conversation_id, NewMessage(Role.USER, "x"), NewMessage(Role.USER, "x", parts=(part,) * 100_000))
+
+    assert [len(message.parts) for message in stored(conversation_id)] == [1000]
+
+
+def test_without_a_content_the_text_is_that_of_the_parts(conversation_id):
+    append(conversation_id, a_tool_call("call_1", "grep", pattern="x"), a_tool_result("call_1", "3 matches"))
+
+    assert [message.content for message in stored(conversation_id)] == [
+        '[tool_call grep] {"pattern": "x"}',
+        "3 matches",
+    ]
+
+
+def test_without_a_time_a_message_is_of_now(conversation_id):
+    before = datetime.now(UTC)
+
+    append(conversation_id, NewMessage(Role.USER, "x"))
+
+    assert before <= stored(conversation_id)[0].created_at <= datetime.now(UTC)
+
+
+BAD: dict[str, tuple[NewMessage, str]] = {
+    "role": (NewMessage("robot", "x"), "robot"),  # type: ignore[arg-type]
+    "content": (NewMessage(Role.USER, 5), "content must be a text"),  # type: ignore[arg-type]
+    "part type": (NewMessage(Role.USER, "x", (NewPart("video"),)), "video"),  # type: ignore[arg-type]
+    "text": (NewMessage(Role.USER, "x", (NewPart(PartType.TEXT, text_content=5),)), "text_content"),  # type: ignore[arg-type]
+    "flag": (NewMessage(Role.USER, "x", (NewPart(PartType.TEXT, is_ignored=1),)), "is_ignored"),  # type: ignore[arg-type]
+    "number": (NewMessage(Role.USER, "x", (NewPart(PartType.TEXT, step_tokens_in=True),)), "step_tokens_in"),
+    "large number": (NewMessage(Role.USER, "x", (NewPart(PartType.TEXT, step_tokens_in=2**31),)), "32-bit"),
+    "files": (NewMessage(Role.USER, "x", (NewPart(PartType.PATCH, patch_files=(1,)),)), "patch_files"),  # type: ignore[arg-type]
+    "price": (NewMessage(Role.USER, "x", (NewPart(PartType.TEXT, step_cost=Decimal("NaN")),)), "step_cost"),
+    "endless price": (
+        NewMessage(Role.USER, "x", (NewPart(PartType.TEXT, step_cost=Decimal("1e999999")),)),
+        "step_cost",
+    ),
+    "no number": (NewMessage(Role.USER, "x", metadata={"a": float("nan")}), "JSON"),
+    "no json": (NewMessage(Role.USER, "x", (NewPart(PartType.TOOL, tool_input={1, 2}),)), "JSON"),
+    "endless number": (NewMessage(Role.USER, "x", metadata={"a": 10**5000}), "digits"),
+    "no zone": (NewMessage(Role.USER, "x", created_at=datetime(2026, 1, 31)), "created_at"),
+    "before all time": (
+        NewMessage(Role.USER, "x", created_at=datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=14)))),
+        "created_at",
+    ),
+    "author": (NewMessage(Role.USER, "x", author=""), "author"),
+    "key": (NewMessage(Role.USER, "x", idempotency_key="k" * 501), "idempotency_key"),
+}
+
+
+@pytest.mark.parametrize(("message", "sentence"), BAD.values(), ids=BAD)
+def test_one_bad_message_keeps_its_whole_batch_out(conversation_id, message, sentence):
+    append(conversation_id, NewMessage(Role.USER, "before"))
+
+    with pytest.raises(Invalid, match=f"Message 2 of 3: .*{sentence}"):
+        append(conversation_id, NewMessage(Role.USER, "good"), message, NewMessage(Role.USER, "good"))
+
+    assert [each.content for each in stored(conversation_id)] == ["before"]
+    assert MessagePart.objects.count() == 0
+    assert_counters_are_recounts(conversation_id)
+
+
+@pytest.mark.parametrize("unknown", [0, -1, 2**62])
+def test_a_conversation_that_is_not_there_takes_nothing(db, unknown):
+    with pytest.raises(NotFound):
+        append(unknown, NewMessage(Role.USER, "x"))
+
+    assert not Message.objects.exists()
+
+
+def test_listeners_hear_what_the_conversation_now_holds(db):
+    conversation_id = a_conversation(overrides={"fresh_tail_count": 3}).conversation_id
+    heard: list[dict[str, Any]] = []
+
+    def listen(**values: Any) -> None:
+        heard.append(values)
+
+    messages_appended.connect(listen)
+    try:
+        result = append(conversation_id, NewMessage(Role.USER, "x"))
+    finally:
+        messages_appended.disconnect(listen)
+
+    assert [(each["conversation_id"], each["counters"], each["overrides"]) for each in heard] == [
+        (conversation_id, result.counters, {"fresh_tail_count": 3})
+    ]
+
+
+def test_the_policy_bounds_the_batch(conversation_id):
+    store = replace(a_store(), policy=StorePolicy(max_batch_messages=2))
+
+    with pytest.raises(Invalid, match="1 to 2 messages"):
+        store.append_messages(conversation_id=conversation_id, messages=[NewMessage(Role.USER, "x")] * 3)

@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+import random
+from dataclasses import fields
+from datetime import datetime, timedelta, timezone
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from conversations.models import Message
+from conversations.types import NewMessage, NewPart, PartType, Role
+from tests.conversations.appending import (
+    append,
+    stored,
+)
+from tests.conversations.strategies import as_json_says_it, json_of, texts
+from tests.factories import a_store
+
+VALUES: dict[str, Any] = {
+    "is_ignored": False,
+    "is_synthetic": True,
+    "compaction_auto": False,
+    "step_tokens_in": 2**31 - 1,
+    "step_tokens_out": 0,
+    "step_cost": Decimal("0.001200"),
+    "patch_files": ("a.py", "ü/b.py", "", "{", "NULL"),
+    "tool_input": {"z": [1, 1.0, 1e22, -0.0, None, True], "a": {"nested": "\x00"}},
+    "metadata": [{"b": 1}, "x"],
+}
+
+
+@pytest.mark.parametrize("part_type", PartType)
+def test_every_column_of_every_part_type_comes_back(conversation_id, part_type):
+    names = [each.name for each in fields(NewPart) if each.name != "part_type"]
+    full = NewPart(part_type, **{name: VALUES.get(name, f"the {name} \x00 \ud800") for name in names})
+    empty = NewPart(part_type)
+
+    append(conversation_id, NewMessage(Role.ASSISTANT, "x", parts=(full, empty)))
+
+    (message,) = stored(conversation_id)
+    for part, given_part in zip(message.parts, (full, empty), strict=True):
+        assert {name: getattr(part, name) for name in names} == {name: getattr(given_part, name) for name in names}
+        assert part.part_type is part_type
+    assert repr(message.parts[0].tool_input) == repr(full.tool_input)
+    assert str(message.parts[0].step_cost) == "0.001200"
+    assert [(part.part_id, part.ordinal) for part in message.parts] == [
+        (f"part_{message.message_id}_{ordinal}", ordinal) for ordinal in (0, 1)
+    ]
+
+
+def test_every_field_of_a_message_comes_back(conversation_id):
+    moment = datetime(2024, 2, 29, 23, 59, 59, 123_456, tzinfo=timezone(timedelta(hours=5, minutes=30)))
+    given_message = NewMessage(
+        Role.SYSTEM,
+        "content",
+        author="Ann",
+        created_at=moment,
+        idempotency_key="key",
+        metadata={"z": 1, "a": {"float": 1.0}},
+    )
+
+    append(conversation_id, given_message)
+
+    (message,) = stored(conversation_id)
+    assert (message.role, message.content, message.author) == (Role.SYSTEM, "content", "Ann")
+    assert message.created_at == moment
+    assert message.idempotency_key == "key"
+    assert repr(message.metadata) == repr(given_message.metadata)
+
+
+@pytest.mark.parametrize("role", Role)
+def test_every_role_comes_back(conversation_id, role):
+    append(conversation_id, NewMessage(role, "x"))
+
+    assert stored(conversation_id)[0].role is role
+
+
+HOSTILE = {
+    "nul": "a\x00b",
+    "lone surrogates": "a\ud800b\udfff",
+    "chinese": "数据库连接失败 " * 100,
+    "emoji": "👩‍👩‍👧‍👦🏳️‍🌈" * 50,
+    "controls": "".join(map(chr, range(32))) + "\x7f\u0085\u2028\ufeff\ufffe\uffff",
+    "a million blanks": " " * 1_000_000,
+    "carriage returns": "a\r\nb\rc\n",
+    "not normalized": "e\u0301 é ﬁ Å",
+    "backslashes": '\\u0000 \\ " \\\\x00 {} NULL %s $1',
+    "empty": "",
+}
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_any_text_comes_back_byte_for_byte_in_content_and_in_parts(conversation_id, text):
+    part = NewPart(PartType.TOOL, tool_output=text, tool_input={text: text}, tool_call_id=text)
+
+    append(conversation_id, NewMessage(Role.TOOL, text, parts=(part,), metadata={"text": text}))
+
+    (message,) = stored(conversation_id)
+    assert message.content == text
+    assert message.metadata == {"text": text}
+    assert (message.parts[0].tool_output, message.parts[0].tool_input) == (text, {text: text})
+    assert message.parts[0].tool_call_id == text
+
+
+def test_five_megabytes_of_distinct_words_are_stored_and_found_by_their_beginning(conversation_id):
+    letters = random.Random(5)
+    words = [f"w{n}{letters.getrandbits(20):05x}" for n in range(430_000)]
+    text = " ".join(words)
+
+    append(conversation_id, NewMessage(Role.TOOL, text))
+
+    assert len(text) > 5_000_000
+    assert stored(conversation_id)[0].content == text
+    assert Message.objects.filter(conversation_id=conversation_id).matching(words[100]).exists()
+
+
+def test_two_halves_of_a_character_are_the_character(conversation_id):
+    """JSON, by which everybody but Python comes, cannot tell them apart; hash and content agree all the same."""
+    whole = append(conversation_id, NewMessage(Role.USER, "\U0001f600"))
+
+    halves = append(conversation_id, NewMessage(Role.USER, "\ud83d" + "\ude00"))
+
+    assert stored(conversation_id)[1].content == "\U0001f600"
+    assert halves.messages[0].content_hash == whole.messages[0].content_hash
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(texts, json_of(texts), st.dictionaries(texts, json_of(texts), max_size=3))
+def test_any_text_and_any_json_come_back_as_json_says_them(conversation_id, text, tool_input, metadata):
+    part = NewPart(PartType.TOOL, tool_input=tool_input, metadata=metadata, text_content=text)
+    message_id = (
+        append(conversation_id, NewMessage(Role.TOOL, text, parts=(part,), metadata=metadata)).messages[0].message_id
+    )
+
+    message = a_store().get_message(message_id=message_id)
+
+    assert message.content == as_json_says_it(text)
+    assert repr(message.metadata) == repr(as_json_says_it(metadata))
+    assert repr(message.parts[0].tool_input) == repr(as_json_says_it(tool_input))
+    assert repr(message.parts[0].metadata) == repr(as_json_says_it(metadata))
+    assert message.parts[0].text_content == as_json_says_it(text)

@@ -1,0 +1,144 @@
+"""What was recorded stays: the database refuses, whoever asks."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import IntegrityError, connection, transaction
+
+from conversations.models import Message, MessagePart, Summary, SummaryMessage, SummaryParent
+from conversations.store import ConversationStore
+from conversations.types import NewMessage, NewPart, PartType, Role
+from tests.conversations.summaries import a_condensed_summary_of, a_new_summary, a_summary_of
+from tests.factories import a_conversation, a_store
+
+RECORDS = [Message, MessagePart, Summary, SummaryMessage, SummaryParent]
+TABLES = [model._meta.db_table for model in RECORDS]
+HARMLESS = {
+    "messages": "UPDATE messages SET author = author",
+    "message_parts": "UPDATE message_parts SET is_ignored = is_ignored",
+    "summaries": "UPDATE summaries SET quality = quality",
+    "summary_messages": "UPDATE summary_messages SET ordinal = ordinal",
+    "summary_parents": "UPDATE summary_parents SET ordinal = ordinal",
+}
+
+
+@pytest.fixture
+def conversation_id(db: None) -> int:
+    """A conversation with something in every one of the tables."""
+    conversation_id = a_conversation("one", "two", "three").conversation_id
+    part = NewPart(PartType.TEXT, text_content="four")
+    a_store().append_messages(conversation_id=conversation_id, messages=[NewMessage(Role.ASSISTANT, parts=(part,))])
+    leaves = [a_summary_of(conversation_id, first_seq=seq, last_seq=seq) for seq in (1, 2)]
+    a_condensed_summary_of(conversation_id, *leaves)
+    # As at a commit, so that what follows stands alone.
+    run("SET CONSTRAINTS ALL IMMEDIATE")
+    run("SET CONSTRAINTS ALL DEFERRED")
+    return conversation_id
+
+
+def run(statement: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(statement)
+
+
+def refused(statement: str) -> str:
+    with pytest.raises(IntegrityError) as refusal, transaction.atomic():
+        run(statement)
+    return str(refusal.value)
+
+
+def everything() -> list[list[dict[str, object]]]:
+    return [list(model.objects.order_by("pk").values()) for model in RECORDS]
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_no_row_is_changed(conversation_id, table):
+    before = everything()
+
+    assert refused(HARMLESS[table]).startswith(f"UPDATE on {table} refused")
+    assert everything() == before
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_no_row_is_deleted(conversation_id, table):
+    before = everything()
+
+    assert refused(f"DELETE FROM {table}").startswith(f"DELETE on {table} refused")
+    assert everything() == before
+    assert all(before)
+
+
+@pytest.mark.parametrize("statement", ["TRUNCATE {}", "TRUNCATE {} CASCADE"])
+@pytest.mark.parametrize("table", TABLES)
+def test_no_table_is_emptied(conversation_id, table, statement):
+    before = everything()
+
+    with pytest.raises(Exception, match=r"refused|cannot truncate"), transaction.atomic():
+        run(statement.format(table))
+
+    assert everything() == before
+
+
+@pytest.mark.parametrize("table", ["conversations", "workspaces"])
+@pytest.mark.parametrize("statement", ["DELETE FROM {}", "TRUNCATE {} CASCADE"])
+def test_no_container_is_taken_away_with_what_it_holds(conversation_id, table, statement):
+    before = everything()
+
+    with pytest.raises(IntegrityError), transaction.atomic():
+        run(statement.format(table))
+
+    assert everything() == before
+
+
+def test_not_even_a_replacement_that_a_conflict_would_make_goes_through(conversation_id):
+    refusal = refused(
+        """
+        INSERT INTO summary_messages SELECT * FROM summary_messages
+        ON CONFLICT (summary_id, message_id) DO UPDATE SET ordinal = 99
+        """
+    )
+
+    assert refusal.startswith("UPDATE on summary_messages refused")
+
+
+def test_the_orm_is_refused_too(conversation_id):
+    for model in RECORDS:
+        with pytest.raises(IntegrityError), transaction.atomic():
+            model.objects.first().delete()
+
+
+def test_a_summary_of_nothing_cannot_be_committed(committed_db):
+    conversation_id = a_conversation("one").conversation_id
+    store = ConversationStore.from_settings()
+
+    with pytest.raises(IntegrityError, match="links to no source"):
+        store.insert_summary(summary=a_new_summary(conversation_id))
+
+    assert not Summary.objects.exists()
+
+
+def test_a_summary_may_be_written_before_its_sources_in_one_transaction(committed_db):
+    conversation_id = a_conversation("one", "two").conversation_id
+
+    leaf = a_summary_of(conversation_id, first_seq=1, last_seq=2)
+    condensed = a_condensed_summary_of(conversation_id, leaf)
+
+    assert set(Summary.objects.values_list("pk", flat=True)) == {leaf.summary_id, condensed.summary_id}
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("changes", "constraint"),
+    [
+        ({"depth": 1}, "summaries_of_messages_are_leaves"),
+        ({"kind": "condensed"}, "summaries_of_messages_are_leaves"),
+        ({"first_seq": 0}, "summaries_cover_a_range"),
+        ({"first_seq": 3, "last_seq": 2}, "summaries_cover_a_range"),
+        ({"level": "magic"}, "summaries_know_their_level"),
+    ],
+)
+def test_a_summary_that_cannot_be_right_is_refused(changes, constraint):
+    conversation_id = a_conversation("one").conversation_id
+
+    with pytest.raises(IntegrityError, match=constraint):
+        ConversationStore.from_settings().insert_summary(summary=a_new_summary(conversation_id, **changes))

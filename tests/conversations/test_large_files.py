@@ -1,0 +1,238 @@
+from __future__ import annotations
+
+import hashlib
+import io
+from pathlib import Path
+
+import pytest
+from django.core.files.base import ContentFile, File
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conversations.errors import Invalid, NotFound, Unavailable
+from conversations.exploration import Glance
+from conversations.large_files import SPOOL_BYTES, LargeFileService
+from conversations.models import LargeFile
+from conversations.scope import Scope
+from conversations.storage import WholeFileStorage
+from tests.factories import a_conversation, a_workspace
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> LargeFileService:
+    return LargeFileService(storage=WholeFileStorage(location=tmp_path))
+
+
+def on_disk(root: Path) -> list[Path]:
+    return [path.relative_to(root) for path in root.rglob("*") if path.is_file()]
+
+
+def test_what_is_stored_comes_back_byte_for_byte(files):
+    conversation = a_conversation()
+    content = bytes(range(256)) * 100
+
+    record = files.store(
+        conversation_id=conversation.conversation_id, content=content, file_name="all.bin", mime_type="x/y"
+    )
+
+    assert files.read(file_id=record.file_id) == content
+    assert files.get(file_id=record.file_id) == record
+    assert record.file_id.startswith("file_")
+    assert (record.file_name, record.mime_type, record.byte_size) == ("all.bin", "x/y", len(content))
+    assert record.content_hash == hashlib.sha256(content).hexdigest()
+    assert record.created_at.tzinfo is not None
+
+
+def test_the_settings_say_where(settings, tmp_path):
+    settings.MEDIA_ROOT = tmp_path / "files"
+    service = LargeFileService.from_settings()
+
+    record = service.store(conversation_id=a_conversation().conversation_id, content=b"here")
+
+    assert (tmp_path / "files" / record.storage_uri).read_bytes() == b"here"
+
+
+def test_a_stream_larger_than_memory_should_hold_comes_back(files):
+    content = b"0123456789abcdef" * (SPOOL_BYTES // 16) + b"the end"
+
+    record = files.store(conversation_id=a_conversation().conversation_id, content=io.BytesIO(content))
+
+    assert files.read(file_id=record.file_id, offset=SPOOL_BYTES) == b"the end"
+    assert record.byte_size == len(content)
+
+
+@pytest.mark.parametrize(
+    ("offset", "length", "expected"),
+    [
+        (0, None, b"0123456789"),
+        (3, 4, b"3456"),
+        (8, 5, b"89"),
+        (10, 1, b""),
+        (99, None, b""),
+        (2**80, 5, b""),
+        (0, 0, b""),
+    ],
+)
+def test_a_range_ends_where_the_file_ends(files, offset, length, expected):
+    record = files.store(conversation_id=a_conversation().conversation_id, content=b"0123456789")
+
+    assert files.read(file_id=record.file_id, offset=offset, length=length) == expected
+
+
+@pytest.mark.parametrize(("offset", "length"), [(-1, None), (0, -1)])
+def test_a_range_before_the_beginning_is_refused(files, offset, length):
+    record = files.store(conversation_id=a_conversation().conversation_id, content=b"0123456789")
+
+    with pytest.raises(Invalid):
+        files.read(file_id=record.file_id, offset=offset, length=length)
+
+
+def test_the_same_file_once_more_is_the_same_record(files, tmp_path):
+    conversation_id = a_conversation().conversation_id
+    first = files.store(conversation_id=conversation_id, content=b"same", file_name="a.txt")
+
+    again = files.store(conversation_id=conversation_id, content=io.BytesIO(b"same"), file_name="a.txt")
+
+    assert again == first
+    assert LargeFile.objects.count() == 1
+
+
+def test_a_workspace_keeps_equal_bytes_once(files, tmp_path):
+    one, other = a_conversation(), a_conversation()
+
+    records = [
+        files.store(conversation_id=each.conversation_id, content=b"same", file_name=name)
+        for each, name in ((one, "a.txt"), (other, "a.txt"), (one, "b.txt"))
+    ]
+
+    assert len({record.file_id for record in records}) == 3
+    assert len(on_disk(tmp_path)) == 1
+
+
+def test_workspaces_share_no_bytes(files, tmp_path):
+    for workspace in (a_workspace("ours"), a_workspace("theirs")):
+        files.store(conversation_id=a_conversation(workspace=workspace).conversation_id, content=b"same")
+
+    assert len(on_disk(tmp_path)) == 2
+
+
+def test_the_callers_name_never_reaches_the_disk(files, tmp_path):
+    name = "../../../etc/passwd"
+
+    record = files.store(conversation_id=a_conversation().conversation_id, content=b"root", file_name=name)
+
+    assert record.file_name == name
+    (path,) = on_disk(tmp_path)
+    assert path.name == hashlib.sha256(b"root").hexdigest()
+
+
+@pytest.mark.parametrize("label", ["file_name", "mime_type"])
+@pytest.mark.parametrize("text", ["", "a\x00b", "\ud800", "n" * 501], ids=["empty", "nul", "surrogate", "long"])
+def test_a_label_that_cannot_be_kept_is_refused_and_nothing_is_stored(files, tmp_path, label, text):
+    with pytest.raises(Invalid, match=label):
+        files.store(conversation_id=a_conversation().conversation_id, content=b"x", **{label: text})
+
+    assert on_disk(tmp_path) == []
+
+
+def test_text_is_not_bytes(files):
+    with pytest.raises(Invalid, match="bytes"):
+        files.store(conversation_id=a_conversation().conversation_id, content=io.StringIO("text"))  # type: ignore[arg-type]
+
+
+def test_another_workspaces_file_is_not_there(files):
+    ours, theirs = a_workspace("ours"), a_workspace("theirs")
+    conversation = a_conversation(workspace=ours)
+    record = files.store(conversation_id=conversation.conversation_id, content=b"secret")
+    stranger = LargeFileService(storage=files.storage, scope=Scope(theirs.pk))
+
+    for refused in (
+        lambda: stranger.get(file_id=record.file_id),
+        lambda: stranger.read(file_id=record.file_id),
+        lambda: stranger.store(conversation_id=conversation.conversation_id, content=b"x"),
+        lambda: files.get(file_id="file_0000000000000000"),
+    ):
+        with pytest.raises(NotFound):
+            refused()
+
+
+def test_bytes_that_cannot_be_written_leave_no_record(files, tmp_path):
+    conversation = a_conversation()
+    workspace = a_workspace().pk
+    (tmp_path / str(workspace)).write_text("a file where a directory is needed")
+
+    with pytest.raises(Unavailable):
+        files.store(conversation_id=conversation.conversation_id, content=b"x")
+
+    assert not LargeFile.objects.exists()
+
+
+def test_bytes_that_are_gone_are_told_as_such(files, tmp_path):
+    record = files.store(conversation_id=a_conversation().conversation_id, content=b"x")
+    (tmp_path / record.storage_uri).unlink()
+
+    with pytest.raises(Unavailable, match=record.file_id):
+        files.read(file_id=record.file_id)
+
+
+class BreaksOff(ContentFile):
+    """A source of bytes that fails in the middle."""
+
+    def chunks(self, chunk_size=None):
+        yield b"half"
+        raise OSError("the network is gone")
+
+
+def test_a_file_whose_writing_broke_off_is_not_there(tmp_path):
+    storage = WholeFileStorage(location=tmp_path)
+
+    with pytest.raises(OSError, match="network"):
+        storage.save("1/ab/abcd", BreaksOff(b""))
+
+    assert on_disk(tmp_path) == []
+
+
+def test_writing_a_file_again_never_shows_less_than_the_whole(tmp_path):
+    storage = WholeFileStorage(location=tmp_path)
+    storage.save("1/ab/abcd", ContentFile(b"whole"))
+    with pytest.raises(OSError, match="network"):
+        storage.save("1/ab/abcd", BreaksOff(b""))
+
+    assert storage.save("1/ab/abcd", File(io.BytesIO(b"whole"))) == "1/ab/abcd"
+    assert (tmp_path / "1/ab/abcd").read_bytes() == b"whole"
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "summary"),
+    [
+        (b"", None, "text, 0 bytes, 0 lines"),
+        (b"x", None, "text, 1 byte, 1 line\nx"),
+        (b"one\ntwo\n", "a.py", "text (text/x-python), 8 bytes, 2 lines\none\ntwo"),
+        ("ä\nö".encode(), "a.txt", "text (text/plain), 5 bytes, 2 lines\nä\nö"),
+        (b"PNG\x00\x01", "a.png", "binary (image/png), 5 bytes"),
+        (b"\xff\xfe\xfd", None, "binary, 3 bytes"),
+        (b"y" * 300, None, f"text, 300 bytes, 1 line\n{'y' * 200} …"),
+        (
+            b"".join(b"line %d\n" % n for n in range(1, 1001)),
+            None,
+            "text, 8,893 bytes, 1,000 lines\n" + "".join(f"line {n}\n" for n in range(1, 21)) + "…",
+        ),
+    ],
+    ids=["empty", "byte", "python", "umlauts", "nul", "no text", "long line", "many lines"],
+)
+def test_the_summary_tells_kind_size_and_beginning(files, content, name, summary):
+    record = files.store(conversation_id=a_conversation().conversation_id, content=content, file_name=name)
+
+    assert record.exploration_summary == summary
+
+
+@given(st.binary(max_size=300), st.integers(1, 50))
+def test_a_glance_is_the_same_however_the_bytes_arrive(content, size):
+    whole, pieces = Glance(), Glance()
+    whole.add(content)
+    for start in range(0, len(content), size):
+        pieces.add(content[start : start + size])
+
+    assert pieces.summary(file_name=None, mime_type=None) == whole.summary(file_name=None, mime_type=None)

@@ -1,0 +1,111 @@
+"""The live database against the specification's own DDL: both are read back from PostgreSQL's catalogue."""
+
+from __future__ import annotations
+
+import pytest
+from django.core.management import call_command
+from django.db import connection
+
+from tests.architecture.spec_schema import DDL, OTHER_EXPRESSIONS
+
+pytestmark = pytest.mark.django_db
+
+COLUMNS = """
+    SELECT c.relname, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull, a.attidentity, a.attgenerated,
+           pg_get_expr(d.adbin, d.adrelid)
+    FROM pg_class c
+    JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+    LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum
+    WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r'
+    ORDER BY c.relname, a.attnum
+"""
+# 18 lists NOT NULL among the constraints; the columns have told that already.
+CONSTRAINTS = """
+    SELECT conrelid::regclass::text, conname, pg_get_constraintdef(oid)
+    FROM pg_constraint
+    WHERE connamespace = current_schema()::regnamespace AND contype <> 'n' AND conrelid <> 0
+"""
+INDEXES = "SELECT tablename, indexname, indexdef FROM pg_indexes WHERE schemaname = current_schema()"
+ENUMS = """
+    SELECT t.typname, array_agg(e.enumlabel::text ORDER BY e.enumsortorder)
+    FROM pg_type t JOIN pg_enum e ON e.enumtypid = t.oid
+    WHERE t.typnamespace = current_schema()::regnamespace GROUP BY t.typname
+"""
+
+
+@pytest.fixture
+def schemas():
+    """Asks a question of the specification's schema, made beside ours, and of ours."""
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE SCHEMA specification")
+        cursor.execute("SET LOCAL search_path = specification, public")
+        cursor.execute(DDL)
+
+        def ask(question: str) -> tuple[list[tuple], list[tuple]]:
+            answers = []
+            for schema in ("specification", "public"):
+                # Alone on the path, so that names are shown without their schema.
+                cursor.execute(f"SET LOCAL search_path = {schema}")
+                cursor.execute(question)
+                rows = [
+                    tuple(each.replace(f"{schema}.", "") if isinstance(each, str) else each for each in row)
+                    for row in cursor.fetchall()
+                ]
+                answers.append(rows)
+            return answers[0], answers[1]
+
+        yield ask
+
+
+def test_every_column_of_the_specification_is_there_with_its_type_and_default(schemas):
+    wanted, ours = schemas(COLUMNS)
+
+    as_we_write_it = [(*row[:-1], OTHER_EXPRESSIONS.get(row[-1], row[-1])) for row in wanted]
+    assert len(wanted) == 71
+    assert set(as_we_write_it) - set(ours) == set()
+
+
+def test_columns_of_our_own_never_have_to_be_given_by_who_knows_only_the_specification(schemas):
+    """Of a table that others may write to by hand; the rest is written by our own services alone."""
+    wanted, ours = schemas(COLUMNS)
+
+    added = {row for row in ours if row[0] == "large_files"} - set(wanted)
+    assert [row[1] for row in added if row[3] and row[-1] is None] == []
+
+
+def test_every_key_check_and_reference_of_the_specification_is_there_by_its_name(schemas):
+    wanted, ours = schemas(CONSTRAINTS)
+
+    assert len(wanted) == 22
+    assert set(wanted) - set(ours) == set()
+
+
+def test_every_index_of_the_specification_is_there(schemas):
+    wanted, ours = schemas(INDEXES)
+
+    assert {name for _, name, _ in wanted} >= {"messages_tsv_gin_idx", "summaries_conv_created_idx"}
+    assert set(wanted) - set(ours) == set()
+
+
+def test_the_enums_have_the_labels_of_the_specification_and_no_other(schemas):
+    wanted, ours = schemas(ENUMS)
+
+    assert len(wanted) == 4
+    assert sorted(wanted) == sorted(ours)
+
+
+def test_the_models_know_the_schema_that_the_sql_makes(capsys):
+    call_command("makemigrations", "conversations", check=True, dry_run=True, verbosity=0)
+
+
+@pytest.mark.parametrize(
+    "model", ["Workspace", "Conversation", "Message", "MessagePart", "Summary", "ContextItem", "LargeFile"]
+)
+def test_every_field_of_a_model_is_a_column_and_every_column_a_field(model):
+    from django.apps import apps
+
+    found = apps.get_model("conversations", model)
+    with connection.cursor() as cursor:
+        description = connection.introspection.get_table_description(cursor, found._meta.db_table)
+
+    assert {column.name for column in description} == {field.column for field in found._meta.concrete_fields}

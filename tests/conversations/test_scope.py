@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import pytest
+from django.db import transaction
+
+from conversations.errors import Invalid, NotFound
+from conversations.models import Conversation, LargeFile, Message, Workspace
+from conversations.scope import Scope
+from conversations.store import ConversationStore
+from conversations.types import NewMessage, NewPart, PartType, Role
+from tests.conversations.summaries import a_summary_of
+from tests.factories import a_conversation, a_store, a_workspace
+
+pytestmark = pytest.mark.django_db
+
+EVERYTHING = Scope()
+
+
+@pytest.fixture
+def theirs() -> dict[str, object]:
+    """Ids of one of everything that belongs to another workspace."""
+    conversation = a_conversation("secret", "more", workspace=a_workspace("theirs"))
+    conversation_id = conversation.conversation_id
+    file = LargeFile.objects.create(file_id="file_1", conversation_id=conversation_id, storage_uri="x")
+    return {
+        "conversation": conversation_id,
+        "message": Message.objects.filter(conversation_id=conversation_id).first().pk,
+        "summary": a_summary_of(conversation_id, first_seq=1, last_seq=1).summary_id,
+        "file": file.file_id,
+    }
+
+
+UNKNOWN = {
+    "conversation": [0, -1, 2**62, 2**63, -(2**80), 10**100],
+    "message": [0, 2**63, 10**100],
+    "summary": ["sum_0", "", "a\x00b", "\ud800", "x" * 10_000, "sum_'; --"],
+    "file": ["file_0", "", "\x00", "../../etc/passwd"],
+}
+
+
+@pytest.mark.parametrize("kind", UNKNOWN)
+def test_somebody_elses_is_as_unknown_as_what_is_not_there(kind, theirs):
+    ours = Scope(a_workspace("ours").pk)
+    lookup = getattr(ours, kind)
+    refusals = []
+
+    for id in (theirs[kind], *UNKNOWN[kind]):
+        with pytest.raises(NotFound) as refusal:
+            lookup(id)
+        refusals.append(refusal.value)
+
+    assert {refusal.code for refusal in refusals} == {"not_found"}
+    assert all(refusal.detail.endswith("that you may see.") for refusal in refusals)
+    assert all(len(refusal.detail) < 200 for refusal in refusals)
+
+
+@pytest.mark.parametrize("kind", UNKNOWN)
+def test_the_owner_and_the_operator_see_it(kind, theirs):
+    owner = Scope(a_workspace("theirs").pk)
+
+    for scope in (owner, EVERYTHING):
+        assert getattr(scope, kind)(theirs[kind]).pk == theirs[kind]
+
+
+@pytest.mark.parametrize(("model", "count"), [(Workspace, 1), (Conversation, 1), (Message, 2)])
+def test_a_query_is_narrowed_to_the_workspace(model, count):
+    ours = a_workspace("ours")
+    a_conversation("one", "two", workspace=ours)
+    a_conversation("three", workspace=a_workspace("theirs"))
+
+    assert Scope(ours.pk).narrow(model.objects.all()).count() == count
+    assert EVERYTHING.narrow(model.objects.all()).count() > count
+
+
+def test_no_verb_of_the_store_reaches_into_another_workspace(theirs):
+    store = a_store(a_workspace("ours"))
+    conversation_id, message_id, summary_id = theirs["conversation"], theirs["message"], theirs["summary"]
+    verbs = {
+        "get_conversation": {"conversation_id": conversation_id},
+        "configure_conversation": {"conversation_id": conversation_id, "overrides": {}},
+        "append_messages": {"conversation_id": conversation_id, "messages": [NewMessage(Role.USER, "x")]},
+        "create_message": {"conversation_id": conversation_id, "message": NewMessage(Role.USER, "x")},
+        "create_message_parts": {"message_id": message_id, "parts": [NewPart(PartType.STEP_START)]},
+        "append_context_message": {"conversation_id": conversation_id, "message_id": message_id},
+        "get_message": {"message_id": message_id},
+        "list_messages": {"conversation_id": conversation_id},
+        "get_context_items": {"conversation_id": conversation_id},
+        "replace_context_range_with_summary": {
+            "conversation_id": conversation_id,
+            "summary_id": summary_id,
+            "source_count": 1,
+            "item_tokens": 1,
+        },
+        "get_summary": {"summary_id": summary_id},
+        "get_summary_children": {"summary_id": summary_id},
+        "get_summary_messages": {"summary_id": summary_id},
+    }
+
+    for verb, arguments in verbs.items():
+        with pytest.raises(NotFound), transaction.atomic():
+            getattr(store, verb)(**arguments)
+
+    assert Message.objects.filter(conversation_id=conversation_id).count() == 2
+
+
+def test_two_workspaces_may_use_the_same_session_id():
+    stores = [a_store(a_workspace(name)) for name in ("ours", "theirs")]
+
+    records = [store.open_conversation(session_id="same") for store in stores]
+
+    assert records[0].conversation_id != records[1].conversation_id
+    assert [store.find_conversation(session_id="same") for store in stores] == records
+    assert [len(store.list_conversations()) for store in stores] == [1, 1]
+
+
+def test_a_conversation_needs_a_workspace():
+    with pytest.raises(Invalid, match="workspace"):
+        ConversationStore.from_settings().open_conversation(session_id="nobody's")

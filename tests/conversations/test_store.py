@@ -1,0 +1,327 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from django.db import IntegrityError, transaction
+
+from conversations.errors import Conflict, Invalid, NotFound
+from conversations.models import ContextItem, Conversation, Message, Summary
+from conversations.types import ContextItemType, NewMessage, NewPart, PartType, Role, SummaryKind
+from tests.conversations.appending import assert_counters_are_recounts, message_ids, shown
+from tests.conversations.summaries import a_condensed_summary_of, a_new_summary, a_summary_of, recounted
+from tests.factories import a_conversation, a_store
+
+pytestmark = pytest.mark.django_db
+
+
+def contents_of(messages: list[Any]) -> list[str]:
+    return [message.content for message in messages]
+
+
+def test_a_conversation_is_opened_once_and_found_by_its_session_id():
+    store = a_store()
+    opened = store.open_conversation(
+        session_id="s-1", title="First", metadata={"b": 1}, overrides={"fresh_tail_count": 4}
+    )
+
+    again = store.open_conversation(session_id="s-1", title="Second", metadata={"c": 2})
+
+    assert again == opened == store.find_conversation(session_id="s-1")
+    assert opened == store.get_conversation(conversation_id=opened.conversation_id)
+    assert (opened.title, opened.metadata, opened.overrides) == ("First", {"b": 1}, {"fresh_tail_count": 4})
+    assert opened.counters.message_count == opened.counters.active_tokens == 0
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"session_id": ""},
+        {"session_id": "a\x00b"},
+        {"session_id": "s" * 501},
+        {"session_id": "s", "title": "\ud800"},
+        {"session_id": "s", "metadata": {"a": ["\x00"]}},
+        {"session_id": "s", "overrides": {"fresh_tail_count": 0}},
+        {"session_id": "s", "overrides": {"colour": "red"}},
+    ],
+    ids=["empty", "nul", "long", "title", "metadata", "out of range", "unknown"],
+)
+def test_a_conversation_that_cannot_be_right_is_not_opened(values):
+    with pytest.raises(Invalid):
+        a_store().open_conversation(**values)
+
+    assert not Conversation.objects.exists()
+
+
+@pytest.mark.parametrize("session_id", ["unknown", "", "\x00", "\ud800", "x" * 10_000], ids=range(5))
+def test_a_session_id_that_nobody_used_is_not_found(session_id):
+    a_conversation(session_id="known")
+
+    with pytest.raises(NotFound):
+        a_store().find_conversation(session_id=session_id)
+
+
+def test_conversations_are_listed_in_pages():
+    ids = [a_conversation().conversation_id for _ in range(5)]
+    store = a_store()
+
+    first = store.list_conversations(limit=3)
+    rest = store.list_conversations(after_id=first[-1].conversation_id, limit=3)
+
+    assert [record.conversation_id for record in (*first, *rest)] == ids
+
+
+def test_a_conversations_settings_are_replaced_as_a_whole():
+    conversation = a_conversation(overrides={"fresh_tail_count": 4})
+
+    configured = a_store().configure_conversation(
+        conversation_id=conversation.conversation_id, overrides={"context_threshold": "0.5"}
+    )
+
+    assert configured.overrides == {"context_threshold": 0.5}
+    assert a_store().get_conversation(conversation_id=conversation.conversation_id) == configured
+    assert configured.updated_at > conversation.updated_at
+
+
+def test_messages_are_listed_in_pages_with_their_parts():
+    conversation_id = a_conversation().conversation_id
+    store = a_store()
+    parts = (NewPart(PartType.TEXT, text_content="a"), NewPart(PartType.STEP_FINISH))
+    store.append_messages(
+        conversation_id=conversation_id, messages=[NewMessage(Role.USER, str(n), parts=parts) for n in range(7)]
+    )
+
+    pages = [store.list_messages(conversation_id=conversation_id, after_seq=after, limit=3) for after in (0, 3, 6, 7)]
+
+    assert [contents_of(page) for page in pages] == [["0", "1", "2"], ["3", "4", "5"], ["6"], []]
+    assert {tuple(part.part_type for part in message.parts) for page in pages for message in page} == {
+        (PartType.TEXT, PartType.STEP_FINISH)
+    }
+
+
+def test_reading_a_page_costs_the_same_whatever_it_holds(django_assert_num_queries):
+    small = a_conversation("a", "b").conversation_id
+    large = a_conversation(*map(str, range(300))).conversation_id
+
+    for conversation_id, count in ((small, 2), (large, 100)):
+        with django_assert_num_queries(3):
+            assert len(a_store_of(conversation_id).list_messages(conversation_id=conversation_id)) == count
+
+
+def a_store_of(conversation_id: int) -> Any:
+    """The store without a workspace: finding that would be a query more."""
+    from conversations.store import ConversationStore
+
+    return ConversationStore.from_settings()
+
+
+def test_one_message_comes_back_as_it_was_created():
+    conversation_id = a_conversation("before").conversation_id
+    store = a_store()
+
+    created = store.create_message(
+        conversation_id=conversation_id,
+        message=NewMessage(Role.USER, "hello", parts=(NewPart(PartType.TEXT, text_content="hello"),)),
+    )
+
+    assert (created.seq, created.content, len(created.parts)) == (2, "hello", 1)
+    assert store.get_message(message_id=created.message_id) == created
+
+
+def test_parts_may_be_added_and_change_neither_content_nor_cost_nor_chain():
+    conversation_id = a_conversation("hello").conversation_id
+    store = a_store()
+    (before,) = store.list_messages(conversation_id=conversation_id)
+    odd = NewPart(PartType.COMPACTION, text_content="\x00", metadata={"b": 1.0, "a": "\ud800"}, is_ignored=True)
+
+    store.create_message_parts(message_id=before.message_id, parts=[odd, NewPart(PartType.AGENT)])
+    store.create_message_parts(message_id=before.message_id, parts=[NewPart(PartType.PATCH, patch_files=())])
+
+    after = store.get_message(message_id=before.message_id)
+    assert replace(after, parts=()) == before
+    assert [part.ordinal for part in after.parts] == [0, 1, 2]
+    assert (after.parts[0].text_content, repr(after.parts[0].metadata)) == ("\x00", "{'b': 1.0, 'a': '\\ud800'}")
+    assert after.parts[2].patch_files == ()
+
+
+def test_a_part_that_cannot_be_kept_is_refused_and_its_fellows_with_it():
+    conversation_id = a_conversation("hello").conversation_id
+    (message_id,) = message_ids(conversation_id)
+
+    with pytest.raises(Invalid, match="32-bit"), transaction.atomic():
+        a_store().create_message_parts(
+            message_id=message_id, parts=[NewPart(PartType.TEXT), NewPart(PartType.TEXT, step_tokens_in=2**40)]
+        )
+
+    assert a_store().get_message(message_id=message_id).parts == ()
+
+
+def test_a_summary_stands_where_its_first_source_stood_and_the_counters_follow():
+    conversation_id = a_conversation(*"abcde").conversation_id
+    ids = message_ids(conversation_id)
+
+    leaf = a_summary_of(conversation_id, first_seq=2, last_seq=4, item_tokens=7)
+
+    assert shown(conversation_id) == [(1, ids[0]), (2, leaf.summary_id), (5, ids[4])]
+    assert_counters_are_recounts(conversation_id)
+    counters = a_store().get_conversation(conversation_id=conversation_id).counters
+    assert (counters.active_messages, counters.message_count) == (2, 5)
+    assert counters.active_tokens == 5 + 7 + 5
+    items = a_store().get_context_items(conversation_id=conversation_id)
+    assert [item.item_type for item in items] == [
+        ContextItemType.MESSAGE,
+        ContextItemType.SUMMARY,
+        ContextItemType.MESSAGE,
+    ]
+
+
+def test_a_condensed_summary_stands_where_the_first_of_its_summaries_stood():
+    conversation_id = a_conversation(*"abcde").conversation_id
+    leaves = [a_summary_of(conversation_id, first_seq=seq, last_seq=seq + 1) for seq in (1, 3)]
+
+    condensed = a_condensed_summary_of(conversation_id, *leaves, item_tokens=3)
+
+    assert shown(conversation_id) == [(1, condensed.summary_id), (5, message_ids(conversation_id)[4])]
+    assert_counters_are_recounts(conversation_id)
+    store = a_store()
+    assert store.get_summary_children(summary_id=condensed.summary_id) == leaves
+    assert store.get_summary_children(summary_id=leaves[0].summary_id) == []
+    assert contents_of(store.get_summary_messages(summary_id=leaves[1].summary_id)) == ["c", "d"]
+    assert store.get_summary_messages(summary_id=condensed.summary_id) == []
+
+
+def test_a_row_of_summary_parents_leads_from_the_new_summary_to_its_older_source():
+    """The specification's names, whose direction surprises: `parent_summary_id` is the source."""
+    conversation_id = a_conversation(*"ab").conversation_id
+    leaf = a_summary_of(conversation_id, first_seq=1, last_seq=2)
+
+    condensed = a_condensed_summary_of(conversation_id, leaf)
+
+    rows = list(Summary.objects.values_list("summary_id", "source_links__source_id").exclude(source_links=None))
+    assert rows == [(condensed.summary_id, leaf.summary_id)]
+
+
+def test_a_summary_comes_back_as_it_was_written():
+    conversation_id = a_conversation(*"abc").conversation_id
+
+    leaf = a_summary_of(conversation_id, first_seq=1, last_seq=2)
+
+    assert a_store().get_summary(summary_id=leaf.summary_id) == leaf
+    assert leaf.summary_id.startswith("sum_")
+    assert len(leaf.summary_id) == len("sum_") + 16
+    assert (leaf.kind, leaf.depth, leaf.first_seq, leaf.last_seq) == (SummaryKind.LEAF, 0, 1, 2)
+
+
+def test_sources_keep_the_order_in_which_they_are_linked():
+    conversation_id = a_conversation(*"abc").conversation_id
+    store, ids = a_store(), message_ids(conversation_id)
+
+    summary = store.insert_summary(summary=a_new_summary(conversation_id))
+    store.link_summary_to_messages(summary_id=summary.summary_id, message_ids=[ids[2], ids[0]])
+
+    assert contents_of(store.get_summary_messages(summary_id=summary.summary_id)) == ["c", "a"]
+
+
+@pytest.mark.parametrize("source_count", [1, 3, 0])
+def test_a_context_that_changed_meanwhile_is_left_alone(source_count):
+    conversation_id = a_conversation(*"abcd").conversation_id
+    store, ids = a_store(), message_ids(conversation_id)
+    before = shown(conversation_id)
+    summary = store.insert_summary(summary=a_new_summary(conversation_id))
+    store.link_summary_to_messages(summary_id=summary.summary_id, message_ids=ids[:2])
+
+    with pytest.raises(Conflict, match="changed"), transaction.atomic():
+        store.replace_context_range_with_summary(
+            conversation_id=conversation_id, summary_id=summary.summary_id, source_count=source_count, item_tokens=1
+        )
+
+    assert shown(conversation_id) == before
+    assert_counters_are_recounts(conversation_id)
+
+
+def test_what_a_summary_stands_for_cannot_be_summarized_again_beside_it():
+    conversation_id = a_conversation(*"abcd").conversation_id
+    a_summary_of(conversation_id, first_seq=1, last_seq=2)
+    before = shown(conversation_id)
+
+    with pytest.raises(Conflict):
+        a_summary_of(conversation_id, first_seq=2, last_seq=3)
+
+    assert shown(conversation_id) == before
+    assert Summary.objects.count() == 1
+
+
+def test_a_message_missing_from_the_context_is_shown_again_at_its_place():
+    conversation_id = a_conversation(*"abc").conversation_id
+    store, ids = a_store(), message_ids(conversation_id)
+    before = shown(conversation_id)
+    taken = ContextItem.objects.get(message_id=ids[1])
+    ContextItem.objects.filter(message_id=ids[1]).delete()
+    Conversation.objects.filter(pk=conversation_id).update(
+        active_messages=2, active_tokens=recounted(conversation_id)[1]
+    )
+
+    for _ in range(2):
+        store.append_context_message(conversation_id=conversation_id, message_id=ids[1])
+
+    assert shown(conversation_id) == before
+    assert ContextItem.objects.get(message_id=ids[1]).token_count == taken.token_count
+    assert_counters_are_recounts(conversation_id)
+
+
+def test_a_message_that_a_summary_stands_for_is_not_shown_beside_it():
+    conversation_id = a_conversation(*"abc").conversation_id
+    a_summary_of(conversation_id, first_seq=1, last_seq=2)
+
+    with pytest.raises(Conflict, match="summary"):
+        a_store().append_context_message(conversation_id=conversation_id, message_id=message_ids(conversation_id)[0])
+
+
+def test_a_message_is_not_shown_in_another_conversation():
+    conversation_id, other = a_conversation("a").conversation_id, a_conversation("b").conversation_id
+
+    with pytest.raises(NotFound):
+        a_store().append_context_message(conversation_id=conversation_id, message_id=message_ids(other)[0])
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"item_type": "message"},
+        {"item_type": "summary", "message": True},
+        {"item_type": "message", "message": True, "summary": True},
+    ],
+    ids=["nothing", "another thing", "two things"],
+)
+def test_a_context_item_points_at_one_thing_of_its_type(values):
+    conversation_id = a_conversation("a", "b", "c").conversation_id
+    leaf = a_summary_of(conversation_id, first_seq=1, last_seq=1)
+    targets = {"message": {"message_id": message_ids(conversation_id)[0]}, "summary": {"summary_id": leaf.summary_id}}
+    pointers = {key: value for name, target in targets.items() if name in values for key, value in target.items()}
+    ContextItem.objects.filter(summary_id=leaf.summary_id).delete()
+
+    with pytest.raises(IntegrityError, match="context_items_check"), transaction.atomic():
+        ContextItem(
+            conversation_id=conversation_id, ordinal=99, token_count=1, item_type=values["item_type"], **pointers
+        ).save(force_insert=True)
+
+
+def test_nothing_is_shown_twice():
+    conversation_id = a_conversation("a").conversation_id
+
+    with pytest.raises(IntegrityError, match="context_items_show_a_message_once"), transaction.atomic():
+        ContextItem(
+            conversation_id=conversation_id,
+            ordinal=2,
+            token_count=1,
+            item_type="message",
+            message_id=message_ids(conversation_id)[0],
+        ).save(force_insert=True)
+
+
+@pytest.mark.parametrize("word", ["summary", "getSummary", "store", "cafe", "5433"])
+def test_what_is_stored_can_be_found_by_its_parts(word):
+    conversation_id = a_conversation("getSummary reads src/store/base.py in the café on port 5433").conversation_id
+
+    assert Message.objects.filter(conversation_id=conversation_id).matching(word).count() == 1
