@@ -1,0 +1,11 @@
+from django.apps import AppConfig
+
+
+class SiteConfig(AppConfig):
+    """The site that wires the rooms: it holds the queue's tables and the checks, and no rule of the domain."""
+
+    name = "lcmsite"
+    verbose_name = "LCM site"
+
+    def ready(self) -> None:
+        from lcmsite import checks  # noqa: F401  (registers the system checks)

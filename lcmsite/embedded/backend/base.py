@@ -1,0 +1,21 @@
+"""Django's PostgreSQL backend with a lease: a process that connects keeps the embedded server up until it ends."""
+
+from typing import Any
+
+from django.conf import settings
+from django.db import OperationalError
+from django.db.backends.postgresql import base
+
+from lcmsite.embedded.lease import EmbeddedPostgres
+from lcmsite.embedded.location import EmbeddedPostgresError
+
+
+class DatabaseWrapper(base.DatabaseWrapper):
+    """Connects to the server of `settings.DATA_DIR`."""
+
+    def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
+        try:
+            EmbeddedPostgres(settings.DATA_DIR).hold()
+        except (EmbeddedPostgresError, OSError) as refusal:
+            raise OperationalError(str(refusal)) from refusal
+        return super().get_new_connection(conn_params)

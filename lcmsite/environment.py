@@ -1,0 +1,161 @@
+"""Every `LCM_*` name the site knows, read once: what is wrong is kept as a problem, never raised.
+
+The names of the domain's settings are derived from the apps' policies; those of a deployment are declared here, with
+the same knobs. A value that cannot be read leaves its default in force, and `lcmsite.checks` shows each problem.
+"""
+
+import difflib
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, Field, dataclass, field, fields
+from typing import Any, get_type_hints
+from urllib.parse import urlsplit
+
+from compaction.policy import CompactionPolicy
+from conversations.policy import StorePolicy, checked, environment_name, knob
+from retrieval.policy import RetrievalPolicy
+
+PREFIX = "LCM_"
+
+
+def choice(default: str, help: str, *, among: tuple[str, ...]) -> Any:
+    """A text that is one of a few."""
+    return field(default=default, metadata={"help": help, "low": None, "high": None, "choices": among})
+
+
+def url(help: str, *, schemes: tuple[str, ...]) -> Any:
+    """The address of a server; empty when there is none."""
+    return field(default="", metadata={"help": help, "low": None, "high": None, "schemes": schemes})
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """Where and how this site runs; nothing of the domain."""
+
+    database_url: str = url(
+        "PostgreSQL 16 or newer, as postgres://user:password@host:port/name; without it LCM runs a server of its own.",
+        schemes=("postgres", "postgresql"),
+    )
+    redis_url: str = url(
+        "Redis for the queues, as redis://host:port/0; without it they live in the database.",
+        schemes=("redis", "rediss", "unix"),
+    )
+    data_dir: str = knob("", "The directory for LCM's own files; var/ beside manage.py when not given.")
+    secret_key: str = knob("", "Django's secret key; when not given, one is made and kept in the data directory.")
+    debug: bool = knob(False, "Django's debug pages; never where others can reach them.")
+    allowed_hosts: str = knob("localhost,127.0.0.1,[::1]", "The host names answered to, separated by commas.")
+    log_level: str = choice("INFO", "The mildest level logged.", among=("DEBUG", "INFO", "WARNING", "ERROR"))
+    log_format: str = choice(
+        "auto",
+        "json is one object a line; auto is console on a terminal, else json.",
+        among=("auto", "json", "console"),
+    )
+    host: str = knob("127.0.0.1", "The address `lcm up` listens on.")
+    port: int = knob(8000, "The port `lcm up` listens on.", low=1, high=65535)
+    web_workers: int = knob(2, "Web processes.", low=1, high=64)
+    web_threads: int = knob(4, "Requests each web process works on at once.", low=1, high=128)
+    worker_threads: int = knob(2, "Tasks each queue works on at once.", low=1, high=64)
+    pool_size: int = knob(16, "The most database connections one process keeps.", low=1, high=500)
+    max_request_bytes: int = knob(64 * 1024**2, "The largest request body.", low=64 * 1024, high=1024**3)
+    api_key: str = knob("", "The API key the command line sends.")
+    workspace: str = knob("", "The workspace the command line works in.")
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing wrong with the environment, as a system check will show it."""
+
+    id: str
+    detail: str
+    hint: str
+
+
+@dataclass(frozen=True)
+class Environment:
+    """What the process was told: its deployment, the policies' overrides by field, and what could not be used."""
+
+    deployment: Deployment
+    overrides: Mapping[str, Any]
+    problems: tuple[Problem, ...]
+
+    @classmethod
+    def read(cls, environ: Mapping[str, str]) -> "Environment":
+        """Read the `LCM_*` names of a mapping; an empty text counts as not given."""
+        given = {name: text.strip() for name, text in environ.items() if name.startswith(PREFIX) and text.strip()}
+        known = variables()
+        values: dict[str, Any] = {}
+        problems = [_unknown(name, known) for name in sorted(given.keys() - known.keys())]
+        for name in sorted(given.keys() & known.keys()):
+            try:
+                values[name] = known[name].parse(given[name])
+            except ValueError as wrong:
+                problems.append(_unusable(known[name], wrong))
+        deployment: dict[str, Any] = {}
+        overrides: dict[str, Any] = {}
+        for name, value in values.items():
+            target = deployment if known[name].owner is Deployment else overrides
+            target[known[name].knob.name] = value
+        return cls(deployment=Deployment(**deployment), overrides=overrides, problems=tuple(problems))
+
+
+@dataclass(frozen=True)
+class Variable:
+    """One name of the environment: the knob it turns, and whose that is."""
+
+    owner: type
+    knob: Field[Any]
+    kind: type
+
+    @property
+    def name(self) -> str:
+        return environment_name(self.knob)
+
+    @property
+    def default(self) -> Any:
+        return None if self.knob.default is MISSING else self.knob.default
+
+    def parse(self, text: str) -> Any:
+        """The text as a value; ValueError says what would be accepted."""
+        value = checked(self.knob, self.kind, text)
+        choices = self.knob.metadata.get("choices")
+        if choices and value not in choices:
+            raise ValueError(f"{value!r} is none of {', '.join(choices)}")
+        schemes = self.knob.metadata.get("schemes")
+        if schemes and not _is_url(value, schemes):
+            # Not repeated: it may hold a password.
+            raise ValueError(f"not an address that starts with {schemes[0]}://")
+        return value
+
+
+def variables() -> dict[str, Variable]:
+    """Every known name with its variable, deployment first."""
+    return {variable.name: variable for variable in _declared()}
+
+
+def _declared() -> Iterator[Variable]:
+    for owner in (Deployment, StorePolicy, CompactionPolicy, RetrievalPolicy):
+        kinds = get_type_hints(owner)
+        for knob_field in fields(owner):
+            yield Variable(owner=owner, knob=knob_field, kind=kinds[knob_field.name])
+
+
+def _is_url(text: str, schemes: tuple[str, ...]) -> bool:
+    try:
+        parts = urlsplit(text)
+        # Read for its refusal of a port that is no number, which dj-database-url and redis would turn into a traceback.
+        return parts.scheme in schemes and parts.port != 0
+    except ValueError:
+        return False
+
+
+def _unknown(name: str, known: Mapping[str, Variable]) -> Problem:
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f"Did you mean {near[0]}?" if near else "Remove it; README.md lists every setting."
+    return Problem(id="lcm.E001", detail=f"{name} is not a setting of LCM.", hint=hint)
+
+
+def _unusable(variable: Variable, wrong: ValueError) -> Problem:
+    return Problem(
+        id="lcm.E002",
+        detail=f"{variable.name}: {wrong}; {variable.default!r} is used.",
+        hint=variable.knob.metadata["help"],
+    )

@@ -1,0 +1,72 @@
+"""Two questions of an operator's machinery: is this process alive, and can it do its work? No key is needed."""
+
+from functools import cache
+
+import psycopg
+import redis
+from django.conf import settings
+from django.db.migrations.loader import MigrationLoader
+from django.http import HttpRequest, JsonResponse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+
+from lcmsite.connections import connect
+from lcmsite.embedded.binaries import OLDEST
+from lcmsite.embedded.location import EmbeddedPostgresError
+
+# Whoever asks wants an answer now, also when a server swallows every packet.
+SECONDS_FOR_AN_ANSWER = 2
+
+
+@never_cache
+@require_safe
+def alive(request: HttpRequest) -> JsonResponse:
+    """200 while the process answers at all."""
+    return JsonResponse({"status": "alive"})
+
+
+@never_cache
+@require_safe
+def ready(request: HttpRequest) -> JsonResponse:
+    """200 when requests can be served; else 503 with each thing that is missing."""
+    missing = not_ready()
+    status = "not ready" if missing else "ready"
+    return JsonResponse({"status": status, "missing": missing}, status=503 if missing else 200)
+
+
+def not_ready() -> list[str]:
+    """What keeps the site from its work, in words; empty when nothing does."""
+    return [*_database_problems(), *_queue_problems()]
+
+
+def _database_problems() -> list[str]:
+    # Not from the pool: that would wait for a connection as long as a request may.
+    try:
+        with connect(connect_timeout=SECONDS_FOR_AN_ANSWER) as connection:
+            version = connection.info.server_version // 10_000
+            if version < OLDEST:
+                return [f"the database is PostgreSQL {version}: LCM needs {OLDEST} or newer"]
+            if connection.execute("SELECT to_regclass('django_migrations')").fetchone() == (None,):
+                return ["the database is empty: run `lcm up` or `manage.py migrate`"]
+            applied = set(connection.execute("SELECT app, name FROM django_migrations").fetchall())
+    except (psycopg.Error, EmbeddedPostgresError, OSError):
+        return ["the database cannot be reached"]
+    return [f"migration {app}.{name} is not applied" for app, name in sorted(_migrations() - applied)]
+
+
+def _queue_problems() -> list[str]:
+    if not settings.DEPLOYMENT.redis_url:
+        return []
+    limits = {"socket_connect_timeout": SECONDS_FOR_AN_ANSWER, "socket_timeout": SECONDS_FOR_AN_ANSWER}
+    try:
+        with redis.Redis.from_url(settings.DEPLOYMENT.redis_url, **limits) as queues:
+            queues.ping()
+    except redis.RedisError:
+        return ["Redis, where the queues are, cannot be reached"]
+    return []
+
+
+@cache
+def _migrations() -> frozenset[tuple[str, str]]:
+    """All migrations this code comes with; read once, as the files of a running process do not change."""
+    return frozenset(MigrationLoader(None, ignore_no_migrations=True).disk_migrations)

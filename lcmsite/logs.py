@@ -1,0 +1,78 @@
+"""How LCM logs: one JSON object a line, or readable on a terminal. A log never holds the text of a message."""
+
+import sys
+import traceback
+from collections.abc import Iterator
+from typing import Any
+
+import structlog
+from structlog.typing import EventDict, Processor, WrappedLogger
+
+# Enough of an exception's text to know it by; what follows its first line may quote data.
+LONGEST_EXCEPTION_TEXT = 200
+
+
+def logging_settings(*, level: str, format: str) -> dict[str, Any]:
+    """`LOGGING` for Django; structlog's own loggers are set up on the way."""
+    readable = format == "console" or (format == "auto" and sys.stderr.isatty())
+    shared: list[Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_logger_name,
+        structlog.stdlib.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        discreet_exception,
+    ]
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            *shared,
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        cache_logger_on_first_use=True,
+    )
+    renderer = structlog.dev.ConsoleRenderer() if readable else structlog.processors.JSONRenderer(default=str)
+    return {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "formatters": {
+            "lcm": {
+                "()": structlog.stdlib.ProcessorFormatter,
+                "foreign_pre_chain": shared,
+                "processors": [structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
+            }
+        },
+        "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "lcm"}},
+        "root": {"handlers": ["stderr"], "level": level},
+        "loggers": {
+            # Takes away Django's own handlers, which would log everything a second time.
+            "django": {"handlers": [], "level": level, "propagate": True},
+            # At DEBUG these two would log statements and requests with their values.
+            "django.db.backends": {"level": "WARNING"},
+            "asyncio": {"level": "WARNING"},
+            # With a handler of its own, as huey's consumer adds one to a logger that has none. At INFO it
+            # says two lines for every task, which our own tasks say better.
+            "huey": {"handlers": ["stderr"], "level": level if level != "INFO" else "WARNING", "propagate": False},
+        },
+    }
+
+
+def discreet_exception(logger: WrappedLogger, name: str, event: EventDict) -> EventDict:
+    """Where it happened and what kind it was: an exception's text may quote the data it stumbled over."""
+    exc_info = event.pop("exc_info", None)
+    if exc_info is True:
+        exc_info = sys.exc_info()
+    error = exc_info[1] if isinstance(exc_info, tuple) else exc_info
+    if isinstance(error, BaseException):
+        event["exception"] = "".join(_lines(error))
+    return event
+
+
+def _lines(error: BaseException) -> Iterator[str]:
+    cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    if cause is not None:
+        yield from _lines(cause)
+        yield "which led to:\n"
+    yield from traceback.format_tb(error.__traceback__)
+    first_line = next(iter(str(error).splitlines()), "")[:LONGEST_EXCEPTION_TEXT]
+    yield f"{type(error).__module__}.{type(error).__qualname__}: {first_line}\n"

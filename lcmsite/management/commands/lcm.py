@@ -1,0 +1,19 @@
+"""`manage.py lcm ...`: the same command line as the program `lcm`."""
+
+import sys
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from lcmsite.adapters.cli.program import run
+
+
+class Command(BaseCommand):
+    help = "The command line of LCM; `lcm --help` lists its verbs."
+
+    def run_from_argv(self, argv: list[str]) -> None:
+        # Not through Django's own parser: the verbs come from the catalogue.
+        sys.exit(run(argv[2:]))
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        sys.exit(run([str(each) for each in args]))

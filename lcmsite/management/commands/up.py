@@ -1,0 +1,133 @@
+"""`lcm up`: everything LCM needs, in one process tree that starts with one command and ends with Ctrl-C."""
+
+import signal
+import socket
+import time
+import urllib.error
+import urllib.request
+from argparse import ArgumentParser
+from contextlib import nullcontext
+from typing import Any
+
+import pglock
+from django.conf import settings
+from django.core.management import call_command
+from django.core.management.base import BaseCommand, CommandError
+from django.db import DatabaseError, connection
+from django.db.migrations.executor import MigrationExecutor
+
+from lcmsite.embedded.lease import EmbeddedPostgres
+from lcmsite.embedded.location import EmbeddedPostgresError
+from lcmsite.queues import QUEUES
+from lcmsite.supervisor import Process, ProcessKeepsDying, Supervisor
+
+SECONDS_TO_GET_READY = 60
+ROUND = 0.2
+
+
+class Command(BaseCommand):
+    help = "Run LCM: its database (unless LCM_DATABASE_URL names one), migrations, web server and workers."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--host", default=settings.DEPLOYMENT.host, help="the address to listen on")
+        parser.add_argument("--port", type=int, default=settings.DEPLOYMENT.port, help="the port to listen on")
+        parser.add_argument("--no-web", action="store_true", help="serve no requests here")
+        parser.add_argument("--no-worker", action="store_true", help="work on no background tasks here")
+        parser.add_argument("--sample", action="store_true", help="load a sample conversation, once")
+
+    def handle(
+        self, *args: Any, host: str, port: int, no_web: bool, no_worker: bool, sample: bool, **options: Any
+    ) -> None:
+        # Either asks for a stop, at any moment, also while the database is still starting; SIGINT as well where a
+        # shell has started us in the background, which has it ignored.
+        for request_to_stop in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(request_to_stop, signal.default_int_handler)
+        database = EmbeddedPostgres(settings.DATA_DIR) if settings.EMBEDDED_DATABASE else None
+        processes = [] if no_web else [Process("web", ("web", host, str(port)))]
+        processes += [] if no_worker else [Process(f"{queue} worker", ("worker", queue)) for queue in QUEUES]
+        if not no_web:
+            _require_free(host, port)
+        try:
+            with database.lease() if database else nullcontext():
+                try:
+                    self._migrate()
+                    self._run(Supervisor(processes), database, url=None if no_web else _url(host, port), sample=sample)
+                finally:
+                    connection.close()
+        except KeyboardInterrupt:
+            self.stdout.write("LCM has stopped.")
+        except (EmbeddedPostgresError, ProcessKeepsDying, DatabaseError, OSError) as failure:
+            raise CommandError(str(failure)) from failure
+
+    def _migrate(self) -> None:
+        """Bring the tables up to date; of several that start at once, one does it and the others wait."""
+        # Asked again and again: a session that waits inside PostgreSQL would hold up an index made concurrently.
+        while True:
+            with pglock.advisory("lcm.migrations", timeout=0) as mine:
+                if mine:
+                    executor = MigrationExecutor(connection)
+                    if executor.migration_plan(executor.loader.graph.leaf_nodes()):
+                        call_command("migrate", interactive=False, verbosity=1, stdout=self.stdout)
+                    return
+            time.sleep(0.1)
+
+    def _run(self, supervisor: Supervisor, database: EmbeddedPostgres | None, *, url: str | None, sample: bool) -> None:
+        try:
+            if url is not None:
+                self._wait_until_ready(supervisor.processes[0], url)
+            # After the web server, so that all of the machine is there for it to get ready.
+            supervisor.look_after()
+            self.stdout.write(f"LCM is ready{f' at {url}' if url else ''}. Ctrl-C stops it.")
+            self.stdout.flush()
+            if sample and url is not None:
+                from lcmsite.sample import load_sample
+
+                load_sample(url=url, echo=self.stdout.write)
+                self.stdout.flush()
+            while True:
+                supervisor.look_after()
+                if database is not None and not database.has_keeper():
+                    database.ensure_running()
+                time.sleep(ROUND)
+        finally:
+            supervisor.stop()
+
+    def _wait_until_ready(self, web: Process, url: str) -> None:
+        web.look_after()
+        deadline = time.monotonic() + SECONDS_TO_GET_READY
+        while (answer := _readiness(url)) is not None:
+            if time.monotonic() > deadline:
+                raise CommandError(f"LCM did not get ready: {answer}")
+            web.look_after()
+            time.sleep(0.05)
+
+
+def _require_free(host: str, port: int) -> None:
+    """A clear word now instead of a web server that ends as soon as it starts."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except (OSError, OverflowError) as refusal:
+            raise CommandError(f"Cannot listen on {host} port {port}: {refusal}. Choose another.") from refusal
+
+
+def _url(host: str, port: int) -> str:
+    """Where a browser on this machine finds the site."""
+    name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    return f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"
+
+
+def _readiness(url: str) -> str | None:
+    """None when the site is ready, else what it, or the attempt to ask it, says."""
+    allowed = next((host.lstrip(".") for host in settings.ALLOWED_HOSTS if host != "*"), "localhost")
+    request = urllib.request.Request(f"{url}/readyz", headers={"Host": allowed})
+    try:
+        # Not through a proxy that the environment may name.
+        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=5):
+            return None
+    except urllib.error.HTTPError as refusal:
+        return refusal.read().decode(errors="replace")
+    except OSError as refusal:
+        return str(refusal)

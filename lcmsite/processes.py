@@ -1,0 +1,80 @@
+"""What one process of `lcm up` does: `python -m lcmsite.processes PARENT web HOST PORT`, or `... PARENT worker QUEUE`.
+
+Each ends in good order on SIGTERM, and sends it to itself when the process that started it is gone.
+"""
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+SECONDS_TO_FINISH = 10
+
+
+def end_with_parent(parent: int) -> None:
+    """Stop this process soon after its parent has died, even by a signal that allows no farewell."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.5)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def serve(*, host: str, port: int) -> None:
+    """Answer requests until told to stop."""
+    from django.conf import settings
+    from granian.constants import Interfaces
+    from granian.log import LogLevels
+    from granian.server import Server
+
+    deployment = settings.DEPLOYMENT
+    Server(
+        "lcmsite.wsgi:application",
+        address=host,
+        port=port,
+        interface=Interfaces.WSGI,
+        workers=deployment.web_workers,
+        blocking_threads=deployment.web_threads,
+        log_level=LogLevels.warning,
+        log_dictconfig=settings.LOGGING,
+        respawn_failed_workers=True,
+        workers_kill_timeout=SECONDS_TO_FINISH,
+    ).serve(target_loader=_application)
+
+
+def _application(target: str) -> Callable[..., Any]:
+    """The WSGI application; called in each web worker."""
+    end_with_parent(os.getppid())
+    from lcmsite.wsgi import application
+
+    return application
+
+
+def work(*, queue: str) -> None:
+    """Work on the tasks of one queue until told to stop; then finish the task at hand."""
+    import django
+    from django.core.management import call_command
+
+    django.setup()
+    call_command("djangohuey", queue=queue)
+
+
+def main(parent: str, kind: str, *arguments: str) -> None:
+    end_with_parent(int(parent))
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lcmsite.settings")
+    match kind, arguments:
+        case "web", (host, port):
+            serve(host=host, port=int(port))
+        case "worker", (queue,):
+            work(queue=queue)
+        case _:
+            sys.exit(f"{kind} with {len(arguments)} arguments is no process of LCM's.")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

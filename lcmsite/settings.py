@@ -1,0 +1,172 @@
+"""Django settings of the LCM site: the only reader of the environment, through `lcmsite.environment`."""
+
+import os
+import secrets
+from pathlib import Path
+from typing import Any
+
+import dj_database_url
+
+from lcmsite.embedded.location import DATABASE, PORT, ROLE, Location
+from lcmsite.environment import Environment, Problem
+from lcmsite.logs import logging_settings
+from lcmsite.queues import queue_settings
+from lcmsite.secret_key import kept_secret_key
+
+ENVIRONMENT = Environment.read(os.environ)
+DEPLOYMENT = ENVIRONMENT.deployment
+
+# `lcmsite.checks` shows these; none of them keeps the settings from being read.
+CONFIGURATION_PROBLEMS = [*ENVIRONMENT.problems]
+
+# What an operator changed of the apps' policies; the defaults live in the policies themselves.
+LCM = dict(ENVIRONMENT.overrides)
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+DATA_DIR = Path(DEPLOYMENT.data_dir).expanduser().absolute() if DEPLOYMENT.data_dir else BASE_DIR / "var"
+
+DEBUG = DEPLOYMENT.debug
+ALLOWED_HOSTS = [host.strip() for host in DEPLOYMENT.allowed_hosts.split(",") if host.strip()]
+
+try:
+    SECRET_KEY = DEPLOYMENT.secret_key or kept_secret_key(DATA_DIR)
+except OSError as refusal:
+    # Good for this process alone, which then shows the problem instead of a traceback.
+    SECRET_KEY = secrets.token_urlsafe(64)
+    CONFIGURATION_PROBLEMS.append(
+        Problem(
+            id="lcm.E003",
+            detail=f"No secret key can be kept in {DATA_DIR}: {refusal.strerror}.",
+            hint="Set LCM_DATA_DIR to a directory that LCM may write to, or give it LCM_SECRET_KEY.",
+        )
+    )
+
+INSTALLED_APPS = [
+    "lcmsite",
+    "conversations",
+    "compaction",
+    "retrieval",
+    "integrity",
+    "rest_framework",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+    "pgactivity",
+    "pglock",
+    "django_huey",
+    "django_structlog",
+    "django.contrib.contenttypes",
+    "django.contrib.auth",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.admin",
+    "django.contrib.postgres",
+    "django.contrib.staticfiles",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "lcmsite.middleware.RequestLog",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+
+ROOT_URLCONF = "lcmsite.urls"
+WSGI_APPLICATION = "lcmsite.wsgi.application"
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ]
+        },
+    }
+]
+
+
+# Without a database of somebody else's, LCM runs its own.
+EMBEDDED_DATABASE = not DEPLOYMENT.database_url
+
+
+def _database() -> dict[str, Any]:
+    if EMBEDDED_DATABASE:
+        database: dict[str, Any] = {
+            "ENGINE": "lcmsite.embedded.backend",
+            "NAME": DATABASE,
+            "USER": ROLE,
+            "HOST": str(Location(DATA_DIR).socket_dir),
+            "PORT": str(PORT),
+        }
+    else:
+        database = {**dj_database_url.parse(DEPLOYMENT.database_url)}
+    return database | {
+        # The pool keeps connections, so Django must not; it tries each before use, as a server may have been restarted.
+        "CONN_MAX_AGE": 0,
+        "CONN_HEALTH_CHECKS": True,
+        "OPTIONS": database.get("OPTIONS", {})
+        | {
+            # None at rest: a command that asks one question opens one connection.
+            "pool": {"min_size": 0, "max_size": DEPLOYMENT.pool_size, "timeout": 10},
+            "prepare_threshold": 5,
+            "application_name": "lcm",
+        },
+    }
+
+
+DATABASES = {"default": _database()}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+DJANGO_HUEY = queue_settings(redis_url=DEPLOYMENT.redis_url, threads=DEPLOYMENT.worker_threads)
+
+LOGGING = logging_settings(level=DEPLOYMENT.log_level, format=DEPLOYMENT.log_format)
+DJANGO_STRUCTLOG_STATUS_START_LOG_LEVEL = 10
+DJANGO_STRUCTLOG_IP_LOGGING_ENABLED = False
+DJANGO_STRUCTLOG_USER_ID_FIELD = ""
+
+LANGUAGE_CODE = "en"
+TIME_ZONE = "UTC"
+USE_TZ = True
+USE_I18N = False
+
+STATIC_URL = "static/"
+# Served from where the packages keep them: one step less between a fresh machine and a running site.
+WHITENOISE_USE_FINDERS = True
+
+# Large files: kept by LargeFileService under their hashes, never served as they are.
+MEDIA_ROOT = DATA_DIR / "files"
+STORAGES = {
+    "default": {"BACKEND": "conversations.storage.WholeFileStorage"},
+    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+}
+
+DATA_UPLOAD_MAX_MEMORY_SIZE = DEPLOYMENT.max_request_bytes
+
+REST_FRAMEWORK: dict[str, Any] = {
+    "EXCEPTION_HANDLER": "lcmsite.adapters.rest.problem_response",
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "UNAUTHENTICATED_USER": None,
+}
+SPECTACULAR_SETTINGS: dict[str, Any] = {
+    "TITLE": "LCM",
+    "DESCRIPTION": "Lossless Context Management: a memory for LLM agents that never loses a word.",
+    "VERSION": "0.1.0",
+    # Whose schemas are plain JSON Schema.
+    "OAS_VERSION": "3.1.0",
+    "SCHEMA_PATH_PREFIX": "/api/v1",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SERVE_AUTHENTICATION": [],
+    "SERVE_PERMISSIONS": [],
+    "POSTPROCESSING_HOOKS": ["lcmsite.adapters.openapi.with_components"],
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+}

@@ -1,0 +1,80 @@
+"""Tests run against a PostgreSQL of their own, started once for all workers and gone with them.
+
+`LCM_DATABASE_URL` names another server, on which databases for the tests are made and removed.
+"""
+
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.db import connection, connections
+from django.test.utils import setup_databases, teardown_databases
+from pytest_django import DjangoDbBlocker
+
+from lcmsite.embedded.lease import EmbeddedPostgres
+from lcmsite.embedded.location import Location
+from tests.committed import committed_db  # noqa: F401
+
+SECONDS_TO_STOP = 30
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # A worker finds the directory in the environment, where the process that started it has put it.
+    if settings.EMBEDDED_DATABASE and "PYTEST_XDIST_WORKER" not in os.environ:
+        data_dir = Path(tempfile.mkdtemp(prefix="lcm-tests-"))
+        # Open to be entered: for root, the server runs as another user.
+        data_dir.chmod(0o711)
+        os.environ["LCM_DATA_DIR"] = str(data_dir)
+        settings.DATA_DIR = data_dir
+        connections["default"].settings_dict["HOST"] = str(Location(data_dir).socket_dir)
+        EmbeddedPostgres(data_dir, durable=False).hold()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if settings.EMBEDDED_DATABASE and "PYTEST_XDIST_WORKER" not in os.environ:
+        server = EmbeddedPostgres(settings.DATA_DIR)
+        server.let_go()
+        deadline = time.monotonic() + SECONDS_TO_STOP
+        # The workers have leases too, and may still be ending.
+        while server.has_keeper() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        shutil.rmtree(settings.DATA_DIR, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(
+    request: pytest.FixtureRequest,
+    django_test_environment: None,
+    django_db_blocker: DjangoDbBlocker,
+    django_db_modify_db_settings: None,
+    django_db_keepdb: bool,
+    django_db_createdb: bool,
+) -> Iterator[None]:
+    """The database for the tests, whoever asks for it.
+
+    pytest-django's own makes none for a test that reaches it by way of other fixtures: what such a test writes, and
+    what it removes, would be in the developer's database.
+    """
+    verbosity = request.config.option.verbose
+    with django_db_blocker.unblock():
+        made = setup_databases(
+            verbosity=verbosity,
+            interactive=False,
+            aliases={"default"},
+            keepdb=django_db_keepdb and not django_db_createdb,
+        )
+    yield
+    with django_db_blocker.unblock():
+        with connection.cursor() as cursor:
+            # Queues and threads have connections of their own, and a database in use cannot be removed.
+            cursor.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
+        if not django_db_keepdb:
+            teardown_databases(made, verbosity=verbosity)

@@ -1,0 +1,100 @@
+"""The environment as values: what is given is read, what is wrong is kept as a problem."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from conversations.policy import StorePolicy
+from lcmsite.environment import Deployment, Environment, variables
+
+PROJECT = Path(__file__).resolve().parents[2]
+
+
+def test_nothing_given_means_the_defaults():
+    environment = Environment.read({"HOME": "/root", "LCMX": "1"})
+
+    assert environment.deployment == Deployment()
+    assert environment.overrides == {}
+    assert environment.problems == ()
+
+
+def test_values_arrive_with_their_types():
+    environment = Environment.read(
+        {"LCM_PORT": "9000", "LCM_DEBUG": "yes", "LCM_HOST": "::1", "LCM_CONTEXT_THRESHOLD": "0.5"}
+    )
+
+    assert environment.deployment == Deployment(port=9000, debug=True, host="::1")
+    assert environment.overrides == {"context_threshold": 0.5}
+    assert environment.problems == ()
+
+
+def test_the_names_of_a_policy_are_its_fields():
+    known = variables()
+
+    assert known["LCM_MAX_BATCH_MESSAGES"].owner is StorePolicy
+    assert {"LCM_FRESH_TAIL_COUNT", "LCM_LEAF_TARGET_TOKENS", "LCM_MAX_EXPAND_TOKENS", "LCM_DATABASE_URL"} <= set(known)
+
+
+def test_an_empty_value_counts_as_not_given():
+    environment = Environment.read({"LCM_PORT": "", "LCM_DATABASE_URL": " ", "LCM_NO_SUCH_THING": ""})
+
+    assert environment.deployment == Deployment()
+    assert environment.problems == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("LCM_PORT", "eighty", "whole number"),
+        ("LCM_PORT", "70000", "1 to 65535"),
+        ("LCM_DEBUG", "perhaps", "yes or no"),
+        ("LCM_CONTEXT_THRESHOLD", "nan", "number"),
+        ("LCM_CONTEXT_THRESHOLD", "7", "outside"),
+        ("LCM_LOG_FORMAT", "xml", "auto, json, console"),
+        ("LCM_REDIS_URL", "localhost", "starts with redis://"),
+        ("LCM_DATABASE_URL", "postgres://u:p@host:port/db", "starts with postgres://"),
+    ],
+)
+def test_a_value_that_cannot_be_used_leaves_the_default_in_force(name, text, said):
+    environment = Environment.read({name: text})
+
+    [problem] = environment.problems
+    assert environment.deployment == Deployment()
+    assert environment.overrides == {}
+    assert problem.id == "lcm.E002"
+    assert name in problem.detail
+    assert said in problem.detail
+    assert problem.hint
+
+
+def test_a_wrong_address_is_not_repeated_for_it_may_hold_a_password():
+    environment = Environment.read({"LCM_DATABASE_URL": "mysql://me:hunter2@host/db"})
+
+    assert "hunter2" not in repr(environment.problems)
+
+
+def test_an_unknown_name_is_told_with_the_nearest_known_one():
+    environment = Environment.read({"LCM_REDIS_URI": "redis://localhost", "LCM_ZZZ": "1"})
+
+    near, far = environment.problems
+    assert near.id == far.id == "lcm.E001"
+    assert near.hint == "Did you mean LCM_REDIS_URL?"
+    assert "README" in far.hint
+
+
+def test_each_name_says_what_it_is_for():
+    assert [name for name, variable in variables().items() if not variable.knob.metadata["help"]] == []
+
+
+def test_only_the_settings_read_the_environment():
+    # Two hand it on to the processes they start, one lends tiktoken a directory by it.
+    others = {"lcmsite/supervisor.py", "lcmsite/embedded/cluster.py", "conversations/tokens.py"}
+    readers = {
+        str(file.relative_to(PROJECT))
+        for room in ("conversations", "compaction", "retrieval", "integrity", "lcmsite")
+        for file in (PROJECT / room).rglob("*.py")
+        if re.search(r"os\.(environ(?!\.setdefault\(\"DJANGO_SETTINGS_MODULE\")|getenv)", file.read_text())
+    }
+
+    assert readers - others == {"lcmsite/settings.py"}

@@ -1,0 +1,56 @@
+"""Health: what an operator's machinery is told."""
+
+from dataclasses import replace
+
+import pytest
+from django.db import connections
+
+from lcmsite.connections import connect
+from lcmsite.health import not_ready
+
+
+def test_a_living_process_says_so_without_a_database(client):
+    response = client.get("/healthz")
+
+    assert response.status_code == 200
+    assert response.json() == {"status": "alive"}
+
+
+@pytest.mark.django_db
+def test_a_migrated_site_is_ready(client):
+    response = client.get("/readyz")
+
+    assert response.json() == {"status": "ready", "missing": []}
+    assert response.status_code == 200
+    assert "no-store" in response["Cache-Control"]
+
+
+@pytest.mark.django_db
+def test_a_migration_that_is_not_applied_is_named(client):
+    with connect(autocommit=True) as committed:
+        committed.execute("UPDATE django_migrations SET name = '0001_other' WHERE name = '0001_queue_tables'")
+        try:
+            response = client.get("/readyz")
+        finally:
+            committed.execute("UPDATE django_migrations SET name = '0001_queue_tables' WHERE name = '0001_other'")
+
+    assert response.status_code == 503
+    assert response.json()["missing"] == ["migration lcmsite.0001_queue_tables is not applied"]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(("name", "said"), [("PORT", "cannot be reached"), ("NAME", "is empty")])
+def test_a_database_that_is_away_or_empty_is_told(monkeypatch, name, said):
+    other = {"PORT": "1", "NAME": "postgres"}
+    monkeypatch.setitem(connections["default"].settings_dict, name, other[name])
+
+    [missing] = not_ready()
+
+    assert said in missing
+
+
+@pytest.mark.django_db
+def test_a_redis_that_is_away_is_told(monkeypatch, settings, tmp_path):
+    settings.DEPLOYMENT = replace(settings.DEPLOYMENT, redis_url=f"unix://{tmp_path}/no.sock")
+
+    assert not_ready() == ["Redis, where the queues are, cannot be reached"]

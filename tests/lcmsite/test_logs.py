@@ -1,0 +1,90 @@
+"""Logs: machines can read them, and no message's text is in them."""
+
+import json
+import logging
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from django.db import IntegrityError, connection
+from django.test import RequestFactory
+
+from lcmsite.logs import discreet_exception, logging_settings
+from lcmsite.middleware import RequestLog
+
+PROJECT = Path(__file__).resolve().parents[2]
+
+SCRIPT = """
+import logging, logging.config, sys
+from lcmsite.logs import logging_settings
+logging.config.dictConfig(logging_settings(level="INFO", format=sys.argv[1]))
+import structlog
+with structlog.contextvars.bound_contextvars(conversation_id=7):
+    structlog.get_logger("ours").info("compacted", token_before=900, token_after=300)
+    logging.getLogger("theirs").warning("slow %s", "answer")
+    structlog.get_logger("ours").debug("not shown")
+"""
+
+
+def logged(format: str) -> list[str]:
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, format], cwd=PROJECT, capture_output=True, text=True, check=True
+    )
+    return done.stderr.splitlines()
+
+
+def test_each_line_is_one_json_object_with_its_context():
+    ours, theirs = (json.loads(line) for line in logged("json"))
+
+    assert (ours["event"], ours["conversation_id"], ours["token_after"]) == ("compacted", 7, 300)
+    assert (theirs["event"], theirs["level"], theirs["conversation_id"]) == ("slow answer", "warning", 7)
+    assert ours["timestamp"].endswith("Z")
+
+
+def test_a_terminal_gets_readable_lines_and_anything_else_json():
+    assert "compacted" in logged("console")[0]
+    assert not logged("console")[0].startswith("{")
+    assert logged("auto")[0].startswith("{")
+
+
+@pytest.mark.django_db
+def test_an_exception_is_logged_without_the_row_that_it_quotes():
+    plan = "-".join(["my", "secret", "plan"])
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("CREATE TEMP TABLE words (word text CHECK (word = ''))")
+            cursor.execute("INSERT INTO words VALUES (%s)", [plan])
+    except IntegrityError as error:
+        quoted, event = str(error), discreet_exception(None, "error", {"event": "failed", "exc_info": error})
+
+    assert plan in quoted
+    assert plan not in event["exception"]
+    assert "words_word_check" in event["exception"]
+    assert "test_logs.py" in event["exception"]
+
+
+def test_an_exception_is_logged_with_what_led_to_it():
+    try:
+        try:
+            int("x")
+        except ValueError as first:
+            raise LookupError("second") from first
+    except LookupError:
+        event = discreet_exception(None, "error", {"event": "failed", "exc_info": True})
+
+    assert "builtins.ValueError: invalid literal" in event["exception"]
+    assert event["exception"].endswith("builtins.LookupError: second\n")
+
+
+def test_a_request_is_logged_without_what_was_searched_for():
+    request = RequestFactory().get("/api/v1/matches/", {"query": "my secret plan"})
+
+    assert RequestLog.format_request(request) == "GET /api/v1/matches/"
+
+
+def test_statements_are_not_logged_even_when_everything_else_is():
+    loggers = logging_settings(level="DEBUG", format="json")["loggers"]
+
+    assert loggers["django.db.backends"]["level"] == "WARNING"
+    assert logging.getLogger("django.db.backends").isEnabledFor(logging.DEBUG) is False

@@ -1,0 +1,48 @@
+"""The supervisor: processes that run side by side."""
+
+import os
+import time
+
+import psutil
+import pytest
+
+from lcmsite import supervisor as supervisor_module
+from lcmsite.supervisor import Process, ProcessKeepsDying, Supervisor
+
+
+@pytest.fixture(autouse=True)
+def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervisor_module, "FIRST_PAUSE", 0.0)
+
+
+def test_a_process_that_ends_whenever_it_is_started_is_given_up():
+    supervisor = Supervisor([Process("nonsense", ("nonsense",))])
+
+    with pytest.raises(ProcessKeepsDying, match="nonsense ended 5 times in a row with status 1"):
+        while True:
+            supervisor.look_after()
+            time.sleep(0.01)
+
+
+def test_a_process_that_does_not_stop_is_killed_when_its_time_is_up():
+    # It reads settings for a while before it listens to anybody, and is stopped dead in that.
+    process = Process("stubborn", ("worker", "compaction"))
+    supervisor = Supervisor([process], seconds_to_stop=0.5)
+    supervisor.look_after()
+    child = psutil.Process(process.running.pid)
+    child.suspend()
+
+    supervisor.stop()
+
+    assert not child.is_running()
+
+
+def test_processes_run_in_groups_of_their_own_where_ctrl_c_does_not_reach_them():
+    process = Process("worker", ("worker", "compaction"))
+    supervisor = Supervisor([process])
+    supervisor.look_after()
+
+    group = os.getpgid(process.running.pid)
+    supervisor.stop()
+
+    assert group == process.running.pid != os.getpgid(0)
