@@ -1,0 +1,114 @@
+"""Makes room: replaces the old part of an active context with summaries, and never touches what they stand for.
+
+One run: lock, read the context, plan, and then chunk by chunk: summarize with no transaction open, write in one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from compaction import jobs, planner
+from compaction.escalation import Escalation
+from compaction.jobs import Claim
+from compaction.locks import compaction_lock
+from compaction.models import CompactionJob, CompactionRun
+from compaction.policy import CompactionPolicy
+from compaction.run import Run
+from compaction.summarizers.extractive import ExtractiveSummarizer
+from compaction.summarizers.telegraphic import TelegraphicSummarizer
+from compaction.types import CompactionDecision, CompactionResult, JobRecord, Outcome, Reason, RunRecord
+from conversations.errors import NotFound
+from conversations.models import Conversation
+from conversations.scope import Scope
+from conversations.store import ConversationStore
+from conversations.store.base import EVERYTHING
+
+
+@dataclass(frozen=True)
+class CompactionEngine:
+    """Decides whether a conversation needs room, and makes it."""
+
+    store: ConversationStore
+    policy: CompactionPolicy
+    escalation: Escalation
+
+    @classmethod
+    def from_settings(cls, scope: Scope = EVERYTHING) -> CompactionEngine:
+        store = ConversationStore.from_settings(scope)
+        return cls(
+            store=store,
+            policy=CompactionPolicy.from_settings(),
+            escalation=Escalation(
+                summarizer=ExtractiveSummarizer(),
+                last_resort=TelegraphicSummarizer(),
+                count_tokens=store.tokens.count,
+            ),
+        )
+
+    def evaluate(self, *, conversation_id: int) -> CompactionDecision:
+        """Whether the conversation is under pressure, from its counters alone."""
+        conversation = self.store.scope.conversation(conversation_id)
+        return planner.decide(
+            conversation_id=conversation_id,
+            counters=conversation.counters,
+            policy=self.policy.overridden(conversation.overrides),
+        )
+
+    def request(self, *, conversation_id: int, reason: Reason = Reason.MANUAL) -> JobRecord:
+        """Have the conversation compacted in the background; a wish that waits already is enough."""
+        self.store.scope.conversation(conversation_id)
+        job_id = jobs.request(conversation_id=conversation_id, reason=Reason(reason))
+        return CompactionJob.objects.get(pk=job_id).as_record()
+
+    def get_run(self, *, run_id: str) -> RunRecord:
+        """One run; NotFound if there is none."""
+        rows = self.store.scope.narrow(CompactionRun.objects.all())
+        run = rows.filter(run_id=run_id).first() if run_id.isprintable() else None
+        if run is None:
+            raise NotFound(f"There is no run {run_id[:80]!r} that you may see.")
+        return run.as_record()
+
+    def list_runs(self, *, conversation_id: int, limit: int = 20) -> list[RunRecord]:
+        """The conversation's runs, newest first."""
+        self.store.scope.conversation(conversation_id)
+        runs = CompactionRun.objects.filter(conversation_id=conversation_id).order_by("-started_at")
+        return [run.as_record() for run in runs[:limit]]
+
+    def compact(
+        self, *, conversation_id: int, reason: Reason = Reason.MANUAL, claim: Claim | None = None
+    ) -> CompactionResult:
+        """Make room in one conversation, and say what was done.
+
+        Asked for by a person, everything outside the fresh tail is summarized; under pressure, just enough. Whatever was
+        written before a failure stays, for each summary is complete in itself; the next run goes on from there.
+        Raises ConversationBusy, retryable, while another compaction of the conversation is at work.
+        """
+        reason = Reason(reason)
+        conversation = self.store.scope.conversation(conversation_id)
+        policy = self.policy.overridden(conversation.overrides)
+        if not policy.enabled or (policy.autocompact_disabled and reason.is_automatic):
+            return _nothing_done(conversation, reason, Outcome.DISABLED)
+        with compaction_lock(conversation_id):
+            conversation.refresh_from_db()
+            decision = planner.decide(conversation_id=conversation_id, counters=conversation.counters, policy=policy)
+            if reason.is_automatic and not decision.should_compact:
+                return _nothing_done(conversation, reason, Outcome.NOT_NEEDED)
+            run = Run(
+                store=self.store,
+                escalation=self.escalation,
+                policy=policy,
+                conversation=conversation,
+                reason=reason,
+                claim=claim,
+            )
+            return run.execute()
+
+
+def _nothing_done(conversation: Conversation, reason: Reason, outcome: Outcome) -> CompactionResult:
+    return CompactionResult(
+        conversation_id=conversation.conversation_id,
+        reason=reason,
+        outcome=outcome,
+        tokens_before=conversation.active_tokens,
+        tokens_after=conversation.active_tokens,
+    )

@@ -1,0 +1,155 @@
+"""Jobs as rows: asked for once, claimed by one worker, taken up again when that worker falls silent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.db import connection, transaction
+from django.utils import timezone
+
+from compaction.models import CompactionJob
+from compaction.signals import job_due
+from compaction.types import JobState, Reason
+from conversations.db import prepared
+from conversations.errors import Conflict
+
+# A job that kills its worker again and again is set aside after this many claims, for a person to look at.
+MAX_ATTEMPTS = 8
+
+# Asked at every append under pressure, so a wish that waits already costs a look and no write. A person's wish outranks
+# the machine's: it is carried out under pressure or not.
+_REQUEST = """
+    WITH waiting AS (
+        SELECT job_id, reason FROM compaction_jobs WHERE conversation_id = %(conversation_id)s AND state = 'queued'
+    ), written AS (
+        INSERT INTO compaction_jobs (conversation_id, reason, state, fence, attempts, last_error)
+        SELECT %(conversation_id)s, %(reason)s, 'queued', 0, 0, ''
+        WHERE NOT EXISTS (SELECT FROM waiting WHERE reason = 'manual' OR reason = %(reason)s)
+        ON CONFLICT (conversation_id) WHERE state = 'queued' DO UPDATE
+          SET reason = CASE WHEN excluded.reason = 'manual' THEN 'manual' ELSE compaction_jobs.reason END
+        RETURNING job_id, xmax = 0 AS is_new
+    )
+    SELECT job_id, is_new FROM written
+    UNION ALL
+    SELECT job_id, false FROM waiting WHERE NOT EXISTS (SELECT FROM written)
+"""
+
+_CLAIM = """
+    UPDATE compaction_jobs SET
+        state = 'leased', fence = fence + 1, attempts = attempts + 1,
+        leased_until = clock_timestamp() + make_interval(secs => %(lease)s)
+    WHERE job_id = (
+        SELECT job_id FROM compaction_jobs
+        WHERE state IN ('queued', 'leased') AND run_after <= clock_timestamp()
+          AND (state = 'queued' OR leased_until < clock_timestamp())
+          AND (%(job_id)s::bigint IS NULL OR job_id = %(job_id)s)
+        ORDER BY run_after, job_id
+        LIMIT 1
+        FOR UPDATE SKIP LOCKED
+    )
+    RETURNING job_id, conversation_id, reason, fence, attempts
+"""
+
+
+class LeaseLost(Conflict):
+    """Another worker has taken the job over; what this one was about to write must not be written."""
+
+    code = "lease_lost"
+    retryable = True
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A job in a worker's hands."""
+
+    job_id: int
+    conversation_id: int
+    reason: Reason
+    fence: int
+    attempts: int
+    lease_seconds: int
+
+    def renew(self) -> None:
+        """Say that the worker is alive; LeaseLost if the job is no longer its own.
+
+        Called in the transaction of each write, it also holds the row until that write is committed.
+        """
+        held = CompactionJob.objects.filter(pk=self.job_id, fence=self.fence, state=JobState.LEASED)
+        if not held.update(leased_until=timezone.now() + timedelta(seconds=self.lease_seconds)):
+            raise LeaseLost(f"Job {self.job_id} was given to another worker.")
+
+    def finish(self) -> None:
+        self._end(state=JobState.DONE, finished_at=timezone.now(), last_error="")
+
+    def put_back(self, *, error: str, delay_seconds: float, got_on: bool = False) -> None:
+        """Let the job be tried again later, or, after too many attempts that did not get on with it, set it aside.
+
+        If the conversation has another job waiting by now, that one takes this one's place.
+        """
+        with transaction.atomic():
+            waiting = CompactionJob.objects.select_for_update().filter(
+                conversation_id=self.conversation_id, state=JobState.QUEUED
+            )
+            if self.attempts >= MAX_ATTEMPTS and not got_on:
+                self._end(state=JobState.FAILED, finished_at=timezone.now(), last_error=error)
+            elif waiting.exists():
+                self._end(state=JobState.DONE, finished_at=timezone.now(), last_error=error)
+            else:
+                job_due.send(sender=None, job_id=self.job_id, delay_seconds=delay_seconds)
+                # Not queued again: a new wish may come in at any moment, and two may not wait. A lease that runs out
+                # at the right time comes to the same.
+                later = timezone.now() + timedelta(seconds=delay_seconds)
+                attempts = 0 if got_on else self.attempts
+                self._end(
+                    state=JobState.LEASED, leased_until=later, run_after=later, last_error=error, attempts=attempts
+                )
+
+    def _end(self, **values: object) -> None:
+        CompactionJob.objects.filter(pk=self.job_id, fence=self.fence).update(**values)
+
+
+def request(*, conversation_id: int, reason: Reason) -> int:
+    """The id of the job that will compact the conversation: one that waits already is enough."""
+    row = prepared(_REQUEST, {"conversation_id": conversation_id, "reason": reason.value})
+    assert row is not None, "either the job is written, or one waits"
+    if row["is_new"]:
+        job_due.send(sender=None, job_id=row["job_id"], delay_seconds=0.0)
+    return row["job_id"]
+
+
+def watch(job_id: int) -> None:
+    """Look again at a job that somebody else holds when its lease will have run out."""
+    held = CompactionJob.objects.filter(pk=job_id, state=JobState.LEASED)
+    until = held.values_list("leased_until", flat=True).first()
+    if until is not None:
+        left = (until - timezone.now()).total_seconds()
+        job_due.send(sender=None, job_id=job_id, delay_seconds=max(0.0, left) + 1.0)
+
+
+def claim(*, lease_seconds: int, job_id: int | None = None) -> Claim | None:
+    """The next job that is due, or the given one, now this worker's; None if there is none to be had."""
+    with connection.cursor() as cursor:
+        cursor.execute(_CLAIM, {"lease": lease_seconds, "job_id": job_id})
+        row = cursor.fetchone()
+    if row is None:
+        return None
+    job, conversation_id, reason, fence, attempts = row
+    return Claim(
+        job_id=job,
+        conversation_id=conversation_id,
+        reason=Reason(reason),
+        fence=fence,
+        attempts=attempts,
+        lease_seconds=lease_seconds,
+    )
+
+
+def due() -> list[int]:
+    """The jobs that a worker could claim now: those waiting, and those whose worker has fallen silent."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT job_id FROM compaction_jobs WHERE run_after <= clock_timestamp() "
+            "AND (state = 'queued' OR (state = 'leased' AND leased_until < clock_timestamp())) ORDER BY run_after LIMIT 1000"
+        )
+        return [job_id for (job_id,) in cursor.fetchall()]

@@ -1,0 +1,248 @@
+"""Which part of the active context to summarize next. Pure: slots and a policy in, chunks of slots out.
+
+The words: a *slot* is one context item. An *atom* is a run of raw slots that must stay together: a tool call, its
+results, and what stands between them. A *chunk* is what one summary will be made from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from compaction.policy import CompactionPolicy
+from compaction.types import CompactionDecision, Trigger
+from conversations.types import Counters, Role
+
+# The most messages of an atom: without a bound, one forgotten call, or calls that overlap for ever, would tie a whole
+# history together, and nothing of it could be compacted.
+MAX_ATOM_MESSAGES = 256
+
+# What a summary costs beyond its own text: the element that a model sees around it, with id, range and times.
+SHELL_TOKENS = 100
+
+# A summary must cost at most this share of what it replaces, or the source is better left as it is.
+WORTHWHILE = 0.7
+
+# How much of a source its summary may keep when the target would allow more.
+LEAF_SHARE = 0.35
+CONDENSED_SHARE = 0.5
+
+# How far behind the tail, in multiples of its size, the newest user message may lie and still draw the tail to itself.
+TAIL_REACH = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One context item, as far as a plan needs to know it."""
+
+    ordinal: int
+    tokens: int
+    message_id: int | None = None
+    summary_id: str | None = None
+    role: Role | None = None
+    depth: int | None = None
+    # The ids of the tool calls that this message makes or answers.
+    calls: frozenset[str] = frozenset()
+    # A user's message that only carries tool results is nobody's question.
+    is_answer: bool = False
+
+    @property
+    def is_raw(self) -> bool:
+        return self.message_id is not None
+
+    @property
+    def is_system(self) -> bool:
+        return self.role is Role.SYSTEM
+
+    @property
+    def is_question(self) -> bool:
+        return self.role is Role.USER and not self.is_answer
+
+
+@dataclass(frozen=True)
+class Protected:
+    """The ordinals that compaction leaves alone, by why."""
+
+    system: frozenset[int]
+    tail: frozenset[int]
+    pinned: frozenset[int]
+
+    def __contains__(self, ordinal: int) -> bool:
+        return ordinal in self.tail or ordinal in self.system or ordinal in self.pinned
+
+
+def decide(*, conversation_id: int, counters: Counters, policy: CompactionPolicy) -> CompactionDecision:
+    """Whether the conversation is under pressure: a comparison of counters, nothing is read."""
+    threshold = threshold_tokens(policy)
+    if counters.active_tokens >= threshold:
+        trigger: Trigger | None = Trigger.TOKENS
+    elif counters.active_messages > policy.max_active_messages:
+        trigger = Trigger.MESSAGES
+    else:
+        trigger = None
+    return CompactionDecision(
+        conversation_id=conversation_id,
+        should_compact=trigger is not None,
+        trigger=trigger,
+        active_tokens=counters.active_tokens,
+        threshold_tokens=threshold,
+        model_token_budget=policy.model_token_budget,
+        active_messages=counters.active_messages,
+        max_active_messages=policy.max_active_messages,
+    )
+
+
+def threshold_tokens(policy: CompactionPolicy) -> int:
+    return max(1, int(policy.context_threshold * policy.model_token_budget))
+
+
+def is_relieved(*, active_tokens: int, active_messages: int, policy: CompactionPolicy) -> bool:
+    """Whether an automatic run has made enough room to stop."""
+    goal = min(policy.compaction_goal * policy.model_token_budget, threshold_tokens(policy) - 1)
+    ease = goal / threshold_tokens(policy)
+    return active_tokens <= goal and active_messages <= policy.max_active_messages * ease
+
+
+def atoms(slots: Sequence[Slot]) -> list[tuple[Slot, ...]]:
+    """Raw slots, in order, in the groups that must not be torn apart; system messages stand apart from all of them.
+
+    A tool message belongs to what it follows; a result belongs to the latest call of its id, with all between.
+    """
+    raw = [slot for slot in slots if slot.is_raw and not slot.is_system]
+    reach = list(range(len(raw)))
+    called_at: dict[str, int] = {}
+    for index, slot in enumerate(raw):
+        for call in slot.calls:
+            # Ids are not unique in a history: an assistant that names one anew makes another call.
+            if slot.role is Role.ASSISTANT or index - called_at.get(call, index) >= MAX_ATOM_MESSAGES:
+                called_at[call] = index
+            first = called_at.setdefault(call, index)
+            reach[first] = max(reach[first], index)
+        if slot.role is Role.TOOL and index > 0:
+            reach[index - 1] = max(reach[index - 1], index)
+    groups: list[tuple[Slot, ...]] = []
+    start = 0
+    while start < len(raw):
+        end, index = reach[start], start
+        while index < end:
+            index += 1
+            end = min(max(end, reach[index]), start + MAX_ATOM_MESSAGES - 1)
+        groups.append(tuple(raw[start : end + 1]))
+        start = end + 1
+    return groups
+
+
+def fresh_tail(slots: Sequence[Slot], policy: CompactionPolicy) -> Protected:
+    """What compaction leaves alone: system messages, the newest raw messages in whole atoms, and the newest question.
+
+    A question that lies a little farther back draws the tail to itself, so that the turn at work is whole. One that lies
+    far back, as under an agent that has worked on its own for long, is pinned: it stays, what follows it may go.
+    """
+    groups = atoms(slots)
+    raw = [slot for group in groups for slot in group]
+    question = next((slot.ordinal for slot in reversed(raw) if slot.is_question), None)
+    back = next((n for n, slot in enumerate(reversed(raw), 1) if slot.ordinal == question), None)
+    wanted = policy.fresh_tail_count
+    if back is not None and back <= TAIL_REACH * policy.fresh_tail_count:
+        wanted = max(wanted, back)
+    tail: set[int] = set()
+    for group in reversed(groups):
+        if len(tail) >= wanted:
+            break
+        tail.update(slot.ordinal for slot in group)
+    pinned = frozenset() if question is None or question in tail else frozenset({question})
+    return Protected(
+        system=frozenset(slot.ordinal for slot in slots if slot.is_system), tail=frozenset(tail), pinned=pinned
+    )
+
+
+def leaf_chunks(slots: Sequence[Slot], protected: Protected, policy: CompactionPolicy) -> Iterator[tuple[Slot, ...]]:
+    """The chunks of the leaf pass, oldest first: neighbouring raw slots, up to the chunk size, in whole atoms.
+
+    Protected slots are stepped over; a summary ends a chunk. A single atom larger than a chunk is a chunk of its own.
+    """
+    for run in _runs_between_summaries(slots):
+        chunk: list[Slot] = []
+        tokens = 0
+        for group in atoms(run):
+            free = [slot for slot in group if slot.ordinal not in protected]
+            more = sum_tokens(free)
+            too_many = 0 < policy.leaf_batch_messages < len(chunk) + len(free)
+            if chunk and (too_many or tokens + more > policy.leaf_chunk_tokens):
+                yield from _if_worthwhile(chunk, leaf_target(chunk, policy))
+                chunk, tokens = [], 0
+            chunk += free
+            tokens += more
+        yield from _if_worthwhile(chunk, leaf_target(chunk, policy))
+
+
+def _runs_between_summaries(slots: Iterable[Slot]) -> Iterator[list[Slot]]:
+    run: list[Slot] = []
+    for slot in slots:
+        if slot.is_raw:
+            run.append(slot)
+        elif run:
+            yield run
+            run = []
+    if run:
+        yield run
+
+
+def _if_worthwhile(chunk: Sequence[Slot], target: int) -> Iterator[tuple[Slot, ...]]:
+    if chunk and target + SHELL_TOKENS <= WORTHWHILE * sum_tokens(chunk):
+        yield tuple(chunk)
+
+
+def condensed_chunk(slots: Sequence[Slot], protected: Protected, policy: CompactionPolicy) -> tuple[Slot, ...] | None:
+    """The next chunk of the condensed pass: the oldest neighbouring summaries of the shallowest depth that has enough.
+
+    Raw slots that no leaf pass found worth a summary may lie between them; they go along. Protected ones are stepped over.
+    """
+    best: list[Slot] | None = None
+    for run in _runs_of_one_depth(slots, protected):
+        summaries = [slot for slot in run if not slot.is_raw]
+        depth = summaries[0].depth or 0
+        if len(summaries) < policy.condense_fan_in or (policy.max_depth >= 0 and depth >= policy.max_depth):
+            continue
+        if best is None or depth < (_depth_of(best)):
+            last = summaries[policy.condense_fan_in - 1].ordinal
+            chunk = [slot for slot in run if slot.ordinal <= last]
+            if list(_if_worthwhile(chunk, condensed_target(chunk, policy))):
+                best = chunk
+    return tuple(best) if best else None
+
+
+def _runs_of_one_depth(slots: Iterable[Slot], protected: Protected) -> Iterator[list[Slot]]:
+    run: list[Slot] = []
+    strays: list[Slot] = []
+    for slot in slots:
+        if slot.is_raw:
+            if run and slot.ordinal not in protected:
+                strays.append(slot)
+            continue
+        if run and slot.depth != run[-1].depth:
+            yield run
+            run = []
+        elif run:
+            run += strays
+        run.append(slot)
+        strays = []
+    if run:
+        yield run
+
+
+def _depth_of(chunk: Sequence[Slot]) -> int:
+    return max(slot.depth or 0 for slot in chunk)
+
+
+def leaf_target(chunk: Sequence[Slot], policy: CompactionPolicy) -> int:
+    """The most tokens the text of a leaf summary of this chunk may have."""
+    return min(policy.leaf_target_tokens, max(1, int(LEAF_SHARE * sum_tokens(chunk))))
+
+
+def condensed_target(chunk: Sequence[Slot], policy: CompactionPolicy) -> int:
+    return min(policy.condensed_target_tokens, max(1, int(CONDENSED_SHARE * sum_tokens(chunk))))
+
+
+def sum_tokens(slots: Iterable[Slot]) -> int:
+    return sum(slot.tokens for slot in slots)

@@ -1,0 +1,76 @@
+"""When to make room, and how much."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from conversations.policy import Policy, knob
+
+
+@dataclass(frozen=True)
+class CompactionPolicy(Policy):
+    enabled: bool = knob(
+        True, "Whether LCM compacts at all; messages are stored and found either way.", per_conversation=True
+    )
+    autocompact_disabled: bool = knob(
+        False, "Whether compaction only runs when somebody asks for it.", per_conversation=True
+    )
+    model_token_budget: int = knob(
+        128_000, "The tokens that the agent's model takes.", low=256, high=100_000_000, per_conversation=True
+    )
+    context_threshold: float = knob(
+        0.75,
+        "Compaction starts when the context fills this share of the budget.",
+        low=0.01,
+        high=1.0,
+        per_conversation=True,
+    )
+    compaction_goal: float = knob(
+        0.5,
+        "Compaction stops below this share of the budget: making room in batches keeps the prefix of the context, and a "
+        "prompt cache, stable in between.",
+        low=0.0,
+        high=1.0,
+        per_conversation=True,
+    )
+    max_active_messages: int = knob(
+        200,
+        "Compaction starts when more raw messages than this are in the context.",
+        low=1,
+        high=1_000_000,
+        per_conversation=True,
+    )
+    fresh_tail_count: int = knob(
+        8, "The newest raw messages, which are never compacted.", low=1, high=10_000, per_conversation=True
+    )
+    leaf_chunk_tokens: int = knob(
+        20_000, "The most source tokens of one leaf summary.", low=100, high=10_000_000, per_conversation=True
+    )
+    leaf_batch_messages: int = knob(
+        0,
+        "The most messages of one leaf summary; 0 for no such limit.",
+        low=0,
+        high=100_000,
+        per_conversation=True,
+    )
+    leaf_target_tokens: int = knob(
+        600, "The most tokens of a leaf summary.", low=32, high=100_000, per_conversation=True
+    )
+    condensed_target_tokens: int = knob(
+        900, "The most tokens of a condensed summary.", low=32, high=100_000, per_conversation=True
+    )
+    condense_fan_in: int = knob(
+        4,
+        "How many neighbouring summaries of one depth are merged into one.",
+        low=2,
+        high=100,
+        per_conversation=True,
+    )
+    max_depth: int = knob(
+        -1, "The deepest summaries to make; -1 for no limit.", low=-1, high=1000, per_conversation=True
+    )
+    max_passes: int = knob(2000, "The most summaries one run may make.", low=1, high=1_000_000)
+    run_deadline_seconds: int = knob(600, "How long one run may take.", low=1, high=86_400)
+    job_lease_seconds: int = knob(
+        60, "How long a worker may be silent before its job is given to another.", low=1, high=3600
+    )

@@ -1,0 +1,4 @@
+from django.dispatch import Signal
+
+# A job can be claimed, now or after a delay. sender=None, job_id: int, delay_seconds: float
+job_due = Signal()

@@ -1,0 +1,73 @@
+"""What every summarizer is asked and what it answers, whether a model stands behind it or not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from conversations.types import Level
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceMessage:
+    """One message as a summarizer may read it: reasoning, base64 and injected text are already left out."""
+
+    source_id: str
+    seq: int
+    role: str
+    text: str
+    author: str = ""
+    tool_name: str = ""
+    time: datetime | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceSummary:
+    """One older summary that a condensed summary is made from."""
+
+    source_id: str
+    depth: int
+    first_seq: int
+    last_seq: int
+    text: str
+    earliest_at: datetime | None = None
+    latest_at: datetime | None = None
+
+
+Source = SourceMessage | SourceSummary
+
+
+@dataclass(frozen=True, kw_only=True)
+class SummaryRequest:
+    """What to summarize, oldest first, and how long the answer may be by `count_tokens`."""
+
+    sources: tuple[Source, ...]
+    target_tokens: int
+    count_tokens: Callable[[str], int]
+    depth: int = 0
+    level: Level = Level.NORMAL
+
+
+@dataclass(frozen=True, kw_only=True)
+class SummaryDraft:
+    """A text that stands for its sources, and what its maker can tell about it.
+
+    `quality` is the share, from 0 to 1, of what the sources say that the text still says; None when not measured.
+    `left_out` counts the sources of which no line was kept.
+    """
+
+    text: str
+    model: str
+    quality: float | None = None
+    left_out: int = 0
+
+
+class Summarizer(Protocol):
+    """Anything that turns a request into a draft. It may be slow and may fail; it never touches the store."""
+
+    @property
+    def name(self) -> str: ...
+
+    def summarize(self, request: SummaryRequest) -> SummaryDraft: ...

@@ -1,0 +1,109 @@
+"""Choosing what to keep: the candidates that add most of what is not yet said, for the tokens they cost.
+
+Greedy, because coverage is submodular: the choice by added worth per token is within a constant of the best one. Lazy,
+because worth not yet said only shrinks: a candidate is weighed again only when it comes to the top.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from heapq import heapify, heappop, heappush
+from typing import NamedTuple
+
+# Once this many candidates in a row were too long for what is left, looking at the rest costs more than it finds.
+_MISSES = 40
+
+
+class Candidate(NamedTuple):
+    """Something that can be kept: the numbers of its terms, how much they count here, and the heading it needs."""
+
+    terms: tuple[int, ...]
+    weight: float
+    heading: int
+    tokens: float
+
+
+class Coverage:
+    """A choice among candidates that can be continued when more room turns up."""
+
+    # Worth per token alone prefers scraps: three words that say one rare thing. Counting the cost less than in full
+    # lets a sentence that says three things win over them.
+    cost_power = 0.6
+
+    def __init__(
+        self,
+        *,
+        candidates: Sequence[Candidate],
+        worth: Sequence[float],
+        cost_of: Callable[[int], float],
+        cost_of_heading: Callable[[int], float],
+    ) -> None:
+        self.chosen: list[int] = []
+        self.said: set[int] = set()
+        self._candidates = candidates
+        self._worth = worth
+        self._cost_of = cost_of
+        self._cost_of_heading = cost_of_heading
+        self._exact: dict[int, float] = {}
+        self._paid: set[int] = set()
+        self._taken: set[int] = set()
+        self._under: dict[int, list[int]] = {}
+        for index, candidate in enumerate(candidates):
+            self._under.setdefault(candidate.heading, []).append(index)
+        # Ties go to the earlier candidate, so that equal input gives equal output.
+        self._heap = [(-self._rate(index), index) for index in range(len(candidates))]
+        heapify(self._heap)
+
+    def fill(self, budget: float) -> bool:
+        """Choose more, for at most `budget` tokens; False if nothing could be added."""
+        before, left = len(self.chosen), budget
+        too_long: list[tuple[float, int]] = []
+        while self._heap and left > 0 and len(too_long) < _MISSES:
+            promised, index = heappop(self._heap)
+            if index in self._taken:
+                continue
+            if index not in self._exact:
+                self._exact[index] = self._cost_of(index)
+            now = -self._rate(index)
+            if now == 0:
+                continue
+            if self._heap and now > self._heap[0][0]:
+                heappush(self._heap, (now, index))
+            elif self._price(index) > left:
+                too_long.append((now, index))
+            else:
+                left -= self._price(index)
+                self._take(index)
+        for entry in too_long:
+            heappush(self._heap, entry)
+        return len(self.chosen) > before
+
+    def drop(self, count: int) -> None:
+        """Take back the last `count` choices. What is dropped does not come back."""
+        del self.chosen[max(0, len(self.chosen) - count) :]
+        self.said = {term for index in self.chosen for term in self._candidates[index].terms}
+
+    def _take(self, index: int) -> None:
+        candidate = self._candidates[index]
+        self._taken.add(index)
+        self.chosen.append(index)
+        self.said.update(candidate.terms)
+        if candidate.heading in self._paid:
+            return
+        # With its heading paid, a neighbour costs less than it promised: the one case in which a rate rises.
+        self._paid.add(candidate.heading)
+        for other in self._under[candidate.heading]:
+            if other not in self._taken:
+                heappush(self._heap, (-self._rate(other), other))
+
+    def _rate(self, index: int) -> float:
+        terms, weight, *_ = self._candidates[index]
+        said, worth = self.said, self._worth
+        gain = sum([worth[term] for term in terms if term not in said])
+        return weight * gain / max(1.0, self._price(index)) ** self.cost_power if gain else 0.0
+
+    def _price(self, index: int) -> float:
+        """What keeping this would add: its own tokens, and its heading if that is not there yet."""
+        _, _, heading, tokens = self._candidates[index]
+        own = self._exact.get(index, tokens)
+        return own if heading in self._paid else own + self._cost_of_heading(heading)

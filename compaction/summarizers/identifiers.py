@@ -1,0 +1,78 @@
+"""Names that must survive letter by letter: paths, URLs, symbols, hashes, codes, addresses.
+
+Text is cut into pieces at blanks, quotes and brackets, and each piece is judged by itself. So the time is linear in the
+text, where a pattern for paths that ran over the whole of it would be quadratic in its longest word.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+PIECE = re.compile(r"[^\s\"'`<>()\[\]{},;|=*\\“”‘’«»、。，；：！？「」（）]+")
+
+# Longer "names" are data: nobody types them again, and one would eat the whole index.
+LONGEST_NAME = 160
+_SHORTEST_NAME = 4
+_LONGEST_PIECE = 4 * LONGEST_NAME
+
+_EDGES = ".,:;!?~#&+-^%$…@/"
+_URL = re.compile(r"https?://[\w.-]+[^\s]*")
+_FLAG = re.compile(r"--[a-z][\w-]{2,}")
+_SEGMENT = re.compile(r"[\w.@+%~-]+")
+_HEX = re.compile(r"[0-9a-f]{7,64}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_SYMBOLS = (
+    re.compile(r"[A-Za-z_$][\w$]*_\w+"),  # snake_case
+    re.compile(r"[A-Za-z]\w*[a-z0-9][A-Z]\w*"),  # camelCase
+    re.compile(r"(?=[A-Z0-9-]*[A-Z])(?=[A-Z0-9-]*\d)[A-Z0-9][A-Z0-9-]{3,}"),  # E1101, JG7FMM, CVE-2024-1
+    re.compile(r"[A-Za-z_][\w-]*(?:\.\w[\w-]*)+"),  # module.name, file.ext, v1.2
+    re.compile(r"(?=.{6})(?=[\w.-]*[A-Za-z]{2})(?=[\w.-]*\d)[A-Za-z0-9]+(?:[.-][A-Za-z0-9]+)+"),  # gpt-4o-mini
+    re.compile(r"[\w.+-]+@[\w-]+\.[\w.-]+"),  # mail addresses
+)
+
+
+@lru_cache(maxsize=1 << 15)
+def _names_of(piece: str) -> tuple[str, ...]:
+    if "://" in piece:
+        url = _URL.search(piece)
+        return (url.group().rstrip(_EDGES),) if url and len(url.group()) <= LONGEST_NAME else ()
+    found = (_name(part) for part in piece.split(":"))
+    return tuple(name for name in found if name)
+
+
+def names_of(piece: str) -> tuple[str, ...]:
+    """The names in one piece of text: none in a plain word, two in "tests/test_x.py::test_y"."""
+    # Most pieces are plain words, told apart without a pattern; a monster is told apart without being remembered.
+    if piece.isalpha() and (piece.islower() or piece[1:].islower()) or len(piece) > _LONGEST_PIECE:
+        return ()
+    return _names_of(piece)
+
+
+def _name(piece: str) -> str:
+    """The piece without the punctuation around it if it is a name, else the empty string."""
+    if _FLAG.fullmatch(piece):
+        return piece
+    name = piece.rstrip(_EDGES)
+    # "/etc", "./run" and "~/x" begin with what is punctuation elsewhere; ".env" too.
+    if "/" not in name and not (name.startswith(".") and name[1:2].isalpha()):
+        name = name.lstrip(_EDGES)
+    name = name.removeprefix("self.").removeprefix("this.")
+    if not _SHORTEST_NAME <= len(name) <= LONGEST_NAME or not any(map(str.isalpha, name)):
+        return ""
+    return name if _is_path(name) or _is_symbol(name) else ""
+
+
+def _is_path(name: str) -> bool:
+    if "/" not in name:
+        return False
+    segments = [segment for segment in name.split("/") if segment]
+    if not segments or not all(map(_SEGMENT.fullmatch, segments)) or all(map(str.isdigit, segments)):
+        return False
+    # "and/or" and "input/output" are prose; a root, a dot, a digit or a third step makes a path.
+    return name[0] in "/.~@" or len(segments) > 2 or not all(map(str.isalpha, segments))
+
+
+def _is_symbol(name: str) -> bool:
+    if _HEX.fullmatch(name):
+        return any(map(str.isdigit, name))
+    return any(pattern.fullmatch(name) for pattern in _SYMBOLS)

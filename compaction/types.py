@@ -1,0 +1,102 @@
+"""The records of compaction: why, whether, and what came of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+
+class Reason(StrEnum):
+    """Why a compaction was asked for."""
+
+    THRESHOLD = "threshold"
+    MANUAL = "manual"
+    MAINTENANCE = "maintenance"
+
+    @property
+    def is_automatic(self) -> bool:
+        """Whether nobody asked: such a run starts only under pressure, and stops when the pressure is gone."""
+        return self is not Reason.MANUAL
+
+
+class Trigger(StrEnum):
+    """What exerts the pressure."""
+
+    TOKENS = "tokens"
+    MESSAGES = "messages"
+
+
+class Outcome(StrEnum):
+    """How a run ended."""
+
+    RUNNING = "running"
+    COMPACTED = "compacted"
+    NOT_NEEDED = "not_needed"
+    NOTHING_TO_DO = "nothing_to_do"
+    EXHAUSTED = "exhausted"
+    DISABLED = "disabled"
+    STOPPED = "stopped"
+    FAILED = "failed"
+
+
+class JobState(StrEnum):
+    QUEUED = "queued"
+    LEASED = "leased"
+    DONE = "done"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True)
+class CompactionDecision:
+    """Whether a conversation is under pressure, and the figures that say so."""
+
+    conversation_id: int
+    should_compact: bool
+    trigger: Trigger | None
+    active_tokens: int
+    threshold_tokens: int
+    model_token_budget: int
+    active_messages: int
+    max_active_messages: int
+
+
+@dataclass(frozen=True)
+class CompactionResult:
+    """What one execution did. `run_id` is None when there was nothing to record."""
+
+    conversation_id: int
+    reason: Reason
+    outcome: Outcome
+    tokens_before: int
+    tokens_after: int
+    leaf_summaries: int = 0
+    condensed_summaries: int = 0
+    run_id: str | None = None
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    run_id: str
+    conversation_id: int
+    reason: Reason
+    outcome: Outcome
+    started_at: datetime
+    finished_at: datetime | None
+    tokens_before: int
+    tokens_after: int
+    leaf_summaries: int
+    condensed_summaries: int
+    job_id: int | None
+
+
+@dataclass(frozen=True)
+class JobRecord:
+    """A piece of work that somebody will do: the row is the job, the queue only wakes a worker."""
+
+    job_id: int
+    conversation_id: int
+    reason: Reason
+    state: JobState
+    requested_at: datetime
+    attempts: int

@@ -1,0 +1,20 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from compaction.engine import CompactionEngine
+from compaction.policy import CompactionPolicy
+
+
+@pytest.fixture
+def engine() -> Callable[..., CompactionEngine]:
+    """The engine as configured, with the given settings changed."""
+
+    def build(**settings: Any) -> CompactionEngine:
+        return replace(CompactionEngine.from_settings(), policy=CompactionPolicy(**settings))
+
+    return build

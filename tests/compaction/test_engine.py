@@ -1,0 +1,275 @@
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pytest
+from django.db import connection
+
+from compaction.escalation import Escalation
+from compaction.models import CompactionRun
+from compaction.summarizers.base import SummaryDraft, SummaryRequest
+from compaction.types import Outcome, Reason
+from conversations.errors import NotFound
+from conversations.models import ContextItem, Conversation, Message, MessagePart, Summary
+from conversations.scope import Scope
+from conversations.types import ContextItemType, ConversationRecord, Level, NewMessage, Role, SummaryKind
+from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
+
+pytestmark = pytest.mark.django_db
+
+
+def a_talk(count: int = 40, words: int = 60) -> ConversationRecord:
+    """A conversation with something in every message that the others do not say."""
+    return a_conversation(
+        *(f"Item {n}: " + f"we set port {5000 + n} for service-{n}. " * (words // 8) for n in range(count))
+    )
+
+
+def items_of(conversation: ConversationRecord) -> list[ContextItem]:
+    return list(ContextItem.objects.filter(conversation_id=conversation.conversation_id).in_order())
+
+
+def test_compaction_replaces_old_messages_and_keeps_them_reachable(engine):
+    conversation = a_talk()
+
+    result = engine(leaf_chunk_tokens=1000).compact(conversation_id=conversation.conversation_id)
+
+    assert result.outcome is Outcome.COMPACTED
+    assert result.tokens_after < 0.7 * result.tokens_before
+    assert Message.objects.filter(conversation_id=conversation.conversation_id).count() == 40
+    assert Message.objects.uncovered().count() == 8
+
+
+def test_the_fresh_tail_stays_raw_and_at_the_end(engine):
+    conversation = a_talk()
+
+    engine(fresh_tail_count=6).compact(conversation_id=conversation.conversation_id)
+
+    tail = items_of(conversation)[-6:]
+    assert [item.ordinal for item in tail] == list(range(35, 41))
+    assert all(item.item_type == ContextItemType.MESSAGE for item in tail)
+
+
+def test_a_summary_knows_what_it_stands_for(engine):
+    conversation = a_talk()
+
+    engine(leaf_chunk_tokens=1000).compact(conversation_id=conversation.conversation_id)
+
+    leaf = Summary.objects.filter(kind=SummaryKind.LEAF).oldest_first().first()
+    messages = Message.objects.filter(summary_links__summary=leaf).oldest_first()
+    assert leaf.first_seq == messages.first().seq == 1
+    assert leaf.last_seq == messages.last().seq
+    assert leaf.source_count == leaf.descendant_count == messages.count()
+    assert leaf.source_tokens == sum(message.token_count for message in messages)
+    assert leaf.earliest_at == messages.first().created_at
+    assert leaf.token_count == a_store().tokens.count(leaf.content) <= 600
+
+
+def test_a_summary_takes_the_place_of_its_first_source(engine):
+    conversation = a_talk()
+
+    engine(leaf_chunk_tokens=1000, condense_fan_in=100).compact(conversation_id=conversation.conversation_id)
+
+    for item in items_of(conversation):
+        if item.item_type == ContextItemType.SUMMARY:
+            assert item.ordinal == Summary.objects.get(pk=item.summary_id).first_seq
+
+
+def test_enough_neighbouring_summaries_are_condensed(engine):
+    conversation = a_talk(120)
+
+    result = engine(leaf_chunk_tokens=600, condense_fan_in=4).compact(conversation_id=conversation.conversation_id)
+
+    assert result.condensed_summaries >= 1
+    condensed = Summary.objects.filter(depth=1).oldest_first().first()
+    sources = a_store().get_summary_children(summary_id=condensed.summary_id)
+    assert [source.depth for source in sources] == [0, 0, 0, 0]
+    assert condensed.descendant_count == sum(source.descendant_count for source in sources)
+
+
+def test_compacting_again_changes_nothing(engine):
+    conversation = a_talk(120)
+    engine(leaf_chunk_tokens=600).compact(conversation_id=conversation.conversation_id)
+    before = [(item.ordinal, item.message_id, item.summary_id) for item in items_of(conversation)]
+
+    result = engine(leaf_chunk_tokens=600).compact(conversation_id=conversation.conversation_id)
+
+    assert result.outcome is Outcome.NOTHING_TO_DO
+    assert result.run_id is None
+    assert [(item.ordinal, item.message_id, item.summary_id) for item in items_of(conversation)] == before
+
+
+def test_without_pressure_an_automatic_run_does_nothing(engine):
+    conversation = a_talk()
+
+    result = engine().compact(conversation_id=conversation.conversation_id, reason=Reason.THRESHOLD)
+
+    assert result.outcome is Outcome.NOT_NEEDED
+    assert not Summary.objects.exists()
+
+
+def test_under_pressure_an_automatic_run_stops_when_there_is_room_again(engine):
+    conversation = a_talk(100)
+    budget = conversation.counters.active_tokens
+
+    result = engine(model_token_budget=budget, leaf_chunk_tokens=600, max_active_messages=1000).compact(
+        conversation_id=conversation.conversation_id, reason=Reason.THRESHOLD
+    )
+
+    assert result.outcome is Outcome.COMPACTED
+    assert result.tokens_after <= 0.5 * budget
+    assert Message.objects.uncovered().count() > 8
+
+
+def test_what_cannot_be_compacted_further_ends_as_exhausted_and_rests(engine):
+    conversation = a_conversation(*("word " * 200 for _ in range(8)))
+
+    result = engine(model_token_budget=1000).compact(
+        conversation_id=conversation.conversation_id, reason=Reason.THRESHOLD
+    )
+
+    assert result.outcome is Outcome.EXHAUSTED
+    assert Conversation.objects.get(pk=conversation.conversation_id).rest_until_seq > 8
+
+
+def test_every_summary_leaves_an_ignored_compaction_part_on_its_last_source(engine):
+    conversation = a_talk()
+
+    result = engine(leaf_chunk_tokens=1000, condense_fan_in=100).compact(conversation_id=conversation.conversation_id)
+
+    parts = list(MessagePart.objects.filter(part_type="compaction"))
+    assert len(parts) == result.leaf_summaries
+    for part in parts:
+        summary = Summary.objects.get(pk=part.metadata["summary_id"])
+        assert part.is_synthetic
+        assert part.is_ignored
+        assert part.metadata["run_id"] == result.run_id
+        assert Message.objects.get(pk=part.message_id).seq == summary.last_seq
+
+
+def test_a_run_is_recorded_with_its_reason_and_its_figures(engine):
+    conversation = a_talk()
+    before = conversation.counters.active_tokens
+
+    result = engine().compact(conversation_id=conversation.conversation_id)
+
+    run = CompactionRun.objects.get(pk=result.run_id)
+    assert (run.reason, run.outcome) == (Reason.MANUAL, Outcome.COMPACTED)
+    assert run.tokens_before == before
+    assert run.tokens_after == Conversation.objects.get(pk=conversation.conversation_id).active_tokens
+    assert run.finished_at is not None
+
+
+def test_tool_calls_and_their_results_are_compacted_together(engine):
+    store = a_store()
+    conversation = store.open_conversation(session_id="tools")
+    messages = [NewMessage(Role.USER, "Please read all the files.")]
+    for n in range(30):
+        messages += [
+            a_tool_call(f"call-{n}", path=f"src/module_{n}.py"),
+            a_tool_result(f"call-{n}", f"line {n}\n" * 50),
+        ]
+    store.append_messages(conversation_id=conversation.conversation_id, messages=messages)
+
+    engine(leaf_chunk_tokens=700, fresh_tail_count=5).compact(conversation_id=conversation.conversation_id)
+
+    for leaf in Summary.objects.filter(kind=SummaryKind.LEAF):
+        calls = MessagePart.objects.filter(message__summary_links__summary=leaf, part_type="tool")
+        assert all(calls.filter(tool_call_id=part.tool_call_id).count() == 2 for part in calls)
+
+
+def test_system_messages_stay_in_the_context(engine):
+    store = a_store()
+    conversation = a_talk(20)
+    store.append_messages(conversation_id=conversation.conversation_id, messages=[NewMessage(Role.SYSTEM, "Be kind.")])
+    store.append_messages(
+        conversation_id=conversation.conversation_id, messages=[NewMessage(Role.USER, "hello " * 100)] * 20
+    )
+
+    engine().compact(conversation_id=conversation.conversation_id)
+
+    assert ContextItem.objects.filter(message__role=Role.SYSTEM).exists()
+
+
+@dataclass(frozen=True)
+class Talker:
+    """A summarizer that answers what it was told to answer; notes whether a transaction was open."""
+
+    answer: str
+    name: str = "talker"
+
+    def summarize(self, request: SummaryRequest) -> SummaryDraft:
+        return SummaryDraft(text=self.answer, model=self.name)
+
+
+@pytest.mark.parametrize("answer", ["", "   \n", "much longer than any source " * 2000])
+def test_an_unacceptable_summary_escalates_to_the_deterministic_level(engine, answer):
+    conversation = a_talk()
+    built = engine()
+    stubborn = replace(built, escalation=replace(built.escalation, summarizer=Talker(answer)))
+
+    result = stubborn.compact(conversation_id=conversation.conversation_id)
+
+    assert result.outcome is Outcome.COMPACTED
+    assert set(Summary.objects.values_list("level", flat=True)) == {Level.DETERMINISTIC}
+
+
+def test_a_summary_that_would_cost_more_than_its_sources_is_not_written(engine):
+    conversation = a_talk()
+    built = engine()
+    empty = Escalation(summarizer=Talker(""), last_resort=Talker(""), count_tokens=built.store.tokens.count)
+
+    result = replace(built, escalation=empty).compact(conversation_id=conversation.conversation_id)
+
+    assert result.outcome is Outcome.NOTHING_TO_DO
+    assert not Summary.objects.exists()
+
+
+def test_a_failure_between_the_writes_leaves_no_partial_graph(engine, monkeypatch):
+    conversation = a_talk()
+    built = engine(leaf_chunk_tokens=600)
+    before = [(item.ordinal, item.message_id, item.summary_id) for item in items_of(conversation)]
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "CREATE FUNCTION refuse_parts() RETURNS trigger LANGUAGE plpgsql AS "
+            "$$ BEGIN RAISE EXCEPTION 'no room'; END $$; "
+            "CREATE TRIGGER refuse BEFORE INSERT ON message_parts FOR EACH ROW EXECUTE FUNCTION refuse_parts()"
+        )
+
+    with pytest.raises(Exception, match="no room"):
+        built.compact(conversation_id=conversation.conversation_id)
+
+    assert [(item.ordinal, item.message_id, item.summary_id) for item in items_of(conversation)] == before
+    assert not Summary.objects.exists()
+    assert not CompactionRun.objects.exists()
+
+
+def test_another_workspaces_conversation_is_not_there(engine):
+    conversation = a_conversation("hello", workspace=a_workspace("theirs"))
+    built = engine()
+    foreign = replace(built, store=replace(built.store, scope=Scope(a_workspace("ours").pk)))
+
+    with pytest.raises(NotFound):
+        foreign.compact(conversation_id=conversation.conversation_id)
+
+
+def test_a_disabled_conversation_is_left_alone(engine):
+    conversation = a_talk()
+    a_store().configure_conversation(conversation_id=conversation.conversation_id, overrides={"enabled": False})
+
+    result = engine().compact(conversation_id=conversation.conversation_id)
+
+    assert result.outcome is Outcome.DISABLED
+    assert not Summary.objects.exists()
+
+
+def test_a_conversation_may_have_targets_of_its_own(engine):
+    conversation = a_talk(60)
+    a_store().configure_conversation(
+        conversation_id=conversation.conversation_id, overrides={"leaf_target_tokens": 100, "fresh_tail_count": 20}
+    )
+
+    engine().compact(conversation_id=conversation.conversation_id)
+
+    assert Message.objects.uncovered().count() == 20
+    assert all(tokens <= 100 for tokens in Summary.objects.values_list("token_count", flat=True))

@@ -1,0 +1,283 @@
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from compaction import jobs
+from compaction.engine import CompactionEngine
+from compaction.jobs import LeaseLost
+from compaction.models import CompactionJob, CompactionRun
+from compaction.policy import CompactionPolicy
+from compaction.signals import job_due
+from compaction.types import JobState, Outcome, Reason
+from compaction.worker import CompactionWorker
+from conversations.models import Conversation, Summary
+from conversations.types import NewMessage, Role
+from tests.factories import a_conversation, a_store
+
+pytestmark = pytest.mark.django_db
+
+LONG = "Something worth remembering was said about service-7 and port 5433. " * 10
+
+
+def claim(lease_seconds: int = 60, job_id: int | None = None) -> jobs.Claim | None:
+    return jobs.claim(lease_seconds=lease_seconds, job_id=job_id)
+
+
+def let_the_lease_run_out(job_id: int) -> None:
+    CompactionJob.objects.filter(pk=job_id).update(leased_until=timezone.now() - timedelta(seconds=1))
+
+
+@pytest.fixture
+def wake_ups():
+    """The wake-ups that were asked for: job and delay."""
+    heard: list[tuple[int, float]] = []
+
+    def hear(*, job_id: int, delay_seconds: float, **_: object) -> None:
+        heard.append((job_id, delay_seconds))
+
+    job_due.connect(hear)
+    yield heard
+    job_due.disconnect(hear)
+
+
+def test_wishes_for_one_conversation_fall_together():
+    conversation = a_conversation("hello")
+
+    first = jobs.request(conversation_id=conversation.conversation_id, reason=Reason.THRESHOLD)
+    second = jobs.request(conversation_id=conversation.conversation_id, reason=Reason.THRESHOLD)
+
+    assert first == second
+    assert CompactionJob.objects.count() == 1
+
+
+def test_a_persons_wish_outranks_the_machines():
+    conversation = a_conversation("hello")
+    job_id = jobs.request(conversation_id=conversation.conversation_id, reason=Reason.THRESHOLD)
+
+    assert jobs.request(conversation_id=conversation.conversation_id, reason=Reason.MANUAL) == job_id
+    jobs.request(conversation_id=conversation.conversation_id, reason=Reason.THRESHOLD)
+
+    assert CompactionJob.objects.get(pk=job_id).reason == Reason.MANUAL
+
+
+def test_one_more_wish_may_wait_while_a_job_is_at_work():
+    conversation = a_conversation("hello")
+    first = jobs.request(conversation_id=conversation.conversation_id, reason=Reason.THRESHOLD)
+    claim()
+
+    second = jobs.request(conversation_id=conversation.conversation_id, reason=Reason.THRESHOLD)
+
+    assert second != first
+
+
+def test_a_job_is_claimed_by_one_worker():
+    job_id = jobs.request(conversation_id=a_conversation("hello").conversation_id, reason=Reason.MANUAL)
+
+    held = claim()
+
+    assert held is not None
+    assert held.job_id == job_id
+    assert claim() is None
+
+
+def test_a_job_whose_worker_fell_silent_goes_to_another_who_alone_may_write():
+    job_id = jobs.request(conversation_id=a_conversation("hello").conversation_id, reason=Reason.MANUAL)
+    silent = claim()
+    let_the_lease_run_out(job_id)
+
+    heir = claim()
+
+    assert silent is not None
+    assert heir is not None
+    heir.renew()
+    with pytest.raises(LeaseLost):
+        silent.renew()
+    silent.finish()
+    assert CompactionJob.objects.get(pk=job_id).state == JobState.LEASED
+
+
+def test_a_worker_that_lost_its_lease_writes_no_summary(engine):
+    conversation = a_conversation(*[LONG] * 40)
+    job_id = jobs.request(conversation_id=conversation.conversation_id, reason=Reason.MANUAL)
+    silent = claim()
+    let_the_lease_run_out(job_id)
+    claim()
+
+    with pytest.raises(LeaseLost):
+        engine().compact(conversation_id=conversation.conversation_id, claim=silent)
+
+    assert not Summary.objects.exists()
+    assert not CompactionRun.objects.exists()
+
+
+def test_a_failed_job_is_due_again_after_a_pause(wake_ups):
+    job_id = jobs.request(conversation_id=a_conversation("hello").conversation_id, reason=Reason.MANUAL)
+    held = claim()
+    assert held is not None
+
+    held.put_back(error="OperationalError", delay_seconds=30)
+
+    assert claim() is None
+    assert (job_id, 30) in wake_ups
+    assert CompactionJob.objects.get(pk=job_id).last_error == "OperationalError"
+
+
+def test_a_job_that_fails_every_time_is_set_aside():
+    job_id = jobs.request(conversation_id=a_conversation("hello").conversation_id, reason=Reason.MANUAL)
+
+    for _ in range(jobs.MAX_ATTEMPTS):
+        held = claim()
+        assert held is not None
+        held.put_back(error="ValueError", delay_seconds=0)
+        CompactionJob.objects.filter(state=JobState.LEASED).update(
+            run_after=timezone.now(), leased_until=timezone.now() - timedelta(seconds=1)
+        )
+
+    assert CompactionJob.objects.get(pk=job_id).state == JobState.FAILED
+    assert claim() is None
+
+
+def test_every_claim_leaves_a_wake_up_for_the_end_of_its_lease(wake_ups):
+    job_id = jobs.request(conversation_id=a_conversation("hello").conversation_id, reason=Reason.MANUAL)
+    worker = CompactionWorker.from_settings()
+
+    worker.work(job_id=job_id)
+
+    assert wake_ups == [(job_id, 0.0), (job_id, worker.engine.policy.job_lease_seconds + 1.0)]
+
+
+def test_a_wake_up_that_finds_the_job_in_other_hands_looks_again_later(wake_ups):
+    job_id = jobs.request(conversation_id=a_conversation("hello").conversation_id, reason=Reason.MANUAL)
+    claim(lease_seconds=60)
+    wake_ups.clear()
+
+    assert not CompactionWorker.from_settings().work(job_id=job_id)
+
+    ((woken, delay),) = wake_ups
+    assert woken == job_id
+    assert 50 < delay < 62
+
+
+def test_a_wake_up_with_nothing_to_do_costs_two_queries():
+    job_id = jobs.request(conversation_id=a_conversation("hello").conversation_id, reason=Reason.MANUAL)
+    worker = CompactionWorker.from_settings()
+    worker.work(job_id=job_id)
+
+    with CaptureQueriesContext(
+        connection,
+    ) as queries:
+        worker.work(job_id=job_id)
+
+    assert len(queries) <= 2
+
+
+def test_below_the_threshold_an_append_is_one_statement_and_asks_for_nothing():
+    conversation = a_conversation("hello")
+    store = a_store()
+
+    with CaptureQueriesContext(connection) as queries:
+        store.append_messages(
+            conversation_id=conversation.conversation_id, messages=[NewMessage(Role.USER, "and again")]
+        )
+
+    assert len(queries) == 1
+    assert not CompactionJob.objects.exists()
+
+
+def test_an_append_that_fills_the_context_asks_for_room(settings):
+    settings.LCM = {"model_token_budget": 1000}
+
+    conversation = a_conversation(*[LONG] * 20)
+
+    job = CompactionJob.objects.get()
+    assert job.conversation_id == conversation.conversation_id
+    assert job.reason == Reason.THRESHOLD
+
+
+@pytest.mark.parametrize("setting", [{"enabled": False}, {"autocompact_disabled": True}])
+def test_nobody_asks_for_room_where_compaction_is_switched_off(settings, setting):
+    settings.LCM = {"model_token_budget": 1000, **setting}
+
+    a_conversation(*[LONG] * 20)
+    CompactionWorker.from_settings().sweep()
+
+    assert not CompactionJob.objects.exists()
+
+
+def test_the_sweep_finds_pressure_that_nobody_asked_about(settings, wake_ups):
+    conversation = a_conversation(*[LONG] * 20)
+    calm = a_conversation("hello")
+    settings.LCM = {"model_token_budget": 1000}
+
+    CompactionWorker.from_settings().sweep()
+
+    assert set(CompactionJob.objects.values_list("conversation_id", flat=True)) == {conversation.conversation_id}
+    assert calm.conversation_id != conversation.conversation_id
+    assert len(wake_ups) == 1
+
+
+def test_the_sweep_judges_a_conversation_by_its_own_settings():
+    conversation = a_conversation(*[LONG] * 20)
+    Conversation.objects.filter(pk=conversation.conversation_id).update(overrides={"model_token_budget": 1000})
+
+    CompactionWorker.from_settings().sweep()
+
+    assert CompactionJob.objects.filter(conversation_id=conversation.conversation_id).exists()
+
+
+def test_the_sweep_wakes_jobs_left_behind(wake_ups):
+    job_id = jobs.request(conversation_id=a_conversation("hello").conversation_id, reason=Reason.MANUAL)
+    claim()
+    let_the_lease_run_out(job_id)
+    wake_ups.clear()
+
+    CompactionWorker.from_settings().sweep()
+
+    assert wake_ups == [(job_id, 0.0)]
+
+
+def test_an_exhausted_conversation_is_not_asked_about_until_there_is_more_of_it(settings):
+    settings.LCM = {"model_token_budget": 500}
+    conversation = a_conversation(*[LONG] * 8)
+    worker = CompactionWorker.from_settings()
+    worker.work()
+    assert CompactionRun.objects.get().outcome == Outcome.EXHAUSTED
+
+    a_store().append_messages(conversation_id=conversation.conversation_id, messages=[NewMessage(Role.USER, "more")])
+    worker.sweep()
+    assert not CompactionJob.objects.filter(state=JobState.QUEUED).exists()
+
+    a_store().append_messages(conversation_id=conversation.conversation_id, messages=[NewMessage(Role.USER, LONG)] * 8)
+    assert CompactionJob.objects.filter(state=JobState.QUEUED).exists()
+
+
+def test_a_run_stopped_by_its_bounds_goes_on_in_its_job(settings):
+    conversation = a_conversation(*[LONG] * 60)
+    job_id = jobs.request(conversation_id=conversation.conversation_id, reason=Reason.MANUAL)
+    settings.LCM = {"max_passes": 1, "leaf_chunk_tokens": 1000, "fresh_tail_count": 4}
+    worker = CompactionWorker.from_settings()
+
+    for _ in range(30):
+        worker.work(job_id=job_id)
+        let_the_lease_run_out(job_id)
+        if CompactionJob.objects.get(pk=job_id).state == JobState.DONE:
+            break
+
+    assert CompactionJob.objects.get(pk=job_id).state == JobState.DONE
+    assert CompactionRun.objects.count() > 2
+    calm = CompactionEngine.from_settings().compact(conversation_id=conversation.conversation_id)
+    assert calm.outcome is Outcome.NOTHING_TO_DO
+
+
+def test_policy_defaults_are_the_specifications():
+    policy = CompactionPolicy()
+
+    assert (policy.context_threshold, policy.fresh_tail_count) == (0.75, 8)
+    assert (policy.leaf_target_tokens, policy.condensed_target_tokens) == (600, 900)
+    assert policy.enabled
+    assert not policy.autocompact_disabled

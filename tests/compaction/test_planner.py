@@ -1,0 +1,252 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compaction import planner
+from compaction.planner import Slot
+from compaction.policy import CompactionPolicy
+from compaction.types import Trigger
+from conversations.types import Counters, Role
+
+POLICY = CompactionPolicy(fresh_tail_count=4, leaf_chunk_tokens=2000)
+
+
+def raw(ordinal: int, role: Role = Role.ASSISTANT, *, tokens: int = 500, calls: str = "", answer: bool = False) -> Slot:
+    return Slot(
+        ordinal=ordinal,
+        tokens=tokens,
+        message_id=ordinal,
+        role=role,
+        calls=frozenset(calls.split()),
+        is_answer=answer,
+    )
+
+
+def summary(ordinal: int, depth: int = 0, *, tokens: int = 600) -> Slot:
+    return Slot(ordinal=ordinal, tokens=tokens, summary_id=f"sum_{ordinal}", depth=depth)
+
+
+def chat(count: int, **options: int) -> list[Slot]:
+    return [raw(n, Role.USER if n % 2 else Role.ASSISTANT, **options) for n in range(1, count + 1)]
+
+
+def ordinals(slots: object) -> list[int]:
+    return [slot.ordinal for slot in slots]  # type: ignore[attr-defined]
+
+
+def decide(*, tokens: int = 0, messages: int = 0) -> planner.CompactionDecision:
+    policy = CompactionPolicy(model_token_budget=1000, context_threshold=0.75, max_active_messages=10)
+    counters = Counters(message_count=messages, active_messages=messages, active_tokens=tokens)
+    return planner.decide(conversation_id=1, counters=counters, policy=policy)
+
+
+def test_pressure_begins_at_the_threshold_and_not_a_token_before():
+    assert not decide(tokens=749).should_compact
+    assert decide(tokens=750).trigger is Trigger.TOKENS
+
+
+def test_pressure_begins_with_one_message_more_than_allowed():
+    assert not decide(messages=10).should_compact
+    assert decide(messages=11).trigger is Trigger.MESSAGES
+
+
+def test_a_tool_call_its_results_and_what_stands_between_are_one_atom():
+    slots = [
+        raw(1, Role.USER),
+        raw(2, calls="a b"),
+        raw(3, Role.TOOL, calls="a"),
+        raw(4, Role.USER),
+        raw(5, Role.TOOL, calls="b"),
+        raw(6),
+    ]
+
+    assert [ordinals(atom) for atom in planner.atoms(slots)] == [[1], [2, 3, 4, 5], [6]]
+
+
+def test_a_tool_message_without_an_id_belongs_to_what_it_follows():
+    slots = [raw(1), raw(2, Role.TOOL), raw(3, Role.TOOL), raw(4)]
+
+    assert [ordinals(atom) for atom in planner.atoms(slots)] == [[1, 2, 3], [4]]
+
+
+def test_a_history_that_uses_an_id_again_for_another_call_falls_into_several_atoms():
+    slots = [
+        raw(1, calls="a"),
+        raw(2, Role.TOOL, calls="a"),
+        raw(3, Role.USER),
+        raw(4, calls="a"),
+        raw(5, Role.TOOL, calls="a"),
+    ]
+
+    assert [ordinals(atom) for atom in planner.atoms(slots)] == [[1, 2], [3], [4, 5]]
+
+
+def test_a_call_that_is_never_answered_in_place_does_not_tie_a_history_together():
+    slots = [raw(1, calls="a"), *(raw(n) for n in range(2, 600)), raw(600, Role.USER, calls="a")]
+
+    assert max(len(atom) for atom in planner.atoms(slots)) <= planner.MAX_ATOM_MESSAGES
+
+
+def test_calls_that_overlap_for_ever_do_not_tie_a_history_together():
+    slots = [raw(n, Role.USER, calls=f"{n} {n + 1}") for n in range(1, 2000)]
+
+    assert max(len(atom) for atom in planner.atoms(slots)) <= planner.MAX_ATOM_MESSAGES
+
+
+def test_the_tail_is_extended_to_the_whole_tool_call_it_begins_in():
+    slots = [*chat(6), raw(7, calls="a"), raw(8, Role.TOOL, calls="a"), raw(9), raw(10), raw(11)]
+
+    tail = planner.fresh_tail(slots, POLICY).tail
+
+    assert {7, 8, 9, 10, 11} <= tail
+
+
+def test_the_tail_is_extended_back_to_the_newest_question_nearby():
+    slots = [*chat(4), raw(5, Role.USER), *(raw(n) for n in range(6, 12))]
+
+    assert planner.fresh_tail(slots, POLICY).tail == {5, 6, 7, 8, 9, 10, 11}
+
+
+def test_a_question_far_back_is_pinned_so_that_what_followed_it_may_go():
+    slots = [raw(1, Role.USER), *(raw(n) for n in range(2, 40))]
+
+    protected = planner.fresh_tail(slots, POLICY)
+
+    assert protected.pinned == {1}
+    assert protected.tail == {36, 37, 38, 39}
+
+
+def test_a_users_message_that_only_carries_results_is_no_question():
+    slots = [raw(1, Role.USER), *(raw(n) for n in range(2, 39)), raw(39, Role.USER, answer=True)]
+
+    assert planner.fresh_tail(slots, POLICY).pinned == {1}
+
+
+def test_system_messages_are_never_compacted():
+    slots = [raw(1, Role.SYSTEM), *(raw(n) for n in range(2, 6)), raw(6, Role.SYSTEM), *chat(20)[6:]]
+    protected = planner.fresh_tail(slots, POLICY)
+
+    chunks = list(planner.leaf_chunks(slots, protected, POLICY))
+
+    assert chunks
+    assert not {1, 6} & {slot.ordinal for chunk in chunks for slot in chunk}
+
+
+def test_leaf_chunks_are_the_oldest_messages_up_to_the_chunk_size():
+    slots = chat(12)
+    protected = planner.fresh_tail(slots, POLICY)
+
+    chunks = [ordinals(chunk) for chunk in planner.leaf_chunks(slots, protected, POLICY)]
+
+    assert chunks == [[1, 2, 3, 4], [5, 6, 7, 8]]
+
+
+def test_one_atom_larger_than_a_chunk_is_a_chunk_of_its_own():
+    slots = [raw(1, tokens=9000), *chat(12)[1:]]
+    protected = planner.fresh_tail(slots, POLICY)
+
+    assert ordinals(next(planner.leaf_chunks(slots, protected, POLICY))) == [1]
+
+
+def test_a_leaf_chunk_may_be_bounded_by_messages_too():
+    policy = CompactionPolicy(fresh_tail_count=4, leaf_batch_messages=2)
+    slots = chat(12)
+
+    chunks = planner.leaf_chunks(slots, planner.fresh_tail(slots, policy), policy)
+
+    assert [len(chunk) for chunk in chunks] == [2, 2, 2, 2]
+
+
+def test_messages_too_short_to_be_worth_a_summary_are_left_as_they_are():
+    slots = chat(12, tokens=5)
+
+    assert not list(planner.leaf_chunks(slots, planner.fresh_tail(slots, POLICY), POLICY))
+
+
+def test_a_condensed_chunk_takes_the_oldest_neighbours_of_the_shallowest_depth():
+    slots = [summary(1, depth=1), *(summary(n) for n in range(10, 16)), *chat(20)[16:]]
+
+    chunk = planner.condensed_chunk(slots, planner.fresh_tail(slots, POLICY), POLICY)
+
+    assert chunk is not None
+    assert ordinals(chunk) == [10, 11, 12, 13]
+
+
+def test_a_condensed_chunk_takes_along_the_raw_messages_that_no_leaf_pass_wanted():
+    slots = [summary(1), raw(5, tokens=20), summary(10), summary(20), summary(30), *chat(44)[40:]]
+
+    chunk = planner.condensed_chunk(slots, planner.fresh_tail(slots, POLICY), POLICY)
+
+    assert chunk is not None
+    assert ordinals(chunk) == [1, 5, 10, 20, 30]
+
+
+def test_a_condensed_chunk_steps_over_what_is_protected():
+    slots = [summary(1), raw(5, Role.SYSTEM), summary(10), summary(20), summary(30), *chat(44)[40:]]
+
+    chunk = planner.condensed_chunk(slots, planner.fresh_tail(slots, POLICY), POLICY)
+
+    assert chunk is not None
+    assert ordinals(chunk) == [1, 10, 20, 30]
+
+
+def test_summaries_at_the_depth_limit_are_not_condensed_further():
+    policy = CompactionPolicy(fresh_tail_count=4, max_depth=1)
+    slots = [summary(n, depth=1) for n in range(1, 9)]
+
+    assert planner.condensed_chunk(slots, planner.fresh_tail(slots, policy), policy) is None
+
+
+slots_strategy = st.lists(
+    st.tuples(
+        st.sampled_from([Role.USER, Role.ASSISTANT, Role.TOOL, Role.SYSTEM, None]),
+        st.integers(1, 3000),
+        st.sets(st.sampled_from("abcd"), max_size=2),
+        st.integers(0, 3),
+    ),
+    max_size=80,
+).map(
+    lambda drawn: [
+        raw(n, role, tokens=tokens, calls=" ".join(sorted(calls))) if role else summary(n, depth, tokens=tokens)
+        for n, (role, tokens, calls, depth) in enumerate(drawn, start=1)
+    ]
+)
+
+
+@given(slots_strategy)
+def test_plans_never_touch_what_is_protected_nor_take_anything_twice(slots: list[Slot]):
+    protected = planner.fresh_tail(slots, POLICY)
+
+    chunks = list(planner.leaf_chunks(slots, protected, POLICY))
+
+    taken = [slot.ordinal for chunk in chunks for slot in chunk]
+    assert taken == sorted(set(taken))
+    assert not any(ordinal in protected for ordinal in taken)
+    assert all(slot.is_raw for chunk in chunks for slot in chunk)
+
+
+@given(slots_strategy)
+def test_atoms_hold_every_raw_message_once_and_in_order(slots: list[Slot]):
+    together = [slot.ordinal for atom in planner.atoms(slots) for slot in atom]
+
+    assert together == [slot.ordinal for slot in slots if slot.is_raw and not slot.is_system]
+
+
+@given(slots_strategy)
+def test_condensing_ends(slots: list[Slot]):
+    protected = planner.fresh_tail(slots, POLICY)
+
+    for _ in range(len(slots) + 1):
+        chunk = planner.condensed_chunk(slots, protected, POLICY)
+        if chunk is None:
+            break
+        merged = {slot.ordinal for slot in chunk}
+        depth = 1 + max(slot.depth or 0 for slot in chunk)
+        slots = [
+            summary(slot.ordinal, depth) if slot is chunk[0] else slot
+            for slot in slots
+            if slot is chunk[0] or slot.ordinal not in merged
+        ]
+    else:
+        raise AssertionError("condensing went on for ever")
