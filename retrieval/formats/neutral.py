@@ -1,0 +1,39 @@
+"""An assembled context in the neutral form of `conversations.interchange.neutral`. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from conversations.interchange import to_neutral
+from conversations.types import MessageRecord
+from retrieval.assembly_types import AssembledContext, AssembledItem
+
+
+def as_neutral(context: AssembledContext) -> list[dict[str, Any]]:
+    """One row an item, oldest first: a message as it came, a summary as a user's text; each with its id and seqs."""
+    return [_row(item, context.conversation_id) for item in context.items]
+
+
+def _row(item: AssembledItem, conversation_id: int) -> dict[str, Any]:
+    row = to_neutral(_record(item, conversation_id), session_id="")
+    del row["session_id"]
+    return {"id": item.id, **row, "last_seq": item.last_seq}
+
+
+def _record(item: AssembledItem, conversation_id: int) -> MessageRecord:
+    # Of hashes and counts a neutral row says nothing.
+    return MessageRecord(
+        message_id=0,
+        conversation_id=conversation_id,
+        seq=item.first_seq,
+        role=item.role,
+        content=item.text,
+        token_count=item.tokens,
+        token_counter="",
+        created_at=item.created_at,
+        content_hash="",
+        chain_hash="",
+        author=item.author,
+        metadata=item.metadata,
+        parts=item.parts,
+    )

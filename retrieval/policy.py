@@ -1,0 +1,22 @@
+"""How much one reading may ask for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from conversations.policy import Policy, knob
+
+
+@dataclass(frozen=True)
+class RetrievalPolicy(Policy):
+    max_expand_tokens: int = knob(
+        4000, "The most tokens one expansion returns; a cursor continues it.", low=64, high=10_000_000
+    )
+    max_grep_results: int = knob(200, "The most matches one search may ask for.", low=1, high=10_000)
+    max_query_length: int = knob(
+        10_000, "The longest full-text query, in characters; a whole question fits easily.", low=100, high=100_000
+    )
+    max_pattern_length: int = knob(500, "The longest regular expression, in characters.", low=10, high=10_000)
+    search_timeout_ms: int = knob(
+        5000, "How long one search may take before it is called off, in milliseconds.", low=50, high=600_000
+    )

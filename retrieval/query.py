@@ -1,0 +1,104 @@
+"""What a full-text query asks for: words, "phrases", alternatives (or) and -exclusions. Pure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+# More words than any question has; a pasted page is searched by its first words.
+MOST_TERMS = 100
+
+# One character of a script that puts no space between words.
+UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]")
+
+_QUOTES = str.maketrans("“”„«»", '"""""')
+# A quote opens a phrase only where a word could begin, and only if it is closed: 5" is a size.
+_TOKEN = re.compile(r'(?P<without>-)?"(?P<phrase>[^"]*)"|(?P<word>\S+)')
+_EXCLUDED_WORD = re.compile(r"-(?=[^\W_])")
+_IDENTIFIER = re.compile(
+    r"[^\W_][_/\\]+[^\W_]"  # a_b, a/b
+    r"|[^\W_](?:::|->|#)[^\W_]"
+    r"|[^\W\d_][\w-]*\.[^\W\d_]\w"  # name.ext
+    r"|^[._/~$@-]+\w+"  # .env, __init__, ./x, --flag
+    r"|[a-z0-9][A-Z]\w"  # camelCase
+    r"|^(?=\w*\d)(?=\w*[a-zA-Z])[\w-]{6,}$"  # a hash, a ticket
+    r"|\w\(\)?$"  # a call
+)
+# A sentence about an identifier is a question; an identifier with a word or two is a look-up.
+_SENTENCE_WORDS = 6
+
+
+@dataclass(frozen=True)
+class Term:
+    """One word, or several that stand in a row."""
+
+    text: str
+    is_phrase: bool = False
+
+
+@dataclass(frozen=True)
+class Question:
+    """Every clause has to hold, each by one of its terms; none of the excluded terms may occur."""
+
+    text: str
+    clauses: tuple[tuple[Term, ...], ...]
+    excluded: tuple[Term, ...] = ()
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        """What is looked for, in the order of the question."""
+        return tuple(term for clause in self.clauses for term in clause)
+
+    @property
+    def is_sentence(self) -> bool:
+        """Whether this is a question in words, not a few words to be found together."""
+        return len(self.clauses) >= _SENTENCE_WORDS or self.text.rstrip().endswith(("?", "？"))
+
+    @property
+    def is_look_up(self) -> bool:
+        """Whether this asks for an identifier, not for what was said around it."""
+        return not self.is_sentence and any(is_identifier(term.text) for term in self.terms)
+
+
+def is_identifier(text: str) -> bool:
+    """Whether a word looks like the name of something in a program: a path, a call, camelCase, a hash."""
+    return _IDENTIFIER.search(text) is not None
+
+
+def parse(text: str) -> Question:
+    """The question that a text in websearch syntax asks; nothing in it is an error."""
+    clauses: list[list[Term]] = []
+    excluded: list[Term] = []
+    joins_last = False
+    for found in _TOKEN.finditer(text.translate(_QUOTES)):
+        if len(clauses) + len(excluded) >= MOST_TERMS:
+            break
+        word, phrase = found["word"], found["phrase"]
+        if word is not None and word.lower() == "or":
+            joins_last = bool(clauses)
+            continue
+        if word is not None:
+            is_excluded = _EXCLUDED_WORD.match(word) is not None
+            term = Term(word[1:] if is_excluded else word)
+        else:
+            is_excluded = found["without"] is not None
+            term = Term(phrase, is_phrase=len(phrase.split()) > 1)
+        if not term.text.strip():
+            continue
+        if is_excluded:
+            excluded.append(term)
+        elif joins_last:
+            clauses[-1].append(term)
+        elif [term] not in clauses:
+            clauses.append([term])
+        joins_last = False
+    return Question(text, tuple(tuple(clause) for clause in clauses), tuple(excluded))
+
+
+def loosened(question: Question) -> Question:
+    """The same question with each phrase taken apart into its words."""
+    clauses = []
+    for clause in question.clauses:
+        for term in clause:
+            clauses += [(Term(word),) for word in term.text.split()] if term.is_phrase else [(term,)]
+    return Question(question.text, tuple(dict.fromkeys(clauses)), question.excluded)

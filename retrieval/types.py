@@ -1,0 +1,241 @@
+"""The records of the four ways to read: what grep, describe, expand and lineage give back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from conversations.types import Level, PartRecord, Role, SummaryKind
+
+
+class GrepMode(StrEnum):
+    FULL_TEXT = "full_text"
+    REGEX = "regex"
+
+
+class GrepScope(StrEnum):
+    MESSAGES = "messages"
+    SUMMARIES = "summaries"
+    BOTH = "both"
+
+
+class ItemKind(StrEnum):
+    """What an id names."""
+
+    MESSAGE = "message"
+    SUMMARY = "summary"
+    FILE = "file"
+
+
+@dataclass(frozen=True)
+class Snippet:
+    """The piece of a text around what was found; `highlights` are from-to positions within the piece."""
+
+    text: str
+    offset: int
+    highlights: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class Match:
+    """One message or summary that a search found. `covered_by` is the active summary that stands for a compacted one."""
+
+    id: str
+    kind: ItemKind
+    conversation_id: int
+    first_seq: int
+    last_seq: int
+    created_at: datetime
+    token_count: int
+    score: float
+    snippet: Snippet
+    active: bool
+    covered_by: str | None = None
+    role: Role | None = None
+    author: str | None = None
+    depth: int | None = None
+
+
+@dataclass(frozen=True)
+class GrepResult:
+    """Matches, best first (a regular expression's newest first), and what the search made of the query.
+
+    `relaxed`: too few texts hold every word, so these hold any of them. `used` are the words that were searched for,
+    `dropped` those that could not be: they are in no text, or in too many. `bounded`: not everything was looked at;
+    `note` says what that means.
+    """
+
+    query: str
+    mode: GrepMode
+    scope: GrepScope
+    conversation_id: int | None
+    matches: tuple[Match, ...]
+    relaxed: bool = False
+    used: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
+    bounded: bool = False
+    note: str | None = None
+
+
+@dataclass(frozen=True)
+class SummaryOutline:
+    """A summary without its text: enough to decide whether to open it. `opening_tokens`: what its sources cost."""
+
+    summary_id: str
+    kind: SummaryKind
+    depth: int
+    token_count: int
+    opening_tokens: int
+    first_seq: int
+    last_seq: int
+    earliest_at: datetime
+    latest_at: datetime
+    descendant_count: int
+    level: Level
+    active: bool
+    # How far below the summary that was asked about; the way up counts as negative.
+    distance: int = 0
+
+
+@dataclass(frozen=True)
+class MessageSpan:
+    """Messages that follow each other without a gap."""
+
+    first_seq: int
+    last_seq: int
+
+    @property
+    def count(self) -> int:
+        return self.last_seq - self.first_seq + 1
+
+
+@dataclass(frozen=True)
+class Description:
+    """What an id names and how it hangs together with the rest; fields that its kind does not have are empty.
+
+    `sources` and `derived` are what a summary was made from and what was made from it; `manifest` is everything below it
+    that is a summary, in order, or the first of it (`manifest_complete`). `held_by` is the way up from a message to the
+    active summary that stands for it.
+    """
+
+    id: str
+    kind: ItemKind
+    conversation_id: int
+    created_at: datetime
+    token_count: int | None = None
+    active: bool | None = None
+    first_seq: int | None = None
+    last_seq: int | None = None
+    earliest_at: datetime | None = None
+    latest_at: datetime | None = None
+    summary_kind: SummaryKind | None = None
+    depth: int | None = None
+    level: Level | None = None
+    model: str | None = None
+    opening_tokens: int | None = None
+    source_tokens: int | None = None
+    message_count: int | None = None
+    sources: tuple[str, ...] = ()
+    source_messages: tuple[MessageSpan, ...] = ()
+    derived: tuple[str, ...] = ()
+    manifest: tuple[SummaryOutline, ...] = ()
+    manifest_complete: bool = True
+    file_ids: tuple[str, ...] = ()
+    quality: Mapping[str, Any] | None = None
+    role: Role | None = None
+    author: str | None = None
+    part_types: tuple[str, ...] = ()
+    held_by: tuple[SummaryOutline, ...] = ()
+    file_name: str | None = None
+    mime_type: str | None = None
+    byte_size: int | None = None
+    exploration_summary: str | None = None
+    content_hash: str | None = None
+
+
+@dataclass(frozen=True)
+class ExpandedItem:
+    """One source on a page of an expansion: a summary with its text, or a message, whole or a slice of it.
+
+    A message too long for a page comes in slices. Each has the piece of `content` that begins at `content_offset`; once
+    the content is through, the parts follow as pieces of `parts_json` (one part a line), which `joined` puts together.
+    `complete` is true on the slice that ends the message; one that came whole has its `parts` as they are.
+    """
+
+    id: str
+    kind: ItemKind
+    of: str
+    level: int
+    first_seq: int
+    last_seq: int
+    tokens: int
+    content: str
+    created_at: datetime
+    complete: bool = True
+    content_offset: int = 0
+    content_total: int = 0
+    role: Role | None = None
+    author: str | None = None
+    parts: tuple[PartRecord, ...] = ()
+    parts_json: str = ""
+    parts_offset: int = 0
+    parts_total: int = 0
+    summary_kind: SummaryKind | None = None
+    depth: int | None = None
+    descendant_count: int | None = None
+
+
+@dataclass(frozen=True)
+class ExpandResult:
+    """One page of an expansion. `cursor` continues exactly where it stops, and is None once everything was given."""
+
+    summary_id: str
+    conversation_id: int
+    depth: int
+    include_messages: bool
+    items: tuple[ExpandedItem, ...]
+    tokens: int
+    truncated: bool
+    cursor: str | None = None
+    # What was not opened: messages that are direct sources of summaries within reach, when messages were not asked for.
+    unopened_messages: int = 0
+
+
+@dataclass(frozen=True)
+class LineageNode:
+    """A summary in the lineage of its conversation; its text is not here. `direct_messages` are sources of its own."""
+
+    summary_id: str
+    kind: SummaryKind
+    depth: int
+    level: Level
+    first_seq: int
+    last_seq: int
+    token_count: int
+    source_tokens: int
+    direct_messages: int
+    descendant_count: int
+    created_at: datetime
+    active: bool
+
+
+@dataclass(frozen=True)
+class LineageEdge:
+    """The summary was made from the source."""
+
+    summary_id: str
+    source_id: str
+
+
+@dataclass(frozen=True)
+class Lineage:
+    """A conversation's summaries, what each was made from, and the messages that are still raw in its context."""
+
+    conversation_id: int
+    message_count: int
+    nodes: tuple[LineageNode, ...]
+    edges: tuple[LineageEdge, ...]
+    raw_messages: tuple[MessageSpan, ...]

@@ -1,0 +1,72 @@
+"""Real processes beside a test: workers on the test's own database, started, watched and killed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import quote
+
+from django.db import connection
+
+PROJECT = Path(__file__).resolve().parent.parent.parent
+
+
+def database_url() -> str:
+    """The address of the database that this test uses, for a process of its own."""
+    where = connection.settings_dict
+    host = quote(str(where["HOST"] or "localhost"), safe="")
+    password = f":{quote(where['PASSWORD'], safe='')}" if where["PASSWORD"] else ""
+    return f"postgres://{where['USER']}{password}@{host}:{where['PORT'] or 5432}/{where['NAME']}"
+
+
+def environment(**settings: object) -> dict[str, str]:
+    """The environment of such a process; settings by the names of their fields."""
+    own = {f"LCM_{name.upper()}": str(value) for name, value in settings.items()}
+    return {**os.environ, "LCM_DATABASE_URL": database_url(), "DJANGO_SETTINGS_MODULE": "lcmsite.settings", **own}
+
+
+def start(*arguments: str, **settings: object) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, *arguments],
+        cwd=PROJECT,
+        env=environment(**settings),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+
+
+def start_worker(queue: str = "compaction", **settings: object) -> subprocess.Popen[bytes]:
+    """A worker process as operators run it."""
+    return start("manage.py", "djangohuey", "--queue", queue, "--workers", "1", **settings)
+
+
+@contextmanager
+def workers(count: int, **settings: object) -> Iterator[list[subprocess.Popen[bytes]]]:
+    """So many workers; none of them is left behind."""
+    running = [start_worker(**settings) for _ in range(count)]
+    try:
+        yield running
+    finally:
+        for worker in running:
+            worker.terminate()
+        for worker in running:
+            try:
+                worker.wait(timeout=20)
+            except subprocess.TimeoutExpired:
+                worker.kill()
+                worker.wait()
+
+
+def wait_until(happened: Callable[[], bool], *, seconds: float, what: str) -> None:
+    """Look again and again until it has happened; a test that waits in vain says for what."""
+    deadline = time.monotonic() + seconds
+    while not happened():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"Waited {seconds} s in vain until {what}.")
+        time.sleep(0.05)

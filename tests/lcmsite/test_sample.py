@@ -1,0 +1,251 @@
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from compaction.models import CompactionRun
+from conversations.models import Conversation, Message, Summary, Workspace
+from conversations.scope import Scope
+from conversations.types import NewMessage, PartType, Role
+from integrity.checker import IntegrityChecker
+from lcmsite.adapters.cli.program import run
+from lcmsite.adapters.keys import caller_of, revoke
+from lcmsite.models import ApiKey
+from lcmsite.sample import load_sample, loading
+from lcmsite.sample.code_base import ROOMS, CodeBase
+from lcmsite.sample.conversation import sample_messages
+from lcmsite.types import KeyScope
+
+HERE = Path(__file__).resolve().parents[2]
+URL = "http://127.0.0.1:8000"
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The code base as it is now: it may be worked on while the tests run."""
+    root = tmp_path_factory.mktemp("checkout")
+    for name in (*ROOMS, "tests"):
+        shutil.copytree(HERE / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(HERE / "manage.py", root)
+    return root
+
+
+@pytest.fixture(scope="module")
+def messages(tree: Path) -> list[NewMessage]:
+    return sample_messages(CodeBase.read(tree))
+
+
+def calls(messages: list[NewMessage]) -> dict[str, Any]:
+    return {part.tool_call_id: part for message in messages for part in message.parts if part.tool_status == "pending"}
+
+
+def results(messages: list[NewMessage]) -> dict[str, Any]:
+    return {part.tool_call_id: part for message in messages if message.role is Role.TOOL for part in message.parts}
+
+
+def test_the_conversation_is_long_and_has_long_tool_results(messages):
+    outputs = [part.tool_output or "" for part in results(messages).values()]
+
+    assert len(messages) >= 400
+    assert len(outputs) > 100
+    assert sum(len(output) > 5000 for output in outputs) > 10
+
+
+def test_every_call_has_its_result_behind_it(messages):
+    assert calls(messages).keys() == results(messages).keys()
+    waiting: set[str | None] = set()
+    for message in messages:
+        if message.role is Role.TOOL:
+            waiting -= {part.tool_call_id for part in message.parts}
+        else:
+            assert waiting == set()
+            waiting |= {part.tool_call_id for part in message.parts if part.part_type is PartType.TOOL}
+    assert waiting == set()
+
+
+def test_all_the_tools_are_used_and_sometimes_fail(messages):
+    assert {part.tool_name for part in calls(messages).values()} == {"list_files", "read_file", "grep", "run_tests"}
+    assert {part.tool_status for part in results(messages).values()} == {"completed", "error"}
+
+
+def test_what_the_agent_reads_is_what_the_files_say(messages, tree):
+    read = [part for part in calls(messages).values() if part.tool_name == "read_file"]
+    checked = 0
+
+    for call in read:
+        result = results(messages)[call.tool_call_id]
+        if result.tool_error is None:
+            text = (tree / call.tool_input["path"]).read_text().splitlines()
+            for shown in result.tool_output.split("\n"):
+                if not shown.startswith("... "):
+                    number, _, line = shown.partition("\t")
+                    assert text[int(number) - 1] == line
+                    checked += 1
+
+    assert checked > 1000
+
+
+def test_what_would_be_too_long_is_cut_and_says_so(tree):
+    from lcmsite.sample.tools import MOST_LINES, Tools
+
+    (tree / "conversations" / "long.md").write_text("\n".join(f"line {n}" for n in range(1, 1001)))
+    try:
+        output = Tools(CodeBase.read(tree)).call("read_file", {"path": "conversations/long.md"})
+    finally:
+        (tree / "conversations" / "long.md").unlink()
+
+    assert output.splitlines()[-2:] == [
+        f"{MOST_LINES:>5}\tline {MOST_LINES}",
+        f"... {1000 - MOST_LINES} more lines, not shown",
+    ]
+
+
+def test_the_same_files_and_seed_make_the_same_conversation(messages, tree):
+    assert sample_messages(CodeBase.read(tree)) == messages
+    assert sample_messages(CodeBase.read(tree), seed=7) != messages
+
+
+def test_it_is_said_in_order_under_keys_of_its_own(messages):
+    moments = [message.created_at for message in messages]
+
+    assert moments == sorted(moments)
+    assert len({message.idempotency_key for message in messages}) == len(messages)
+
+
+def test_an_installed_package_is_enough_and_its_neighbours_are_left_alone(tmp_path):
+    for room in ROOMS:
+        shutil.copytree(HERE / room, tmp_path / room, ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "stranger.py").write_text('"""Of somebody else."""\n')
+
+    code = CodeBase.read(tmp_path)
+
+    assert {file.path.split("/")[0] for file in code.files} == set(ROOMS)
+    assert len(sample_messages(code)) >= 400
+
+
+@pytest.fixture
+def key_file(tmp_path: Path) -> Path:
+    return tmp_path / "data" / "sample.key"
+
+
+@pytest.fixture
+def load(tree: Path, key_file: Path, monkeypatch: pytest.MonkeyPatch, committed_db: None) -> Callable[[], str]:
+    """Loads the sample and gives back what was said about it; committed, as others would find it."""
+    # Not by way of the settings: the data directory is also where the tests' own database lies.
+    monkeypatch.setattr(loading, "_key_file", lambda: key_file)
+    monkeypatch.setattr(loading, "ROOT", tree)
+
+    def load() -> str:
+        said: list[str] = []
+        load_sample(url=URL, echo=said.append)
+        return "\n".join(said)
+
+    return load
+
+
+def key_in(said: str) -> str:
+    found = re.search(r"API key +(\S+)", said)
+    assert found is not None
+    return found[1]
+
+
+def stored() -> list[list[dict[str, Any]]]:
+    return [list(model.objects.order_by("pk").values()) for model in (Message, Summary, CompactionRun)]
+
+
+def test_the_sample_is_loaded_and_compacted(load, messages):
+    load()
+
+    conversation = Conversation.objects.get(session_id="sample")
+    assert conversation.workspace == Workspace.objects.get(name="default")
+    assert conversation.counters.message_count == len(messages)
+    assert conversation.active_tokens < 0.7 * conversation.total_tokens
+    assert IntegrityChecker.from_settings().run(conversation_id=conversation.pk).is_clean
+
+
+def test_what_it_says_to_try_can_be_tried(load, capsys):
+    said = load()
+    path = re.search(rf'"{URL}(/api/v1/conversations/\d+/context/\?budget=8000)"', said)
+    commands = [shlex.split(command) for command in re.findall(r"lcm ((?:grep|expand) .+)", said)]
+
+    answer = Client(headers={"Authorization": f"Bearer {key_in(said)}"}).get(path[1])
+    statuses = [run(command) for command in commands]
+
+    assert answer.status_code == 200
+    assert answer.json()
+    assert [command[0] for command in commands] == ["grep", "expand"]
+    assert statuses == [0, 0]
+    assert "staging" in capsys.readouterr().out
+
+
+def test_a_second_time_says_the_same_and_changes_nothing(load):
+    first = load()
+    before = stored()
+
+    assert load() == first
+    assert stored() == before
+    assert ApiKey.objects.count() == 1
+
+
+def test_a_sample_of_code_that_has_changed_since_is_left_as_it_is(load, tree, tmp_path, monkeypatch):
+    load()
+    before = stored()
+    changed = tmp_path / "changed"
+    shutil.copytree(tree, changed)
+    shutil.rmtree(changed / "retrieval")
+    monkeypatch.setattr(loading, "ROOT", changed)
+
+    load()
+
+    assert stored() == before
+
+
+def test_a_loading_that_ended_before_the_compaction_is_made_up_for(load, monkeypatch):
+    with monkeypatch.context() as interrupted:
+        interrupted.setattr(loading, "_compact", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            load()
+    assert not Summary.objects.exists()
+
+    load()
+
+    assert Summary.objects.exists()
+
+
+def test_the_key_is_the_operators_alone_and_may_write(load, key_file):
+    key = key_in(load())
+
+    assert stat.S_IMODE(key_file.stat().st_mode) == 0o600
+    assert key_file.read_text() == f"{key}\n"
+    caller = caller_of(key)
+    assert caller.scope == Scope(Workspace.objects.get(name="default").pk)
+    assert caller.key_scopes == {KeyScope.WRITE}
+
+
+def test_a_key_that_lets_nobody_in_any_more_is_replaced(load, key_file):
+    seen = [key_in(load())]
+    spoilers: list[Callable[[], object]] = [
+        lambda: revoke(Scope(), prefix=seen[-1]),
+        lambda: key_file.write_text("lcm_nonsense"),
+        lambda: key_file.write_bytes(b"\xff\xfe"),
+        lambda: key_file.unlink(),
+    ]
+
+    for spoil in spoilers:
+        spoil()
+        key = key_in(load())
+
+        assert key not in seen
+        assert key_file.read_text() == f"{key}\n"
+        assert caller_of(key)
+        assert [path.name for path in key_file.parent.iterdir()] == ["sample.key"]
+        seen.append(key)

@@ -1,0 +1,372 @@
+"""What a model gets to see of a stored conversation."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import connection
+
+from compaction.policy import CompactionPolicy
+from compaction.rendering import render_summary
+from conversations.errors import Invalid, NotFound
+from conversations.scope import Scope
+from conversations.store import ConversationStore
+from conversations.tokens import TokenEstimator
+from conversations.types import ContextItemType, NewMessage, NewPart, PartType, Role
+from retrieval.assembler import ContextAssembler
+from retrieval.assembly_types import AssembledContext, AssemblyReason, BudgetSource
+from retrieval.formats import as_neutral
+from retrieval.selection_window import LARGEST_TYPICAL_ITEM
+from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
+from tests.summaries import a_summary_of
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def store() -> ConversationStore:
+    return a_store()
+
+
+@pytest.fixture
+def assembler() -> ContextAssembler:
+    return ContextAssembler.from_settings(Scope(a_workspace().pk))
+
+
+def ids(context: AssembledContext) -> list[str]:
+    return [item.id for item in context.items]
+
+
+def seqs(context: AssembledContext) -> list[int]:
+    return [item.first_seq for item in context.items]
+
+
+def append(store: ConversationStore, conversation_id: int, *messages: NewMessage) -> None:
+    store.append_messages(conversation_id=conversation_id, messages=messages)
+
+
+def a_compacted_conversation(store: ConversationStore, messages: int, *, fresh: int = 10, leaf: int = 20) -> int:
+    """A conversation whose messages but for the newest are covered by summaries of `leaf` messages each."""
+    conversation = a_conversation(*(f"turn {n} speaks of topic{n} and of nothing else" for n in range(1, messages + 1)))
+    for first in range(1, messages - fresh, leaf):
+        a_summary_of(store, conversation.conversation_id, seqs=range(first, min(first + leaf, messages - fresh + 1)))
+    return conversation.conversation_id
+
+
+def test_a_conversation_that_fits_is_shown_whole_and_in_order(assembler):
+    conversation = a_conversation("first", "second", "third")
+
+    context = assembler.assemble(conversation_id=conversation.conversation_id)
+
+    assert [item.text for item in context.items] == ["first", "second", "third"]
+    assert [item.role for item in context.items] == [Role.USER, Role.ASSISTANT, Role.USER]
+    assert context.total_tokens == conversation.counters.active_tokens
+    assert not context.over_budget
+    assert (context.left_out.messages, context.left_out.summaries, context.left_out.tokens) == (0, 0, 0)
+
+
+def test_an_empty_conversation_is_an_empty_context(assembler):
+    context = assembler.assemble(conversation_id=a_conversation().conversation_id)
+
+    assert context.items == ()
+    assert context.receipt == ()
+    assert context.total_tokens == 0
+
+
+def test_the_budget_is_the_callers_or_the_conversations_or_the_operators(assembler):
+    own = a_conversation("hello", overrides={"model_token_budget": 5000}).conversation_id
+    other = a_conversation("hello").conversation_id
+
+    asked, overridden, default = (
+        assembler.assemble(conversation_id=own, budget=900),
+        assembler.assemble(conversation_id=own),
+        assembler.assemble(conversation_id=other),
+    )
+
+    assert (asked.budget, asked.budget_source) == (900, BudgetSource.REQUEST)
+    assert (overridden.budget, overridden.budget_source) == (5000, BudgetSource.CONVERSATION)
+    assert (default.budget, default.budget_source) == (
+        CompactionPolicy.from_settings().model_token_budget,
+        BudgetSource.SETTINGS,
+    )
+
+
+@pytest.mark.parametrize("budget", [0, -1, True, 1.5, "100", 100_000_001, 10**30, float("nan")])
+def test_a_budget_that_cannot_be_meant_is_refused(assembler, budget):
+    conversation = a_conversation("hello")
+
+    with pytest.raises(Invalid):
+        assembler.assemble(conversation_id=conversation.conversation_id, budget=budget)
+
+
+@pytest.mark.parametrize("query", [None, "hello"])
+def test_a_foreign_conversation_is_not_found(assembler, query):
+    foreign = a_conversation("hello", workspace=a_workspace("somebody else's"))
+
+    with pytest.raises(NotFound):
+        assembler.assemble(conversation_id=foreign.conversation_id, query=query)
+
+
+def test_old_messages_go_first_and_the_receipt_counts_them(assembler):
+    conversation = a_conversation(*(f"message {n} " + "word " * 40 for n in range(40)))
+    context = assembler.assemble(conversation_id=conversation.conversation_id, budget=1000)
+
+    shown = len(context.items)
+    assert seqs(context) == list(range(41 - shown, 41))
+    assert 500 < context.total_tokens <= 1000
+    assert context.left_out.messages == 40 - shown
+    assert context.left_out.tokens == conversation.counters.active_tokens - context.total_tokens
+    left_out = [line for line in context.receipt if not line.included]
+    assert [line.first_seq for line in left_out] == list(range(40 - shown, 0, -1))
+    assert {line.reason for line in left_out} == {AssemblyReason.BUDGET}
+
+
+def test_a_summary_is_shown_as_the_element_that_says_how_to_open_it(assembler, store):
+    conversation_id = a_conversation(*(f"message {n}" for n in range(1, 21))).conversation_id
+    summary = a_summary_of(store, conversation_id, seqs=range(1, 11))
+
+    context = assembler.assemble(conversation_id=conversation_id)
+
+    first = context.items[0]
+    assert first.text == render_summary(summary)
+    assert (first.id, first.kind, first.role) == (summary.summary_id, ContextItemType.SUMMARY, Role.USER)
+    assert (first.first_seq, first.last_seq) == (1, 10)
+    assert seqs(context)[1:] == list(range(11, 21))
+
+
+def test_the_tokens_that_are_promised_are_the_tokens_that_are_delivered(assembler, store):
+    conversation_id = a_compacted_conversation(store, 200)
+    count = TokenEstimator.from_settings().count
+
+    for budget in (300, 700, 1500, 5000):
+        context = assembler.assemble(conversation_id=conversation_id, budget=budget, query="topic30")
+
+        assert all(count(item.text) <= item.tokens for item in context.items)
+        assert sum(item.tokens for item in context.items) == context.total_tokens <= budget
+
+
+def test_system_messages_are_shown_however_long_ago_they_were_said(assembler, store):
+    conversation_id = a_conversation().conversation_id
+    append(store, conversation_id, NewMessage(Role.SYSTEM, "You are careful."))
+    append(store, conversation_id, *(NewMessage(Role.USER, f"message {n} " + "word " * 50) for n in range(800)))
+
+    context = assembler.assemble(conversation_id=conversation_id, budget=2000)
+
+    assert context.items[0].text == "You are careful."
+    assert context.receipt[0].reason is AssemblyReason.SYSTEM
+    assert context.items[1].first_seq > 700
+
+
+def test_the_question_under_which_an_agent_works_is_shown_however_long_it_has_worked(assembler, store):
+    conversation_id = a_conversation("Port the parser.").conversation_id
+    steps = [
+        message
+        for n in range(400)
+        for message in (a_tool_call(f"call_{n}", path=f"file_{n}.py"), a_tool_result(f"call_{n}", "text " * 30))
+    ]
+    append(store, conversation_id, *steps)
+
+    context = assembler.assemble(conversation_id=conversation_id, budget=2000)
+
+    assert context.items[0].text == "Port the parser."
+    assert AssemblyReason.PINNED in {line.reason for line in context.receipt}
+    assert context.total_tokens <= 2000
+
+
+def test_the_mandatory_part_is_shown_even_over_budget_and_the_answer_says_so(assembler, store):
+    conversation_id = a_conversation(*("word " * 50 for _ in range(20))).conversation_id
+
+    context = assembler.assemble(conversation_id=conversation_id, budget=10)
+
+    assert context.over_budget
+    assert seqs(context) == list(range(13, 21))
+    assert {line.reason for line in context.receipt if line.included} == {AssemblyReason.FRESH_TAIL}
+
+
+@pytest.mark.parametrize("budget", range(60, 1400, 110))
+@pytest.mark.parametrize("query", [None, "kumquat"])
+def test_a_tool_call_is_never_shown_without_its_result(assembler, store, budget, query):
+    conversation_id = a_conversation("Read everything.").conversation_id
+    for n in range(12):
+        append(
+            store,
+            conversation_id,
+            a_tool_call(f"call_{n}", path=f"file_{n}.py"),
+            a_tool_result(f"call_{n}", ("kumquat " if n == 2 else "") + f"contents {n} " + "word " * n * 5),
+            NewMessage(Role.ASSISTANT, f"I have read file {n}."),
+        )
+    a_summary_of(store, conversation_id, seqs=range(2, 17))
+
+    context = assembler.assemble(conversation_id=conversation_id, budget=budget, query=query)
+
+    calls = {part.tool_call_id for item in context.items for part in item.parts if part.tool_status == "pending"}
+    results = {part.tool_call_id for item in context.items for part in item.parts if part.tool_output is not None}
+    assert calls == results
+
+
+def test_a_query_brings_back_the_words_that_a_summary_stands_for(assembler, store):
+    conversation_id = a_compacted_conversation(store, 120)
+
+    context = assembler.assemble(conversation_id=conversation_id, query="topic33")
+
+    (found,) = (item for item in context.items if item.is_recalled)
+    assert found.text == "turn 33 speaks of topic33 and of nothing else"
+    before = context.items[context.items.index(found) - 1]
+    assert (before.kind, before.first_seq, before.last_seq) == (ContextItemType.SUMMARY, 21, 40)
+    assert next(line for line in context.receipt if line.id == found.id).reason is AssemblyReason.RELEVANT
+
+
+def test_a_query_finds_what_lies_behind_the_reach_of_the_budget(assembler, store):
+    conversation_id = a_conversation(*(f"message {n} " + "word " * 50 for n in range(700))).conversation_id
+    append(store, conversation_id, NewMessage(Role.USER, "so be it"))
+    old = a_conversation(
+        "the kumquat lies in the cellar", *(f"message {n} " + "word " * 50 for n in range(700))
+    ).conversation_id
+
+    context = assembler.assemble(conversation_id=old, budget=1500, query="where is the kumquat")
+
+    assert context.items[0].text == "the kumquat lies in the cellar"
+    assert not context.items[0].is_recalled
+    assert context.total_tokens <= 1500
+
+
+def test_a_recalled_exchange_comes_back_whole(assembler, store):
+    conversation_id = a_conversation("Read everything.").conversation_id
+    append(store, conversation_id, a_tool_call("call_1", path="a.py"))
+    append(store, conversation_id, *(NewMessage(Role.ASSISTANT, f"still reading, step {n}") for n in range(3, 12)))
+    append(store, conversation_id, a_tool_result("call_1", "a kumquat grows here"))
+    append(store, conversation_id, *(NewMessage(Role.USER, f"message {n}") for n in range(13, 53)))
+    a_summary_of(store, conversation_id, seqs=range(1, 41))
+
+    context = assembler.assemble(conversation_id=conversation_id, budget=1000, query="kumquat")
+
+    recalled = {item.first_seq for item in context.items if item.is_recalled}
+    assert recalled.issuperset(range(2, 13))
+    assert not recalled & set(range(20, 41))
+
+
+def test_a_hit_deep_below_condensed_summaries_leads_to_the_one_that_is_shown(assembler, store):
+    conversation_id = a_conversation(*(f"turn {n} speaks of topic{n}" for n in range(1, 61))).conversation_id
+    leaves = [a_summary_of(store, conversation_id, seqs=range(first, first + 10)) for first in (1, 11, 21, 31)]
+    top = a_summary_of(store, conversation_id, seqs=[41], summaries=leaves)
+
+    context = assembler.assemble(conversation_id=conversation_id, query="topic15")
+
+    assert [(item.id, item.is_recalled) for item in context.items[:2]][0] == (top.summary_id, False)
+    assert (context.items[1].first_seq, context.items[1].is_recalled) == (15, True)
+
+
+@pytest.mark.parametrize("query", ["", "   ", "the", "zzzznothing", "\x00", "a\ud800b", "((", "'; DROP TABLE messages"])
+def test_a_query_that_finds_nothing_changes_nothing(assembler, store, query):
+    conversation_id = a_compacted_conversation(store, 60)
+
+    context = assembler.assemble(conversation_id=conversation_id, query=query)
+
+    assert ids(context) == ids(assembler.assemble(conversation_id=conversation_id))
+
+
+def test_the_receipt_of_a_long_context_is_short_and_still_adds_up(assembler):
+    conversation = a_conversation(*(f"message {n} " + "word " * 20 for n in range(2000)))
+    context = assembler.assemble(conversation_id=conversation.conversation_id, budget=1000)
+
+    assert len(context.receipt) < len(context.items) + 110
+    assert sum(line.messages for line in context.receipt) == 2000
+    assert sum(line.tokens for line in context.receipt) == conversation.counters.active_tokens
+    assert [line.running_total for line in context.receipt] == sorted(line.running_total for line in context.receipt)
+
+
+def test_a_long_context_of_summaries_adds_up_too(assembler, store):
+    conversation_id = a_compacted_conversation(store, 900, fresh=600, leaf=30)
+    whole = store.get_context_items(conversation_id=conversation_id)
+
+    context = assembler.assemble(conversation_id=conversation_id, budget=1200)
+
+    assert sum(line.messages for line in context.receipt) == 600
+    assert sum(line.summaries for line in context.receipt) == 10
+    assert context.left_out.summaries == 10
+    assert sum(line.tokens for line in context.receipt) == sum(item.token_count for item in whole)
+
+
+def rows_read(table: str) -> int:
+    """How many rows of a table this transaction has fetched so far."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relname = %s", [table])
+        return cursor.fetchone()[0]
+
+
+def test_of_a_long_conversation_only_the_part_that_can_be_shown_is_read(assembler):
+    conversation_id = a_conversation(*(f"message {n} " + "word " * 20 for n in range(5000))).conversation_id
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE context_items, messages, message_parts")
+    items, messages = rows_read("context_items"), rows_read("messages")
+
+    context = assembler.assemble(conversation_id=conversation_id, budget=1000)
+
+    assert len(context.items) > 20
+    assert rows_read("context_items") - items < 800
+    assert rows_read("messages") - messages < 800
+
+
+def test_uneven_sizes_are_no_hindrance(assembler, store):
+    conversation_id = a_conversation(*(f"note {n}" for n in range(1500))).conversation_id
+    append(store, conversation_id, *(NewMessage(Role.USER, "word " * 3 * LARGEST_TYPICAL_ITEM) for _ in range(20)))
+    append(store, conversation_id, *(NewMessage(Role.USER, f"late note {n}") for n in range(1000)))
+
+    context = assembler.assemble(conversation_id=conversation_id, budget=20_000)
+
+    assert seqs(context) == list(range(2521 - len(context.items), 2521))
+    tokens = [item.token_count for item in store.get_context_items(conversation_id=conversation_id)]
+    assert context.total_tokens + tokens[-len(context.items) - 1] > 20_000
+
+
+def test_what_a_message_was_comes_with_all_its_parts_exactly(assembler, store):
+    conversation_id = a_conversation().conversation_id
+    said = NewMessage(
+        Role.ASSISTANT,
+        parts=(
+            NewPart(PartType.REASONING, text_content="let me\x00see"),
+            NewPart(PartType.TEXT, text_content="fine \ud800"),
+            NewPart(PartType.PATCH, patch_files=("a.py", "b.py"), patch_hash="abc"),
+            NewPart(PartType.TOOL, tool_call_id="c", tool_name="run", tool_input={"z": 1, "a": 2.50}, metadata=[1]),
+        ),
+        author="ada",
+        metadata={"b": 1, "a": 1.0},
+    )
+    append(store, conversation_id, said)
+
+    (item,) = assembler.assemble(conversation_id=conversation_id).items
+
+    stored = store.list_messages(conversation_id=conversation_id)[0]
+    assert item.parts == stored.parts
+    assert (item.text, item.author, item.metadata, item.created_at) == (
+        stored.content,
+        "ada",
+        said.metadata,
+        stored.created_at,
+    )
+    assert list(item.metadata) == ["b", "a"]
+
+
+def test_what_compaction_notes_on_a_message_is_not_shown(assembler, store):
+    conversation_id = a_conversation("hello").conversation_id
+    message = store.list_messages(conversation_id=conversation_id)[0]
+    note = NewPart(PartType.COMPACTION, is_synthetic=True, is_ignored=True, compaction_auto=True)
+    said = NewPart(PartType.COMPACTION, text_content="the host compacted here")
+    store.create_message_parts(message_id=message.message_id, parts=[note, said])
+
+    (item,) = assembler.assemble(conversation_id=conversation_id).items
+
+    assert [part.text_content for part in item.parts] == ["the host compacted here"]
+
+
+def test_the_neutral_form_gives_messages_and_summaries_in_order(assembler, store):
+    conversation_id = a_conversation(*(f"message {n}" for n in range(1, 13))).conversation_id
+    append(store, conversation_id, a_tool_call("c1", path="x.py"), a_tool_result("c1", "contents"))
+    summary = a_summary_of(store, conversation_id, seqs=range(1, 5))
+
+    rows = as_neutral(assembler.assemble(conversation_id=conversation_id))
+
+    assert rows[0]["content"] == render_summary(summary)
+    assert (rows[0]["id"], rows[0]["role"], rows[0]["seq"], rows[0]["last_seq"]) == (summary.summary_id, "user", 1, 4)
+    assert [row["content"] for row in rows[1:9]] == [f"message {n}" for n in range(5, 13)]
+    assert rows[-2]["parts"] == [{"type": "tool_call", "id": "c1", "name": "read_file", "input": {"path": "x.py"}}]
+    assert rows[-1]["parts"][0]["type"] == "tool_result"
