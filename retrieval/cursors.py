@@ -1,23 +1,77 @@
-"""Places to go on from, as a caller holds them: opaque, and of no use for any question but the one they belong to."""
+"""Where an expansion stopped, as a text that only we can write: changed or borrowed, it is refused."""
 
 from __future__ import annotations
 
+from dataclasses import astuple, dataclass
 from typing import Any
 
-from django.core import signing
+from django.core.signing import BadSignature, Signer
 
 from conversations.errors import Invalid
 
+_SIGNER = "lcm.expand"
+LONGEST = 4000
 
-def pack(purpose: str, state: Any) -> str:
-    return signing.dumps(state, salt=f"lcm.cursor.{purpose}", compress=True)
+
+@dataclass(frozen=True, order=True)
+class Key:
+    """The place of an item in the order of an expansion: by seq; of summaries that begin there, the widest first."""
+
+    seq: int
+    rank: int
+    id: str = ""
+
+    @classmethod
+    def of_message(cls, seq: int) -> Key:
+        return cls(seq, 1)
+
+    @classmethod
+    def of_summary(cls, first_seq: int, depth: int, summary_id: str) -> Key:
+        return cls(first_seq, -depth, summary_id)
 
 
-def unpack(purpose: str, cursor: str) -> Any:
-    """What was packed for this purpose; Invalid for anything that we have not packed ourselves."""
+@dataclass(frozen=True)
+class Position:
+    """The item to go on with, and how much of its content and of its parts has been given."""
+
+    key: Key
+    content_offset: int = 0
+    parts_offset: int = 0
+
+    @property
+    def is_inside(self) -> bool:
+        return self.content_offset > 0 or self.parts_offset > 0
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a cursor belongs to."""
+
+    summary_id: str
+    depth: int
+    include_messages: bool
+
+
+def written(request: Request, position: Position) -> str:
+    """The cursor for this position in this expansion."""
+    key, content_offset, parts_offset = position.key, position.content_offset, position.parts_offset
+    return Signer(salt=_SIGNER).sign_object([*astuple(request), *astuple(key), content_offset, parts_offset])
+
+
+def read(cursor: str, request: Request) -> Position:
+    """The position that a cursor of this expansion stands for; Invalid (`bad_cursor`) for any other."""
+    if not isinstance(cursor, str) or len(cursor) > LONGEST:
+        raise _bad("This is not a cursor")
     try:
-        return signing.loads(cursor, salt=f"lcm.cursor.{purpose}")
-    except (signing.BadSignature, ValueError, UnicodeError) as wrong:
-        raise Invalid(
-            "This cursor was not given for this question; start again without one.", code="bad_cursor"
-        ) from wrong
+        values: Any = Signer(salt=_SIGNER).unsign_object(cursor)
+    except (BadSignature, ValueError) as error:
+        # A signature that holds is over what `written` wrote, so nothing else needs to be checked.
+        raise _bad("This is not a cursor that expand gave, or it was changed") from error
+    *asked, seq, rank, item_id, content_offset, parts_offset = values
+    if asked != list(astuple(request)):
+        raise _bad("This cursor belongs to another expansion, with its own summary_id, depth or include_messages")
+    return Position(Key(seq, rank, item_id), content_offset, parts_offset)
+
+
+def _bad(what: str) -> Invalid:
+    return Invalid(f"{what}; begin again without one.", code="bad_cursor")

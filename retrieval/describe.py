@@ -1,86 +1,131 @@
-"""Says what an id names and how it hangs together with the rest, without opening it."""
+"""Says what an id names: enough to decide whether to open it, and what that would cost."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Sequence
+from typing import Any
 
-from conversations.errors import Invalid
-from conversations.models import LargeFile, Message, MessagePart, Summary, SummaryMessage, SummaryParent
-from conversations.reading import rows, snapshot
+from conversations.errors import NotFound
+from conversations.models import LargeFile, Message, Summary
+from conversations.reading import rows
 from conversations.scope import Scope
-from conversations.store.base import EVERYTHING
 from conversations.types import Level, Role, SummaryKind
 from retrieval.types import Description, ItemKind, MessageSpan, SummaryOutline
 
-# An id may come with text around it, as a model quotes it: <summary id="sum_0123456789abcdef" ...>.
-_ID = re.compile(r"\b(?:(?P<summary>sum_[0-9A-Za-z_]+)|(?P<file>file_[0-9A-Za-z_]+)|msg_(?P<message>[0-9]{1,18}))\b")
+MOST_IN_MANIFEST = 200
 
-MOST_OUTLINES = 200
+_ID = re.compile(
+    r"(?<![A-Za-z0-9_])(?:(?P<summary>sum_\w+)|(?P<file>file_\w+)|msg_(?P<message>\d{1,19}))(?![A-Za-z0-9_])"
+)
 
+# To open a summary is to read the texts of its sources. What a leaf stands for are its sources; of a condensed one, the
+# messages that are sources themselves are what it stands for beyond what its source summaries do.
 _OUTLINE = """
-    s.summary_id, s.kind::text, s.depth, s.token_count,
-    (SELECT coalesce(sum(o.token_count), 0)
-     FROM summary_parents p JOIN summaries o ON o.summary_id = p.parent_summary_id
-     WHERE p.summary_id = s.summary_id)
-    + (SELECT coalesce(sum(m.token_count), 0) FROM summary_messages l JOIN messages m ON m.message_id = l.message_id
-       WHERE l.summary_id = s.summary_id),
-    s.first_seq, s.last_seq, s.earliest_at, s.latest_at, s.descendant_count, s.level,
-    NOT EXISTS (SELECT FROM summary_parents d WHERE d.parent_summary_id = s.summary_id)
+    SELECT s.summary_id, s.kind::text, s.depth, s.token_count,
+           s.source_tokens + coalesce((
+               SELECT sum(c.token_count - c.source_tokens)
+               FROM summary_parents p JOIN summaries c ON c.summary_id = p.parent_summary_id
+               WHERE p.summary_id = s.summary_id
+           ), 0)::bigint,
+           s.first_seq, s.last_seq, s.earliest_at, s.latest_at, s.descendant_count, s.level,
+           NOT EXISTS (SELECT FROM summary_parents p WHERE p.parent_summary_id = s.summary_id), kin.distance
 """
-# One more than is shown, to know whether that is all. UNION, not UNION ALL: it ends on a cycle, too.
-_BELOW = f"""
-    WITH RECURSIVE below(summary_id, distance) AS (
-        SELECT parent_summary_id, 1 FROM summary_parents WHERE summary_id = %s
+# The limit ends the recursion: no more of a large subtree is walked than is shown.
+_OF_SUMMARY = f"""
+    WITH RECURSIVE below AS (
+        SELECT %(summary_id)s::text AS summary_id, 0 AS distance
         UNION
-        SELECT p.parent_summary_id, b.distance + 1
-        FROM below b JOIN summary_parents p ON p.summary_id = b.summary_id
-    ), shown AS (
-        SELECT b.summary_id, min(b.distance) AS distance FROM below b JOIN summaries s USING (summary_id)
-        GROUP BY b.summary_id, s.first_seq, s.depth ORDER BY s.first_seq, s.depth DESC LIMIT {MOST_OUTLINES + 1}
-    )
-    SELECT {_OUTLINE}, shown.distance FROM shown JOIN summaries s USING (summary_id)
-    ORDER BY s.first_seq, s.depth DESC
-"""
-_ABOVE = f"""
-    WITH RECURSIVE above(summary_id, distance) AS (
-        SELECT summary_id, 1 FROM summary_messages WHERE message_id = %s
+        SELECT p.parent_summary_id, below.distance + 1
+        FROM below JOIN summary_parents p ON p.summary_id = below.summary_id
+    ), above AS (
+        SELECT %(summary_id)s::text AS summary_id, 0 AS distance
         UNION
-        SELECT p.summary_id, a.distance + 1 FROM above a JOIN summary_parents p ON p.parent_summary_id = a.summary_id
+        SELECT p.summary_id, above.distance - 1
+        FROM above JOIN summary_parents p ON p.parent_summary_id = above.summary_id
+    ), kin AS (
+        (SELECT * FROM below LIMIT {MOST_IN_MANIFEST + 2})
+        UNION ALL
+        (SELECT * FROM above WHERE distance < 0 LIMIT {MOST_IN_MANIFEST})
+    ), islands AS (
+        SELECT min(seq) AS first_seq, max(seq) AS last_seq
+        FROM (
+            SELECT m.seq, m.seq - row_number() OVER (ORDER BY m.seq) AS island
+            FROM summary_messages l JOIN messages m ON m.message_id = l.message_id
+            WHERE l.summary_id = %(summary_id)s
+        ) AS direct
+        GROUP BY island
+    ), direct AS (
+        SELECT array_agg(ARRAY[first_seq, last_seq] ORDER BY first_seq) AS spans FROM islands
     )
-    SELECT {_OUTLINE}, -min(above.distance) FROM above JOIN summaries s USING (summary_id)
-    GROUP BY s.summary_id ORDER BY min(above.distance)
+    {_OUTLINE}, direct.spans
+    FROM kin JOIN summaries s ON s.summary_id = kin.summary_id CROSS JOIN direct
 """
-_OPENING_TOKENS = f"SELECT {_OUTLINE}, 0 FROM summaries s WHERE s.summary_id = %s"
+_OF_MESSAGE = f"""
+    WITH RECURSIVE kin AS (
+        SELECT summary_id, -1 AS distance FROM summary_messages WHERE message_id = %(message_id)s
+        UNION
+        SELECT p.summary_id, kin.distance - 1
+        FROM kin JOIN summary_parents p ON p.parent_summary_id = kin.summary_id
+    ), held AS (
+        {_OUTLINE}
+        FROM kin JOIN summaries s ON s.summary_id = kin.summary_id
+    ), kinds AS (
+        SELECT array_agg(DISTINCT part_type::text) AS part_types FROM message_parts WHERE message_id = %(message_id)s
+    )
+    SELECT held.*, kinds.part_types FROM kinds LEFT JOIN held ON true
+"""
 
 
-@dataclass(frozen=True)
-class Describer:
-    """Describes summaries, messages and files."""
-
-    scope: Scope = EVERYTHING
-
-    def describe(self, *, id: str) -> Description:
-        found = _ID.search(id)
-        if found is None:
-            raise Invalid(
-                f"{id[:80]!r} names nothing that can be described; ids begin with sum_, msg_ or file_.", code="bad_id"
-            )
-        with snapshot():
-            if found["summary"]:
-                return _of_summary(self.scope.summary(found["summary"]))
-            if found["file"]:
-                return _of_file(self.scope.file(found["file"]))
-            return _of_message(self.scope.message(int(found["message"])))
+def describe(id: str, *, scope: Scope) -> Description:
+    """See `RetrievalEngine.describe`: two queries at most."""
+    found = _ID.search(id) if isinstance(id, str) else None
+    if found is None:
+        raise NotFound(
+            f"{str(id)[:80]!r} names nothing that can be described: ids begin with sum_, file_ or msg_.",
+        )
+    if found["summary"]:
+        return _summary(scope.summary(found["summary"]))
+    if found["file"]:
+        return _file(scope.file(found["file"]))
+    return _message(scope.message(int(found["message"])))
 
 
-def _of_summary(summary: Summary) -> Description:
-    itself, *_ = _outlines(_OPENING_TOKENS, summary.summary_id)
-    manifest = _outlines(_BELOW, summary.summary_id)
-    seqs = SummaryMessage.objects.filter(summary_id=summary.summary_id).order_by("ordinal")
-    sources = SummaryParent.objects.filter(summary_id=summary.summary_id).order_by("ordinal")
-    derived = SummaryParent.objects.filter(source_id=summary.summary_id).order_by("summary_id")
+def _outline(row: Sequence[Any]) -> SummaryOutline:
+    summary_id, kind, depth, tokens, opening, first, last, earliest, latest, messages, level, active, distance = row
+    return SummaryOutline(
+        summary_id=summary_id,
+        kind=SummaryKind(kind),
+        depth=depth,
+        token_count=tokens,
+        opening_tokens=opening,
+        first_seq=first,
+        last_seq=last,
+        earliest_at=earliest,
+        latest_at=latest,
+        descendant_count=messages,
+        level=Level(level),
+        active=active,
+        distance=distance,
+    )
+
+
+def _in_order(outlines: Sequence[SummaryOutline]) -> list[SummaryOutline]:
+    """By where they begin, the widest first; of one that lies at several distances, the nearest."""
+    nearest: dict[str, SummaryOutline] = {}
+    for outline in sorted(outlines, key=lambda outline: abs(outline.distance)):
+        nearest.setdefault(outline.summary_id, outline)
+    return sorted(nearest.values(), key=lambda outline: (outline.first_seq, -outline.depth, outline.summary_id))
+
+
+def _summary(summary: Summary) -> Description:
+    fetched = rows(_OF_SUMMARY, {"summary_id": summary.summary_id})
+    outlines = [_outline(row[:-1]) for row in fetched]
+    itself = next(outline for outline in outlines if outline.distance == 0)
+    below = _in_order([outline for outline in outlines if outline.distance > 0])
+    above = sorted(
+        _in_order([outline for outline in outlines if outline.distance < 0]), key=lambda outline: -outline.distance
+    )
     return Description(
         id=summary.summary_id,
         kind=ItemKind.SUMMARY,
@@ -99,20 +144,21 @@ def _of_summary(summary: Summary) -> Description:
         opening_tokens=itself.opening_tokens,
         source_tokens=summary.source_tokens,
         message_count=summary.descendant_count,
-        sources=tuple(sources.values_list("source_id", flat=True)),
-        source_messages=spans_of(seqs.values_list("message__seq", flat=True)),
-        derived=tuple(derived.values_list("summary_id", flat=True)),
-        manifest=tuple(manifest[:MOST_OUTLINES]),
-        manifest_complete=len(manifest) <= MOST_OUTLINES,
+        sources=tuple(outline.summary_id for outline in below if outline.distance == 1),
+        source_messages=tuple(MessageSpan(*span) for span in fetched[0][-1] or ()),
+        derived=tuple(outline.summary_id for outline in above if outline.distance == -1),
+        held_by=tuple(above),
+        manifest=tuple(below[:MOST_IN_MANIFEST]),
+        manifest_complete=len(below) <= MOST_IN_MANIFEST,
         file_ids=tuple(summary.file_ids),
         quality=summary.quality,
-        content_hash=bytes(summary.summary_hash).hex(),
     )
 
 
-def _of_message(message: Message) -> Description:
-    held_by = tuple(_outlines(_ABOVE, message.message_id))
-    parts = MessagePart.objects.filter(message_id=message.message_id).exclude(part_type="compaction", is_synthetic=True)
+def _message(message: Message) -> Description:
+    fetched = rows(_OF_MESSAGE, {"message_id": message.message_id})
+    held_by = _in_order([_outline(row[:-1]) for row in fetched if row[0] is not None])
+    held_by.sort(key=lambda outline: -outline.distance)
     return Description(
         id=f"msg_{message.message_id}",
         kind=ItemKind.MESSAGE,
@@ -122,61 +168,24 @@ def _of_message(message: Message) -> Description:
         active=not held_by,
         first_seq=message.seq,
         last_seq=message.seq,
-        earliest_at=message.created_at,
-        latest_at=message.created_at,
-        message_count=1,
         role=Role(message.role),
         author=message.author,
-        part_types=tuple(parts.order_by("ordinal").values_list("part_type", flat=True)),
-        held_by=held_by,
+        part_types=tuple(fetched[0][-1] or ()),
+        held_by=tuple(held_by),
         content_hash=bytes(message.content_hash).hex(),
     )
 
 
-def _of_file(file: LargeFile) -> Description:
+def _file(file: LargeFile) -> Description:
+    record = file.as_record()
     return Description(
-        id=file.file_id,
+        id=record.file_id,
         kind=ItemKind.FILE,
-        conversation_id=file.conversation_id,
-        created_at=file.created_at,
-        file_name=file.file_name,
-        mime_type=file.mime_type,
-        byte_size=file.byte_size,
-        exploration_summary=file.exploration_summary,
-        content_hash=bytes(file.content_hash).hex() if file.content_hash is not None else None,
+        conversation_id=record.conversation_id,
+        created_at=record.created_at,
+        file_name=record.file_name,
+        mime_type=record.mime_type,
+        byte_size=record.byte_size,
+        exploration_summary=record.exploration_summary,
+        content_hash=record.content_hash,
     )
-
-
-def _outlines(statement: str, id: str | int) -> list[SummaryOutline]:
-    return [
-        SummaryOutline(
-            summary_id=summary_id,
-            kind=SummaryKind(kind),
-            depth=depth,
-            token_count=token_count,
-            opening_tokens=int(opening_tokens),
-            first_seq=first_seq,
-            last_seq=last_seq,
-            earliest_at=earliest_at,
-            latest_at=latest_at,
-            descendant_count=descendant_count,
-            level=Level(level),
-            active=active,
-            distance=distance,
-        )
-        for (
-            summary_id, kind, depth, token_count, opening_tokens, first_seq, last_seq, earliest_at, latest_at,
-            descendant_count, level, active, distance,
-        ) in rows(statement, [id])
-    ]  # fmt: skip
-
-
-def spans_of(seqs: Iterable[int]) -> tuple[MessageSpan, ...]:
-    """Numbers in order as the stretches without a gap that they make."""
-    spans: list[MessageSpan] = []
-    for seq in seqs:
-        if spans and spans[-1].last_seq == seq - 1:
-            spans[-1] = MessageSpan(spans[-1].first_seq, seq)
-        else:
-            spans.append(MessageSpan(seq, seq))
-    return tuple(spans)

@@ -1,4 +1,4 @@
-"""The ways to read what is not in the context: find it, understand it, open it, and see how it hangs together."""
+"""The four ways to read what was kept: find it, understand it, open it again, see how it hangs together."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from dataclasses import dataclass
 from conversations.scope import Scope
 from conversations.store.base import EVERYTHING
 from conversations.tokens import TokenEstimator
-from retrieval.describe import Describer
-from retrieval.expand import Expander
-from retrieval.lineage import lineage_of
+from retrieval.describe import describe
+from retrieval.expand import Expansion
+from retrieval.grep import Grep
+from retrieval.lineage import lineage
 from retrieval.policy import RetrievalPolicy
-from retrieval.types import Description, ExpandResult, Lineage
+from retrieval.types import Description, ExpandResult, GrepMode, GrepResult, GrepScope, Lineage
 
 
 @dataclass(frozen=True)
 class RetrievalEngine:
-    """grep, describe, expand and lineage, in one workspace or in all."""
+    """Reads for one workspace or, for workers and the operator, for all."""
 
     policy: RetrievalPolicy
     tokens: TokenEstimator
@@ -26,12 +27,33 @@ class RetrievalEngine:
     def from_settings(cls, scope: Scope = EVERYTHING) -> RetrievalEngine:
         return cls(policy=RetrievalPolicy.from_settings(), tokens=TokenEstimator.from_settings(), scope=scope)
 
-    def describe(self, *, id: str) -> Description:
-        """What a summary's, a message's or a file's id names, its lineage in both directions, and what opening it costs.
+    def grep(
+        self,
+        *,
+        query: str,
+        mode: GrepMode | str = GrepMode.FULL_TEXT,
+        scope: GrepScope | str = GrepScope.BOTH,
+        conversation_id: int | None = None,
+        limit: int = 20,
+    ) -> GrepResult:
+        """Messages and summaries that hold what is asked for, in one conversation or in all of the workspace.
 
-        NotFound if there is none that you may see; Invalid for what is no id.
+        Full text takes words, "phrases", `or` and -exclusions, best match first; if too few texts hold every word,
+        those with any of them are given, and the answer says so. A regular expression finds the newest first. Raises
+        Invalid for a query that cannot be searched for, NotFound for the conversation; `search_timeout` if it takes
+        too long.
         """
-        return Describer(scope=self.scope).describe(id=id)
+        return Grep(policy=self.policy, scope=self.scope).run(
+            query=query, mode=mode, scope=scope, conversation_id=conversation_id, limit=limit
+        )
+
+    def describe(self, *, id: str) -> Description:
+        """What a summary, a file or a message is, and how it hangs together with the rest.
+
+        The id may stand inside a text, such as the element of a summary. Raises NotFound alike for what is not there
+        and what the caller may not see.
+        """
+        return describe(id, scope=self.scope)
 
     def expand(
         self,
@@ -42,20 +64,15 @@ class RetrievalEngine:
         token_cap: int | None = None,
         cursor: str | None = None,
     ) -> ExpandResult:
-        """What a summary was made from: one layer, or `depth` of them (-1 for all), with messages if asked for.
+        """A page of what a summary was made from, in the order of the conversation, within `token_cap` tokens.
 
-        A page costs at most `token_cap` tokens, or the setting LCM_MAX_EXPAND_TOKENS if that is less, but shows one item
-        or a slice of one in any case. The cursor goes on exactly where the page stopped.
+        `depth` levels are opened, all of them with -1. The cursor of an answer continues exactly where it stopped, so
+        that every byte can be had. Raises NotFound; Invalid, with `bad_cursor` for a cursor of another expansion.
         """
-        expander = Expander(policy=self.policy, tokens=self.tokens, scope=self.scope)
-        return expander.expand(
-            summary_id=summary_id,
-            depth=depth,
-            include_messages=include_messages,
-            token_cap=token_cap,
-            cursor=cursor,
+        return Expansion(policy=self.policy, tokens=self.tokens, scope=self.scope).page(
+            summary_id=summary_id, depth=depth, include_messages=include_messages, token_cap=token_cap, cursor=cursor
         )
 
     def lineage(self, *, conversation_id: int) -> Lineage:
-        """The summaries of a conversation and what each was made from, as nodes and edges."""
-        return lineage_of(self.scope, conversation_id)
+        """Every summary of a conversation and what it was made from; NotFound if there is no such conversation."""
+        return lineage(conversation_id, scope=self.scope)

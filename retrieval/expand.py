@@ -1,307 +1,222 @@
-"""Opens a summary: its sources a layer at a time, or everything below it, a page at a time until the last byte is out.
-
-The walk goes down before it goes on, in the order of the conversation. A cursor holds the way from the root to where
-the page stopped, so that the next page costs what it shows and not what was shown before.
-"""
+"""Opens summaries again, a page at a time, until every byte below them has been given."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from conversations.errors import Invalid
-from conversations.models import Message
-from conversations.querysets import parts_of
-from conversations.reading import rows, snapshot
+from conversations.models import Message, Summary
 from conversations.scope import Scope
-from conversations.store.base import EVERYTHING
-from conversations.tokens import TokenEstimator
-from conversations.types import MessageRecord, PartRecord, PartType, SummaryKind
-from retrieval.cursors import pack, unpack
+from conversations.store.base import EVERYTHING, MESSAGE_OVERHEAD_TOKENS
+from conversations.tokens import TokenEstimator, estimate
+from conversations.types import MessageRecord, Role, SummaryKind, SummaryRecord
+from retrieval import cursors
+from retrieval.cursors import Key, Position, Request
+from retrieval.expand_outline import Entry, entries_below
 from retrieval.policy import RetrievalPolicy
-from retrieval.slices import parts_as_json, prefix_of
+from retrieval.slices import Slice, as_json, slice_of, views
 from retrieval.types import ExpandedItem, ExpandResult, ItemKind
 
-ALL_THE_WAY = -1
-_PURPOSE = "expand"
-
-# Outlines are read this many at a time: a page of the usual size seldom shows more.
-_BATCH = 48
-
-_SOURCES = """
-    SELECT 'summary', s.summary_id, s.first_seq, s.last_seq, s.token_count, s.kind::text, s.depth, s.descendant_count
-    FROM summary_parents p JOIN summaries s ON s.summary_id = p.parent_summary_id
-    WHERE p.summary_id = %(summary_id)s
-    UNION ALL
-    SELECT 'message', m.message_id::text, m.seq, m.seq, m.token_count, NULL, NULL, NULL
-    FROM summary_messages l JOIN messages m ON m.message_id = l.message_id
-    WHERE l.summary_id = %(summary_id)s AND %(include_messages)s
-    ORDER BY 3, 1
-    OFFSET %(skip)s LIMIT %(limit)s
-"""
-_DIRECT_MESSAGES = "SELECT count(*) FROM summary_messages WHERE summary_id = %s"
-
-
-@dataclass
-class Step:
-    """A summary on the way from the root, and how many of its sources are behind us."""
-
-    summary_id: str
-    passed: int = 0
+DEEPEST = 1_000_000
+_BEGINNING = Position(Key(0, -DEEPEST))
 
 
 @dataclass(frozen=True)
-class Outline:
-    """A source as the walk meets it, its text not yet read."""
-
-    kind: ItemKind
-    id: str
-    first_seq: int
-    last_seq: int
-    tokens: int
-    summary_kind: SummaryKind | None
-    depth: int | None
-    descendant_count: int | None
-
-
-@dataclass
-class Walk:
-    """Where an expansion stands: the way down, and how much of the next message has been given already."""
-
-    way: list[Step]
-    depth: int
-    include_messages: bool
-    content_offset: int = 0
-    parts_offset: int = 0
-    unopened_messages: int = 0
-    _ahead: dict[str, list[Outline]] = field(default_factory=dict)
-
-    def next(self) -> tuple[str, int, Outline] | None:
-        """The next source, with the summary it is a source of and its level below the root; None at the end."""
-        while self.way:
-            step = self.way[-1]
-            ahead = self._ahead.get(step.summary_id)
-            if not ahead:
-                if step.passed == 0 and ahead is None and not self.include_messages:
-                    ((direct,),) = rows(_DIRECT_MESSAGES, [step.summary_id])
-                    self.unopened_messages += direct
-                ahead = self._ahead[step.summary_id] = self._read(step)
-            if ahead:
-                return step.summary_id, len(self.way), ahead[0]
-            self.way.pop()
-        return None
-
-    def messages_ahead(self, *, room: int) -> list[int]:
-        """The messages that come next without a summary between them, as far as they may fit."""
-        coming: list[int] = []
-        for outline in self._ahead[self.way[-1].summary_id]:
-            if outline.kind is not ItemKind.MESSAGE or (coming and outline.tokens > room):
-                break
-            coming.append(int(outline.id))
-            room -= outline.tokens
-        return coming
-
-    def pass_by(self) -> None:
-        """The next source has been given, to its end; go down into it, or on."""
-        step = self.way[-1]
-        outline = self._ahead[step.summary_id].pop(0)
-        step.passed += 1
-        self.content_offset = self.parts_offset = 0
-        if outline.kind is ItemKind.SUMMARY and (self.depth == ALL_THE_WAY or len(self.way) < self.depth):
-            self.way.append(Step(outline.id))
-
-    def _read(self, step: Step) -> list[Outline]:
-        found = rows(
-            _SOURCES,
-            {
-                "summary_id": step.summary_id,
-                "include_messages": self.include_messages,
-                "skip": step.passed,
-                "limit": _BATCH,
-            },
-        )
-        return [
-            Outline(
-                kind=ItemKind(kind),
-                id=id,
-                first_seq=first_seq,
-                last_seq=last_seq,
-                tokens=tokens,
-                summary_kind=None if summary_kind is None else SummaryKind(summary_kind),
-                depth=depth,
-                descendant_count=descendants,
-            )
-            for kind, id, first_seq, last_seq, tokens, summary_kind, depth, descendants in found
-        ]
-
-    def as_state(self) -> list[Any]:
-        return [[[step.summary_id, step.passed] for step in self.way], self.content_offset, self.parts_offset]
-
-
-@dataclass(frozen=True)
-class Expander:
-    """Opens summaries."""
+class Expansion:
+    """Reads what a summary was made from."""
 
     policy: RetrievalPolicy
     tokens: TokenEstimator
     scope: Scope = EVERYTHING
 
-    def expand(
+    def page(
         self, *, summary_id: str, depth: int, include_messages: bool, token_cap: int | None, cursor: str | None
     ) -> ExpandResult:
+        """See `RetrievalEngine.expand`."""
         cap = self._cap(token_cap)
-        if depth != ALL_THE_WAY and depth < 1:
-            raise Invalid(f"depth: {depth} is no number of layers; 1 opens one, {ALL_THE_WAY} all of them.")
-        with snapshot():
-            root = self.scope.summary(summary_id)
-            walk = _begin(summary_id, depth, include_messages, cursor)
-            items = tuple(self._items(walk, cap))
-            more = walk.next() is not None
+        if isinstance(depth, bool) or not isinstance(depth, int) or not (depth == -1 or 1 <= depth <= DEEPEST):
+            raise Invalid(f"depth: {str(depth)[:80]!r} is not a number of levels from 1 up, or -1 for all.")
+        root = self.scope.summary(summary_id)
+        request = Request(summary_id, depth, bool(include_messages))
+        position = cursors.read(cursor, request) if cursor is not None else _BEGINNING
+        entries = entries_below(root, start=position.key, depth=depth, include_messages=request.include_messages)
+        items, following = self._filled(entries, position, cap)
         return ExpandResult(
             summary_id=summary_id,
             conversation_id=root.conversation_id,
             depth=depth,
-            include_messages=include_messages,
-            items=items,
+            include_messages=request.include_messages,
+            items=tuple(items),
             tokens=sum(item.tokens for item in items),
-            truncated=more,
-            cursor=pack(_PURPOSE, [summary_id, depth, include_messages, walk.as_state()]) if more else None,
-            unopened_messages=walk.unopened_messages,
+            token_cap=cap,
+            truncated=following is not None,
+            cursor=cursors.written(request, following) if following is not None else None,
+            messages_below=root.descendant_count,
+            note=_note(root, request, items, following),
         )
 
     def _cap(self, token_cap: int | None) -> int:
-        most = self.policy.max_expand_tokens
-        if token_cap is not None and token_cap < 1:
-            raise Invalid(f"token_cap: {token_cap} is no number of tokens; 1 to {most} are.")
-        return most if token_cap is None else min(token_cap, most)
+        if token_cap is None:
+            return self.policy.max_expand_tokens
+        if isinstance(token_cap, bool) or not isinstance(token_cap, int) or token_cap < 1:
+            raise Invalid(f"token_cap: {str(token_cap)[:80]!r} is not a whole number of tokens from 1 up.")
+        return min(token_cap, self.policy.max_expand_tokens)
 
-    def _items(self, walk: Walk, room: int) -> Iterator[ExpandedItem]:
-        """What fits on the page, and at least one item, or one slice of a message."""
-        given = 0
-        records: dict[int, MessageRecord] = {}
-        while (ahead := walk.next()) is not None:
-            of, level, outline = ahead
-            if given and outline.tokens > room:
-                return
-            if outline.kind is ItemKind.SUMMARY:
-                item, ends = self._summary(of, level, outline), True
+    def _filled(
+        self, entries: Iterator[Entry], position: Position, cap: int
+    ) -> tuple[list[ExpandedItem], Position | None]:
+        """The items of a page, and where the next one begins."""
+        planned, beyond = _planned(entries, position, cap)
+        texts = _Texts.of(planned)
+        items: list[ExpandedItem] = []
+        room = cap
+        for place, entry in enumerate(planned):
+            begins = position if place == 0 and entry.key == position.key else Position(entry.key)
+            whole = None if begins.is_inside else texts.whole(entry)
+            if whole is not None and whole.tokens <= room:
+                items.append(whole)
+            elif items and not begins.is_inside:
+                return items, begins
             else:
-                if int(outline.id) not in records:
-                    records = _read(walk.messages_ahead(room=room))
-                shown = self._message(records[int(outline.id)], of, level, walk, room=room, may_slice=not given)
-                if shown is None:
-                    return
-                item, ends = shown
-            yield item
-            given += 1
-            room -= item.tokens
-            if not ends:
-                return
-            walk.pass_by()
+                item, following = self._sliced(entry, texts, begins, room)
+                items.append(item)
+                if following is not None:
+                    return items, following
+            room -= items[-1].tokens
+        return items, Position(beyond.key) if beyond is not None else None
 
-    def _summary(self, of: str, level: int, outline: Outline) -> ExpandedItem:
-        summary = self.scope.summary(outline.id)
-        return ExpandedItem(
-            id=outline.id,
-            kind=ItemKind.SUMMARY,
-            of=of,
-            level=level,
-            first_seq=outline.first_seq,
-            last_seq=outline.last_seq,
-            tokens=summary.token_count,
-            content=summary.content,
-            content_total=len(summary.content),
-            created_at=summary.created_at,
-            summary_kind=outline.summary_kind,
-            depth=outline.depth,
-            descendant_count=outline.descendant_count,
+    def _sliced(self, entry: Entry, texts: _Texts, begins: Position, room: int) -> tuple[ExpandedItem, Position | None]:
+        """The next slice of an item that does not fit, and where to go on with it."""
+        content, parts_json = texts.both(entry)
+        piece = slice_of(
+            content,
+            parts_json,
+            content_offset=begins.content_offset,
+            parts_offset=begins.parts_offset,
+            budget=room,
+            count=self.tokens.count,
+        )
+        item = texts.slice(entry, piece, content_total=len(content), parts_total=len(parts_json))
+        if piece.is_last:
+            return item, None
+        return item, Position(
+            entry.key, piece.content_offset + len(piece.content), piece.parts_offset + len(piece.parts_json)
         )
 
-    def _message(
-        self, record: MessageRecord, of: str, level: int, walk: Walk, *, room: int, may_slice: bool
-    ) -> tuple[ExpandedItem, bool] | None:
-        """The message whole if it fits, else a slice of it if the page has nothing else; and whether it ends here."""
-        shared: dict[str, Any] = {
-            "id": record.id,
-            "kind": ItemKind.MESSAGE,
-            "of": of,
-            "level": level,
-            "first_seq": record.seq,
-            "last_seq": record.seq,
-            "created_at": record.created_at,
-            "content_total": len(record.content),
-            "role": record.role,
-            "author": record.author,
+
+def _planned(entries: Iterator[Entry], position: Position, cap: int) -> tuple[list[Entry], Entry | None]:
+    """As many entries as could fit by what their texts cost, at least one; and the one after them."""
+    planned: list[Entry] = []
+    total = 0
+    for entry in entries:
+        # Of one that is being sliced, nobody knows what is left.
+        cost = 0 if position.is_inside and entry.key == position.key else entry.tokens
+        if planned and total + cost > cap:
+            return planned, entry
+        planned.append(entry)
+        total += cost
+    return planned, None
+
+
+@dataclass(frozen=True)
+class _Texts:
+    """The rows of a page's entries."""
+
+    messages: dict[int, MessageRecord]
+    summaries: dict[str, SummaryRecord]
+
+    @classmethod
+    def of(cls, entries: Sequence[Entry]) -> _Texts:
+        message_ids = [entry.id for entry in entries if entry.is_message]
+        summary_ids = [entry.id for entry in entries if not entry.is_message]
+        messages = Message.objects.filter(pk__in=message_ids).as_records() if message_ids else []
+        summaries = list(Summary.objects.filter(pk__in=summary_ids).readable()) if summary_ids else []
+        return cls(
+            messages={message.message_id: message for message in messages},
+            summaries={summary.summary_id: summary.as_record() for summary in summaries},
+        )
+
+    def whole(self, entry: Entry) -> ExpandedItem:
+        """The entry as one item."""
+        if isinstance(entry.id, str):
+            summary = self.summaries[entry.id]
+            return _summary_item(entry, summary, summary.content, tokens=summary.token_count + MESSAGE_OVERHEAD_TOKENS)
+        message = self.messages[entry.id]
+        parts = views(message.parts, message.content)
+        return _message_item(
+            entry,
+            message,
+            message.content,
+            tokens=message.token_count + MESSAGE_OVERHEAD_TOKENS + estimate(as_json(parts)),
+            parts=parts,
+            content_total=len(message.content),
+        )
+
+    def both(self, entry: Entry) -> tuple[str, str]:
+        """The entry's text, and its parts as text."""
+        if isinstance(entry.id, str):
+            return self.summaries[entry.id].content, ""
+        message = self.messages[entry.id]
+        return message.content, as_json(views(message.parts, message.content))
+
+    def slice(self, entry: Entry, piece: Slice, *, content_total: int, parts_total: int) -> ExpandedItem:
+        """The entry as an item that is a piece of it."""
+        given = {
+            "tokens": piece.tokens,
+            "complete": piece.is_last,
+            "content_offset": piece.content_offset,
+            "content_total": content_total,
         }
-        begun = bool(walk.content_offset or walk.parts_offset)
-        parts_json = parts_as_json(record.parts)
-        if not begun:
-            cost = record.token_count + self._cost_of_parts(parts_json, room - record.token_count)
-            if cost <= room:
-                return ExpandedItem(**shared, tokens=cost, content=record.content, parts=record.parts), True
-            if not may_slice:
-                return None
-        return self._slice(shared, record.content, parts_json, walk, room)
-
-    def _cost_of_parts(self, parts_json: str, room: int) -> int:
-        if not parts_json:
-            return 0
-        # Far too long is seen without counting.
-        return room + 1 if len(parts_json) > max(0, room) * 16 else self.tokens.count(parts_json)
-
-    def _slice(
-        self, shared: dict[str, Any], content: str, parts_json: str, walk: Walk, room: int
-    ) -> tuple[ExpandedItem, bool]:
-        count = self.tokens.count
-        start, parts_start = walk.content_offset, walk.parts_offset
-        piece = prefix_of(content, start, room=room, count_tokens=count) if start < len(content) else ""
-        used = count(piece)
-        walk.content_offset = start + len(piece)
-        parts_piece = ""
-        content_is_through = walk.content_offset >= len(content)
-        if content_is_through and parts_start < len(parts_json) and (used < room or not piece):
-            parts_piece = prefix_of(parts_json, parts_start, room=max(1, room - used), count_tokens=count)
-            walk.parts_offset = parts_start + len(parts_piece)
-        ends = content_is_through and walk.parts_offset >= len(parts_json)
-        item = ExpandedItem(
-            **shared,
-            tokens=used + count(parts_piece),
-            content=piece,
-            content_offset=start,
-            complete=ends,
-            parts_json=parts_piece,
-            parts_offset=parts_start,
-            parts_total=len(parts_json),
+        if isinstance(entry.id, str):
+            return _summary_item(entry, self.summaries[entry.id], piece.content, **given)
+        return _message_item(
+            entry,
+            self.messages[entry.id],
+            piece.content,
+            **given,
+            parts_json=piece.parts_json,
+            parts_offset=piece.parts_offset,
+            parts_total=parts_total,
         )
-        return item, ends
 
 
-def _read(message_ids: list[int]) -> dict[int, MessageRecord]:
-    parts = parts_of(message_ids)
-    messages = Message.objects.filter(pk__in=message_ids).readable()
-    return {message.message_id: message.as_record(_said(parts[message.message_id])) for message in messages}
-
-
-def _said(parts: list[PartRecord]) -> tuple[PartRecord, ...]:
-    """The parts without the marks that compaction has left."""
-    return tuple(part for part in parts if not (part.part_type is PartType.COMPACTION and part.is_synthetic))
-
-
-def _begin(summary_id: str, depth: int, include_messages: bool, cursor: str | None) -> Walk:
-    if cursor is None:
-        return Walk(way=[Step(summary_id)], depth=depth, include_messages=include_messages)
-    state = unpack(_PURPOSE, cursor)
-    if state[:3] != [summary_id, depth, include_messages]:
-        raise Invalid(
-            "This cursor belongs to another expansion; ask with its summary_id, depth and include_messages.",
-            code="bad_cursor",
-        )
-    way, content_offset, parts_offset = state[3]
-    return Walk(
-        way=[Step(step_id, passed) for step_id, passed in way],
-        depth=depth,
-        include_messages=include_messages,
-        content_offset=content_offset,
-        parts_offset=parts_offset,
+def _message_item(entry: Entry, message: MessageRecord, content: str, **values: object) -> ExpandedItem:
+    return ExpandedItem(
+        id=message.id,
+        kind=ItemKind.MESSAGE,
+        of=entry.of,
+        level=entry.level,
+        first_seq=message.seq,
+        last_seq=message.seq,
+        content=content,
+        created_at=message.created_at,
+        role=Role(message.role),
+        author=message.author,
+        **values,  # type: ignore[arg-type]
     )
+
+
+def _summary_item(entry: Entry, summary: SummaryRecord, content: str, **values: object) -> ExpandedItem:
+    return ExpandedItem(
+        id=summary.summary_id,
+        kind=ItemKind.SUMMARY,
+        of=entry.of,
+        level=entry.level,
+        first_seq=summary.first_seq,
+        last_seq=summary.last_seq,
+        content=content,
+        created_at=summary.created_at,
+        summary_kind=summary.kind,
+        depth=summary.depth,
+        descendant_count=summary.descendant_count,
+        **{"content_total": len(summary.content), **values},  # type: ignore[arg-type]
+    )
+
+
+def _note(root: Summary, request: Request, items: Sequence[ExpandedItem], following: Position | None) -> str | None:
+    if not request.include_messages and root.kind == SummaryKind.LEAF:
+        return f"This summary was made from {root.descendant_count} messages; give include_messages to read them."
+    if following is not None:
+        return "There is more: expand with the same arguments and this cursor."
+    return None

@@ -46,8 +46,8 @@ _FREQUENCIES = """
     WHERE schemaname = ANY(current_schemas(false)) AND tablename = 'messages' AND attname = 'content_tsv'
       AND lexeme = ANY(%s)
 """
-# A lexeme's ts_rank saturates with its number: a message that says it twice holds 1.25 times as much as one that says it
-# once. How rare a lexeme is comes from the candidates themselves, which are all the rows that have an anchor.
+# A lexeme's ts_rank saturates with its number: a message that says it twice holds 1.25 times as much as one that says
+# it once. How rare a lexeme is comes from the candidates themselves, which are all the rows that have an anchor.
 _HITS = """
     WITH hits AS MATERIALIZED (
         SELECT {id} AS id, {seq} AS seq, conversation_id, length(content_tsv) AS size, {asks} AS asks, {shares}
@@ -93,7 +93,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Answer:
-    """The answers, best first, and how the question was understood. `lexemes` are what to show of them, with their worth."""
+    """The answers, best first, and how the question was understood. `lexemes`: what to show of them, and its worth."""
 
     found: tuple[Found, ...]
     lexemes: Mapping[str, float]
@@ -151,7 +151,9 @@ class FullText:
             )
             weights = Weights(messages.rarity, weights.names, weights.dates)
             looked.append(messages)
-            found += _ranked(messages.hits, weights, question, limit)
+            # A neighbour need not hold what every answer must, and may hold what none may.
+            with_neighbours = not (how.required or how.excluded)
+            found += _ranked(messages.hits, weights, question, limit, with_neighbours=with_neighbours)
         if where is not GrepScope.MESSAGES:
             summaries = self._look(
                 how, _SUMMARIES, conversation_id, rows_in_scope, clauses, by_length=not question.is_look_up
@@ -255,13 +257,16 @@ def _hit(row: tuple[Any, ...], lexemes: Sequence[str], clauses: Sequence[Sequenc
     )
 
 
-def _ranked(hits: Sequence[Hit], weights: Weights, question: Question, limit: int) -> list[tuple[Found, bool]]:
-    """Messages, those near a hit too, each with whether it answers every clause."""
+def _ranked(
+    hits: Sequence[Hit], weights: Weights, question: Question, limit: int, *, with_neighbours: bool
+) -> list[tuple[Found, bool]]:
+    """Messages, those near a hit too if neighbours may be answers, each with whether it answers every clause."""
     if question.is_look_up:
         return _ranked_alone(hits, weights, question)
     worths = ranking.in_context(hits, weights)
     complete = {hit.place for hit in hits if hit.is_complete}
-    places = complete.union(ranking.best_places(worths, 3 * limit + _PROMISING))
+    promising = ranking.best_places(worths, 3 * limit + _PROMISING)
+    places = complete.union(promising) if with_neighbours else {hit.place for hit in hits}
     return [
         (Found(row.id, *row.place, ranking.finished(worths[row.place], row, weights)), row.place in complete)
         for row in _neighbours(places)

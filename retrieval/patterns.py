@@ -41,7 +41,7 @@ def translated(pattern: str) -> Pattern:
 
 def literally(text: str) -> Pattern:
     """A pattern for a text as it stands, in any case and with any blanks between its words."""
-    words = (re.sub(r"([^\w\s])", r"\\\1", word) for word in text.split())
+    words = (re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", word) for word in text.split())
     return Pattern("(?in)" + r"\s+".join(words))
 
 
@@ -139,7 +139,7 @@ class _Translation:
             self._take("?")
         elif self.source.startswith("+", self.place):
             raise refused(
-                "Possessive quantifiers such as a++ are not supported; write a+ (a search cannot run away: it is timed)."
+                "Possessive quantifiers such as a++ are not supported; write a+. A search cannot run away: it is timed."
             )
         return True
 
@@ -195,8 +195,8 @@ class _Translation:
         beginning = self.source[self.place : self.place + 3]
         if _FLAGS.match(self.source, self.place):
             raise refused("Flags such as (?i) are supported only at the beginning of the pattern, for all of it.")
-        what = {"(?>": "Atomic groups (?>...)", "(?(": "Conditions (?(...)...)", "(?R": "Recursion (?R)"}
-        name = what.get(beginning, f"The group {beginning}...")
+        what = {"(?>": "An atomic group (?>...)", "(?(": "A condition (?(...)...)", "(?R": "Recursion (?R)"}
+        name = what.get(beginning, f"A group that begins with {beginning}")
         raise refused(f"{name} is not supported; write a plain group (...) or (?:...).")
 
     # Escapes
@@ -242,7 +242,9 @@ class _Translation:
 
     def _refuse_escape(self, letter: str) -> None:
         if letter in "pPX":
-            raise refused(rf"Unicode classes such as \{letter} are not supported; use \w, \d, \s, [[:upper:]] or a range.")
+            raise refused(
+                rf"Unicode classes such as \{letter} are not supported; use \w, \d, \s, [[:upper:]], a range."
+            )
         if letter == "0":
             raise refused(r"Octal escapes are not supported, and no text holds a NUL; write \xhh.")
         raise refused(rf"PostgreSQL has no \{letter}; for the character itself, write it without the backslash.")

@@ -56,7 +56,7 @@ def lexeme_query(lexeme: str) -> str:
 
 @dataclass(frozen=True)
 class Plan:
-    """The lexemes to rank by, those of them that are anchors, how many rows each is expected in, and what to leave out."""
+    """The lexemes to rank by, which of them are anchors, how many rows each is expected in, and what to leave out."""
 
     lexemes: tuple[str, ...]
     anchors: tuple[str, ...]
@@ -100,7 +100,8 @@ def plan(
     expected = {lexeme: frequencies.get(lexeme, 0.0) * rows for lexeme in wanted}
     # Sorting is stable: of equally rare ones, those that the question names first.
     rarest = sorted(wanted, key=expected.__getitem__)[:MOST_LEXEMES]
-    anchors, total = [], 0.0
+    anchors: list[str] = []
+    total = 0.0
     for lexeme in rarest:
         total += expected[lexeme]
         if anchors and total > MOST_CANDIDATES:

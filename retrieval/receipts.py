@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from retrieval.assembly_types import AssemblyReason, LeftOut, ReceiptLine
+from retrieval.records import record
 from retrieval.selection import Candidate, Decision, Selection
 
 # So many of the newest items that did not fit have a line of their own.
@@ -62,15 +63,16 @@ def _tokens(candidates: Sequence[Candidate]) -> int:
 
 def _line(decision: Decision) -> ReceiptLine:
     candidate = decision.candidate
-    return ReceiptLine(
-        included=decision.included,
-        reason=decision.reason,
-        tokens=candidate.tokens,
-        running_total=decision.running_total,
-        first_seq=candidate.ordinal,
-        last_seq=candidate.last_seq,
-        id=candidate.id,
-        kind=candidate.kind,
-        messages=int(candidate.is_raw),
-        summaries=int(not candidate.is_raw),
-    )
+    values = {
+        "included": decision.included,
+        "reason": decision.reason,
+        "tokens": candidate.tokens,
+        "running_total": decision.running_total,
+        "first_seq": candidate.ordinal,
+        "last_seq": candidate.last_seq,
+        "id": candidate.id,
+        "kind": candidate.kind,
+        "messages": int(candidate.is_raw),
+        "summaries": int(not candidate.is_raw),
+    }
+    return record(ReceiptLine, values.items())

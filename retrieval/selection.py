@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import cast
 
 from compaction.planner import MAX_ATOM_MESSAGES, TAIL_REACH, Slot, atoms, fresh_tail
@@ -18,8 +19,8 @@ from retrieval.assembly_types import AssemblyReason
 # Half of what the mandatory part leaves goes to messages that answer the query, the other half to everything else.
 SHARE_OF_HITS = 0.5
 
-# How much a message's age counts beside how well it answers: enough to choose between two that answer equally well. More
-# costs evidence: 0.2 loses one in twenty of the messages that answer a question, at 1,000 tokens.
+# How much a message's age counts beside how well it answers: enough to choose between two that answer equally well.
+# More costs evidence: 0.2 loses one in twenty of the messages that answer a question, at 1,000 tokens.
 WEIGHT_OF_RECENCY = 0.05
 
 
@@ -53,12 +54,13 @@ class Group:
     hits: frozenset[int] = frozenset()
     score: float = 0.0
 
-    @property
+    @cached_property
     def tokens(self) -> int:
         return sum(candidate.tokens for candidate in self.candidates)
 
-    @property
+    @cached_property
     def newest(self) -> tuple[int, bool]:
+        """The place of its last candidate: how new it is as a whole."""
         return self.candidates[-1].place
 
     @property
@@ -107,9 +109,10 @@ def groups_of(slots: Sequence[Candidate], policy: CompactionPolicy) -> list[Grou
     ]
     for atom in cast(list[tuple[Candidate, ...]], atoms(slots)):
         # A pinned question may stand between a call and its result, and is part of neither.
-        pinned = tuple(slot for slot in atom if slot.ordinal in protected.pinned)
-        others = tuple(slot for slot in atom if slot not in pinned) if pinned else atom
-        if pinned:
+        others = atom
+        if protected.pinned and any(slot.ordinal in protected.pinned for slot in atom):
+            pinned = tuple(slot for slot in atom if slot.ordinal in protected.pinned)
+            others = tuple(slot for slot in atom if slot not in pinned)
             groups.append(Group(pinned, mandatory=AssemblyReason.PINNED))
         if others:
             in_tail = others[-1].ordinal in protected.tail
@@ -141,12 +144,14 @@ def is_enough(groups: Sequence[Group], *, edge: int, budget: int, policy: Compac
 
     System messages and a pinned question may lie farther back; they are looked for by themselves.
     """
-    whole = [group for group in groups if group.candidates[0].ordinal >= edge]
-    if sum(group.tokens for group in whole) <= budget:
-        return False
-    turns = sum(len(group.candidates) for group in whole if not group.is_summary and not group.is_system)
-    tail = (group.candidates[0].ordinal for group in groups if group.mandatory is AssemblyReason.FRESH_TAIL)
-    return turns >= TAIL_REACH * policy.fresh_tail_count and min(tail) >= edge
+    tokens = turns = 0
+    for group in groups:
+        if group.candidates[0].ordinal >= edge:
+            tokens += group.tokens
+            turns += 0 if group.is_summary or group.is_system else len(group.candidates)
+        elif group.mandatory is AssemblyReason.FRESH_TAIL:
+            return False
+    return tokens > budget and turns >= TAIL_REACH * policy.fresh_tail_count
 
 
 def with_hits(
@@ -171,8 +176,8 @@ def score(*, worth: float, best: float, seq: int, last_seq: int) -> float:
 def select(groups: Sequence[Group], *, budget: int) -> Selection:
     """What goes in: the mandatory groups whatever they cost, then what answers the query, then the newest of the rest.
 
-    The newest of the rest end at the first group that does not fit, so that no gap opens between them. Room that is left
-    then goes to further answers.
+    The newest of the rest end at the first group that does not fit, so that no gap opens between them. Room that is
+    left then goes to further answers.
     """
     basket = _Basket()
     for group in groups:

@@ -12,6 +12,7 @@ from compaction.rendering import render_summary
 from conversations.reading import array, rows
 from conversations.types import ContextItemType, Level, PartRecord, PartType, Role, SummaryKind, SummaryRecord
 from retrieval.assembly_types import AssembledItem
+from retrieval.records import record
 from retrieval.selection import Candidate
 
 # Past the ORM, and with times as text: a context may hold a thousand messages or some hundred summaries, and making
@@ -31,11 +32,10 @@ _READ_SUMMARY: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "kind": ("kind", SummaryKind),
     "level": ("level", Level),
     "summary_hash": ("encode(summary_hash, 'hex')", str),
-    "file_ids": ("file_ids", lambda ids: tuple(json.loads(ids))),
-    "quality": ("quality", json.loads),
     **{name: (f"{name}::text", datetime.fromisoformat) for name in ("created_at", "earliest_at", "latest_at")},
 }
-_SUMMARY_FIELDS = tuple(SummaryRecord.__dataclass_fields__)
+# What is not shown of a summary is not read.
+_SUMMARY_FIELDS = tuple(name for name in SummaryRecord.__dataclass_fields__ if name not in ("file_ids", "quality"))
 _SUMMARIES = f"""
     SELECT {", ".join(_READ_SUMMARY.get(name, (name,))[0] for name in _SUMMARY_FIELDS)}
     FROM summaries WHERE summary_id = ANY(%s)
@@ -63,32 +63,37 @@ def read_items(selected: Sequence[Candidate]) -> tuple[AssembledItem, ...]:
 def _shown_message(candidate: Candidate, row: tuple[Any, ...], parts: Iterable[PartRecord]) -> AssembledItem:
     content, metadata, exact, author, created_at = row
     exact = exact or {}
-    return AssembledItem(
-        id=candidate.id,
-        kind=ContextItemType.MESSAGE,
-        role=candidate.role or Role.USER,
-        first_seq=candidate.ordinal,
-        last_seq=candidate.ordinal,
-        tokens=candidate.tokens,
-        text=exact.get("content", content),
-        created_at=datetime.fromisoformat(created_at),
-        author=author,
-        metadata=exact["metadata"] if "metadata" in exact else json.loads(metadata) if metadata != "{}" else {},
-        parts=tuple(parts),
-        is_recalled=candidate.is_recalled,
-    )
+    if "metadata" in exact:
+        metadata = exact["metadata"]
+    else:
+        metadata = json.loads(metadata) if metadata != "{}" else {}
+    values = {
+        "id": candidate.id,
+        "kind": ContextItemType.MESSAGE,
+        "role": candidate.role,
+        "first_seq": candidate.ordinal,
+        "last_seq": candidate.ordinal,
+        "tokens": candidate.tokens,
+        "text": exact.get("content", content),
+        "created_at": datetime.fromisoformat(created_at),
+        "author": author,
+        "metadata": metadata,
+        "parts": tuple(parts),
+        "is_recalled": candidate.is_recalled,
+    }
+    return record(AssembledItem, values.items())
 
 
-def _shown_summary(candidate: Candidate, record: SummaryRecord) -> AssembledItem:
+def _shown_summary(candidate: Candidate, summary: SummaryRecord) -> AssembledItem:
     return AssembledItem(
         id=candidate.id,
         kind=ContextItemType.SUMMARY,
         role=Role.USER,
-        first_seq=record.first_seq,
-        last_seq=record.last_seq,
+        first_seq=summary.first_seq,
+        last_seq=summary.last_seq,
         tokens=candidate.tokens,
-        text=render_summary(record),
-        created_at=record.latest_at,
+        text=render_summary(summary),
+        created_at=summary.latest_at,
     )
 
 
@@ -120,7 +125,4 @@ def _part(row: tuple[Any, ...]) -> PartRecord:
         values[_PLACE[name]] = value
     if values[_FILES] is not None:
         values[_FILES] = tuple(values[_FILES])
-    # Past the constructor, which sets a frozen record's fields one by one: a context may hold a thousand parts.
-    part = PartRecord.__new__(PartRecord)
-    part.__dict__.update(zip(_COLUMNS, values, strict=True))
-    return part
+    return record(PartRecord, zip(_COLUMNS, values, strict=True))

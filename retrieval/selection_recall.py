@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import cast
 
 from compaction.planner import MAX_ATOM_MESSAGES, atoms
@@ -50,9 +50,9 @@ _STANDING_FOR = """
 class Recall:
     """What a query found: scores by message, the summaries that stand for them, and what may be shown word for word."""
 
-    scores: Mapping[int, float] = field(default_factory=dict)
-    stands_for: Mapping[str, Collection[int]] = field(default_factory=dict)
-    groups: Sequence[Group] = ()
+    scores: Mapping[int, float]
+    stands_for: Mapping[str, Collection[int]]
+    groups: Sequence[Group]
 
 
 def recall(*, conversation_id: int, last_seq: int, hits: Sequence[Found], known: Collection[int]) -> Recall:

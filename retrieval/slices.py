@@ -1,77 +1,174 @@
-"""Messages too long for a page: cut into slices that put together give every byte back. Pure."""
+"""Cuts a message that is larger than a page, and puts it together again. Pure.
+
+A message mostly says everything twice: its content is the text of its parts. So a part is given with *spans*, places in
+the content, for what stands there word for word, and with its own values for the rest; `PartView.restored` makes the
+stored part of it. Where message and parts do not fit one page, the content comes first, in slices, then the parts as
+JSON, one a line, in slices of the same kind.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from conversations.types import PartRecord, PartType
-from retrieval.types import ExpandedItem, ItemKind
+from conversations.types import NewPart, PartRecord, PartType
 
-# A token is hardly ever longer than this many characters, so that a longer piece need not be counted to be too long.
-MOST_CHARACTERS_PER_TOKEN = 16
+# A text shorter than this takes no less room as a span.
+SHORTEST_SPAN = 24
+_COLUMNS = tuple(name for name in NewPart.__dataclass_fields__ if name != "part_type")
+_JSON_COLUMNS = frozenset({"tool_input", "metadata"})
+_CHARACTERS_A_TOKEN = 4
 
 
-def parts_as_json(parts: Sequence[PartRecord]) -> str:
-    """The parts, one a line, as JSON that holds every character in ASCII."""
-    return "\n".join(
-        json.dumps({name: value for name, value in asdict(part).items() if value is not None}, default=str)
+@dataclass(frozen=True)
+class PartView:
+    """A part of a message beside the message's content: its values, and the spans of the content that are its texts."""
+
+    ordinal: int
+    part_type: PartType
+    values: Mapping[str, Any] = field(default_factory=dict)
+    spans: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+
+    def restored(self, *, message_id: int, content: str) -> PartRecord:
+        """The part as it is stored, exactly."""
+        texts = {name: content[begin:end] for name, (begin, end) in self.spans.items()}
+        values: dict[str, Any] = {
+            name: json.loads(text) if name in _JSON_COLUMNS else text for name, text in texts.items()
+        }
+        values.update(self.values)
+        if values.get("step_cost") is not None:
+            values["step_cost"] = Decimal(values["step_cost"])
+        if values.get("patch_files") is not None:
+            values["patch_files"] = tuple(values["patch_files"])
+        return PartRecord(
+            part_type=self.part_type,
+            **values,
+            part_id=f"part_{message_id}_{self.ordinal}",
+            message_id=message_id,
+            ordinal=self.ordinal,
+        )
+
+
+def views(parts: Iterable[PartRecord], content: str) -> tuple[PartView, ...]:
+    """The parts, beside this content."""
+    return tuple(_view(part, content) for part in parts)
+
+
+def _view(part: PartRecord, content: str) -> PartView:
+    values: dict[str, Any] = {}
+    spans: dict[str, tuple[int, int]] = {}
+    for name in _COLUMNS:
+        value = getattr(part, name)
+        if value is None:
+            continue
+        text = json.dumps(value, ensure_ascii=False) if name in _JSON_COLUMNS else value
+        begin = content.find(text) if isinstance(text, str) and len(text) >= SHORTEST_SPAN else -1
+        if begin >= 0:
+            spans[name] = (begin, begin + len(text))
+        elif isinstance(value, Decimal):
+            values[name] = str(value)
+        else:
+            values[name] = list(value) if isinstance(value, tuple) else value
+    return PartView(part.ordinal, part.part_type, values, spans)
+
+
+def as_json(parts: Sequence[PartView]) -> str:
+    """The parts one a line, in ASCII: a part that is added later only lengthens it."""
+    return "".join(
+        json.dumps([part.ordinal, part.part_type, part.values, part.spans], separators=(",", ":")) + "\n"
         for part in parts
     )
 
 
-def parts_from_json(text: str) -> tuple[PartRecord, ...]:
-    return tuple(_part(json.loads(line)) for line in text.split("\n") if line)
+def from_json(text: str) -> tuple[PartView, ...]:
+    """The parts that `as_json` wrote."""
+    found = []
+    for line in text.splitlines():
+        ordinal, part_type, values, spans = json.loads(line)
+        places = {name: (begin, end) for name, (begin, end) in spans.items()}
+        found.append(PartView(ordinal, PartType(part_type), values, places))
+    return tuple(found)
 
 
-def _part(values: dict[str, Any]) -> PartRecord:
-    values["part_type"] = PartType(values["part_type"])
-    if "step_cost" in values:
-        values["step_cost"] = Decimal(values["step_cost"])
-    if "patch_files" in values:
-        values["patch_files"] = tuple(values["patch_files"])
-    return PartRecord(**values)
+def prefix_within(text: str, budget: int, count: Callable[[str], int]) -> int:
+    """How many of the text's first characters cost at most `budget` tokens; at least one, so that slicing ends."""
+    length = min(len(text), max(1, budget) * _CHARACTERS_A_TOKEN)
+    while length > 1:
+        tokens = count(text[:length])
+        if tokens <= budget:
+            break
+        length = max(1, min(length - 1, int(length * budget / tokens * 0.95)))
+    return length
 
 
-def prefix_of(text: str, start: int, *, room: int, count_tokens: Callable[[str], int]) -> str:
-    """The longest piece from `start` that costs no more than `room`, found by halving; at least a character."""
-    rest = text[start : start + max(1, room) * MOST_CHARACTERS_PER_TOKEN]
-    if count_tokens(rest) <= room:
-        return rest
-    fits, too_long = 1, len(rest)
-    while too_long - fits > 1:
-        middle = (fits + too_long) // 2
-        if count_tokens(rest[:middle]) <= room:
-            fits = middle
-        else:
-            too_long = middle
-    return rest[:fits]
+@dataclass(frozen=True)
+class Slice:
+    """A piece of a text that is given as `content` and then `parts_json`."""
+
+    content: str
+    content_offset: int
+    parts_json: str
+    parts_offset: int
+    tokens: int
+    is_last: bool
 
 
-def joined(items: Iterable[ExpandedItem]) -> list[ExpandedItem]:
-    """The items of consecutive pages with every sliced message made whole again, its parts as they are."""
-    whole: list[ExpandedItem] = []
-    content: list[str] = []
-    parts: list[str] = []
+def slice_of(
+    content: str,
+    parts_json: str,
+    *,
+    content_offset: int,
+    parts_offset: int,
+    budget: int,
+    count: Callable[[str], int],
+) -> Slice:
+    """The next piece that costs at most `budget` tokens; of the parts only once the content is through."""
+    if content_offset < len(content):
+        rest = content[content_offset:]
+        piece = rest[: prefix_within(rest, budget, count)]
+        given, part_piece = content_offset + len(piece), ""
+    else:
+        rest = parts_json[parts_offset:]
+        piece, given = "", content_offset
+        part_piece = rest[: prefix_within(rest, budget, count)] if rest else ""
+    return Slice(
+        content=piece,
+        content_offset=content_offset,
+        parts_json=part_piece,
+        parts_offset=parts_offset,
+        tokens=count(piece or part_piece),
+        is_last=given == len(content) and parts_offset + len(part_piece) == len(parts_json),
+    )
+
+
+@dataclass(frozen=True)
+class JoinedMessage:
+    """A message put together from the pages of an expansion."""
+
+    message_id: int
+    seq: int
+    content: str
+    parts: tuple[PartRecord, ...]
+
+
+def joined(items: Iterable[Any]) -> Iterator[JoinedMessage]:
+    """The messages among the items of all pages, in their order, each whole; summaries are passed over.
+
+    ValueError if a slice is missing.
+    """
+    content, parts_json = "", ""
     for item in items:
-        if item.kind is not ItemKind.MESSAGE or (item.complete and not content and not parts):
-            whole.append(item)
+        if not item.id.startswith("msg_"):
             continue
-        content.append(item.content)
-        parts.append(item.parts_json)
+        if item.content_offset != len(content) or item.parts_offset != len(parts_json):
+            raise ValueError(f"A slice of {item.id} is missing.")
+        content, parts_json = content + item.content, parts_json + item.parts_json
         if item.complete:
-            whole.append(
-                replace(
-                    item,
-                    content="".join(content),
-                    content_offset=0,
-                    parts=parts_from_json("".join(parts)),
-                    parts_json="",
-                    parts_offset=0,
-                )
-            )
-            content, parts = [], []
-    return whole
+            message_id = int(item.id.removeprefix("msg_"))
+            found = item.parts or from_json(parts_json)
+            parts = tuple(part.restored(message_id=message_id, content=content) for part in found)
+            yield JoinedMessage(message_id, item.first_seq, content, parts)
+            content, parts_json = "", ""

@@ -8,7 +8,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from conversations.types import Level, PartRecord, Role, SummaryKind
+from conversations.types import Level, Role, SummaryKind
+from retrieval.slices import PartView
 
 
 class GrepMode(StrEnum):
@@ -41,7 +42,7 @@ class Snippet:
 
 @dataclass(frozen=True)
 class Match:
-    """One message or summary that a search found. `covered_by` is the active summary that stands for a compacted one."""
+    """One message or summary that a search found. `covered_by`: the active summary that stands for a compacted one."""
 
     id: str
     kind: ItemKind
@@ -116,9 +117,9 @@ class MessageSpan:
 class Description:
     """What an id names and how it hangs together with the rest; fields that its kind does not have are empty.
 
-    `sources` and `derived` are what a summary was made from and what was made from it; `manifest` is everything below it
-    that is a summary, in order, or the first of it (`manifest_complete`). `held_by` is the way up from a message to the
-    active summary that stands for it.
+    `sources` and `derived` are what a summary was made from and what was made from it; `manifest` is everything below
+    it that is a summary, in order, or the nearest of it (`manifest_complete`). `held_by` is the way up, from a message
+    or a summary to the active summary that stands for it.
     """
 
     id: str
@@ -160,9 +161,10 @@ class Description:
 class ExpandedItem:
     """One source on a page of an expansion: a summary with its text, or a message, whole or a slice of it.
 
-    A message too long for a page comes in slices. Each has the piece of `content` that begins at `content_offset`; once
-    the content is through, the parts follow as pieces of `parts_json` (one part a line), which `joined` puts together.
-    `complete` is true on the slice that ends the message; one that came whole has its `parts` as they are.
+    `of` is the summary it is a source of, `level` how far below the expanded one. What is too long for a page comes in
+    slices. Each has the piece of the content that begins at `content_offset`; once a message's content is through, its
+    parts follow as pieces of `parts_json`. `complete` is true on the slice that ends it. A message that comes whole has
+    its `parts`. `slices.joined` makes stored messages of either.
     """
 
     id: str
@@ -179,7 +181,7 @@ class ExpandedItem:
     content_total: int = 0
     role: Role | None = None
     author: str | None = None
-    parts: tuple[PartRecord, ...] = ()
+    parts: tuple[PartView, ...] = ()
     parts_json: str = ""
     parts_offset: int = 0
     parts_total: int = 0
@@ -198,10 +200,12 @@ class ExpandResult:
     include_messages: bool
     items: tuple[ExpandedItem, ...]
     tokens: int
+    token_cap: int
     truncated: bool
-    cursor: str | None = None
-    # What was not opened: messages that are direct sources of summaries within reach, when messages were not asked for.
-    unopened_messages: int = 0
+    cursor: str | None
+    # Messages that the summary stands for, at any depth.
+    messages_below: int
+    note: str | None = None
 
 
 @dataclass(frozen=True)

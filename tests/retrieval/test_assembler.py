@@ -307,15 +307,32 @@ def test_of_a_long_conversation_only_the_part_that_can_be_shown_is_read(assemble
 
 
 def test_uneven_sizes_are_no_hindrance(assembler, store):
-    conversation_id = a_conversation(*(f"note {n}" for n in range(1500))).conversation_id
-    append(store, conversation_id, *(NewMessage(Role.USER, "word " * 3 * LARGEST_TYPICAL_ITEM) for _ in range(20)))
-    append(store, conversation_id, *(NewMessage(Role.USER, f"late note {n}") for n in range(1000)))
+    # The long messages make the short ones look dearer than they are, and a first page of them reach too short.
+    conversation_id = a_conversation(*("word " * 3 * LARGEST_TYPICAL_ITEM for _ in range(300))).conversation_id
+    append(store, conversation_id, *(NewMessage(Role.USER, f"note {n}") for n in range(1000)))
+    append(store, conversation_id, *(NewMessage(Role.USER, f"note {n}") for n in range(1000)))
 
-    context = assembler.assemble(conversation_id=conversation_id, budget=20_000)
+    context = assembler.assemble(conversation_id=conversation_id, budget=12_000)
 
-    assert seqs(context) == list(range(2521 - len(context.items), 2521))
+    assert seqs(context) == list(range(2301 - len(context.items), 2301))
     tokens = [item.token_count for item in store.get_context_items(conversation_id=conversation_id)]
-    assert context.total_tokens + tokens[-len(context.items) - 1] > 20_000
+    assert context.total_tokens + tokens[-len(context.items) - 1] > 12_000
+
+
+def test_an_exchange_that_began_before_the_reach_of_the_budget_comes_back_whole(assembler, store):
+    conversation_id = a_conversation(*(f"message {n}" for n in range(300))).conversation_id
+    append(store, conversation_id, a_tool_call("call_1", path="a.py"))
+    append(store, conversation_id, *(NewMessage(Role.ASSISTANT, f"reading {n}") for n in range(60)))
+    append(store, conversation_id, a_tool_result("call_1", "a kumquat grows here"))
+    append(store, conversation_id, *(NewMessage(Role.USER, f"note {n}") for n in range(390)))
+    shown = []
+
+    for budget in range(800, 1600, 50):
+        context = assembler.assemble(conversation_id=conversation_id, budget=budget, query="kumquat")
+        shown.append({301, 362} & set(seqs(context)))
+
+    assert {301, 362} in shown
+    assert all(pair in (set(), {301, 362}) for pair in shown)
 
 
 def test_what_a_message_was_comes_with_all_its_parts_exactly(assembler, store):

@@ -1,0 +1,108 @@
+"""What lies below a summary, in order, without its text: read in windows, so that a page costs the same anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from conversations.models import Summary
+from conversations.reading import rows
+from retrieval.cursors import Key
+
+# Messages in one window, and the seqs it spans at first where several levels are opened.
+_MOST_MESSAGES = 256
+_FIRST_WINDOW, _WIDENING = 512, 4
+_UNLIMITED = 2**30
+
+# `reach` are the summaries that lie in the window, with how far below the root they are; those above the last level are
+# opened. A message's number grows with its seq, so a summary's links can be read from where the window begins.
+_WINDOW = """
+    WITH RECURSIVE reach(summary_id, level) AS (
+        SELECT %(root)s, 0
+        UNION
+        SELECT s.summary_id, reach.level + 1
+        FROM reach
+        JOIN summary_parents p ON p.summary_id = reach.summary_id
+        JOIN summaries s ON s.summary_id = p.parent_summary_id
+        WHERE reach.level < %(depth)s AND s.first_seq <= %(upto)s AND s.last_seq >= %(from)s
+    ), nodes AS (
+        SELECT summary_id, min(level) AS level FROM reach GROUP BY summary_id
+    ), edge AS (
+        SELECT (SELECT message_id FROM messages WHERE conversation_id = %(conversation_id)s AND seq >= %(from)s
+                ORDER BY seq LIMIT 1) AS message_id
+    ), near AS (
+        SELECT DISTINCT ON (m.seq) m.message_id, m.seq, m.token_count, nodes.level + 1 AS level, nodes.summary_id AS of
+        FROM nodes, edge,
+             LATERAL (
+                 SELECT l.message_id FROM summary_messages l
+                 WHERE %(include_messages)s AND l.summary_id = nodes.summary_id AND l.message_id >= edge.message_id
+                 ORDER BY l.message_id LIMIT %(most)s
+             ) AS linked
+             JOIN messages m ON m.message_id = linked.message_id
+        WHERE nodes.level < %(depth)s
+          AND m.conversation_id = %(conversation_id)s AND m.seq BETWEEN %(from)s AND %(upto)s
+        ORDER BY m.seq, nodes.level
+        LIMIT %(most)s
+    )
+    SELECT 'summary', s.summary_id, s.first_seq, s.depth, s.token_count, nodes.level,
+           (SELECT p.summary_id FROM summary_parents p JOIN nodes n ON n.summary_id = p.summary_id
+            WHERE p.parent_summary_id = s.summary_id AND n.level = nodes.level - 1 ORDER BY p.summary_id LIMIT 1)
+    FROM nodes JOIN summaries s ON s.summary_id = nodes.summary_id
+    WHERE nodes.level > 0 AND s.first_seq BETWEEN %(from)s AND %(upto)s
+    UNION ALL
+    SELECT 'message', message_id::text, seq, 0, token_count, level, of FROM near
+"""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One item below a summary: its place, what its text costs, and whose source it is."""
+
+    id: int | str
+    key: Key
+    tokens: int
+    level: int
+    of: str
+
+    @property
+    def is_message(self) -> bool:
+        return isinstance(self.id, int)
+
+
+def entries_below(root: Summary, *, start: Key, depth: int, include_messages: bool) -> Iterator[Entry]:
+    """Everything within `depth` levels (-1: all) below the root from `start` on, in order; read as it is asked for."""
+    levels = _UNLIMITED if depth < 0 else depth
+    # One level is a handful of summaries, or messages of which no more are read than asked for.
+    window = _UNLIMITED if levels == 1 else _FIRST_WINDOW
+    begin = max(start.seq, root.first_seq)
+    while begin <= root.last_seq:
+        upto = min(root.last_seq, begin + window)
+        entries = _window(root, levels, include_messages, begin, upto)
+        messages = [entry for entry in entries if entry.is_message]
+        if len(messages) >= _MOST_MESSAGES:
+            # There may be more behind the last message, so nothing that comes after it is told yet.
+            upto = min(upto, messages[-1].key.seq)
+        yield from (entry for entry in entries if start <= entry.key and entry.key.seq <= upto)
+        begin, window = upto + 1, window * _WIDENING
+
+
+def _window(root: Summary, levels: int, include_messages: bool, begin: int, upto: int) -> list[Entry]:
+    found = rows(
+        _WINDOW,
+        {
+            "root": root.summary_id,
+            "conversation_id": root.conversation_id,
+            "depth": levels,
+            "include_messages": include_messages,
+            "from": begin,
+            "upto": upto,
+            "most": _MOST_MESSAGES,
+        },
+    )
+    entries = []
+    for kind, item_id, seq, depth, tokens, level, of in found:
+        if kind == "message":
+            entries.append(Entry(int(item_id), Key.of_message(seq), tokens, level, of))
+        else:
+            entries.append(Entry(item_id, Key.of_summary(seq, depth, item_id), tokens, level, of))
+    return sorted(entries, key=lambda entry: entry.key)

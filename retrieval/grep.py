@@ -1,0 +1,131 @@
+"""Searches what was said: by words, ranked, or by a regular expression, newest first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import TypeVar
+
+from conversations.errors import Invalid, Unavailable
+from conversations.exactness import is_storable
+from conversations.scope import Scope
+from conversations.store.base import EVERYTHING
+from retrieval import limits
+from retrieval.full_text import Answer, Found, FullText
+from retrieval.matches import Excerpt, matches
+from retrieval.pattern_search import PatternSearch, Spot
+from retrieval.patterns import Pattern, literally, refused, translated
+from retrieval.policy import RetrievalPolicy
+from retrieval.query import parse
+from retrieval.snippets import snippet
+from retrieval.types import GrepMode, GrepResult, GrepScope, Match, Snippet
+
+E = TypeVar("E", bound=StrEnum)
+
+_TOO_COMMON = "None of these words is in the index, so the text was looked for as it stands, newest first."
+_BOUNDED = (
+    "Some of these words are in so many texts that only those with one of the rarer words were looked at; "
+    "ask for something rarer, or in one conversation, to see everything."
+)
+
+
+@dataclass(frozen=True)
+class Grep:
+    """One door for both kinds of search."""
+
+    policy: RetrievalPolicy
+    scope: Scope = EVERYTHING
+
+    def run(
+        self, *, query: str, mode: GrepMode | str, scope: GrepScope | str, conversation_id: int | None, limit: int
+    ) -> GrepResult:
+        """See `RetrievalEngine.grep`."""
+        how = _one_of(GrepMode, mode, "mode")
+        where = _one_of(GrepScope, scope, "scope")
+        self._check(query, how, limit)
+        asked = GrepResult(query=query, mode=how, scope=where, conversation_id=conversation_id, matches=())
+        if how is GrepMode.REGEX:
+            return replace(asked, matches=self._by_pattern(translated(query), asked, limit))
+        return self._by_words(asked, limit)
+
+    def _by_words(self, asked: GrepResult, limit: int) -> GrepResult:
+        refusal = Unavailable(
+            f"The search took longer than {self.policy.search_timeout_ms} ms and was called off; "
+            "search one conversation, or for fewer and rarer words.",
+            code="search_timeout",
+        )
+        with limits.bounded(milliseconds=self.policy.search_timeout_ms, refusal=refusal):
+            answer = FullText(self.scope).answer(
+                query=asked.query, where=asked.scope, conversation_id=asked.conversation_id, limit=limit
+            )
+            found = matches([_excerpt(each, answer) for each in answer.found]) if answer is not None else ()
+        if answer is None:
+            return self._literally(asked, limit)
+        return replace(
+            asked,
+            matches=found,
+            relaxed=answer.relaxed,
+            used=answer.used,
+            dropped=answer.dropped,
+            bounded=answer.bounded,
+            note=_BOUNDED if answer.bounded else None,
+        )
+
+    def _literally(self, asked: GrepResult, limit: int) -> GrepResult:
+        """A query that has nothing for full text search, such as `to be` or an arrow, sought as it stands."""
+        positive = " ".join(term.text for term in parse(asked.query).terms)
+        if not positive.strip():
+            raise Invalid("There is nothing to search for in this query; give at least one word that is not excluded.")
+        # The parser takes `or` for an operator, which it is not in a text sought as it stands.
+        text = asked.query.strip().strip('"') if not parse(asked.query).excluded else positive
+        pattern = literally(text[: self.policy.max_pattern_length])
+        return replace(asked, matches=self._by_pattern(pattern, asked, limit), note=_TOO_COMMON)
+
+    def _by_pattern(self, pattern: Pattern, asked: GrepResult, limit: int) -> tuple[Match, ...]:
+        refusal = Invalid(
+            f"The search took longer than {self.policy.search_timeout_ms} ms and was called off. Narrow it: search one "
+            "conversation, write a word of three letters or more into the pattern, avoid nested repetition like (a+)+.",
+            code="search_timeout",
+        )
+        search = PatternSearch(self.scope)
+        spots: list[Spot] = []
+        with limits.bounded(milliseconds=self.policy.search_timeout_ms, refusal=refusal) as deadline:
+            if asked.conversation_id is not None:
+                self.scope.conversation(asked.conversation_id)
+            if asked.scope is not GrepScope.MESSAGES:
+                spots += search.summaries(pattern, conversation_id=asked.conversation_id, limit=limit)
+            if asked.scope is not GrepScope.SUMMARIES:
+                spots += search.messages(pattern, conversation_id=asked.conversation_id, limit=limit, deadline=deadline)
+            found = matches([Excerpt(spot.id, snippet=spot.snippet) for spot in spots])
+        if asked.conversation_id is not None:
+            newest_first = sorted(found, key=lambda match: match.last_seq, reverse=True)
+        else:
+            newest_first = sorted(found, key=lambda match: match.created_at, reverse=True)
+        return tuple(newest_first[:limit])
+
+    def _check(self, query: str, mode: GrepMode, limit: int) -> None:
+        most = self.policy.max_grep_results
+        if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= most:
+            raise Invalid(f"limit: {str(limit)[:80]!r} is not a whole number from 1 to {most}.")
+        longest = self.policy.max_pattern_length if mode is GrepMode.REGEX else self.policy.max_query_length
+        if not isinstance(query, str) or not query.strip():
+            raise Invalid("query: there is nothing to search for.")
+        if len(query) > longest:
+            raise Invalid(f"query: {len(query)} characters are too many; the most are {longest}.")
+        if not is_storable(query):
+            error = Invalid("query: no text holds a NUL or a lone surrogate, so it cannot be searched for.")
+            raise refused(error.detail) if mode is GrepMode.REGEX else error
+
+
+def _one_of(kind: type[E], value: str, name: str) -> E:
+    try:
+        return kind(value)
+    except ValueError:
+        raise Invalid(f"{name}: {str(value)[:80]!r} is none of {', '.join(kind)}.") from None
+
+
+def _excerpt(found: Found, answer: Answer) -> Excerpt:
+    def shown(content: str) -> Snippet:
+        return snippet(content, answer.lexemes)
+
+    return Excerpt(found.id, worth=found.worth, show=shown)

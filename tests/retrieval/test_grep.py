@@ -1,0 +1,237 @@
+"""Full text search over messages and summaries."""
+
+from __future__ import annotations
+
+import pytest
+
+from conversations.errors import Invalid, NotFound
+from conversations.models import Conversation
+from conversations.scope import Scope
+from conversations.types import NewMessage, Role
+from retrieval.engine import RetrievalEngine
+from retrieval.types import ItemKind
+from tests.factories import a_conversation, a_store, a_workspace
+from tests.summaries import a_summary_of
+
+pytestmark = pytest.mark.django_db
+
+FILLER = ["We talked about the weather.", "Lunch was good today.", "The meeting moved again."]
+
+
+def engine() -> RetrievalEngine:
+    return RetrievalEngine.from_settings(Scope(a_workspace().pk))
+
+
+def texts_found(query: str, **options) -> list[str]:
+    return [match.snippet.text for match in engine().grep(query=query, **options).matches]
+
+
+def test_a_word_finds_the_message_that_has_it_and_shows_where():
+    conversation = a_conversation(*FILLER, "The database listens on port 5433.", *FILLER)
+
+    result = engine().grep(query="database port", conversation_id=conversation.conversation_id)
+
+    match = result.matches[0]
+    assert (match.kind, match.first_seq, match.role, match.active) == (ItemKind.MESSAGE, 4, Role.ASSISTANT, True)
+    assert [match.snippet.text[begin:end] for begin, end in match.snippet.highlights] == ["database", "port"]
+    assert match.id.startswith("msg_")
+
+
+def test_with_enough_texts_that_hold_every_word_the_others_are_left_out():
+    a_conversation(*(f"docker compose file {number}" for number in range(6)), "only docker", "only compose")
+
+    result = engine().grep(query="docker compose")
+
+    assert not result.relaxed
+    assert len(result.matches) == 6
+
+
+def test_with_too_few_texts_that_hold_every_word_any_word_will_do_and_the_answer_says_so():
+    a_conversation("docker compose", *FILLER, "only docker", *FILLER, "only compose", *FILLER)
+
+    result = engine().grep(query="docker compose zebra")
+
+    assert result.relaxed
+    assert result.used == ("docker", "compose")
+    assert result.dropped == ("zebra",)
+    assert result.matches[0].snippet.text == "docker compose"
+
+
+def test_a_question_finds_the_answer_that_shares_no_word_with_it():
+    conversation = a_conversation(
+        *FILLER, "Which database did we choose for storage?", "SQLite, because it is small.", *FILLER * 4
+    )
+
+    result = engine().grep(
+        query="Which database did we choose for storage?", conversation_id=conversation.conversation_id, limit=2
+    )
+
+    assert {match.first_seq for match in result.matches} == {4, 5}
+
+
+def test_a_phrase_has_to_stand_as_it_is():
+    a_conversation("red green blue", "green red blue", "blue green")
+
+    assert texts_found('"red green"') == ["red green blue"]
+
+
+def test_a_phrase_that_nobody_said_is_taken_apart_and_the_answer_says_so():
+    a_conversation("green then red", *FILLER)
+
+    result = engine().grep(query='"red green"')
+
+    assert result.relaxed
+    assert result.dropped == ('"red green"',)
+    assert result.matches[0].snippet.text == "green then red"
+
+
+def test_an_excluded_word_never_occurs_even_when_the_rest_is_relaxed():
+    a_conversation("docker compose", "docker swarm", *FILLER)
+
+    assert texts_found("docker zebra -compose", limit=1) == ["docker swarm"]
+
+
+def test_or_takes_either():
+    a_conversation("postgres is fast", "sqlite is small", "redis is neither", *FILLER)
+
+    found = engine().grep(query="postgres or sqlite")
+
+    assert {"postgres is fast", "sqlite is small"} <= {match.snippet.text for match in found.matches}
+    assert found.used == ("postgres", "sqlite")
+
+
+def test_the_message_by_the_person_asked_about_comes_first():
+    store, conversation = a_store(), a_conversation()
+    said = [("Ann", "I painted a sunrise."), ("Bob", "I painted a sunset.")] * 3
+    store.append_messages(
+        conversation_id=conversation.conversation_id,
+        messages=[NewMessage(Role.USER, text, author=author) for author, text in said],
+    )
+
+    result = engine().grep(query="What did Bob paint?", conversation_id=conversation.conversation_id, limit=3)
+
+    assert {match.author for match in result.matches} == {"Bob"}
+
+
+def test_summaries_are_found_beside_messages_and_say_whether_they_are_active():
+    conversation = a_conversation(*(f"message {number} about kubernetes" for number in range(6)))
+    store, number = a_store(), conversation.conversation_id
+    leaf = a_summary_of(store, number, seqs=[1, 2, 3], content="They spoke about kubernetes.")
+    other = a_summary_of(store, number, seqs=[4], content="More about kubernetes.")
+    root = a_summary_of(store, number, summaries=[leaf, other], content="All about kubernetes.")
+
+    matches = {match.id: match for match in engine().grep(query="kubernetes", conversation_id=number).matches}
+
+    assert matches[root.summary_id].active and not matches[leaf.summary_id].active
+    assert (matches[leaf.summary_id].first_seq, matches[leaf.summary_id].last_seq) == (1, 3)
+    covered = {match.first_seq: match.covered_by for match in matches.values() if match.kind is ItemKind.MESSAGE}
+    assert covered == {1: root.summary_id, 2: root.summary_id, 3: root.summary_id, 4: root.summary_id, 5: None, 6: None}
+
+
+@pytest.mark.parametrize(
+    ("scope", "kinds"),
+    [("messages", {"message"}), ("summaries", {"summary"}), ("both", {"message", "summary"})],
+)
+def test_the_scope_says_where_to_look(scope, kinds):
+    conversation = a_conversation("all about terraform", "more terraform")
+    a_summary_of(a_store(), conversation.conversation_id, seqs=[1], content="They spoke about terraform.")
+
+    assert {match.kind for match in engine().grep(query="terraform", scope=scope).matches} == kinds
+
+
+def test_without_a_conversation_the_whole_workspace_is_searched_and_nothing_else():
+    a_conversation("a zebra in one")
+    a_conversation("a zebra in another")
+    a_conversation("a zebra of somebody else", workspace=a_workspace("another"))
+
+    assert sorted(texts_found("zebra")) == ["a zebra in another", "a zebra in one"]
+    assert len(RetrievalEngine.from_settings().grep(query="zebra").matches) == 3
+
+
+def test_a_conversation_of_somebody_else_is_not_there():
+    foreign = a_conversation("a zebra", workspace=a_workspace("another"))
+
+    for mode in ("full_text", "regex"):
+        with pytest.raises(NotFound):
+            engine().grep(query="zebra", mode=mode, conversation_id=foreign.conversation_id)
+        with pytest.raises(NotFound):
+            engine().grep(query="zebra", mode=mode, conversation_id=2**62)
+
+
+@pytest.mark.parametrize("query", ["to be or not to be", "the who", "->", "!!!", "🎉"])
+def test_what_no_index_holds_is_looked_for_as_it_stands(query):
+    a_conversation(*FILLER, f"So it was: {query.upper()} indeed.", *FILLER)
+
+    result = engine().grep(query=query)
+
+    assert [match.snippet.text for match in result.matches] == [f"So it was: {query.upper()} indeed."]
+    assert "as it stands" in (result.note or "")
+
+
+@pytest.mark.parametrize("query", ["", "   ", "-docker", '-"docker compose"', "a\x00b", "a\ud800", "x" * 1_000_000])
+def test_a_query_that_cannot_be_searched_for_is_refused(query):
+    a_conversation("docker")
+
+    with pytest.raises(Invalid):
+        engine().grep(query=query)
+
+
+@pytest.mark.parametrize("limit", [0, -1, 201, 10**30, True, "5", None, 2.5])
+def test_a_limit_out_of_range_is_refused(limit):
+    with pytest.raises(Invalid, match="limit"):
+        engine().grep(query="docker", limit=limit)
+
+
+@pytest.mark.parametrize("wrong", [{"mode": "fuzzy"}, {"scope": "files"}])
+def test_an_unknown_mode_or_scope_is_refused_with_those_there_are(wrong):
+    with pytest.raises(Invalid, match="messages|full_text"):
+        engine().grep(query="docker", **wrong)
+
+
+@pytest.mark.parametrize("query", ["' | 'x", "a & b", "foo:*", "(a", "a)", "\\", "''", "<->", "!foo", "a:b*c", "%s %d"])
+def test_no_character_of_a_query_is_an_operator_of_the_database(query):
+    a_conversation(f"This has {query} in it.", *FILLER)
+
+    result = engine().grep(query=query)
+
+    assert result.matches or result.dropped
+
+
+def test_a_query_of_very_many_words_is_answered():
+    a_conversation("a needle here", *FILLER)
+
+    result = engine().grep(query="needle " + " ".join(f"word{number}" for number in range(900)))
+
+    assert result.matches[0].snippet.text == "a needle here"
+
+
+def test_a_conversation_without_messages_has_no_matches():
+    empty = a_conversation()
+
+    assert engine().grep(query="anything", conversation_id=empty.conversation_id).matches == ()
+
+
+def test_the_settings_of_the_transaction_around_a_search_are_left_as_they_were():
+    from django.db import connection
+
+    conversation = a_conversation("docker")
+
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL statement_timeout = 54321")
+        engine().grep(query="docker", conversation_id=conversation.conversation_id)
+        cursor.execute("SELECT current_setting('statement_timeout'), current_setting('enable_seqscan')")
+        assert cursor.fetchone() == ("54321ms", "on")
+
+
+def test_messages_of_a_conversation_can_be_ranked_without_being_shown(django_assert_max_num_queries):
+    from retrieval.full_text import FullText
+
+    conversation = a_conversation(*FILLER, "The database listens on port 5433.", *FILLER)
+    assert Conversation.objects.count() == 1
+
+    with django_assert_max_num_queries(2):
+        found = FullText(Scope()).ranked_messages(
+            query="which port?", conversation_id=conversation.conversation_id, limit=3
+        )
+
+    assert found[0].seq == 4

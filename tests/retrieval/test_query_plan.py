@@ -1,0 +1,88 @@
+"""Which words find the candidates of a search."""
+
+from __future__ import annotations
+
+from retrieval.query import Term
+from retrieval.query_plan import MOST_CANDIDATES, MOST_LEXEMES, answers_all, lexeme_query, meaning, plan
+
+
+def word(text: str, *, parts: tuple[str, ...] = ()):
+    return meaning(Term(text), whole=(text,), parts=parts, query="")
+
+
+def planned(*words, frequencies=None, rows=100_000, excluded=(), **options):
+    return plan([[each] for each in words], excluded, frequencies=frequencies or {}, rows=rows, **options)
+
+
+def test_words_that_the_statistics_do_not_know_are_all_anchors():
+    how = planned(word("docker"), word("compose"))
+
+    assert how.anchors == ("docker", "compose")
+    assert not how.is_bounded
+
+
+def test_a_very_common_word_is_no_anchor_where_a_rarer_one_is_asked_for():
+    how = planned(word("error"), word("quux"), frequencies={"error": 0.5})
+
+    assert how.anchors == ("quux",)
+    assert set(how.lexemes) == {"error", "quux"}
+    assert how.is_bounded
+
+
+def test_a_very_common_word_alone_is_looked_for_all_the_same():
+    how = planned(word("error"), frequencies={"error": 0.5})
+
+    assert how.anchors == ("error",)
+    assert how.expects > MOST_CANDIDATES
+    assert not how.is_bounded
+
+
+def test_of_very_many_words_the_rarest_are_looked_for():
+    common = [word(f"w{number}") for number in range(100)]
+    how = planned(*common, word("rare"), frequencies={f"w{number}": 0.01 for number in range(100)}, rows=1000)
+
+    assert len(how.lexemes) == MOST_LEXEMES
+    assert how.lexemes[0] == "rare"
+
+
+def test_stop_words_alone_cannot_be_looked_up():
+    assert plan([[meaning(Term("the"), whole=(), parts=(), query="")]], [], frequencies={}, rows=10) is None
+
+
+def test_exclusions_and_phrases_hold_for_every_candidate():
+    phrase = meaning(
+        Term("exact phrase", is_phrase=True), whole=("exact", "phrase"), parts=(), query="'exact' <-> 'phrase'"
+    )
+    without = meaning(Term("no"), whole=("no",), parts=(), query="'no'")
+
+    how = planned(phrase, excluded=[without])
+
+    assert how.query == "('exact' | 'phrase') & (('exact' <-> 'phrase')) & !('no')"
+
+
+def test_neighbouring_words_are_pairs_where_asked_for():
+    assert planned(word("team"), word("members"), in_pairs=True).pairs == ("'team' <-> 'members'",)
+    assert planned(word("team"), word("members")).pairs == ()
+
+
+def test_a_compound_is_held_whole_or_by_all_its_parts():
+    clauses = [[word("getsummari", parts=("get", "summari"))]]
+
+    assert answers_all(clauses, frozenset({"getsummari"}))
+    assert answers_all(clauses, frozenset({"get", "summari"}))
+    assert not answers_all(clauses, frozenset({"get"}))
+
+
+def test_a_lexeme_cannot_break_out_of_its_quotes():
+    assert lexeme_query("a'b\\c") == "'a''b\\\\c'"
+
+
+def test_one_character_of_chinese_is_sought_as_the_beginning_of_a_pair():
+    assert lexeme_query("数") == "'数':*"
+    assert lexeme_query("x") == "'x'"
+
+
+def test_pairs_of_chinese_stand_for_their_characters():
+    found = meaning(Term("数据库"), whole=("数", "数据", "据库", "库"), parts=(), query="")
+
+    assert found.whole == ("数据", "据库")

@@ -1,0 +1,93 @@
+"""How what a search has found is ordered."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from retrieval import ranking
+from retrieval.query_dates import Dates, dates_in
+from retrieval.ranking import Hit, Neighbour, Weights
+
+MOMENT = datetime(2024, 5, 7, tzinfo=UTC)
+
+
+def a_hit(seq: int, shares: dict[int, float], *, size: int = 10, asks: bool = False) -> Hit:
+    return Hit(id=seq, conversation_id=1, seq=seq, shares=shares, size=size, asks=asks)
+
+
+def a_neighbour(seq: int, *, size: int = 10, author: str | None = None, at: datetime = MOMENT) -> Neighbour:
+    return Neighbour(id=seq, conversation_id=1, seq=seq, size=size, created_at=at, author=author)
+
+
+def order(hits: list[Hit], weights: Weights) -> list[int]:
+    return [seq for _, seq in ranking.best_places(ranking.in_context(hits, weights), 100)]
+
+
+def test_a_rare_word_is_worth_more_than_a_common_one():
+    weights = Weights((5.0, 1.0))
+
+    assert order([a_hit(10, {1: 0.6}), a_hit(50, {0: 0.6})], weights)[0] == 50
+
+
+def test_a_message_with_two_words_beats_one_that_says_one_of_them_often():
+    weights = Weights((2.0, 2.0))
+
+    assert order([a_hit(10, {0: 0.95}), a_hit(50, {0: 0.6, 1: 0.6})], weights)[0] == 50
+
+
+def test_the_answer_after_a_question_outranks_what_stands_before_it():
+    places = order([a_hit(10, {0: 0.6}, asks=True)], Weights((2.0,)))
+
+    assert places.index(11) < places.index(9)
+    assert set(places) == {8, 9, 10, 11, 12}
+
+
+def test_neighbours_are_of_the_same_conversation():
+    hit = Hit(id=1, conversation_id=1, seq=1, shares={0: 0.6}, size=10)
+
+    assert set(ranking.in_context([hit], Weights((1.0,)))) == {(1, 1), (1, 2), (1, 3)}
+
+
+def test_a_message_among_others_that_answer_is_worth_more_than_one_alone():
+    alone, together = a_hit(100, {0: 0.6}), [a_hit(203, {0: 0.6}), a_hit(204, {1: 0.6})]
+
+    assert order([alone, *together], Weights((2.0, 2.0)))[0] in (203, 204)
+
+
+def test_length_costs_only_beyond_that_of_a_turn_of_talk():
+    weights = Weights(())
+
+    short, turn, log = (ranking.finished(1.0, a_neighbour(1, size=size), weights) for size in (1, 50, 5000))
+
+    assert short == turn == 1.0
+    assert log < 0.5
+
+
+def test_a_message_by_the_person_named_is_worth_more():
+    weights = Weights((), names=ranking.names_in("What did Caroline’s brother say?"))
+
+    named, other = (ranking.finished(1.0, a_neighbour(1, author=author), weights) for author in ("Caroline", "Mel"))
+
+    assert named > other == ranking.finished(1.0, a_neighbour(1), weights)
+
+
+def test_a_message_of_the_day_named_is_worth_more():
+    weights = Weights((), dates=dates_in("on 7 May"))
+
+    assert ranking.finished(1.0, a_neighbour(1), weights) > 1.0
+    assert ranking.finished(1.0, a_neighbour(1, at=MOMENT.replace(month=6)), weights) == 1.0
+    assert Weights(()).dates == Dates()
+
+
+def test_rarity_never_counts_against_a_word():
+    assert ranking.rarity(found=10, among=10) > 0
+    assert ranking.rarity(found=20, among=10) > 0
+    assert ranking.rarity(found=1, among=1000) > ranking.rarity(found=500, among=1000)
+
+
+def test_a_summary_is_judged_by_itself_on_the_same_scale():
+    hit, weights = a_hit(5, {0: 0.6}, size=10), Weights((2.0,))
+
+    alone = ranking.alone(hit, weights)
+
+    assert 0 < alone <= ranking.finished(ranking.in_context([hit], weights)[1, 5], a_neighbour(5), weights)

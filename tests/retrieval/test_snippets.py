@@ -1,0 +1,87 @@
+"""The piece of a text that shows why it was found."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from retrieval.snippets import WIDTH, around, folded_in_place, snippet
+
+
+def highlighted(content: str, *needles: str) -> list[str]:
+    shown = snippet(content, dict.fromkeys(needles, 1.0))
+    return [shown.text[begin:end] for begin, end in shown.highlights]
+
+
+def test_a_short_text_is_shown_whole():
+    shown = snippet("The port is 5433.", {"port": 1.0})
+
+    assert (shown.text, shown.offset, shown.highlights) == ("The port is 5433.", 0, ((4, 8),))
+
+
+def test_the_densest_cluster_is_shown():
+    content = "port " + "filler " * 200 + "the docker port is open " + "filler " * 200
+
+    shown = snippet(content, {"port": 1.0, "docker": 2.0})
+
+    assert "docker port" in shown.text
+    assert content[shown.offset :].startswith(shown.text)
+
+
+def test_a_rare_word_is_worth_more_than_a_common_one_said_often():
+    content = "common common common " + "filler " * 100 + " rare " + "filler " * 100
+
+    assert highlighted(content, "common") == ["common"] * 3
+    assert "rare" in snippet(content, {"common": 0.1, "rare": 5.0}).text
+
+
+@pytest.mark.parametrize(
+    ("content", "lexeme", "expected"),
+    [
+        ("summarizing summaries", "summari", ["summarizing", "summaries"]),
+        ("she was hoping", "hope", ["hoping"]),
+        ("a study, studied", "studi", ["study", "studied"]),
+        ("call getSummary(x)", "summari", ["Summary"]),
+        ("call getSummary(x)", "get", ["get"]),
+        ("MAX_WIDTH", "width", ["WIDTH"]),
+        ("the article", "art", []),
+        ("das Café, cafés", "cafe", ["Café", "cafés"]),
+        ("使用数据库连接", "数据", ["数据"]),
+        ("PostgreSQL数据库", "数据", ["数据"]),
+        ("a supporter", "port", []),
+        ("умиротворить мир", "мир", ["мир"]),
+    ],
+)
+def test_words_are_found_by_their_lexemes(content, lexeme, expected):
+    assert highlighted(content, lexeme) == expected
+
+
+def test_without_a_needle_in_it_the_beginning_is_shown():
+    assert snippet("x" * 1000, {"nowhere": 1.0}).text == "x" * WIDTH
+
+
+@given(st.text(max_size=600), st.lists(st.text(max_size=8), max_size=4))
+def test_a_snippet_is_a_piece_of_the_text_and_its_highlights_lie_in_it(content, needles):
+    shown = snippet(content, dict.fromkeys(needles, 1.0))
+
+    assert content[shown.offset : shown.offset + len(shown.text)] == shown.text
+    assert len(shown.text) <= WIDTH
+    assert all(0 <= begin < end <= len(shown.text) for begin, end in shown.highlights)
+
+
+@given(st.text(max_size=300), st.data())
+def test_a_known_place_is_shown_and_highlighted(content, data):
+    begin = data.draw(st.integers(0, len(content)))
+    end = data.draw(st.integers(begin, len(content)))
+
+    shown = around(content, 1000 + begin, 1000 + end, offset=1000)
+
+    assert content[shown.offset - 1000 :].startswith(shown.text)
+    for first, last in shown.highlights:
+        assert content[begin:end].startswith(shown.text[first:last])
+
+
+@given(st.text(max_size=200))
+def test_folding_in_place_moves_nothing(text):
+    assert len(folded_in_place(text)) == len(text)
