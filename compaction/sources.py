@@ -12,7 +12,8 @@ from django.db import connection
 from compaction.planner import Slot
 from compaction.rendering import readable_source
 from compaction.summarizers.base import Source, SourceMessage, SourceSummary
-from conversations.models import Message, Summary
+from conversations.models import Summary
+from conversations.reading import array, rows
 from conversations.types import Role
 
 _SLOTS = """
@@ -40,6 +41,15 @@ _ANSWERS = """
     WHERE c.conversation_id = %s
     GROUP BY p.message_id
     HAVING bool_or(p.part_type = 'tool') AND NOT bool_or(p.part_type IN ('text', 'file'))
+"""
+
+_MESSAGES = """
+    SELECT message_id, seq, role::text, author, content, created_at, token_count, content_hash
+    FROM messages WHERE message_id = ANY(%s)
+"""
+_MESSAGE_AT = """
+    SELECT m.message_id FROM summaries s JOIN messages m ON m.conversation_id = s.conversation_id
+    WHERE s.summary_id = %s AND m.seq = %s
 """
 
 
@@ -91,56 +101,101 @@ def read_sources(chunk: Sequence[Slot]) -> ChunkSources:
     """The rows behind a chunk's slots, in the order of the context."""
     message_ids = tuple(slot.message_id for slot in chunk if slot.message_id is not None)
     summary_ids = tuple(slot.summary_id for slot in chunk if slot.summary_id is not None)
-    messages = {row.message_id: row for row in Message.objects.filter(pk__in=message_ids).readable()}
-    summaries = {row.summary_id: row for row in Summary.objects.filter(pk__in=summary_ids).readable()}
-    rows: list[Message | Summary] = [
-        messages[slot.message_id] if slot.message_id is not None else summaries[slot.summary_id or ""] for slot in chunk
-    ]
-    last_seq = max(row.seq if isinstance(row, Message) else row.last_seq for row in rows)
+    read: dict[int | str | None, _Read] = {**_read_messages(message_ids), **_read_summaries(summary_ids)}
+    in_order = [read[slot.summary_id or slot.message_id] for slot in chunk]
+    last_seq = max(each.last_seq for each in in_order)
     return ChunkSources(
-        sources=tuple(_source(row) for row in rows),
+        sources=tuple(each.source for each in in_order),
         message_ids=message_ids,
         summary_ids=summary_ids,
-        hashes=tuple(
-            bytes(row.content_hash if isinstance(row, Message) else row.summary_hash).hex() for row in _linked(rows)
-        ),
-        first_seq=min(row.seq if isinstance(row, Message) else row.first_seq for row in rows),
+        # In the order of the link tables: messages, then summaries, each from the oldest on.
+        hashes=tuple(read[each].hash for each in (*message_ids, *summary_ids)),
+        first_seq=min(each.first_seq for each in in_order),
         last_seq=last_seq,
-        last_message_id=_message_at(rows[0].conversation_id, last_seq),
-        earliest_at=min(row.created_at if isinstance(row, Message) else row.earliest_at for row in rows),
-        latest_at=max(row.created_at if isinstance(row, Message) else row.latest_at for row in rows),
-        source_tokens=sum(row.token_count if isinstance(row, Message) else row.source_tokens for row in rows),
-        descendant_count=sum(1 if isinstance(row, Message) else row.descendant_count for row in rows),
-        depth=1 + max((summary.depth for summary in summaries.values()), default=-1),
-        file_ids=tuple(sorted({file_id for summary in summaries.values() for file_id in summary.file_ids})),
+        last_message_id=_message_at(last_seq, chunk),
+        earliest_at=min(each.earliest_at for each in in_order),
+        latest_at=max(each.latest_at for each in in_order),
+        source_tokens=sum(each.tokens for each in in_order),
+        descendant_count=sum(each.messages for each in in_order),
+        depth=1 + max(each.depth for each in in_order),
+        file_ids=tuple(sorted({file_id for each in in_order for file_id in each.file_ids})),
     )
 
 
-def _linked(rows: Sequence[Message | Summary]) -> list[Message | Summary]:
-    """In the order of the link tables: messages, then summaries, each from the oldest on."""
-    return [row for row in rows if isinstance(row, Message)] + [row for row in rows if isinstance(row, Summary)]
+def _message_at(seq: int, chunk: Sequence[Slot]) -> int:
+    """The message of this seq, which is in the chunk or below one of its summaries."""
+    for slot in chunk:
+        if slot.ordinal == seq and slot.message_id is not None:
+            return slot.message_id
+    summary_id = next(slot.summary_id for slot in chunk if slot.summary_id is not None)
+    return rows(_MESSAGE_AT, [summary_id, seq])[0][0]
 
 
-def _message_at(conversation_id: int, seq: int) -> int:
-    return Message.objects.values_list("message_id", flat=True).get(conversation_id=conversation_id, seq=seq)
+@dataclass(frozen=True)
+class _Read:
+    """One source, a message or a summary, and what a summary of it takes over."""
+
+    source: Source
+    hash: str
+    first_seq: int
+    last_seq: int
+    earliest_at: datetime
+    latest_at: datetime
+    tokens: int
+    messages: int = 1
+    depth: int = -1
+    file_ids: tuple[str, ...] = ()
 
 
-def _source(row: Message | Summary) -> Source:
-    if isinstance(row, Message):
-        return SourceMessage(
-            source_id=f"msg_{row.message_id}",
-            seq=row.seq,
-            role=row.role,
-            text=readable_source(row.content),
-            author=row.author or "",
-            time=row.created_at,
+def _read_messages(message_ids: Sequence[int]) -> dict[int, _Read]:
+    if not message_ids:
+        return {}
+    return {
+        message_id: _Read(
+            source=SourceMessage(
+                source_id=f"msg_{message_id}",
+                seq=seq,
+                role=role,
+                text=readable_source(content),
+                author=author or "",
+                time=created_at,
+            ),
+            hash=content_hash.hex(),
+            first_seq=seq,
+            last_seq=seq,
+            earliest_at=created_at,
+            latest_at=created_at,
+            tokens=tokens,
         )
-    return SourceSummary(
-        source_id=row.summary_id,
-        depth=row.depth,
-        first_seq=row.first_seq,
-        last_seq=row.last_seq,
-        text=row.content,
-        earliest_at=row.earliest_at,
-        latest_at=row.latest_at,
-    )
+        for message_id, seq, role, author, content, created_at, tokens, content_hash in rows(
+            _MESSAGES, [array(message_ids)]
+        )
+    }
+
+
+def _read_summaries(summary_ids: Sequence[str]) -> dict[str, _Read]:
+    if not summary_ids:
+        return {}
+    return {
+        summary.summary_id: _Read(
+            source=SourceSummary(
+                source_id=summary.summary_id,
+                depth=summary.depth,
+                first_seq=summary.first_seq,
+                last_seq=summary.last_seq,
+                text=summary.content,
+                earliest_at=summary.earliest_at,
+                latest_at=summary.latest_at,
+            ),
+            hash=bytes(summary.summary_hash).hex(),
+            first_seq=summary.first_seq,
+            last_seq=summary.last_seq,
+            earliest_at=summary.earliest_at,
+            latest_at=summary.latest_at,
+            tokens=summary.source_tokens,
+            messages=summary.descendant_count,
+            depth=summary.depth,
+            file_ids=tuple(summary.file_ids),
+        )
+        for summary in Summary.objects.filter(pk__in=summary_ids).readable()
+    }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, cast
 
 from django.apps import apps
 from django.contrib.postgres.search import SearchQuery, SearchRank
@@ -14,20 +14,21 @@ from django.db.models import Exists, F, OuterRef
 from conversations.types import MessageRecord, PartRecord
 
 if TYPE_CHECKING:
-    from conversations.models import ContextItem, Conversation, Message, Summary  # noqa: F401
+    from conversations.models import Message
 
 
-class ConversationQuerySet(models.QuerySet):
-    def in_workspace(self, workspace_id: int) -> Self:
-        return self.filter(workspace_id=workspace_id)
+class LexemeQuery(SearchQuery):
+    """A websearch query, taken apart as `lcm_tsv` takes the texts apart; see `sql/search.sql`."""
+
+    SEARCH_TYPES: dict[str, str] = {"plain": "lcm_tsquery"}
 
 
 class SearchableQuerySet(models.QuerySet):
     """Rows with a `content_tsv`, which is for searching only and never worth reading."""
 
     def matching(self, text: str) -> Self:
-        """Rows that answer a websearch query (words, "a phrase", or, -without), best first by `rank`."""
-        query = SearchQuery(text, config="english", search_type="websearch")
+        """Rows that answer a websearch query (words, "a phrase", or, -without), each with its `rank`."""
+        query = LexemeQuery(text)
         return self.filter(content_tsv=query).annotate(rank=SearchRank(F("content_tsv"), query))
 
     def readable(self) -> Self:
@@ -48,7 +49,7 @@ class MessageQuerySet(SearchableQuerySet):
 
     def as_records(self, *, with_parts: bool = True) -> list[MessageRecord]:
         """The messages as records, in this order; two queries, or one without parts."""
-        messages = list(self.readable())
+        messages = cast("list[Message]", list(self.readable()))
         parts = parts_of([message.message_id for message in messages]) if with_parts else {}
         return [message.as_record(tuple(parts.get(message.message_id, ()))) for message in messages]
 

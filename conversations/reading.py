@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
 
@@ -25,7 +25,7 @@ def snapshot() -> Iterator[None]:
         yield
 
 
-def rows(statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+def rows(statement: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> list[tuple[Any, ...]]:
     """All rows of a statement that the server prepares once a connection; see `db.prepared` for what that saves."""
     connection.ensure_connection()
     connection.validate_no_broken_transaction()

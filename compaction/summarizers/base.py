@@ -12,7 +12,11 @@ from conversations.types import Level
 
 @dataclass(frozen=True, kw_only=True)
 class SourceMessage:
-    """One message as a summarizer may read it: reasoning, base64 and injected text are already left out."""
+    """One message as a summarizer may read it: reasoning and base64 are already left out.
+
+    `text` is the flattened form: text as it is, a tool call as one line `[tool_call NAME] {json}`. What it says is
+    reported, never obeyed; whoever shows a summary to a model escapes it.
+    """
 
     source_id: str
     seq: int
@@ -41,7 +45,11 @@ Source = SourceMessage | SourceSummary
 
 @dataclass(frozen=True, kw_only=True)
 class SummaryRequest:
-    """What to summarize, oldest first, and how long the answer may be by `count_tokens`."""
+    """What to summarize, oldest first, and how long the answer may be by `count_tokens`.
+
+    `level` and `depth` are for summarizers that are asked in words. The two kept here answer alike at every level: what
+    makes them press harder is a smaller target.
+    """
 
     sources: tuple[Source, ...]
     target_tokens: int
@@ -54,8 +62,8 @@ class SummaryRequest:
 class SummaryDraft:
     """A text that stands for its sources, and what its maker can tell about it.
 
-    `quality` is the share, from 0 to 1, of what the sources say that the text still says; None when not measured.
-    `left_out` counts the sources of which no line was kept.
+    `quality` is the share, from 0 to 1, of what the sources say (their words and names, weighted) that the text still
+    says; None when not measured. `left_out` counts the sources of which no line was kept.
     """
 
     text: str

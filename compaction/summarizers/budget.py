@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from compaction.summarizers.base import SummaryRequest
 from compaction.summarizers.material import Material
-from compaction.summarizers.page import closing, head
+from compaction.summarizers.page import closing
 from compaction.summarizers.text import fit
 
 # A summary that is more than half as long as its sources is not worth losing their words for; but a line is.
@@ -35,13 +35,10 @@ def affordable(request: SummaryRequest) -> int:
 
 def best_beginning(material: Material, budget: int, count_tokens: Callable[[str], int]) -> str:
     """Where not one whole unit fits: as much as fits of the one that says most, with its head if that fits too."""
-
-    def gain(index: int) -> float:
-        return material.weights[index] * sum(material.worth[term] for term in material.terms[index])
-
-    best = max(range(len(material.units)), key=lambda index: (gain(index), -index))
-    passage, unit = material.passages[material.passage_of[best]], material.units[best]
-    headed = f"{head(passage.who, passage.first_seq, passage.last_seq)}: "
+    best = max(range(len(material.statements)), key=lambda index: (material.gain(index), -index))
+    place, unit, *_ = material.statements[best]
+    passage = material.passages[place]
+    headed = f"{passage.head}: "
     text = fit(headed + unit.text, budget, count_tokens)
     if len(text) > len(headed):
         return text

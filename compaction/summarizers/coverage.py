@@ -15,7 +15,10 @@ _MISSES = 40
 
 
 class Candidate(NamedTuple):
-    """Something that can be kept: the numbers of its terms, how much they count here, and the heading it needs."""
+    """Something that can be kept: the numbers of its terms, how much they count here, and the heading it needs.
+
+    `tokens` is about what it costs, which is enough to rank it by.
+    """
 
     terms: tuple[int, ...]
     weight: float
@@ -35,16 +38,16 @@ class Coverage:
         *,
         candidates: Sequence[Candidate],
         worth: Sequence[float],
-        cost_of: Callable[[int], float],
-        cost_of_heading: Callable[[int], float],
+        tokens_of: Callable[[int], float],
+        tokens_of_heading: Callable[[int], float],
     ) -> None:
         self.chosen: list[int] = []
         self.said: set[int] = set()
         self._candidates = candidates
         self._worth = worth
-        self._cost_of = cost_of
-        self._cost_of_heading = cost_of_heading
-        self._exact: dict[int, float] = {}
+        self._tokens_of = tokens_of
+        self._tokens_of_heading = tokens_of_heading
+        self._counted: dict[int, float] = {}
         self._paid: set[int] = set()
         self._taken: set[int] = set()
         self._under: dict[int, list[int]] = {}
@@ -62,8 +65,9 @@ class Coverage:
             promised, index = heappop(self._heap)
             if index in self._taken:
                 continue
-            if index not in self._exact:
-                self._exact[index] = self._cost_of(index)
+            # Counting costs more than all the rest, so only what comes to the top is counted.
+            if index not in self._counted:
+                self._counted[index] = self._tokens_of(index)
             now = -self._rate(index)
             if now == 0:
                 continue
@@ -104,6 +108,9 @@ class Coverage:
 
     def _price(self, index: int) -> float:
         """What keeping this would add: its own tokens, and its heading if that is not there yet."""
-        _, _, heading, tokens = self._candidates[index]
-        own = self._exact.get(index, tokens)
-        return own if heading in self._paid else own + self._cost_of_heading(heading)
+        heading = self._candidates[index].heading
+        own = self._own_tokens(index)
+        return own if heading in self._paid else own + self._tokens_of_heading(heading)
+
+    def _own_tokens(self, index: int) -> float:
+        return self._counted.get(index, self._candidates[index].tokens)

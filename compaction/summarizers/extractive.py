@@ -11,15 +11,18 @@ from compaction.summarizers.budget import ROOM_FOR_CLOSING, affordable, best_beg
 from compaction.summarizers.coverage import Candidate, Coverage
 from compaction.summarizers.material import Material, material_of
 from compaction.summarizers.packing import pack
-from compaction.summarizers.page import NAMED, Days, closing, head, write
+from compaction.summarizers.page import NAMED, Days, closing, write
 from compaction.summarizers.text import estimate_tokens
 from compaction.summarizers.topics import index_of_names, names_left_out, topics_left_out
 
 # This much of the budget lists what the kept lines lack: names first, as far as there are any (plain talk has next to
 # none), and in the closing line, with what the names leave of it, phrases. Measured on dev: less loses names that are
 # needed again, more loses sentences.
-_LISTED_SHARE = 0.3
+_LISTED_SHARE = 0.33
 _LEAST_CLOSING_SHARE = 0.06
+# With less room than this, what was said matters more than what was named.
+_ROOM_FOR_NAMES = 100
+
 # Beyond this nobody reads the closing line.
 _LONGEST_CLOSING = 100
 
@@ -34,13 +37,12 @@ class ExtractiveSummarizer:
         """Whole sentences of the sources under their speakers, further names, and a line on what was left out."""
         material = material_of(request.sources)
         budget = affordable(request)
-        if not material.units:
+        if not material.statements:
             return SummaryDraft(
                 text=nothing_said(request, budget), model=self.name, quality=1.0, left_out=len(request.sources)
             )
-        return _Writing(request=request, material=material, budget=budget, days=Days.of(material.passages)).draft(
-            self.name
-        )
+        days = Days.of(material.passages)
+        return _Writing(request=request, material=material, budget=budget, days=days).draft(self.name)
 
 
 @dataclass(frozen=True)
@@ -58,29 +60,31 @@ class _Writing:
         names_room, closing_room = self._rooms(names)
         coverage = self._coverage()
         body = self._packed(coverage, self.budget - names_room - closing_room)
-        if not coverage.chosen:
-            text = best_beginning(material, self.budget, count)
-            return SummaryDraft(text=text, model=model, quality=0.0, left_out=len(self.request.sources) - bool(text))
-        if names_room:
+        if names_room and coverage.chosen:
             # The lines show many of the names by themselves; what that saves goes to more lines.
             missing = [name for name in names if self._spelling(name) not in body]
             names_room = min(names_room, self._cost_of_names(missing))
             body = self._packed(coverage, self.budget - names_room - closing_room)
-        kept = set(coverage.chosen)
-        sources = {material.passages[material.passage_of[index]].source for index in kept}
-        ending = _Ending(left_out=len(self.request.sources) - len(sources))
+        if not coverage.chosen:
+            text = best_beginning(material, self.budget, count)
+            return SummaryDraft(text=text, model=model, quality=0.0, left_out=len(self.request.sources) - bool(text))
+        ending = _Ending(left_out=len(self.request.sources) - len(material.sources_of(coverage.chosen)))
         if names_room:
             room = self.budget - closing_room - count(f"{body}\n{NAMED}")
             ending.names = index_of_names(names, material=material, shown=body, budget=room, count_tokens=count)
-        said = coverage.said | set(ending.names)
         if closing_room:
             ending.topics = []
-            room = min(_LONGEST_CLOSING, self.budget - count(self._text(body, ending)))
-            ending.topics, named = topics_left_out(material, said=said, kept=kept, budget=room, count_tokens=count)
-            said |= named
+            ending.topics = topics_left_out(
+                material,
+                said=coverage.said | set(ending.names),
+                kept=set(coverage.chosen),
+                budget=min(_LONGEST_CLOSING, self.budget - count(self._text(body, ending))),
+                count_tokens=count,
+            )
         text = self._text(body, ending)
         while (over := count(text) - self.budget) > 0 and ending.give_way(over / self.budget):
             text = self._text(body, ending)
+        said = coverage.said.union(ending.names, material.vocabulary.known(" ".join(ending.topics or ())))
         return SummaryDraft(text=text, model=model, quality=round(material.share(said), 4), left_out=ending.left_out)
 
     def _rooms(self, names: Sequence[int]) -> tuple[int, int]:
@@ -88,35 +92,29 @@ class _Writing:
         if self.budget < ROOM_FOR_CLOSING:
             return 0, 0
         names_room = min(int(_LISTED_SHARE * self.budget), self._cost_of_names(names))
+        if self.budget < _ROOM_FOR_NAMES:
+            names_room = 0
         closing_room = max(_LEAST_CLOSING_SHARE * self.budget, _LISTED_SHARE * self.budget - names_room)
         return names_room, int(min(_LONGEST_CLOSING, closing_room))
 
     def _coverage(self) -> Coverage:
         material, count = self.material, self.request.count_tokens
-        candidates = [
-            Candidate(terms, weight, place, estimate_tokens(unit.text))
-            for terms, weight, place, unit in zip(
-                material.terms, material.weights, material.passage_of, material.units, strict=True
-            )
-        ]
-
-        def cost_of_heading(place: int) -> float:
-            passage = material.passages[place]
-            return estimate_tokens(head(passage.who, passage.first_seq, passage.last_seq))
-
         return Coverage(
-            candidates=candidates,
+            candidates=[
+                Candidate(terms, weight, place, estimate_tokens(unit.text))
+                for place, unit, weight, terms in material.statements
+            ],
             worth=material.worth,
-            cost_of=lambda index: count(f" {material.units[index].text}"),
-            cost_of_heading=cost_of_heading,
+            tokens_of=lambda index: count(f" {material.statements[index].unit.text}"),
+            tokens_of_heading=lambda place: estimate_tokens(material.passages[place].head),
         )
 
     def _packed(self, coverage: Coverage, budget: int) -> str:
         return pack(coverage, render=self._body, count_tokens=self.request.count_tokens, budget=budget)
 
     def _body(self, chosen: Sequence[int]) -> str:
-        material = self.material
-        kept = ((material.passages[material.passage_of[index]], material.units[index]) for index in sorted(chosen))
+        passages, statements = self.material.passages, self.material.statements
+        kept = ((passages[statements[index].place], statements[index].unit) for index in sorted(chosen))
         return write(kept, days=self.days)
 
     def _text(self, body: str, ending: _Ending) -> str:

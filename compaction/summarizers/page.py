@@ -14,7 +14,7 @@ What a conversation contained never starts a line, so it cannot pass for a head,
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from itertools import groupby
@@ -68,23 +68,25 @@ def head(who: str, first_seq: int, last_seq: int) -> str:
     return f"{place} {who}".rstrip()
 
 
-def write(kept: Iterable[tuple[Passage, Unit]], *, days: Days) -> str:
-    """Readable lines: sentences in a row, everything else on lines of its own."""
+def readable(run: Run) -> str:
+    """Sentences in a row, everything else on lines of its own."""
+    first, *others = (unit for message in run.messages for unit in message)
+    text, after_prose = f"{run.head}: {first.text}", first.is_prose
+    for unit in others:
+        text += f" {unit.text}" if unit.is_prose and after_prose else f"\n  {unit.text}"
+        after_prose = unit.is_prose
+    return text
+
+
+def write(kept: Iterable[tuple[Passage, Unit]], *, days: Days, told: Callable[[Run], str] = readable) -> str:
+    """The page of what is kept, in order, under days where there are several."""
     lines: list[str] = []
     shown: date | None = None
     for run in runs(kept):
         if run.day is not None and run.day != shown and days.are_shown:
             lines.append(days.label(run.day))
             shown = run.day
-        first, *others = (unit for message in run.messages for unit in message)
-        after_prose = first.is_prose
-        lines.append(f"{run.head}: {first.text}")
-        for unit in others:
-            if unit.is_prose and after_prose:
-                lines[-1] += f" {unit.text}"
-            else:
-                lines.append(f"  {unit.text}")
-            after_prose = unit.is_prose
+        lines.append(told(run))
     return "\n".join(lines)
 
 

@@ -23,7 +23,7 @@ _ERRORS = (
 
 # Where people talk, nobody's words weigh more by role. But what they tell of themselves is what is asked for later,
 # and a question mostly returns in its answer.
-_OF_ONESELF = 1.4
+_OF_ONESELF = 1.25
 _QUESTION = 0.8
 _FIRST_PERSON = re.compile(r"\b(?:I|[Mm]y|[Mm]e|[Mm]ine|[Ww]e|[Oo]urs?|us)\b|我|私|僕|俺|나[는의]|저[는의]|내가|제가")
 
@@ -45,6 +45,10 @@ class Passage:
     units: tuple[Unit, ...]
     weights: tuple[float, ...]
     hidden: str = ""
+
+    @property
+    def head(self) -> str:
+        return page.head(self.who, self.first_seq, self.last_seq)
 
 
 def passages_of(sources: Sequence[Source]) -> Iterator[Passage]:

@@ -17,9 +17,9 @@ HAS_CJK = re.compile(f"[{CJK}]")
 # A "word" longer than this is data; its beginning is enough to tell it from another.
 _LONGEST_WORD = 48
 
-# What meeting a word is worth: only the ratios matter, and not delicately (anything between 1:2:4 and 1:1.5:2 does). The
-# steps are less than those of idf, because people do ask for the everyday things in an answer.
-_SMALL_TALK_WORTH = 1.5
+# What meeting a word is worth. Only the ratios matter, and not delicately: anything between 1:2:4 and 1:1.5:2 does. The
+# steps are smaller than those of idf, because what people ask for later is often an everyday thing.
+SMALL_TALK_WORTH = 1.5
 _COMMON_WORTH = 3.0
 _TELLING_WORTH = 4.0
 
@@ -61,7 +61,7 @@ def term_of(word: str) -> str:
 def worth(term: str) -> float:
     """How much meeting this term tells, before anything is known of the text it stands in."""
     if term in _SMALL_TALK_STEMS:
-        return _SMALL_TALK_WORTH
+        return SMALL_TALK_WORTH
     if term in _COMMON_STEMS or term.endswith("ly") or (len(term) < 2 and term.isascii()):
         return _COMMON_WORTH
     return _TELLING_WORTH

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from itertools import islice
 
 from compaction.summarizers.coverage import Candidate, Coverage
 from compaction.summarizers.material import Material
@@ -19,6 +18,7 @@ _LONGEST_PHRASE = 3
 # names; what is beyond these would only be looked at to be refused.
 _SENTENCES = 100
 _NAMES = 400
+_CHEAPEST_NAME = 3
 
 # A long name says more than a short one of the same use: it is rather the user's own than the language's.
 _NAME_COST_POWER = 0.5
@@ -41,47 +41,45 @@ def index_of_names(
     """As many names as the budget has room for, without those that can be read already."""
     picked: list[int] = []
     for name in names:
+        if budget < _CHEAPEST_NAME:
+            break
         spelling = material.vocabulary.spelling[name]
         # As a part of a longer name, a name is there to be read and to be searched for.
         if spelling in shown:
             continue
         cost = count_tokens(f" {spelling},")
-        if cost > budget:
-            if budget < 3:
-                break
-            continue
-        picked.append(name)
-        shown = f"{shown}\n{spelling}"
-        budget -= cost
+        if cost <= budget:
+            picked.append(name)
+            shown = f"{shown}\n{spelling}"
+            budget -= cost
     return picked
 
 
 def topics_left_out(
     material: Material, *, said: set[int], kept: set[int], budget: int, count_tokens: Callable[[str], int]
-) -> tuple[list[str], set[int]]:
-    """Phrases from the sentences that were not kept, chosen like sentences, and the terms they say."""
+) -> list[str]:
+    """Phrases from the sentences that were not kept, chosen like sentences."""
     phrases: list[str] = []
     candidates: list[Candidate] = []
     seen: set[str] = set()
     for index in _sentences(material, said, kept):
-        for phrase in phrases_of(material.units[index].text):
-            if phrase.lower() in seen:
+        for phrase in phrases_of(material.statements[index].unit.text):
+            folded = phrase.lower()
+            if folded in seen:
                 continue
-            seen.add(phrase.lower())
-            terms = tuple(term for term in material.vocabulary.terms(phrase) if term not in said)
-            # Reading phrases can meet new numbers only where a piece was cut differently; those have no worth here.
-            terms = tuple(term for term in terms if term < len(material.worth))
+            seen.add(folded)
+            terms = tuple(term for term in material.vocabulary.known(phrase) if term not in said)
             if terms:
                 phrases.append(phrase)
-                candidates.append(Candidate(terms, material.weights[index], 0, estimate_tokens(phrase)))
+                candidates.append(Candidate(terms, material.statements[index].weight, 0, estimate_tokens(phrase)))
     coverage = Coverage(
         candidates=candidates,
         worth=material.worth,
-        cost_of=lambda index: count_tokens(f" {phrases[index]},"),
-        cost_of_heading=lambda heading: 0,
+        tokens_of=lambda index: count_tokens(f" {phrases[index]},"),
+        tokens_of_heading=lambda heading: 0,
     )
     coverage.fill(budget)
-    return [phrases[index] for index in sorted(coverage.chosen)], coverage.said
+    return [phrases[index] for index in sorted(coverage.chosen)]
 
 
 def phrases_of(text: str) -> Iterator[str]:
@@ -104,12 +102,6 @@ def phrases_of(text: str) -> Iterator[str]:
 
 
 def _sentences(material: Material, said: set[int], kept: set[int]) -> list[int]:
-    """The sentences that were not kept, those first that would have added most."""
-
-    def gain(index: int) -> float:
-        return material.weights[index] * sum(
-            [material.worth[term] for term in material.terms[index] if term not in said]
-        )
-
-    left = [index for index, unit in enumerate(material.units) if unit.is_prose and index not in kept]
-    return sorted(islice(sorted(left, key=lambda index: (-gain(index), index)), _SENTENCES))
+    """The sentences that were not kept and would have added most, in their order."""
+    left = [index for index, (_, unit, _, _) in enumerate(material.statements) if unit.is_prose and index not in kept]
+    return sorted(sorted(left, key=lambda index: (-material.gain(index, said), index))[:_SENTENCES])

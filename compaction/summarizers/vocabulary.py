@@ -38,6 +38,18 @@ class Vocabulary:
         """The distinct names of a text."""
         return [number for number in self.terms(text) if self.is_name[number]] if text else []
 
+    def known(self, text: str) -> tuple[int, ...]:
+        """The distinct terms of a text, as far as they were met before."""
+        found: dict[int, None] = {}
+        for piece in PIECE.findall(text):
+            numbers = self._pieces.get(piece)
+            if numbers is None:
+                met = (self._numbers.get(term_of(word)) for word in words_of(piece))
+                numbers = tuple(number for number in met if number is not None)
+            for number in numbers:
+                found[number] = None
+        return tuple(found)
+
     def _read(self, piece: str) -> tuple[int, ...]:
         numbers = []
         for word in words_of(piece):

@@ -1,4 +1,4 @@
-"""Messages as others write them: each format a pair of pure functions, in and out, that lose nothing.
+"""Messages as they are written elsewhere: each format a reader and, where it is not our own, its exact inverse. Pure.
 
 `from_x` makes a message of a row, `to_x` gives the row back: what a format says that the store has no column for stays
 in the metadata under the format's name (see `remainder`).
@@ -10,28 +10,40 @@ from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Any
 
+from conversations.interchange.native import from_native
 from conversations.interchange.neutral import from_neutral, to_neutral
 from conversations.interchange.openai_chat import from_openai_chat, to_openai_chat
 from conversations.types import NewMessage
 
-__all__ = ["READERS", "Format", "detect", "from_neutral", "from_openai_chat", "to_neutral", "to_openai_chat"]
+__all__ = [
+    "READERS",
+    "Format",
+    "detect",
+    "from_native",
+    "from_neutral",
+    "from_openai_chat",
+    "to_neutral",
+    "to_openai_chat",
+]
 
 
 class Format(StrEnum):
+    LCM = "lcm"
     NEUTRAL = "neutral"
     OPENAI_CHAT = "openai"
 
 
-READERS: Mapping[Format, Callable[[Mapping[str, Any]], NewMessage]] = {
+READERS: Mapping[str, Callable[[Mapping[str, Any]], NewMessage]] = {
+    Format.LCM: from_native,
     Format.NEUTRAL: from_neutral,
     Format.OPENAI_CHAT: from_openai_chat,
 }
 
 
 def detect(first_row: Any) -> Format:
-    """The format of a history, by its first message; ValueError if it is none we know.
+    """The foreign format of a history, by its first message; ValueError if it is none we know.
 
-    A row that only has a role and a text is a message in both formats and means the same in both.
+    A row that only has a role and a text is a message in all formats and means the same in all.
     """
     if not isinstance(first_row, Mapping) or "role" not in first_row:
         raise ValueError("The first row is not a message: it must be an object with a role.")

@@ -6,7 +6,7 @@ from django.db.models.functions import Now
 
 from conversations.models.fields import EnumField
 from conversations.models.workspace import Workspace
-from conversations.querysets import ContextItemQuerySet, ConversationQuerySet
+from conversations.querysets import ContextItemQuerySet
 from conversations.types import ContextItemType, ConversationRecord, Counters
 
 
@@ -27,8 +27,6 @@ class Conversation(models.Model):
     active_tokens = models.BigIntegerField(default=0)
     rest_until_seq = models.BigIntegerField(default=0)
     chain_head = models.BinaryField(default=b"")
-
-    objects = ConversationQuerySet.as_manager()
 
     class Meta:
         db_table = "conversations"

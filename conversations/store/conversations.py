@@ -15,12 +15,13 @@ from conversations.exactness import is_storable, storable_json
 from conversations.models import Conversation
 from conversations.policy import check_overrides
 from conversations.store.messages import MessageStore
+from conversations.store.search import SearchStore
 from conversations.store.summaries import SummaryStore
 from conversations.types import ConversationRecord
 
 
 @dataclass(frozen=True)
-class ConversationStore(MessageStore, SummaryStore):
+class ConversationStore(MessageStore, SummaryStore, SearchStore):
     """Everything that is kept of conversations, in one workspace or, for workers, in all."""
 
     @transaction.atomic

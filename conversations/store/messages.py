@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from django.db import DataError, transaction
 from django.db.models import F, Max
@@ -62,7 +63,7 @@ class MessageStore(Store):
             )
         return self._appended(conversation_id, message_rows, row)
 
-    def _appended(self, conversation_id: int, message_rows: list[dict], row: dict) -> AppendResult:  # type: ignore[type-arg]
+    def _appended(self, conversation_id: int, message_rows: list[dict[str, Any]], row: dict[str, Any]) -> AppendResult:
         counters = Counters(
             message_count=row["message_count"],
             active_messages=row["active_messages"],

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from django.db import connection, transaction
-from django.db.models import F
 
 from conversations.errors import Conflict
-from conversations.models import ContextItem, Conversation, Message, Summary
+from conversations.models import Message, Summary
 from conversations.store.base import Store
 from conversations.types import (
     ContextItemRecord,
@@ -28,16 +27,32 @@ _LINK_PARENTS = """
     INSERT INTO summary_parents (summary_id, parent_summary_id, ordinal)
     SELECT %s, source_id, place - 1 FROM unnest(%s::text[]) WITH ORDINALITY AS given(source_id, place)
 """
-_TAKE_OUT = """
-    WITH removed AS (
-        DELETE FROM context_items
-        WHERE conversation_id = %(conversation_id)s
-          AND (message_id IN (SELECT message_id FROM summary_messages WHERE summary_id = %(summary_id)s)
-               OR summary_id IN (SELECT parent_summary_id FROM summary_parents WHERE summary_id = %(summary_id)s))
-        RETURNING ordinal, item_type, token_count
+# Each source finds its own item: a search among the items would go through the whole context for every summary.
+_REPLACE = """
+    WITH raw AS (
+        DELETE FROM context_items item USING summary_messages link
+        WHERE link.summary_id = %(summary_id)s AND item.message_id = link.message_id
+          AND item.conversation_id = %(conversation_id)s
+        RETURNING item.ordinal, item.token_count
+    ), merged AS (
+        DELETE FROM context_items item USING summary_parents link
+        WHERE link.summary_id = %(summary_id)s AND item.summary_id = link.parent_summary_id
+          AND item.conversation_id = %(conversation_id)s
+        RETURNING item.ordinal, item.token_count
+    ), gone AS (
+        SELECT count(*) AS items, min(ordinal) AS ordinal, sum(token_count) AS tokens,
+               (SELECT count(*) FROM raw) AS messages
+        FROM (SELECT * FROM raw UNION ALL SELECT * FROM merged) AS item
+    ), shown AS (
+        INSERT INTO context_items (conversation_id, ordinal, item_type, summary_id, token_count)
+        SELECT %(conversation_id)s, ordinal, 'summary', %(summary_id)s, %(item_tokens)s FROM gone WHERE items > 0
+    ), counted AS (
+        UPDATE conversations
+        SET active_messages = active_messages - gone.messages,
+            active_tokens = active_tokens - gone.tokens + %(item_tokens)s
+        FROM gone WHERE conversation_id = %(conversation_id)s AND items > 0
     )
-    SELECT count(*), min(ordinal), coalesce(sum(token_count), 0), count(*) FILTER (WHERE item_type = 'message')
-    FROM removed
+    SELECT items, ordinal FROM gone
 """
 
 
@@ -45,6 +60,8 @@ _TAKE_OUT = """
 class SummaryStore(Store):
     def insert_summary(self, *, summary: NewSummary) -> SummaryRecord:
         """Write a summary; its links must follow in the same transaction, or the database refuses the commit."""
+        if self.scope.workspace_id is not None:
+            self.scope.conversation(summary.conversation_id)
         values = asdict(summary)
         values["summary_id"] = summary.summary_id or f"sum_{secrets.token_hex(8)}"
         values["file_ids"] = list(summary.file_ids)
@@ -57,6 +74,7 @@ class SummaryStore(Store):
         """Record which messages a summary was made from, in order."""
         if not message_ids:
             return
+        self._require(summary_id)
         with connection.cursor() as cursor:
             cursor.execute(_LINK_MESSAGES, [summary_id, list(message_ids)])
 
@@ -64,8 +82,14 @@ class SummaryStore(Store):
         """Record which older summaries a condensed summary was made from, in order."""
         if not source_ids:
             return
+        self._require(summary_id)
         with connection.cursor() as cursor:
             cursor.execute(_LINK_PARENTS, [summary_id, list(source_ids)])
+
+    def _require(self, summary_id: str) -> None:
+        """NotFound for a summary that this scope may not see; for workers, who may see all, nothing is asked."""
+        if self.scope.workspace_id is not None:
+            self.scope.summary(summary_id)
 
     @transaction.atomic(savepoint=False)
     def replace_context_range_with_summary(
@@ -78,21 +102,13 @@ class SummaryStore(Store):
         """
         self.scope.conversation(conversation_id, locked=True)
         with connection.cursor() as cursor:
-            cursor.execute(_TAKE_OUT, {"conversation_id": conversation_id, "summary_id": summary_id})
-            removed, ordinal, tokens, messages = cursor.fetchone()
+            cursor.execute(
+                _REPLACE,
+                {"conversation_id": conversation_id, "summary_id": summary_id, "item_tokens": item_tokens},
+            )
+            removed, ordinal = cursor.fetchone()
         if removed != source_count or removed == 0:
             raise Conflict("The context changed while this summary was made; nothing was replaced.")
-        ContextItem(
-            conversation_id=conversation_id,
-            ordinal=ordinal,
-            item_type=ContextItemType.SUMMARY,
-            summary_id=summary_id,
-            token_count=item_tokens,
-        ).save(force_insert=True)
-        Conversation.objects.filter(pk=conversation_id).update(
-            active_messages=F("active_messages") - messages,
-            active_tokens=F("active_tokens") - tokens + item_tokens,
-        )
         return ordinal
 
     def get_context_items(self, *, conversation_id: int) -> list[ContextItemRecord]:

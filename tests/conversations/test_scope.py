@@ -91,6 +91,8 @@ def test_no_verb_of_the_store_reaches_into_another_workspace(theirs):
             "source_count": 1,
             "item_tokens": 1,
         },
+        "link_summary_to_messages": {"summary_id": summary_id, "message_ids": [message_id]},
+        "link_summary_to_parents": {"summary_id": summary_id, "source_ids": [summary_id]},
         "get_summary": {"summary_id": summary_id},
         "get_summary_children": {"summary_id": summary_id},
         "get_summary_messages": {"summary_id": summary_id},
