@@ -132,13 +132,16 @@ def atoms(slots: Sequence[Slot]) -> list[tuple[Slot, ...]]:
     return groups
 
 
-def fresh_tail(slots: Sequence[Slot], policy: CompactionPolicy) -> Protected:
+def fresh_tail(
+    slots: Sequence[Slot], policy: CompactionPolicy, *, groups: Sequence[tuple[Slot, ...]] | None = None
+) -> Protected:
     """What compaction leaves alone: system messages, the newest raw messages in whole atoms, and the newest question.
 
     A question that lies a little farther back draws the tail to itself, so that the turn at work is whole. One that lies
     far back, as under an agent that has worked on its own for long, is pinned: it stays, what follows it may go.
+    `groups` are the atoms of the slots, for who has them already.
     """
-    groups = atoms(slots)
+    groups = atoms(slots) if groups is None else groups
     raw = [slot for group in groups for slot in group]
     question = next((slot.ordinal for slot in reversed(raw) if slot.is_question), None)
     back = next((n for n, slot in enumerate(reversed(raw), 1) if slot.ordinal == question), None)

@@ -17,21 +17,17 @@ def render_summary(summary: SummaryRecord) -> str:
 
     The text is escaped: whatever a conversation contained, it cannot end the element or pass for another one.
     """
-    attributes = {
-        "id": summary.summary_id,
-        "kind": summary.kind,
-        "depth": str(summary.depth),
-        "messages": f"{summary.first_seq}-{summary.last_seq}",
-        "from": _time(summary.earliest_at),
-        "to": _time(summary.latest_at),
-        "trust": "untrusted",
-    }
-    opening = " ".join(f"{name}={quoteattr(value)}" for name, value in attributes.items())
-    return f"<summary {opening}>\n{escape(summary.content)}\n</summary>"
+    # Numbers, times and words of ours need no quoting; it runs for every summary of every context.
+    return (
+        f'<summary id={quoteattr(summary.summary_id)} kind="{summary.kind}" depth="{summary.depth}"'
+        f' messages="{summary.first_seq}-{summary.last_seq}"'
+        f' from="{_time(summary.earliest_at)}" to="{_time(summary.latest_at)}" trust="untrusted">\n'
+        f"{escape(summary.content)}\n</summary>"
+    )
 
 
 def _time(moment: datetime) -> str:
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%MZ")
+    return moment.astimezone(UTC).isoformat(timespec="minutes").replace("+00:00", "Z")
 
 
 def readable_source(text: str) -> str:

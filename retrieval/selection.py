@@ -101,13 +101,14 @@ class Selection:
 
 def groups_of(slots: Sequence[Candidate], policy: CompactionPolicy) -> list[Group]:
     """Neighbouring slots of a context in the groups that go in whole, oldest first, the mandatory ones marked."""
-    protected = fresh_tail(slots, policy)
+    together = cast(list[tuple[Candidate, ...]], atoms(slots))
+    protected = fresh_tail(slots, policy, groups=together)
     groups = [
         Group((slot,), mandatory=AssemblyReason.SYSTEM if slot.is_system else None)
         for slot in slots
         if slot.is_system or not slot.is_raw
     ]
-    for atom in cast(list[tuple[Candidate, ...]], atoms(slots)):
+    for atom in together:
         # A pinned question may stand between a call and its result, and is part of neither.
         others = atom
         if protected.pinned and any(slot.ordinal in protected.pinned for slot in atom):

@@ -9,7 +9,10 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-PIECE = re.compile(r"[^\s\"'`<>()\[\]{},;|=*\\“”‘’«»、。，；：！？「」（）]+")
+PIECE = re.compile(
+    r"https?://[^\s\"'`<>()\[\]{}|\\“”‘’«»]+"  # a URL may hold what separates elsewhere
+    r"|[^\s\"'`<>()\[\]{},;|=*\\“”‘’«»、。，；：！？「」（）]+"
+)
 
 # Longer "names" are data: nobody types them again, and one would eat the whole index.
 LONGEST_NAME = 160

@@ -51,7 +51,7 @@ class Run:
 
 def runs(kept: Iterable[tuple[Passage, Unit]]) -> Iterator[Run]:
     """What is kept, in order, gathered under as few heads as tell who said it."""
-    for (who, day), pairs in groupby(kept, key=lambda pair: (pair[0].who, pair[0].day)):
+    for (who, day, _), pairs in groupby(kept, key=_speaker):
         listed = list(pairs)
         yield Run(
             head=head(who, listed[0][0].first_seq, listed[-1][0].last_seq),
@@ -60,6 +60,12 @@ def runs(kept: Iterable[tuple[Passage, Unit]]) -> Iterator[Run]:
                 tuple(unit for _, unit in of_one) for _, of_one in groupby(listed, key=lambda pair: pair[0].first_seq)
             ),
         )
+
+
+def _speaker(pair: tuple[Passage, Unit]) -> tuple[str, date | None, int]:
+    passage = pair[0]
+    # What has no speaker, the prose of a model, stays apart from that of another summary.
+    return passage.who, passage.day, 0 if passage.who else passage.first_seq
 
 
 def head(who: str, first_seq: int, last_seq: int) -> str:
@@ -73,7 +79,11 @@ def readable(run: Run) -> str:
     first, *others = (unit for message in run.messages for unit in message)
     text, after_prose = f"{run.head}: {first.text}", first.is_prose
     for unit in others:
-        text += f" {unit.text}" if unit.is_prose and after_prose else f"\n  {unit.text}"
+        if unit.is_prose and after_prose:
+            # The item of a list, or a title, has no full stop of its own.
+            text += f"; {unit.text}" if text[-1].isalnum() else f" {unit.text}"
+        else:
+            text += f"\n  {unit.text}"
         after_prose = unit.is_prose
     return text
 

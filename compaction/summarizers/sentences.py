@@ -42,20 +42,15 @@ class Unit(NamedTuple):
 
 def units_of(text: str, *, prose: bool) -> Iterator[Unit]:
     """The units of a cleaned text. `prose` says whether its lines hold sentences or, as in tool output, stand alone."""
-    fenced = False
-    for line in _joined(text) if prose else text.split("\n"):
+    for line, is_prose in _paragraphs(text) if prose else ((line, False) for line in text.split("\n")):
         call = read_call(line)
         if call is not None:
             yield Unit(text=call.text, is_prose=False, is_call=True, hidden=call.hidden)
-        elif not prose:
-            yield from _pieces(_without(_LINE_NUMBER, line), is_prose=False)
-        elif _FENCE.match(line):
-            fenced = not fenced
-        elif fenced:
-            yield from _pieces(line, is_prose=False)
-        else:
+        elif is_prose:
             for sentence in sentences(_without(_LIST_MARK, line.strip())):
                 yield from _pieces(sentence, is_prose=True)
+        else:
+            yield from _pieces(_without(_LINE_NUMBER, line), is_prose=False)
 
 
 def sentences(text: str) -> Iterator[str]:
@@ -74,18 +69,28 @@ def _without(beginning: re.Pattern[str], line: str) -> str:
     return line[match.end() :] if match else line
 
 
-def _joined(text: str) -> Iterator[str]:
-    """The lines of a prose text, those that go on in lower case put behind the line they continue."""
-    held = ""
+def _paragraphs(text: str) -> Iterator[tuple[str, bool]]:
+    """The lines of a text and whether they are prose, which those between fences are not.
+
+    A line of prose that goes on in lower case is put behind the one it continues.
+    """
+    held, fenced = "", False
     for line in text.split("\n"):
-        if line[:1].islower() and held[-1:].isalpha() and len(held) < LONGEST_UNIT:
+        fence = _FENCE.match(line)
+        if not fence and not fenced and line[:1].islower() and held[-1:].isalpha() and len(held) < LONGEST_UNIT:
             held = f"{held} {line}"
             continue
         if held:
-            yield held
-        held = line
+            yield held, True
+            held = ""
+        if fence:
+            fenced = not fenced
+        elif fenced:
+            yield line, False
+        else:
+            held = line
     if held:
-        yield held
+        yield held, True
 
 
 def _pieces(text: str, *, is_prose: bool) -> Iterator[Unit]:

@@ -1,0 +1,164 @@
+"""What is stored is, bit for bit, what was said."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from django.db import connection
+
+from conversations import hashing
+from conversations.exactness import storable, storable_json
+from conversations.models import PART_COLUMNS
+from integrity.invariants.base import Found, counted, invariant, violations
+from integrity.types import Finding, Severity
+
+# Rows that may hold megabytes each come in small portions.
+PORTION = 100
+
+_EXACT_MESSAGES = """
+    SELECT conversation_id, message_id, content, exact, content_hash
+    FROM messages WHERE conversation_id = ANY(%s) AND exact IS NOT NULL
+    ORDER BY conversation_id, message_id
+"""
+_PARTS = f"""
+    SELECT m.conversation_id, p.part_id, p.exact, p.part_hash, {", ".join(f"p.{name}" for name in PART_COLUMNS)}
+    FROM message_parts p JOIN messages m USING (message_id)
+    WHERE m.conversation_id = ANY(%s)
+"""
+
+
+@invariant(Severity.CRITICAL)
+def contents_match_their_hashes(conversation_ids: Sequence[int]) -> Found:
+    """Every message's content_hash is the SHA-256 of its content's bytes."""
+    stored_as_said = violations(
+        """
+        SELECT conversation_id, 'msg_' || message_id, 'its content is not what was hashed'
+        FROM messages
+        WHERE conversation_id = ANY(%(ids)s) AND exact IS NULL
+          AND sha256(convert_to(content, 'UTF8')) <> content_hash
+        """,
+        conversation_ids,
+    )
+    return stored_as_said + counted(_altered_exact_contents(conversation_ids))
+
+
+def _altered_exact_contents(conversation_ids: Sequence[int]) -> Iterator[Finding]:
+    """Messages whose exact values stand beside their columns, for they hold what the database cannot even parse."""
+    for conversation_id, message_id, content, exact, content_hash in _streamed(_EXACT_MESSAGES, conversation_ids):
+        said = exact.get("content", content)
+        if hashing.content_hash(said) != bytes(content_hash):
+            yield Finding(conversation_id, f"msg_{message_id}", "its exact content is not what was hashed")
+        elif storable(said) != content:
+            yield Finding(
+                conversation_id, f"msg_{message_id}", "its searchable content does not stand for what was said"
+            )
+
+
+@invariant(Severity.CRITICAL)
+def parts_match_their_hashes(conversation_ids: Sequence[int]) -> Found:
+    """Every part's part_hash is the SHA-256 of its values."""
+    return counted(_altered_parts(conversation_ids))
+
+
+def _altered_parts(conversation_ids: Sequence[int]) -> Iterator[Finding]:
+    for conversation_id, part_id, exact, part_hash, *columns in _streamed(_PARTS, conversation_ids):
+        values = {name: value for name, value in zip(PART_COLUMNS, columns, strict=True) if value is not None}
+        for name in ("tool_input", "metadata"):
+            if name in values:
+                values[name] = json.loads(values[name])
+        exact = exact or {}
+        if hashing.part_hash(values | exact) != bytes(part_hash):
+            yield Finding(conversation_id, part_id, "its values are not what was hashed")
+        elif not all(_stands_for(values.get(name), value) for name, value in exact.items()):
+            yield Finding(conversation_id, part_id, "its searchable values do not stand for what was said")
+
+
+def _stands_for(column: Any, value: Any) -> bool:
+    """Whether a column holds what it should where its exact value is kept beside it."""
+    return _comparable(column) == _comparable(storable_json(value))
+
+
+def _comparable(value: Any) -> Any:
+    """The value with numbers as `jsonb` may have rewritten them: 1e23 comes back as a whole number."""
+    if isinstance(value, dict):
+        return {key: _comparable(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_comparable(each) for each in value]
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 10**300:
+        return float(value)
+    return value
+
+
+@invariant(Severity.CRITICAL)
+def entries_match_their_hashes(conversation_ids: Sequence[int]) -> Found:
+    """Every message's entry_hash seals its role, author, content and the parts that it came with."""
+    return violations(
+        """
+        SELECT m.conversation_id, 'msg_' || m.message_id, 'its role, author, content or parts are not what was sealed'
+        FROM messages m
+        LEFT JOIN message_parts p ON p.message_id = m.message_id AND p.ordinal < m.chained_parts
+        WHERE m.conversation_id = ANY(%(ids)s)
+        GROUP BY m.message_id
+        HAVING m.entry_hash <> sha256(
+            convert_to(m.role::text || E'\\n' || coalesce(m.author, '') || E'\\n', 'UTF8')
+            || m.content_hash
+            || coalesce(string_agg(p.part_hash, ''::bytea ORDER BY p.ordinal), '')
+        )
+        """,
+        conversation_ids,
+    )
+
+
+@invariant(Severity.CRITICAL)
+def chains_are_unbroken(conversation_ids: Sequence[int]) -> Found:
+    """Every message's chain_hash seals its entry and time together with the message before it."""
+    return violations(
+        """
+        SELECT conversation_id, 'msg_' || message_id, format('message %%s does not follow from the one before it', seq)
+        FROM (
+            SELECT conversation_id, message_id, seq, chain_hash,
+                   lcm_next_link(lag(chain_hash) OVER in_order, ''::bytea, entry_hash, created_at) AS link
+            FROM messages WHERE conversation_id = ANY(%(ids)s)
+            WINDOW in_order AS (PARTITION BY conversation_id ORDER BY seq, message_id)
+        ) AS links
+        WHERE chain_hash <> link
+        """,
+        conversation_ids,
+    )
+
+
+@invariant(Severity.CRITICAL)
+def summaries_match_their_hashes(conversation_ids: Sequence[int]) -> Found:
+    """Every summary's summary_hash seals its text together with the hashes of its sources, in order."""
+    return violations(
+        """
+        WITH sources AS (
+            SELECT l.summary_id, 0 AS kind, l.ordinal, encode(m.content_hash, 'hex') AS hash
+            FROM summaries s JOIN summary_messages l USING (summary_id) JOIN messages m USING (message_id)
+            WHERE s.conversation_id = ANY(%(ids)s)
+            UNION ALL
+            SELECT p.summary_id, 1, p.ordinal, encode(source.summary_hash, 'hex')
+            FROM summaries s JOIN summary_parents p USING (summary_id)
+            JOIN summaries source ON source.summary_id = p.parent_summary_id
+            WHERE s.conversation_id = ANY(%(ids)s)
+        ), told AS (
+            SELECT summary_id, string_agg(hash, ',' ORDER BY kind, ordinal, hash) AS hashes
+            FROM sources GROUP BY summary_id
+        )
+        SELECT s.conversation_id, s.summary_id, 'its text or its sources are not what was sealed'
+        FROM summaries s LEFT JOIN told USING (summary_id)
+        WHERE s.conversation_id = ANY(%(ids)s)
+          AND s.summary_hash <> sha256(convert_to(coalesce(told.hashes, '') || '|' || s.content, 'UTF8'))
+        """,
+        conversation_ids,
+    )
+
+
+def _streamed(statement: str, conversation_ids: Sequence[int]) -> Iterator[tuple[Any, ...]]:
+    """The rows of a statement, a portion at a time, from a cursor on the server's side."""
+    with connection.chunked_cursor() as cursor:
+        cursor.execute(statement, [list(conversation_ids)])
+        while portion := cursor.fetchmany(PORTION):
+            yield from portion

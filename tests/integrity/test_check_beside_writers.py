@@ -1,0 +1,84 @@
+"""A check while others write: it sees one moment of the database, and what it sees is whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from django.db import connection, transaction
+from django.db.utils import InternalError
+
+from conversations.models import Conversation
+from conversations.reading import snapshot
+from conversations.types import NewMessage, Role
+from integrity.checker import IntegrityChecker
+from tests.factories import a_conversation, a_store
+from tests.summaries import a_summary_of
+
+
+def test_writers_at_work_cause_no_finding(committed_db):
+    conversation_id = a_conversation(*(f"message {n}" for n in range(40))).conversation_id
+    store = a_store()
+
+    def append() -> None:
+        for n in range(60):
+            store.append_messages(
+                conversation_id=conversation_id, messages=[NewMessage(Role.USER, f"more {n} {m}") for m in range(3)]
+            )
+
+    def compact() -> None:
+        for first in range(1, 33, 4):
+            a_summary_of(store, conversation_id, seqs=range(first, first + 4))
+
+    def closing(work: Callable[[], None]) -> None:
+        try:
+            work()
+        finally:
+            connection.close()
+
+    reports = []
+    with ThreadPoolExecutor(2) as pool:
+        work = [pool.submit(closing, each) for each in (append, compact)]
+        while not all(each.done() for each in work):
+            reports.append(IntegrityChecker.from_settings().run(conversation_id=conversation_id))
+        for each in work:
+            each.result()
+
+    assert [report.broken for report in reports if not report.is_clean] == []
+    assert len({report.messages_checked for report in reports}) > 1
+    last = IntegrityChecker.from_settings().run(conversation_id=conversation_id)
+    assert (last.is_clean, last.messages_checked) == (True, 40 + 180)
+
+
+def test_a_snapshot_sees_nothing_of_what_is_committed_meanwhile(committed_db):
+    conversation_id = a_conversation("one").conversation_id
+
+    def append() -> None:
+        try:
+            a_store().append_messages(conversation_id=conversation_id, messages=[NewMessage(Role.USER, "two")])
+        finally:
+            connection.close()
+
+    with snapshot():
+        before = Conversation.objects.get(pk=conversation_id).next_seq
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(append).result()
+        meanwhile = Conversation.objects.get(pk=conversation_id).next_seq
+
+    assert (before, meanwhile) == (2, 2)
+    assert Conversation.objects.get(pk=conversation_id).next_seq == 3
+
+
+def test_nothing_can_be_written_in_a_snapshot(committed_db):
+    conversation_id = a_conversation("one").conversation_id
+
+    with pytest.raises(InternalError, match="read-only"), snapshot():
+        Conversation.objects.filter(pk=conversation_id).update(title="changed")
+
+
+def test_a_snapshot_inside_a_transaction_sees_what_that_transaction_wrote(committed_db):
+    with transaction.atomic():
+        conversation_id = a_conversation("one").conversation_id
+        with snapshot():
+            assert Conversation.objects.filter(pk=conversation_id).exists()
