@@ -79,7 +79,7 @@ class CompactionEngine:
     ) -> CompactionResult:
         """Make room in one conversation, and say what was done.
 
-        Asked for by a person, everything outside the fresh tail is summarized; under pressure, just enough. Whatever was
+        Asked for by a person, everything outside the fresh tail is summarized; under pressure, just enough. What was
         written before a failure stays, for each summary is complete in itself; the next run goes on from there.
         Raises ConversationBusy, retryable, while another compaction of the conversation is at work.
         """

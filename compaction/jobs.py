@@ -149,7 +149,8 @@ def due() -> list[int]:
     """The jobs that a worker could claim now: those waiting, and those whose worker has fallen silent."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT job_id FROM compaction_jobs WHERE run_after <= clock_timestamp() "
-            "AND (state = 'queued' OR (state = 'leased' AND leased_until < clock_timestamp())) ORDER BY run_after LIMIT 1000"
+            "SELECT job_id FROM compaction_jobs WHERE run_after <= clock_timestamp() AND "
+            "(state = 'queued' OR (state = 'leased' AND leased_until < clock_timestamp())) "
+            "ORDER BY run_after LIMIT 1000"
         )
         return [job_id for (job_id,) in cursor.fetchall()]

@@ -17,9 +17,9 @@ COMPACTION = "lcm.compaction"
 def compaction_lock(conversation_id: int) -> Iterator[None]:
     """Hold the conversation's advisory lock; ConversationBusy at once if somebody else holds it.
 
-    It is a lock of the session, not of a transaction, for no transaction may stay open while a summarizer works. It ends
-    with the connection, so a killed worker leaves none behind. What it guards is work, not truth: should a connection
-    break and the lock be lost, the replacement of a range still succeeds for one writer only.
+    It is a lock of the session, not of a transaction, for no transaction may stay open while a summarizer works. It
+    ends with the connection, so a killed worker leaves none behind. What it guards is work, not truth: should a
+    connection break and the lock be lost, the replacement of a range still succeeds for one writer only.
     """
     with pglock.advisory(f"{COMPACTION}.{conversation_id}", timeout=0) as acquired:
         if not acquired:

@@ -137,8 +137,8 @@ def fresh_tail(
 ) -> Protected:
     """What compaction leaves alone: system messages, the newest raw messages in whole atoms, and the newest question.
 
-    A question that lies a little farther back draws the tail to itself, so that the turn at work is whole. One that lies
-    far back, as under an agent that has worked on its own for long, is pinned: it stays, what follows it may go.
+    A question that lies a little farther back draws the tail to itself, so that the turn at work is whole. One that
+    lies far back, as under an agent that has worked on its own for long, is pinned: it stays, what follows it may go.
     `groups` are the atoms of the slots, for who has them already.
     """
     groups = atoms(slots) if groups is None else groups
@@ -199,7 +199,8 @@ def _if_worthwhile(chunk: Sequence[Slot], target: int) -> Iterator[tuple[Slot, .
 def condensed_chunk(slots: Sequence[Slot], protected: Protected, policy: CompactionPolicy) -> tuple[Slot, ...] | None:
     """The next chunk of the condensed pass: the oldest neighbouring summaries of the shallowest depth that has enough.
 
-    Raw slots that no leaf pass found worth a summary may lie between them; they go along. Protected ones are stepped over.
+    Raw slots that no leaf pass found worth a summary may lie between them; they go along. Protected ones are stepped
+    over.
     """
     best: list[Slot] | None = None
     for run in _runs_of_one_depth(slots, protected):

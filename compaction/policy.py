@@ -27,8 +27,8 @@ class CompactionPolicy(Policy):
     )
     compaction_goal: float = knob(
         0.5,
-        "Compaction stops below this share of the budget: making room in batches keeps the prefix of the context, and a "
-        "prompt cache, stable in between.",
+        "Compaction stops below this share of the budget: making room in batches keeps the prefix of the context, and "
+        "a prompt cache, stable in between.",
         low=0.0,
         high=1.0,
         per_conversation=True,

@@ -11,10 +11,9 @@ from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
 from conversations.errors import Invalid
+from conversations.interchange import READERS, Format
 from conversations.interchange.fields import noun_of
-from conversations.interchange.native import Misfit, from_native
-from conversations.interchange.neutral import from_neutral
-from conversations.interchange.openai_chat import from_openai_chat
+from conversations.interchange.native import Misfit
 from conversations.types import NewMessage
 
 # The largest number that a bigint column holds.
@@ -22,12 +21,6 @@ MOST = 2**63 - 1
 
 # A larger file is read piece by piece.
 MOST_BYTES_READ = 8 * 1024**2
-
-READERS: dict[str, Callable[[Mapping[str, Any]], NewMessage]] = {
-    "lcm": from_native,
-    "neutral": from_neutral,
-    "openai": from_openai_chat,
-}
 
 
 class Params(serializers.Serializer):
@@ -179,7 +172,7 @@ class AppendMessagesParams(ConversationParams):
     )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        read = READERS[attrs.pop("format", "lcm")]
+        read = READERS[attrs.pop("format", Format.LCM)]
         attrs["messages"] = [_message(read, row, place) for place, row in enumerate(attrs["messages"])]
         return attrs
 

@@ -47,6 +47,8 @@ def logging_settings(*, level: str, format: str) -> dict[str, Any]:
         "loggers": {
             # Takes away Django's own handlers, which would log everything a second time.
             "django": {"handlers": [], "level": level, "propagate": True},
+            # A refusal is said by the request's own line already.
+            "django.request": {"level": "ERROR"},
             # At DEBUG these two would log statements and requests with their values.
             "django.db.backends": {"level": "WARNING"},
             "asyncio": {"level": "WARNING"},

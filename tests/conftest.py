@@ -9,6 +9,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.conf import settings
@@ -78,3 +79,9 @@ def django_db_setup(
             )
         if not django_db_keepdb:
             teardown_databases(made, verbosity=verbosity)
+
+
+@pytest.fixture(autouse=True)
+def files_of_its_own(settings: Any, tmp_path: Path) -> None:
+    """No test stores a file among those of whoever runs it."""
+    settings.MEDIA_ROOT = tmp_path / "files"

@@ -1,4 +1,4 @@
-"""Many writers and several workers on one conversation, and workers that are killed: nothing is lost, nothing is torn."""
+"""Many writers and several workers on one conversation, and workers killed: nothing is lost, nothing is torn."""
 
 from __future__ import annotations
 

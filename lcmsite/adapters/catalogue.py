@@ -1,0 +1,86 @@
+"""Everything that LCM does for a caller, one line an operation. REST, its schema, the command line and the tools of
+agents are rendered from this list; who adds a line here has added it everywhere."""
+
+from __future__ import annotations
+
+from compaction.engine import CompactionEngine
+from compaction.params import CompactParams, EvaluateParams, ListRunsParams, RunParams
+from conversations.large_files import LargeFileService
+from conversations.params import (
+    AppendMessagesParams,
+    ConfigureConversationParams,
+    ConversationParams,
+    FileParams,
+    FindConversationParams,
+    ListConversationsParams,
+    ListMessagesParams,
+    MessageParams,
+    OpenConversationParams,
+    ReadFileParams,
+    StoreFileParams,
+)
+from conversations.store import ConversationStore
+from integrity.checker import IntegrityChecker
+from integrity.params import CheckParams
+from lcmsite.adapters.operation import Operation
+from lcmsite.types import KeyScope
+from retrieval.assembler import ContextAssembler
+from retrieval.engine import RetrievalEngine
+from retrieval.params import AssembleParams, DescribeParams, ExpandParams, GrepParams, LineageParams
+
+WRITE = KeyScope.WRITE
+ALL = "conversations/"
+ONE = ALL + "{conversation_id}/"
+
+_CONVERSATIONS = (
+    Operation(ConversationStore, "open_conversation", OpenConversationParams, "POST", ALL, "lcm_open", scope=WRITE),
+    Operation(ConversationStore, "list_conversations", ListConversationsParams, "GET", ALL, "lcm_list"),
+    Operation(ConversationStore, "find_conversation", FindConversationParams, "GET", ALL + "find/", "lcm_find"),
+    Operation(ConversationStore, "get_conversation", ConversationParams, "GET", ONE, "lcm_show"),
+    Operation(
+        ConversationStore, "configure_conversation", ConfigureConversationParams, "PUT", ONE + "overrides/",
+        "lcm_configure", scope=WRITE,
+    ),
+    Operation(
+        ConversationStore, "append_messages", AppendMessagesParams, "POST", ONE + "messages/", "lcm_append",
+        scope=WRITE, status=201,
+    ),
+    Operation(ConversationStore, "list_messages", ListMessagesParams, "GET", ONE + "messages/", "lcm_messages"),
+    Operation(ConversationStore, "get_message", MessageParams, "GET", "messages/{message_id}/", "lcm_message"),
+    Operation(ConversationStore, "get_context_items", ConversationParams, "GET", ONE + "context-items/", "lcm_items"),
+)  # fmt: skip
+
+_COMPACTION = (
+    Operation(CompactionEngine, "evaluate", EvaluateParams, "GET", ONE + "pressure/", "lcm_evaluate"),
+    Operation(
+        CompactionEngine, "compact", CompactParams, "POST", ONE + "compactions/", "lcm_compact",
+        scope=WRITE, status=201, background="request",
+    ),
+    Operation(CompactionEngine, "list_runs", ListRunsParams, "GET", ONE + "compactions/", "lcm_runs"),
+    Operation(CompactionEngine, "get_run", RunParams, "GET", "compactions/{run_id}/", "lcm_run"),
+)  # fmt: skip
+
+_FILES = (
+    Operation(
+        LargeFileService, "store", StoreFileParams, "POST", ONE + "files/", "lcm_store_file", scope=WRITE, status=201
+    ),
+    Operation(LargeFileService, "get", FileParams, "GET", "files/{file_id}/", "lcm_file"),
+    Operation(LargeFileService, "read", ReadFileParams, "GET", "files/{file_id}/content/", "lcm_read_file"),
+)
+
+_RETRIEVAL = (
+    Operation(RetrievalEngine, "grep", GrepParams, "GET", ONE + "matches/", "lcm_grep", everywhere="matches/"),
+    Operation(RetrievalEngine, "describe", DescribeParams, "GET", "items/{id}/", "lcm_describe"),
+    Operation(RetrievalEngine, "expand", ExpandParams, "GET", "summaries/{summary_id}/expansion/", "lcm_expand"),
+    Operation(RetrievalEngine, "lineage", LineageParams, "GET", ONE + "lineage/", "lcm_lineage"),
+    Operation(ContextAssembler, "assemble", AssembleParams, "GET", ONE + "context/", "lcm_assemble"),
+)
+
+_INTEGRITY = (
+    Operation(
+        IntegrityChecker, "run", CheckParams, "POST", ONE + "integrity-reports/", "lcm_check",
+        everywhere="integrity-reports/",
+    ),
+)  # fmt: skip
+
+CATALOGUE: tuple[Operation, ...] = (*_CONVERSATIONS, *_COMPACTION, *_FILES, *_RETRIEVAL, *_INTEGRITY)

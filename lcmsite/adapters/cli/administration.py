@@ -1,0 +1,103 @@
+"""Verbs for whoever runs LCM: workspaces, and the keys that let others in."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.utils import timezone
+
+from conversations.errors import Conflict, Invalid
+from conversations.models import Workspace
+from lcmsite.adapters import keys
+from lcmsite.adapters.cli.session import Session, checked_workspace
+from lcmsite.adapters.cli.verbs import Outcome, Verb
+from lcmsite.types import KeyScope
+
+MOST_DAYS = 36_500
+
+
+@dataclass(frozen=True)
+class WorkspaceRecord:
+    workspace_id: int
+    name: str
+    created_at: datetime
+
+
+def _no_arguments(parser: ArgumentParser) -> None:
+    """There is nothing to say."""
+
+
+def _create_key_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("name", metavar="NAME", help="What the key is for.")
+    parser.add_argument(
+        "--scope",
+        action="append",
+        choices=list(KeyScope),
+        help="What it may do: write includes read, admin includes both. Default: read.",
+    )
+    parser.add_argument("--days", metavar="N", help="After how many days it expires. Default: never.")
+
+
+def _create_key(session: Session, arguments: Namespace) -> Outcome:
+    caller = session.founding_caller
+    caller.require(KeyScope.ADMIN)
+    issued = keys.issue(
+        workspace_id=caller.scope.narrow(Workspace.objects.all()).get().pk,
+        name=arguments.name,
+        scopes=arguments.scope or [KeyScope.READ],
+        expires_at=_in_days(arguments.days) if arguments.days else None,
+    )
+    return Outcome(issued)
+
+
+def _in_days(text: str) -> datetime:
+    if not (text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= MOST_DAYS):
+        raise Invalid(f"--days takes a whole number from 1 to {MOST_DAYS}.")
+    return timezone.now() + timedelta(days=int(text))
+
+
+def _list_keys(session: Session, arguments: Namespace) -> Outcome:
+    session.caller.require(KeyScope.ADMIN)
+    return Outcome(keys.list_keys(session.caller.scope))
+
+
+def _revoke_key_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("prefix", metavar="PREFIX", help="How the key begins, as `lcm key list` shows it.")
+
+
+def _revoke_key(session: Session, arguments: Namespace) -> Outcome:
+    session.caller.require(KeyScope.ADMIN)
+    return Outcome(keys.revoke(session.caller.scope, prefix=arguments.prefix))
+
+
+def _create_workspace_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("name", metavar="NAME", help="The name of the new workspace.")
+
+
+def _create_workspace(session: Session, arguments: Namespace) -> Outcome:
+    session.require_operator()
+    row, is_new = Workspace.objects.get_or_create(name=checked_workspace(arguments.name))
+    if not is_new:
+        raise Conflict(f"There is a workspace {arguments.name!r} already.")
+    row.refresh_from_db()
+    return Outcome(_record(row))
+
+
+def _list_workspaces(session: Session, arguments: Namespace) -> Outcome:
+    session.require_operator()
+    return Outcome([_record(row) for row in Workspace.objects.order_by("workspace_id")])
+
+
+def _record(row: Workspace) -> WorkspaceRecord:
+    return WorkspaceRecord(workspace_id=row.workspace_id, name=row.name, created_at=row.created_at)
+
+
+VERBS = (
+    Verb("key create", "A new API key for the workspace, shown this once.", _create_key_arguments, _create_key),
+    Verb("key list", "The workspace's API keys.", _no_arguments, _list_keys),
+    Verb("key revoke", "Take an API key back, for good.", _revoke_key_arguments, _revoke_key),
+    Verb("workspace create", "A new workspace.", _create_workspace_arguments, _create_workspace),
+    Verb("workspace list", "All workspaces.", _no_arguments, _list_workspaces),
+)

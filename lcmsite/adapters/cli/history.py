@@ -1,0 +1,144 @@
+"""Reads a history from a file, message by message, in whichever of the known forms it has.
+
+JSON Lines, each a message or an object with `messages`; or one JSON value: a list of either, or one such object.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from conversations.errors import Invalid
+from conversations.interchange import READERS, detect
+from conversations.types import NewMessage
+from lcmsite.adapters import strict_json
+
+_GZIP = b"\x1f\x8b"
+_SUFFIXES = {".gz", ".json", ".jsonl", ".ndjson"}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One message of the file: where it stood, whose it is, and a key by which it is known again."""
+
+    where: str
+    session_id: str
+    message: NewMessage
+    key: str
+
+
+@dataclass
+class History:
+    """A file of messages, to be read once. `session`, when given, is that of them all; `format` is found out if not."""
+
+    path: Path
+    session: str = ""
+    format: str = ""
+    _file: BinaryIO | None = field(default=None, repr=False)
+
+    @property
+    def size(self) -> int:
+        """How large the file is."""
+        try:
+            return self.path.stat().st_size
+        except (OSError, ValueError) as refusal:
+            raise self._unreadable(refusal) from refusal
+
+    @property
+    def position(self) -> int:
+        """How far into the file reading has come."""
+        return self._file.tell() if self._file and not self._file.closed else self.size
+
+    def entries(self) -> Iterator[Entry]:
+        """The messages in order; Invalid, naming the line, at the first that cannot be read."""
+        try:
+            with self.path.open("rb") as self._file:
+                is_packed = self._file.read(2) == _GZIP
+                self._file.seek(0)
+                yield from self._read(gzip.GzipFile(fileobj=self._file) if is_packed else self._file)
+        except (OSError, ValueError) as refusal:
+            raise self._unreadable(refusal) from refusal
+
+    def _read(self, stream: Iterable[bytes]) -> Iterator[Entry]:
+        lines = self._lines(stream)
+        number, first = next(lines, (1, b""))
+        opening = first.strip()
+        if not opening:
+            raise self._malformed("line 1", "The file is empty.")
+        if opening.startswith(b"[") or opening == b"{":
+            value = self._value("", b"".join([first, *(line for _, line in lines)]))
+            yield from self._list(value) if isinstance(value, list) else self._one("", value, self._stem)
+            return
+        yield from self._one(f"line {number}", self._value(f"line {number}", first), f"{self._stem}-{number}")
+        for number, line in lines:
+            where = f"line {number}"
+            yield from self._one(where, self._value(where, line), f"{self._stem}-{number}")
+
+    def _lines(self, stream: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
+        """The lines that hold something, numbered from 1."""
+        number = 0
+        try:
+            for number, line in enumerate(stream, start=1):
+                if line.strip():
+                    yield number, line
+        except (EOFError, zlib.error) as broken:
+            raise self._malformed(f"line {number + 1}", "The compressed file ends or breaks off here.") from broken
+
+    def _list(self, values: list[Any]) -> Iterator[Entry]:
+        for place, value in enumerate(values, start=1):
+            yield from self._one(f"item {place}", value, f"{self._stem}-{place}")
+
+    def _one(self, where: str, value: Any, session: str) -> Iterator[Entry]:
+        """The messages of one value: itself, or those it holds, then of the session that it or its place names."""
+        if isinstance(value, dict) and isinstance(value.get("messages"), list) and "role" not in value:
+            named = value.get("session_id")
+            for place, row in enumerate(value["messages"], start=1):
+                inner = f"{where}, message {place}".lstrip(", ")
+                yield self._entry(inner, row, named if isinstance(named, str) else session)
+        else:
+            yield self._entry(where or "line 1", value, self._stem)
+
+    def _entry(self, where: str, row: Any, session: str) -> Entry:
+        try:
+            # Found out once: a message may look like another form by what it happens to lack.
+            self.format = self.format or detect(row)
+            if not isinstance(row, dict):
+                raise ValueError("A message must be an object.")
+            message = READERS[self.format](row)
+        except ValueError as wrong:
+            raise self._malformed(where, str(wrong)) from wrong
+        named = row.get("session_id")
+        session_id = self.session or (named if isinstance(named, str) and named else session)
+        return Entry(where, session_id, message, key=message.idempotency_key or _key(session_id, where, row))
+
+    def _value(self, where: str, text: bytes) -> Any:
+        try:
+            return strict_json.read(text)
+        except Invalid as wrong:
+            raise self._malformed(where, wrong.detail) from wrong
+
+    @property
+    def _stem(self) -> str:
+        name = self.path
+        while name.suffix in _SUFFIXES:
+            name = name.with_suffix("")
+        return name.name
+
+    def _malformed(self, where: str, sentence: str) -> Invalid:
+        return Invalid(f"{self.path.name}{', ' if where else ''}{where}: {sentence}", code="malformed_history")
+
+    def _unreadable(self, refusal: Exception) -> Invalid:
+        why = getattr(refusal, "strerror", None) or refusal
+        return Invalid(f"{self.path} cannot be read: {why}.", code="unreadable_file")
+
+
+def _key(session_id: str, where: str, row: Any) -> str:
+    """The same for the same message at the same place of the same session, and for no other."""
+    text = json.dumps([session_id, where, row], sort_keys=True)
+    return f"import:{hashlib.sha256(text.encode('ascii')).hexdigest()[:40]}"

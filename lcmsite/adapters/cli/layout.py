@@ -1,0 +1,105 @@
+"""How records look on a terminal: a heading with its text, a field a line, a table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+LONGEST_CELL = 60
+
+# What was said must not move the cursor or colour the terminal of whoever reads it.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def span(item: Any) -> str:
+    """Which messages something stands for."""
+    return str(item.first_seq) if item.first_seq == item.last_seq else f"{item.first_seq}-{item.last_seq}"
+
+
+def heading(console: Console, title: str, *more: str) -> None:
+    """A line that says what follows."""
+    console.print(Text.assemble((safe(title), "bold"), (safe("  " + "  ".join(more)), "dim")))
+
+
+def body(console: Console, text: str, *, end: str = "\n") -> None:
+    """A text as it is."""
+    console.print(Text(safe(text)), soft_wrap=True)
+    console.print(end, end="")
+
+
+def lines(record: Any, console: Console) -> None:
+    """The fields of a record that say something, one a line; several records in one of them as a table below."""
+    values = {each.name: getattr(record, each.name) for each in fields(record)}
+    tables = {name: value for name, value in values.items() if _is_many(value)}
+    for name, value in values.items():
+        if name not in tables and value not in (None, (), []):
+            console.print(Text.assemble((f"{_words(name):<20} ", "dim"), cell(value, longest=None)), soft_wrap=True)
+    for name, rows in tables.items():
+        console.print(Text(f"{_words(name)}:", "bold"))
+        console.print(table(rows))
+
+
+def _is_many(value: Any) -> bool:
+    return isinstance(value, list | tuple) and bool(value) and is_dataclass(value[0])
+
+
+def table(rows: Sequence[Any]) -> Table:
+    """A row a record; columns that are empty or nested everywhere are left out."""
+    names = [each.name for each in fields(rows[0]) if any(_fits(getattr(row, each.name)) for row in rows)]
+    grid = Table(box=None, pad_edge=False, header_style="bold")
+    for name in names:
+        grid.add_column(_words(name), overflow="fold")
+    for row in rows:
+        grid.add_row(*(Text(cell(getattr(row, name))) for name in names))
+    return grid
+
+
+def _fits(value: Any) -> bool:
+    return not (value is None or value == () or is_dataclass(value) or isinstance(value, Mapping) or _is_many(value))
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def cell(value: Any, *, longest: int | None = LONGEST_CELL) -> str:
+    """A value in one line."""
+    match value:
+        case None:
+            return "-"
+        case True | False:
+            return "yes" if value else "no"
+        case datetime():
+            return value.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+        case Mapping():
+            return _joined(value)
+        case list() | tuple():
+            return ", ".join(cell(each) for each in value) or "-"
+    if is_dataclass(value):
+        return _joined({_words(each.name): getattr(value, each.name) for each in fields(value)})
+    text = safe(str(value))
+    if longest is None:
+        return text
+    line = " ".join(text.split())
+    return line if len(line) <= longest else line[: longest - 1] + "…"
+
+
+def _joined(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{safe(str(name))} {cell(each)}" for name, each in values.items()) or "-"
+
+
+def safe(text: str) -> str:
+    """The text with each control character as an escape."""
+    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+
+
+def blanked(text: str) -> str:
+    """The same, with as many characters as before."""
+    return _CONTROL.sub("\ufffd", text)

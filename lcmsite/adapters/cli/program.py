@@ -1,0 +1,155 @@
+"""The program: finds the verb, lets it run, and shows the outcome or the problem."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from argparse import REMAINDER, SUPPRESS, ArgumentParser, RawDescriptionHelpFormatter
+from collections.abc import Sequence
+from typing import Any
+
+from django.conf import settings
+from django.core.management import execute_from_command_line
+
+from conversations.errors import Invalid
+from lcmsite.adapters.catalogue import CATALOGUE
+from lcmsite.adapters.cli import administration, importing, rendering
+from lcmsite.adapters.cli.session import DEFAULT_WORKSPACE, Session
+from lcmsite.adapters.cli.verbs import Outcome, Parser, Verb, from_operation
+from lcmsite.adapters.problems import EXIT_CODES, INTERNAL, problem_of
+from lcmsite.adapters.results import as_json
+
+logger = logging.getLogger(__name__)
+
+INTERRUPTED = 130
+# Verbs that are Django's own commands, with arguments of their own.
+MANAGEMENT = {
+    "up": "Run LCM: database, web server and workers, until Ctrl-C.",
+    "migrate": "Bring the database's tables up to date.",
+}
+
+
+def run(argv: Sequence[str] | None = None) -> int:
+    """Do what the arguments say; a problem is told on stderr, in one line or as JSON, and by the exit status."""
+    given = list(sys.argv[1:] if argv is None else argv)
+    _survive_any_text()
+    # Its warnings say again and again what the problem will say once.
+    logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
+    # Asked of the bare arguments, for it must be known too when they cannot be understood.
+    wants_json = "--json" in given
+    try:
+        outcome = _perform(given)
+        if outcome is not None:
+            _show(outcome.result, wants_json=wants_json)
+        sys.stdout.flush()
+        return outcome.exit_code if outcome else 0
+    except BrokenPipeError:
+        # Whoever read our output has read enough; what is left in the buffer must not be written at exit.
+        sys.stdout = None
+        return 0
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except Exception as error:
+        return _report(error, wants_json=wants_json)
+
+
+def verbs() -> dict[str, Verb]:
+    """Every verb by name."""
+    ours = (*(from_operation(operation) for operation in CATALOGUE), importing.VERB, *administration.VERBS)
+    return {verb.name: verb for verb in ours}
+
+
+def _perform(given: list[str]) -> Outcome | None:
+    top = _top_parser()
+    options = vars(top.parse_args(given))
+    words = [options.pop("verb"), *options.pop("rest")]
+    if words[0] is None:
+        top.print_help()
+        return None
+    if words[0] in MANAGEMENT:
+        execute_from_command_line(["lcm", *words])
+        return None
+    if settings.CONFIGURATION_PROBLEMS:
+        first = settings.CONFIGURATION_PROBLEMS[0]
+        raise Invalid(f"{first.detail} {first.hint}", code="misconfigured")
+    verb, rest = _found(words)
+    parser = Parser(prog=f"lcm {verb.name}", description=verb.description or verb.summary)
+    _add_globals(parser)
+    verb.add_arguments(parser)
+    arguments = parser.parse_intermixed_args(rest)
+    for name in ("json", "workspace", "api_key"):
+        if name in arguments:
+            options[name] = getattr(arguments, name)
+            delattr(arguments, name)
+    return verb.run(_session(options), arguments)
+
+
+def _session(options: dict[str, Any]) -> Session:
+    return Session(
+        workspace=options.get("workspace") or settings.DEPLOYMENT.workspace,
+        api_key=options.get("api_key") or settings.DEPLOYMENT.api_key,
+    )
+
+
+def _found(words: list[str]) -> tuple[Verb, list[str]]:
+    """The verb that the words begin with, and the words behind it."""
+    known = verbs()
+    for length in (2, 1):
+        verb = known.get(" ".join(words[:length]))
+        if verb is not None:
+            return verb, words[length:]
+    family = [name for name in known if name.startswith(f"{words[0]} ")]
+    if family:
+        raise Invalid(f"Say which: {', '.join(f'`lcm {name}`' for name in family)}.", code="usage")
+    raise Invalid(f"There is no verb {words[0][:80]!r}; `lcm --help` lists them.", code="usage")
+
+
+def _top_parser() -> ArgumentParser:
+    summaries = {**MANAGEMENT, **{name: verb.summary for name, verb in verbs().items()}}
+    lines = ["verbs:", *(f"  {name:<17} {summary}" for name, summary in summaries.items())]
+    lines += ["", "exit status:", *(f"  {code:<3} {meaning}" for code, meaning in EXIT_CODES.items())]
+    lines += ["", "`lcm VERB --help` tells more. A conversation is named by its number or by its session."]
+    parser = Parser(
+        prog="lcm",
+        usage="lcm [--json] [--workspace NAME] [--api-key KEY] VERB ...",
+        description="A memory for LLM agents that never loses a word.",
+        epilog="\n".join(lines),
+        formatter_class=RawDescriptionHelpFormatter,
+    )
+    _add_globals(parser)
+    parser.add_argument("verb", nargs="?", help=SUPPRESS)
+    parser.add_argument("rest", nargs=REMAINDER, help=SUPPRESS)
+    return parser
+
+
+def _add_globals(parser: ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", default=SUPPRESS, help="Answer in JSON, as the REST API does.")
+    parser.add_argument(
+        "--workspace", metavar="NAME", default=SUPPRESS, help=f"Or LCM_WORKSPACE. Default: {DEFAULT_WORKSPACE}."
+    )
+    parser.add_argument(
+        "--api-key", metavar="KEY", default=SUPPRESS, help="Or LCM_API_KEY. Its workspace and scopes hold."
+    )
+
+
+def _survive_any_text() -> None:
+    """Let the terminal show what it cannot encode, such as a lone surrogate, as an escape."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _show(result: Any, *, wants_json: bool) -> None:
+    if wants_json:
+        sys.stdout.write(as_json(result) + "\n")
+    else:
+        rendering.show(result, sys.stdout)
+
+
+def _report(error: Exception, *, wants_json: bool) -> int:
+    problem = problem_of(error)
+    if problem is INTERNAL:
+        logger.error("The command failed.", exc_info=error)
+    line = as_json(problem.as_json()) if wants_json else f"lcm: {problem.detail} [{problem.code}]"
+    sys.stderr.write(" ".join(line.splitlines()) + "\n")
+    return problem.exit_code

@@ -1,0 +1,139 @@
+"""Results for people: a record as lines, several as a table, and what is meant to be read as text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import singledispatch
+from typing import Any, TextIO
+
+from rich.console import Console
+from rich.text import Text
+
+from conversations.types import MessageRecord
+from integrity.types import IntegrityReport
+from lcmsite.adapters.cli.layout import blanked, body, cell, heading, lines, safe, span, table
+from lcmsite.types import IssuedKey
+from retrieval.assembly_types import AssembledContext
+from retrieval.types import ExpandResult, GrepResult, Lineage
+
+# Of a table that goes into a file or a pipe, where nobody minds long lines.
+WIDTH_OFF_TERMINAL = 240
+
+
+def show(result: Any, stream: TextIO) -> None:
+    """Write the result, as wide as the terminal is; bytes as they are."""
+    if isinstance(result, bytes):
+        stream.flush()
+        stream.buffer.write(result)
+        return
+    width = None if stream.isatty() else WIDTH_OFF_TERMINAL
+    console = Console(file=stream, width=width, highlight=False, emoji=False, markup=False)
+    if isinstance(result, list | tuple):
+        _show_many(result, console)
+    else:
+        show_one(result, console)
+
+
+def _show_many(results: Sequence[Any], console: Console) -> None:
+    if not results:
+        console.print("Nothing.")
+    elif isinstance(results[0], MessageRecord):
+        for message in results:
+            show_one(message, console)
+    else:
+        console.print(table(results))
+
+
+@singledispatch
+def show_one(result: Any, console: Console) -> None:
+    """The fields of a record, one a line; several records in one of them as a table below."""
+    lines(result, console)
+
+
+@show_one.register
+def _(message: MessageRecord, console: Console) -> None:
+    author = f" {message.author}" if message.author else ""
+    heading(console, f"[{message.seq}] {message.role}{author}", f"msg_{message.message_id}", cell(message.created_at))
+    body(console, message.content)
+
+
+@show_one.register
+def _(issued: IssuedKey, console: Console) -> None:
+    console.print(issued.key, soft_wrap=True)
+    console.print("Keep it: it cannot be shown again.", style="dim")
+    lines(issued.record, console)
+
+
+@show_one.register
+def _(context: AssembledContext, console: Console) -> None:
+    for item in context.items:
+        heading(console, f"[{span(item)}] {item.role}", item.id, f"{item.tokens} tokens")
+        body(console, item.text)
+    left_out = context.left_out
+    over = ", over budget" if context.over_budget else ""
+    console.print(
+        f"{context.total_tokens} tokens of {context.budget}{over}; left out: {left_out.messages} messages and "
+        f"{left_out.summaries} summaries, {left_out.tokens} tokens.",
+        style="dim",
+    )
+
+
+@show_one.register
+def _(found: GrepResult, console: Console) -> None:
+    for match in found.matches:
+        who = match.role or f"{match.kind} of"
+        heading(console, f"[{span(match)}] {who}", match.id, f"conversation {match.conversation_id}")
+        # A character for a character, so that the highlights stay where they are.
+        snippet = Text(blanked(match.snippet.text))
+        for start, end in match.snippet.highlights:
+            snippet.stylize("bold", start, end)
+        console.print(snippet, soft_wrap=True)
+        console.print()
+    relaxed = ", any of the words" if found.relaxed else ""
+    note = f" {found.note}" if found.note else ""
+    console.print(safe(f"{len(found.matches)} matches{relaxed}.{note}"), style="dim")
+
+
+@show_one.register
+def _(expanded: ExpandResult, console: Console) -> None:
+    for item in expanded.items:
+        what = item.role or f"{item.summary_kind} summary"
+        heading(console, f"{'  ' * (item.level - 1)}[{span(item)}] {what}", item.id, f"{item.tokens} tokens")
+        body(console, item.content or item.parts_json)
+    console.print(f"{expanded.tokens} tokens.", style="dim")
+    if expanded.cursor:
+        # A cursor belongs to its question.
+        depth = f" --depth {expanded.depth}" if expanded.depth != 1 else ""
+        messages = " --include-messages" if expanded.include_messages else ""
+        again = f"lcm expand {expanded.summary_id}{depth}{messages} --cursor={expanded.cursor}"
+        console.print(f"There is more: {again}", soft_wrap=True)
+
+
+@show_one.register
+def _(lineage: Lineage, console: Console) -> None:
+    sources: dict[str, list[str]] = {}
+    for edge in lineage.edges:
+        sources.setdefault(edge.summary_id, []).append(edge.source_id)
+    nodes = {node.summary_id: node for node in lineage.nodes}
+    below = [(node.summary_id, 0) for node in reversed(lineage.nodes) if node.active]
+    while below:
+        summary_id, level = below.pop()
+        node = nodes[summary_id]
+        heading(console, f"{'  ' * level}[{span(node)}] {node.kind}", node.summary_id, f"{node.token_count} tokens")
+        below += [(source, level + 1) for source in reversed(sources.get(summary_id, []))]
+    raw = ", ".join(map(span, lineage.raw_messages)) or "none"
+    console.print(f"{len(nodes)} summaries of {lineage.message_count} messages; still raw: {raw}.", style="dim")
+
+
+@show_one.register
+def _(report: IntegrityReport, console: Console) -> None:
+    for result in report.invariants:
+        verdict = Text("holds ", "green") if not result.count else Text(f"{result.count} findings ", "bold red")
+        console.print(Text.assemble(verdict, (f"{result.code}: ", "bold"), result.sentence), soft_wrap=True)
+        for finding in result.findings:
+            body(console, f"    {finding.id}: {finding.detail}", end="")
+    console.print(
+        f"{report.conversations_checked} conversations and {report.messages_checked} messages checked: "
+        f"{'everything holds' if report.is_clean else 'not everything holds'}.",
+        style="dim",
+    )

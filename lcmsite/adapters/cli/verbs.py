@@ -1,0 +1,150 @@
+"""The verbs of the catalogue, as argparse understands them: params become arguments, and go to the same operation."""
+
+from __future__ import annotations
+
+import base64
+import sys
+from argparse import SUPPRESS, ArgumentParser, BooleanOptionalAction, Namespace
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from rest_framework import serializers
+from rich.console import Console
+
+from conversations.errors import Invalid
+from conversations.params import Bytes, ConversationId, JsonObject, MessageList
+from lcmsite.adapters import strict_json
+from lcmsite.adapters.cli.session import Session
+from lcmsite.adapters.operation import Operation, placeholders
+from lcmsite.adapters.problems import FINDINGS_EXIT_CODE
+
+JSON_HELP = "JSON, or @FILE, or - for standard input"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What to show, and the exit status."""
+
+    result: Any
+    exit_code: int = 0
+
+
+@dataclass(frozen=True)
+class Verb:
+    """One word, or two, after `lcm`."""
+
+    name: str
+    summary: str
+    add_arguments: Callable[[ArgumentParser], None]
+    run: Callable[[Session, Namespace], Outcome]
+    description: str = ""
+
+
+class Parser(ArgumentParser):
+    """Says what is wrong as every other refusal is said."""
+
+    def error(self, message: str) -> NoReturn:
+        raise Invalid(f"{message[:1].upper()}{message[1:]}. See `{self.prog} --help`.", code="usage")
+
+
+def from_operation(operation: Operation) -> Verb:
+    """The verb that asks this operation."""
+
+    def add_arguments(parser: ArgumentParser) -> None:
+        fields = operation.params.prototype().fields
+        for name in _positionals(operation):
+            _add_positional(parser, name, fields[name])
+        for name, field in fields.items():
+            if name not in _positionals(operation):
+                _add_option(parser, name, field, operation.defaults.get(name))
+
+    def run(session: Session, arguments: Namespace) -> Outcome:
+        fields = operation.params.prototype().fields
+        given = {name: _value(fields[name], value, session) for name, value in vars(arguments).items()}
+        if "file_name" in fields and arguments.content != "-":
+            given.setdefault("file_name", Path(arguments.content).name)
+        # To open a conversation is to begin: it needs no workspace made before.
+        caller = session.founding_caller if operation.method == "open_conversation" else session.caller
+        with waiting(f"{operation.command} ..."):
+            result = operation.perform(caller, given).result
+        return Outcome(result, exit_code=FINDINGS_EXIT_CODE if getattr(result, "is_clean", True) is False else 0)
+
+    return Verb(operation.command, operation.summary, add_arguments, run, description=operation.description)
+
+
+@contextmanager
+def waiting(words: str) -> Iterator[None]:
+    """Show, on a terminal, that something is going on."""
+    with Console(stderr=True).status(words) if sys.stderr.isatty() else nullcontext():
+        yield
+
+
+def _positionals(operation: Operation) -> list[str]:
+    """What stands in the path, then whatever else cannot be left out."""
+    in_path = list(placeholders(operation.path))
+    fields = operation.params.prototype().fields.items()
+    return in_path + [name for name, field in fields if field.required and name not in in_path]
+
+
+def _add_positional(parser: ArgumentParser, name: str, field: serializers.Field) -> None:
+    is_json = isinstance(field, JsonObject | MessageList)
+    help = f"{field.help_text} ({JSON_HELP})" if is_json else str(field.help_text)
+    if isinstance(field, ConversationId):
+        help = "The conversation: its number, or its session." + ("" if field.required else " Without it, all of them.")
+    if is_json:
+        parser.add_argument(name, nargs="?", default="-", metavar=name.upper(), help=help)
+    elif isinstance(field, Bytes):
+        parser.add_argument(name, metavar="FILE", help="The file to read, or - for standard input.")
+    elif field.required:
+        parser.add_argument(name, metavar=_metavar(name), help=help)
+    else:
+        parser.add_argument(name, nargs="?", default=SUPPRESS, metavar=_metavar(name), help=help)
+
+
+def _add_option(parser: ArgumentParser, name: str, field: serializers.Field, default: Any) -> None:
+    flag = f"--{name.replace('_', '-')}"
+    help = str(field.help_text) + (f" Default: {default}." if isinstance(default, str | int | float) else "")
+    match field:
+        case serializers.BooleanField():
+            parser.add_argument(flag, action=BooleanOptionalAction, default=SUPPRESS, help=help)
+        case serializers.ChoiceField():
+            parser.add_argument(flag, choices=list(field.choices), default=SUPPRESS, help=help)
+        case JsonObject() | MessageList():
+            parser.add_argument(flag, default=SUPPRESS, metavar="JSON", help=f"{help} ({JSON_HELP})")
+        case _:
+            metavar = "N" if isinstance(field, serializers.IntegerField) else "TEXT"
+            parser.add_argument(flag, default=SUPPRESS, metavar=metavar, help=help)
+
+
+def _metavar(name: str) -> str:
+    return "ID" if name == "id" or name.endswith("_id") and name != "session_id" else name.upper()
+
+
+def _value(field: serializers.Field, given: Any, session: Session) -> Any:
+    if isinstance(field, JsonObject | MessageList):
+        return strict_json.read(_text_of(given))
+    if isinstance(field, Bytes):
+        return base64.b64encode(_bytes_of(given)).decode("ascii")
+    if isinstance(field, ConversationId):
+        return session.conversation_id(given)
+    return given
+
+
+def _text_of(given: str) -> str | bytes:
+    """The text itself, or that of the file or the input it points to."""
+    if given == "-":
+        return _bytes_of(given)
+    return _bytes_of(given[1:]) if given.startswith("@") else given
+
+
+def _bytes_of(path: str) -> bytes:
+    if path == "-":
+        return sys.stdin.buffer.read()
+    try:
+        return Path(path).read_bytes()
+    except (OSError, ValueError) as refusal:
+        why = getattr(refusal, "strerror", None) or refusal
+        raise Invalid(f"{path} cannot be read: {why}.", code="unreadable_file") from refusal

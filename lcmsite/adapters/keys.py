@@ -1,0 +1,126 @@
+"""API keys: made, told apart, and taken back. Whoever holds one acts in its workspace, within its scopes."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.utils import timezone
+
+from conversations.db import prepared
+from conversations.errors import Forbidden, Invalid, NotFound, Unauthenticated
+from conversations.scope import Scope
+from lcmsite.models import ApiKey
+from lcmsite.types import ApiKeyRecord, IssuedKey, KeyScope
+
+PREFIX = "lcm_"
+SHOWN_CHARACTERS = 12
+LONGEST_KEY = 200
+
+_FIND = """
+    SELECT api_key_id, workspace_id, scopes, expires_at <= now() AS is_expired, revoked_at IS NOT NULL AS is_revoked,
+           coalesce(last_used_at < now() - interval '1 minute', true) AS is_use_unrecorded
+    FROM api_keys WHERE key_hash = %s
+"""
+# Asks again for the minute: of many requests at once, one writes.
+_RECORD_USE = """
+    UPDATE api_keys SET last_used_at = now()
+    WHERE api_key_id = %s AND coalesce(last_used_at < now() - interval '1 minute', true)
+    RETURNING api_key_id
+"""
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Who asks: in which workspace, and what they may do there."""
+
+    scope: Scope
+    key_scopes: frozenset[KeyScope]
+    api_key_id: int | None = None
+
+    def require(self, needed: KeyScope) -> None:
+        """Forbidden unless the caller has this scope or one that includes it."""
+        ladder = list(KeyScope)
+        if not any(ladder.index(held) >= ladder.index(needed) for held in self.key_scopes):
+            raise Forbidden(f"This needs a key with the scope {needed}.")
+
+
+def caller_of(key: str) -> Caller:
+    """Whom this key lets in; Unauthenticated for one that is unknown, revoked or expired.
+
+    One query; once a minute a second one that records the use.
+    """
+    row = None
+    if key.startswith(PREFIX) and len(key) <= LONGEST_KEY and key.isascii():
+        row = prepared(_FIND, (_hash(key),))
+    if row is None:
+        raise Unauthenticated("This is not a valid API key.")
+    if row["is_revoked"]:
+        raise Unauthenticated("This API key was revoked.", code="key_revoked")
+    if row["is_expired"]:
+        raise Unauthenticated("This API key has expired.", code="key_expired")
+    if row["is_use_unrecorded"]:
+        prepared(_RECORD_USE, (row["api_key_id"],))
+    return Caller(
+        scope=Scope(row["workspace_id"]),
+        key_scopes=frozenset(KeyScope(scope) for scope in row["scopes"]),
+        api_key_id=row["api_key_id"],
+    )
+
+
+def issue(
+    *, workspace_id: int, name: str, scopes: Iterable[str] = (KeyScope.READ,), expires_at: datetime | None = None
+) -> IssuedKey:
+    """Make a key. Its text is not kept, so it cannot be shown again; Invalid for scopes that there are not."""
+    try:
+        held = sorted({KeyScope(scope) for scope in scopes}, key=list(KeyScope).index)
+    except ValueError:
+        raise Invalid(f"The scopes of a key are among {', '.join(KeyScope)}.") from None
+    if not held:
+        raise Invalid(f"A key needs at least one scope, of {', '.join(KeyScope)}.")
+    if not (1 <= len(name) <= 200 and name.isprintable()):
+        raise Invalid("A key's name is 1 to 200 printable characters.")
+    if expires_at is not None and expires_at <= timezone.now():
+        raise Invalid("The key would have expired already.")
+    key = PREFIX + secrets.token_urlsafe(32)
+    row = ApiKey.objects.create(
+        workspace_id=workspace_id,
+        name=name,
+        prefix=key[:SHOWN_CHARACTERS],
+        key_hash=_hash(key),
+        scopes=held,
+        expires_at=expires_at,
+    )
+    row.refresh_from_db()
+    return IssuedKey(key=key, record=row.as_record())
+
+
+def list_keys(scope: Scope) -> list[ApiKeyRecord]:
+    """All keys of the workspace, those taken back too."""
+    rows = ApiKey.objects.select_related("workspace").order_by("api_key_id")
+    if scope.workspace_id is not None:
+        rows = rows.filter(workspace_id=scope.workspace_id)
+    return [row.as_record() for row in rows]
+
+
+def revoke(scope: Scope, *, prefix: str) -> ApiKeyRecord:
+    """Take back the key that begins so, for good; a second time, nothing changes. NotFound if there is none."""
+    rows = ApiKey.objects.filter(prefix=prefix[:SHOWN_CHARACTERS]) if prefix.isprintable() else ApiKey.objects.none()
+    if scope.workspace_id is not None:
+        rows = rows.filter(workspace_id=scope.workspace_id)
+    row = rows.order_by("api_key_id").first()
+    if row is None:
+        raise NotFound(f"There is no key {prefix[:SHOWN_CHARACTERS]!r} that you may see.")
+    if row.revoked_at is None:
+        row.revoked_at = timezone.now()
+        row.save(update_fields=["revoked_at"])
+    return row.as_record()
+
+
+def _hash(key: str) -> bytes:
+    # A fast hash is right here: a slow one makes a guess dear, and 256 random bits cannot be guessed at all. Having no
+    # salt, it also lets the key be found by its hash, in one look-up.
+    return hashlib.sha256(key.encode("ascii")).digest()

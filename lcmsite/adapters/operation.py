@@ -1,0 +1,99 @@
+"""One thing that a caller can ask for, described once: the faces read from it how to name it and whom to call."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, get_type_hints
+
+from conversations.params import Params
+from lcmsite.adapters.keys import Caller
+from lcmsite.types import KeyScope
+
+_PLACEHOLDER = re.compile(r"{(\w+)}")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a service gave, and the HTTP status that says of what sort it is."""
+
+    result: Any
+    status: int
+
+
+@dataclass(frozen=True)
+class Operation:
+    """Which method of which service answers, what it takes, and its name on each face.
+
+    `path` holds the params that stand in it in braces. An operation on one conversation that can also be asked of the
+    whole workspace has a second path, `everywhere`. One whose params have `background` calls the method of that name
+    instead when it is true, and answers 202 with the job.
+    """
+
+    service: type
+    method: str
+    params: type[Params]
+    verb: Literal["GET", "POST", "PUT"]
+    path: str
+    tool: str
+    scope: KeyScope = KeyScope.READ
+    status: int = 200
+    everywhere: str = ""
+    background: str = ""
+
+    @property
+    def command(self) -> str:
+        """The verb on the command line."""
+        return self.tool.removeprefix("lcm_").replace("_", "-")
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return (self.path, self.everywhere) if self.everywhere else (self.path,)
+
+    @property
+    def has_body(self) -> bool:
+        return self.verb != "GET"
+
+    @property
+    def description(self) -> str:
+        """What it does, in its service's own words."""
+        return inspect.getdoc(getattr(self.service, self.method)) or ""
+
+    @property
+    def summary(self) -> str:
+        return self.description.partition("\n")[0]
+
+    @cached_property
+    def defaults(self) -> Mapping[str, Any]:
+        """The service's own values for what a caller leaves out."""
+        parameters = inspect.signature(getattr(self.service, self.method)).parameters.values()
+        return {each.name: each.default for each in parameters if each.default is not inspect.Parameter.empty}
+
+    @property
+    def returns(self) -> Any:
+        """The type of the result."""
+        return get_type_hints(getattr(self.service, self.method))["return"]
+
+    @property
+    def returns_in_background(self) -> Any:
+        return get_type_hints(getattr(self.service, self.background))["return"]
+
+    def perform(self, caller: Caller, given: Mapping[str, Any]) -> Answer:
+        """Let the service answer: the one place where what a caller may do and see is decided, on every face.
+
+        Raises Forbidden, Invalid, and whatever the service raises.
+        """
+        caller.require(self.scope)
+        values = self.params.accepted(given)
+        service = self.service.from_settings(caller.scope)  # type: ignore[attr-defined]
+        if self.background and values.pop("background", False):
+            return Answer(result=getattr(service, self.background)(**values), status=202)
+        return Answer(result=getattr(service, self.method)(**values), status=self.status)
+
+
+def placeholders(path: str) -> tuple[str, ...]:
+    """The params that stand in a path."""
+    return tuple(_PLACEHOLDER.findall(path))

@@ -1,0 +1,143 @@
+"""REST, rendered from the catalogue: one small view for each path, one handler for each of its verbs."""
+
+from __future__ import annotations
+
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+from django.core.signals import got_request_exception
+from django.http import HttpRequest, HttpResponse
+from django.urls import URLPattern, path
+from django.views import defaults
+from django.views.decorators.csrf import csrf_exempt
+from rest_framework.parsers import JSONParser
+from rest_framework.renderers import JSONRenderer
+from rest_framework.request import Request
+from rest_framework.views import APIView
+
+from conversations.errors import Invalid, NotFound
+from lcmsite.adapters import strict_json
+from lcmsite.adapters.authentication import CHALLENGE, BearerKey
+from lcmsite.adapters.catalogue import CATALOGUE
+from lcmsite.adapters.keys import Caller
+from lcmsite.adapters.openapi import documented
+from lcmsite.adapters.operation import Operation
+from lcmsite.adapters.problems import INTERNAL, LengthRequired, problem_of
+from lcmsite.adapters.results import as_json
+
+API = "/api/"
+JSON = "application/json"
+
+
+class StrictJson(JSONParser):
+    """Reads a body whole, which Django keeps within LCM_MAX_REQUEST_BYTES."""
+
+    def parse(self, stream: Any, media_type: str | None = None, parser_context: Any = None) -> Any:
+        return strict_json.read(stream.read())
+
+
+class CatalogueView(APIView):
+    """One path. Each of its verbs asks one operation."""
+
+    authentication_classes = (BearerKey,)
+    permission_classes = ()
+    parser_classes = (StrictJson,)
+    renderer_classes = (JSONRenderer,)
+    http_method_names = ("get", "post", "put", "head")
+
+    def perform_content_negotiation(self, request: Request, force: bool = False) -> tuple[Any, str]:
+        # There is one form of answer, whatever a client would rather have.
+        return JSONRenderer(), JSON
+
+
+Handler = Callable[..., HttpResponse]
+
+
+def _handler(operation: Operation, path: str) -> Handler:
+    @documented(operation, path)
+    def handle(self: CatalogueView, request: Request, **in_path: str) -> HttpResponse:
+        answer = operation.perform(cast(Caller, request.auth), _given(operation, request, in_path))
+        return HttpResponse(as_json(answer.result), status=answer.status, content_type=JSON)
+
+    return handle
+
+
+def _given(operation: Operation, request: Request, in_path: Mapping[str, str]) -> dict[str, Any]:
+    """What the request says, wherever it says it; Invalid for one thing said twice."""
+    given: dict[str, Any] = {}
+    for name, values in request.query_params.lists():
+        if len(values) > 1 or operation.has_body:
+            where = "in the body, not in the query" if operation.has_body else "once"
+            raise Invalid(f"{name[:80]} must be given {where}.", code="invalid_params")
+        given[name] = values[0]
+    if operation.has_body:
+        given = _body(request)
+    for name in in_path:
+        if name in given:
+            raise Invalid(f"{name} stands in the path already.", code="invalid_params")
+    return {**given, **in_path}
+
+
+def _body(request: Request) -> dict[str, Any]:
+    if "HTTP_TRANSFER_ENCODING" in request.META and not request.META.get("CONTENT_LENGTH"):
+        raise LengthRequired("The request must say in Content-Length how long its body is.")
+    body = request.data
+    if not isinstance(body, dict):
+        raise Invalid("The body must be a JSON object.", code="invalid_params")
+    return body
+
+
+def problem_response(error: BaseException, context: Mapping[str, Any] | None = None) -> HttpResponse:
+    """The error as every caller of the API gets it; DRF's exception handler."""
+    problem = problem_of(error)
+    if problem is INTERNAL and context:
+        # As Django itself does for errors that no view answers: who listens writes the log.
+        got_request_exception.send(sender=CatalogueView, request=context["request"]._request)
+    response = HttpResponse(as_json(problem.as_json()), status=problem.status, content_type=JSON)
+    if problem.status == 401:
+        response["WWW-Authenticate"] = CHALLENGE
+    if problem.retryable:
+        response["Retry-After"] = str(problem.retry_after)
+    return response
+
+
+def refused(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Django's handler400: of requests that no view has seen, such as for a host that is not ours."""
+    if request.path.startswith(API):
+        return problem_response(exception)
+    return defaults.bad_request(request, exception)
+
+
+def failed(request: HttpRequest) -> HttpResponse:
+    """Django's handler500: of errors outside of any view."""
+    if request.path.startswith(API):
+        return problem_response(sys.exc_info()[1] or RuntimeError())
+    return defaults.server_error(request)
+
+
+@csrf_exempt
+def nothing_here(request: HttpRequest, rest: str = "") -> HttpResponse:
+    """The answer of every path under /api/ that there is not."""
+    hint = "" if rest.endswith("/") else " Paths end with a slash."
+    return problem_response(NotFound(f"There is nothing at this path.{hint}", code="no_such_path"))
+
+
+def _view(path: str, operations: list[Operation]) -> type[CatalogueView]:
+    return type("PathView", (CatalogueView,), {each.verb.lower(): _handler(each, path) for each in operations})
+
+
+def _routes() -> list[URLPattern]:
+    by_path: dict[str, list[Operation]] = defaultdict(list)
+    for operation in CATALOGUE:
+        for each in operation.paths:
+            by_path[each].append(operation)
+    # A name before a placeholder that would take it for a value.
+    in_order = sorted(by_path, key=lambda each: each.replace("{", "~"))
+    return [
+        path(each.replace("{", "<str:").replace("}", ">"), _view(each, by_path[each]).as_view()) for each in in_order
+    ]
+
+
+urlpatterns = _routes()

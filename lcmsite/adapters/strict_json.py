@@ -1,0 +1,34 @@
+"""JSON as it comes in, on every face: what is not JSON is refused with a sentence, not guessed at."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+from conversations.errors import Invalid
+
+
+def read(text: str | bytes) -> Any:
+    """The value that the text holds; Invalid for text that is not UTF-8 or not JSON.
+
+    NaN, infinities and numbers that a double takes for one are none: they could not be given back as JSON.
+    """
+    try:
+        decoded = text if isinstance(text, str) else text.decode("utf-8-sig")
+        return json.loads(decoded, parse_constant=_not_a_number, parse_float=_finite)
+    except ValueError as wrong:
+        raise Invalid(f"This is not JSON in UTF-8: {str(wrong)[:200]}.", code="malformed_json") from None
+    except RecursionError:
+        raise Invalid("The JSON is nested too deeply.", code="nested_too_deeply") from None
+
+
+def _not_a_number(name: str) -> float:
+    raise ValueError(f"{name} is not a number")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if not math.isfinite(number):
+        raise ValueError(f"{digits[:40]} is too large a number")
+    return number

@@ -1,0 +1,149 @@
+"""API keys: who is let in, to what, and who is not."""
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from conversations.errors import Forbidden, Invalid, NotFound, Unauthenticated
+from conversations.scope import Scope
+from lcmsite.adapters import keys
+from lcmsite.adapters.keys import Caller, caller_of
+from lcmsite.models import ApiKey
+from lcmsite.types import KeyScope
+from tests.factories import a_conversation, a_workspace
+from tests.lcmsite.callers import Api, an_api_key, counted_statements
+
+pytestmark = pytest.mark.django_db
+
+
+def test_a_key_lets_its_holder_into_its_workspace():
+    workspace = a_workspace("ours")
+
+    caller = caller_of(an_api_key(workspace, "write"))
+
+    assert caller.scope == Scope(workspace.pk)
+    assert caller.key_scopes == {KeyScope.WRITE}
+
+
+def test_the_key_itself_is_not_stored():
+    key = an_api_key()
+
+    row = ApiKey.objects.get()
+
+    assert key.startswith(row.prefix)
+    assert len(row.prefix) == 12
+    assert key.encode() not in bytes(row.key_hash)
+    assert key not in str(row.__dict__)
+
+
+def test_two_keys_are_never_alike():
+    assert an_api_key() != an_api_key()
+
+
+@pytest.mark.parametrize("key", ["", "lcm_", "lcm_wrong", "Bearer", "lcm_" + "x" * 10_000, "lcm_\udcff", "lcm_\x00"])
+def test_a_wrong_key_is_refused_without_a_hint(key):
+    an_api_key()
+
+    with pytest.raises(Unauthenticated) as refusal:
+        caller_of(key)
+
+    assert refusal.value.code == "unauthenticated"
+    assert refusal.value.detail == "This is not a valid API key."
+
+
+def test_an_expired_key_is_refused():
+    key = an_api_key()
+    ApiKey.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
+
+    with pytest.raises(Unauthenticated) as refusal:
+        caller_of(key)
+
+    assert refusal.value.code == "key_expired"
+
+
+def test_a_revoked_key_is_refused_for_good():
+    key = an_api_key()
+    prefix = ApiKey.objects.get().prefix
+
+    first = keys.revoke(Scope(), prefix=prefix)
+    second = keys.revoke(Scope(), prefix=prefix)
+
+    assert first.revoked_at == second.revoked_at is not None
+    with pytest.raises(Unauthenticated) as refusal:
+        caller_of(key)
+    assert refusal.value.code == "key_revoked"
+
+
+def test_a_key_of_another_workspace_cannot_be_revoked():
+    an_api_key(a_workspace("theirs"))
+    prefix = ApiKey.objects.get().prefix
+
+    with pytest.raises(NotFound):
+        keys.revoke(Scope(a_workspace("ours").pk), prefix=prefix)
+
+    assert ApiKey.objects.get().revoked_at is None
+
+
+def test_a_use_is_recorded_once_a_minute():
+    key = an_api_key()
+    with counted_statements() as first:
+        caller_of(key)
+    used_at = ApiKey.objects.get().last_used_at
+
+    with counted_statements() as second:
+        caller_of(key)
+
+    assert ApiKey.objects.get().last_used_at == used_at is not None
+    assert (len(first), len(second)) == (2, 1)
+
+    ApiKey.objects.update(last_used_at=used_at - timedelta(seconds=61))
+    caller_of(key)
+    assert ApiKey.objects.get().last_used_at > used_at - timedelta(seconds=61)
+
+
+@pytest.mark.parametrize(
+    ("held", "allowed"),
+    [("read", {"read"}), ("write", {"read", "write"}), ("admin", {"read", "write", "admin"})],
+)
+def test_a_scope_includes_those_below_it(held, allowed):
+    caller = Caller(scope=Scope(1), key_scopes=frozenset({KeyScope(held)}))
+
+    passed = set()
+    for needed in KeyScope:
+        try:
+            caller.require(needed)
+            passed.add(needed.value)
+        except Forbidden:
+            pass
+
+    assert passed == allowed
+
+
+@pytest.mark.parametrize("options", [{"scopes": ["root"]}, {"scopes": []}, {"name": ""}, {"name": "a\nb"}])
+def test_a_key_that_makes_no_sense_is_not_made(options):
+    with pytest.raises(Invalid):
+        keys.issue(**{"workspace_id": a_workspace().pk, "name": "x", **options})
+
+    assert not ApiKey.objects.exists()
+
+
+@pytest.mark.parametrize("header", [None, "", "Bearer", "Bearer ", "Basic bGNtOmxjbQ==", "lcm_x", "Bearer lcm_x"])
+def test_rest_refuses_whoever_has_no_valid_key(client, header):
+    headers = {} if header is None else {"Authorization": header}
+
+    response = client.get("/api/v1/conversations/", headers=headers)
+
+    assert response.status_code == 401
+    assert response["WWW-Authenticate"].startswith("Bearer")
+    assert response.json()["code"] == "unauthenticated"
+
+
+def test_rest_refuses_a_key_without_the_scope():
+    conversation = a_conversation("hello")
+    reader = Api(an_api_key(None, "read"))
+
+    reply = reader.post(f"conversations/{conversation.conversation_id}/messages/", {"messages": [{"role": "user"}]})
+
+    assert (reply.status, reply.body["code"]) == (403, "forbidden")
+    assert reader.get(f"conversations/{conversation.conversation_id}/").status == 200

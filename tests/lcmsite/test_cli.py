@@ -1,0 +1,412 @@
+"""The command line as somebody types it: verbs, exit statuses, and what is shown."""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from django.utils import timezone
+
+from conversations.models import Conversation, Message, Workspace
+from lcmsite.adapters.catalogue import CATALOGUE
+from lcmsite.adapters.cli.program import run, verbs
+from lcmsite.adapters.problems import EXIT_CODES
+from lcmsite.models import ApiKey
+from tests.factories import a_conversation, a_workspace
+from tests.lcmsite.callers import an_api_key, lcm
+from tests.lcmsite.test_rest import BAD_APPENDS
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def conversation():
+    return a_conversation("hello", "hi there", session_id="s1")
+
+
+def test_every_operation_is_a_verb_and_every_verb_explains_itself(capsys):
+    assert {operation.command for operation in CATALOGUE} <= verbs().keys()
+    for name in verbs():
+        with pytest.raises(SystemExit) as end:
+            run([*name.split(), "--help"])
+
+        assert end.value.code == 0
+        assert f"lcm {name}" in capsys.readouterr().out
+
+
+def test_help_tells_every_verb_and_every_exit_status(capsys):
+    with pytest.raises(SystemExit):
+        run(["--help"])
+
+    shown = capsys.readouterr().out
+    assert all(f"  {name} " in shown for name in verbs())
+    assert all(f"{code:<3} {meaning}" in shown for code, meaning in EXIT_CODES.items())
+
+
+def test_a_conversation_is_opened_in_a_workspace_that_is_made_on_the_way():
+    opened = lcm("open", "trip", "--title", "To Rome", "--workspace", "holidays")
+
+    assert opened.exit_code == 0
+    assert Workspace.objects.get().name == "holidays"
+    assert lcm("--workspace", "holidays", "--json", "list").json["items"][0]["title"] == "To Rome"
+
+
+def test_reading_makes_no_workspace():
+    nothing = lcm("list", "--workspace", "nowhere")
+
+    assert nothing.exit_code == 3
+    assert not Workspace.objects.exists()
+
+
+def test_a_conversation_is_named_by_number_or_session(conversation):
+    a_conversation(session_id=str(conversation.conversation_id + 1000))
+
+    by_number = lcm("--json", "show", str(conversation.conversation_id)).json
+    by_session = lcm("--json", "show", "s1").json
+    digits = lcm("--json", "show", f"session:{conversation.conversation_id + 1000}").json
+
+    assert by_number == by_session
+    assert digits["session_id"] == str(conversation.conversation_id + 1000)
+
+
+def test_messages_are_appended_from_an_argument_a_file_and_standard_input(conversation, tmp_path):
+    message = [{"role": "user", "content": "one more"}]
+    file = tmp_path / "messages.json"
+    file.write_text(json.dumps(message))
+
+    for arguments, stdin in (([json.dumps(message)], b""), ([f"@{file}"], b""), (["-"], json.dumps(message).encode())):
+        assert lcm("append", "s1", *arguments, stdin=stdin).exit_code == 0
+
+    assert Message.objects.filter(content="one more").count() == 3
+
+
+@pytest.mark.parametrize("content", ["\x00", "a\ud800b", "\x1b[31mred", "日本語", "é", "a\tb\nc"], ids=ascii)
+def test_any_text_is_shown_without_harm_and_given_exactly_as_json(conversation, content):
+    appended = lcm("append", "s1", "-", stdin=json.dumps([{"role": "user", "content": content}]).encode())
+
+    shown = lcm("messages", "s1")
+    told = lcm("--json", "messages", "s1").json
+
+    assert appended.exit_code == shown.exit_code == 0
+    assert told["items"][-1]["content"] == content
+    assert "\x1b" not in shown.out
+    assert "\x00" not in shown.out
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "words"),
+    [row for row in BAD_APPENDS if not isinstance(row[0], dict) or row[0].keys() == {"messages"}],
+    ids=lambda value: str(value)[:40],
+)
+def test_a_bad_append_is_refused_as_over_rest(conversation, body, code, words):
+    # The command line takes the list of messages, where REST takes the object around it.
+    if isinstance(body, dict):
+        text = json.dumps(body["messages"]).encode()
+    elif isinstance(body, str):
+        text = body.removeprefix('{"messages": ').removesuffix("}").encode()
+    else:
+        text = json.dumps(body).encode() if isinstance(body, list) else body
+    if body == []:
+        code, words = "invalid", "1 to 1000"
+
+    refused = lcm("--json", "append", "s1", "-", stdin=text)
+
+    assert (refused.exit_code, refused.problem["code"]) == (2, code)
+    assert words in refused.problem["detail"]
+    assert Message.objects.count() == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "exit_code", "code"),
+    [
+        (["nonsense"], 2, "usage"),
+        (["key"], 2, "usage"),
+        (["show"], 2, "usage"),
+        (["show", "s1", "s2"], 2, "usage"),
+        (["messages", "s1", "--limit", "0"], 2, "invalid_params"),
+        (["messages", "s1", "--limit", "x"], 2, "invalid_params"),
+        (["messages", "s1", "--limit", "-5"], 2, "invalid_params"),
+        (["messages", "s1", "--colour", "red"], 2, "usage"),
+        (["show", "nope"], 3, "not_found"),
+        (["show", "99999999"], 3, "not_found"),
+        (["show", "9" * 30], 3, "not_found"),
+        (["show", "a\udcffb"], 3, "not_found"),
+        (["run", "run_nope"], 3, "not_found"),
+        (["message", "sum_1"], 2, "invalid_params"),
+        (["append", "s1", "@/nowhere.json"], 2, "unreadable_file"),
+        (["store-file", "s1", "/nowhere.bin"], 2, "unreadable_file"),
+        (["configure", "s1", "[]"], 2, "invalid_params"),
+        (["configure", "s1", '{"colour": 1}'], 2, "invalid"),
+        (["import", "/nowhere.jsonl"], 2, "unreadable_file"),
+        (["open", "s\x00"], 2, "invalid_params"),
+        (["key", "create", "x", "--days", "0"], 2, "invalid"),
+        (["key", "revoke", "lcm_nope"], 3, "not_found"),
+        (["workspace", "create", "default"], 4, "conflict"),
+        (["workspace", "create", ""], 2, "invalid"),
+        (["list", "--workspace", "other"], 3, "not_found"),
+    ],
+)
+def test_a_bad_command_is_refused_with_its_status(conversation, arguments, exit_code, code):
+    plain, told = lcm(*arguments), lcm("--json", *arguments)
+
+    assert (plain.exit_code, told.exit_code) == (exit_code, exit_code)
+    assert told.problem["code"] == code
+    assert plain.out == told.out == ""
+    assert plain.err.count("\n") == 1
+    assert plain.err.startswith("lcm: ")
+
+
+def test_a_key_holds_for_the_command_line_as_for_rest(conversation):
+    theirs = a_conversation("secret", session_id="theirs", workspace=a_workspace("theirs"))
+    reader = an_api_key(a_workspace(), "read")
+
+    assert lcm("--api-key", reader, "show", "s1").exit_code == 0
+    assert lcm("--api-key", reader, "--json", "append", "s1", "[]").problem["code"] == "forbidden"
+    assert lcm("--api-key", reader, "show", str(theirs.conversation_id)).exit_code == 3
+    assert lcm("--api-key", reader, "show", "theirs").exit_code == 3
+    assert lcm("--api-key", reader, "list", "--workspace", "theirs").exit_code == 5
+    for verb in (["key", "list"], ["key", "create", "x"], ["workspace", "list"], ["workspace", "create", "x"]):
+        assert lcm("--api-key", reader, *verb).exit_code == 5
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ({"expires_at": timezone.now() - timedelta(days=1)}, "key_expired"),
+        ({"revoked_at": timezone.now()}, "key_revoked"),
+        ({"key_hash": b"other"}, "unauthenticated"),
+    ],
+)
+def test_a_bad_key_is_refused_as_over_rest(conversation, client, change, code):
+    key = an_api_key()
+    ApiKey.objects.update(**change)
+
+    refused = lcm("--json", "list", "--api-key", key)
+
+    assert (refused.exit_code, refused.problem["code"]) == (5, code)
+    assert refused.problem == client.get("/api/v1/conversations/", headers={"Authorization": f"Bearer {key}"}).json()
+
+
+def test_keys_are_made_listed_and_taken_back(conversation, client):
+    made = lcm("--json", "key", "create", "agent", "--scope", "write", "--days", "3").json
+    headers = {"Authorization": f"Bearer {made['key']}"}
+    before = client.get("/api/v1/conversations/", headers=headers).status_code
+
+    revoked = lcm("key", "revoke", made["record"]["prefix"])
+
+    assert (before, revoked.exit_code) == (200, 0)
+    assert client.get("/api/v1/conversations/", headers=headers).json()["code"] == "key_revoked"
+    assert made["key"] not in lcm("key", "list").out
+    assert made["record"]["prefix"] in lcm("key", "list").out
+
+
+def test_a_file_goes_in_and_comes_out_unchanged(conversation, tmp_path, settings):
+    settings.MEDIA_ROOT = tmp_path / "files"
+    file = tmp_path / "data.bin"
+    file.write_bytes(bytes(range(256)) * 40)
+
+    stored = lcm("--json", "store-file", "s1", str(file)).json
+    first = lcm("--json", "read-file", stored["file_id"], "--length", "100").json
+
+    assert (stored["file_name"], stored["byte_size"]) == ("data.bin", 10240)
+    assert lcm("--json", "file", stored["file_id"]).json == stored
+    assert first["content"].startswith("AAEC")
+
+
+ROWS = [
+    {"session_id": "a" if number < 700 else "b", "seq": number, "role": "user" if number % 2 else "assistant",
+     "content": f"message {number}", "parts": [{"type": "text", "text": f"message {number}"}],
+     "created_at": "2026-01-31T12:00:00Z", "meta": {}}
+    for number in range(1200)
+]  # fmt: skip
+
+
+def _lines(rows):
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+@pytest.fixture
+def history(tmp_path):
+    file = tmp_path / "history.jsonl"
+    file.write_text(_lines(ROWS))
+    return file
+
+
+def _contents(session_id):
+    messages = Message.objects.filter(conversation__session_id=session_id).order_by("seq")
+    return list(messages.values_list("content", flat=True))
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_history_is_imported_into_its_sessions_in_order(history, tmp_path, packed):
+    if packed:
+        file = tmp_path / "history.jsonl.gz"
+        file.write_bytes(gzip.compress(history.read_bytes()))
+        history = file
+
+    report = lcm("--json", "import", str(history)).json
+
+    assert [(each["session_id"], each["created"]) for each in report["conversations"]] == [("a", 700), ("b", 500)]
+    assert _contents("a") == [row["content"] for row in ROWS[:700]]
+    assert _contents("b") == [row["content"] for row in ROWS[700:]]
+
+
+def test_a_second_import_stores_nothing_twice(history):
+    lcm("import", str(history))
+
+    report = lcm("--json", "import", str(history)).json
+
+    assert [(each["created"], each["stored_before"]) for each in report["conversations"]] == [(0, 700), (0, 500)]
+    assert Message.objects.count() == 1200
+
+
+def test_an_import_cut_short_names_the_line_and_is_taken_up_again(history):
+    whole = history.read_text()
+    cut = _lines(ROWS[:750])[:-10]
+    history.write_text(cut)
+
+    refused = lcm("--json", "import", str(history))
+
+    assert (refused.exit_code, refused.problem["code"]) == (2, "malformed_history")
+    assert "line 750" in refused.problem["detail"]
+    # The first batch of 500 is kept; of the second, nothing.
+    assert Message.objects.count() == 500
+
+    history.write_text(whole)
+    assert lcm("import", str(history)).exit_code == 0
+    assert _contents("a") + _contents("b") == [row["content"] for row in ROWS]
+
+
+def test_a_compressed_file_cut_short_is_refused_with_the_line(history, tmp_path):
+    file = tmp_path / "history.jsonl.gz"
+    file.write_bytes(gzip.compress(history.read_bytes())[:-500])
+
+    refused = lcm("--json", "import", str(file))
+
+    assert refused.problem["code"] == "malformed_history"
+    assert "line" in refused.problem["detail"]
+    assert Message.objects.count() % 500 == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "empty"),
+        ("\n\n", "empty"),
+        ("hello\n", "line 1"),
+        ('{"role": "wizard", "content": "x"}\n', "line 1"),
+        ('{"role": "user", "content": "x"}\n[1]\n', "line 2"),
+        ('[{"role": "user", "content": "x"}, 5]', "item 2"),
+        ('[{"role": "user", "content": "x"', "JSON"),
+        ('{"messages": [{"role": "user", "content": "x"}, {"role": "?"}]}', "message 2"),
+        ('{"role": "user", "content": "x", "seq": 0, "created_at": "soon"}', "created_at"),
+    ],
+)
+def test_a_history_that_cannot_be_read_is_refused_and_nothing_stored(tmp_path, text, words):
+    file = tmp_path / "history.json"
+    file.write_text(text)
+
+    refused = lcm("--json", "import", str(file))
+
+    assert (refused.exit_code, refused.problem["code"]) == (2, "malformed_history")
+    assert words in refused.problem["detail"]
+    assert not Message.objects.exists()
+
+
+CHAT = [
+    {"role": "system", "content": "Be brief."},
+    {"role": "user", "content": "What is the weather?"},
+    {"role": "assistant", "content": None, "tool_calls": [
+        {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Rome"}'}}]},
+    {"role": "tool", "tool_call_id": "c1", "content": "sunny"},
+    {"role": "assistant", "content": "Sunny."},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "session_id"),
+    [
+        (json.dumps(CHAT), "chat"),
+        (json.dumps({"messages": CHAT}, indent=2), "chat"),
+        (json.dumps({"messages": CHAT, "session_id": "mine"}), "mine"),
+        (json.dumps([{"messages": CHAT, "session_id": "mine"}]), "mine"),
+        (json.dumps({"messages": CHAT}) + "\n", "chat-1"),
+        (_lines(CHAT), "chat"),
+    ],
+)
+def test_chat_completions_are_imported_in_all_their_wrappings(tmp_path, text, session_id):
+    file = tmp_path / "chat.json"
+    file.write_text(text)
+
+    report = lcm("import", str(file))
+
+    assert report.exit_code == 0
+    assert Conversation.objects.get().session_id == session_id
+    assert [message.role for message in Message.objects.order_by("seq")] == [row["role"] for row in CHAT]
+    assert _contents(session_id)[3] == "sunny"
+
+
+def test_a_session_named_by_the_caller_takes_all(history):
+    lcm("import", str(history), "--session", "mine")
+
+    assert list(Conversation.objects.values_list("session_id", flat=True)) == ["mine"]
+    assert len(_contents("mine")) == 1200
+
+
+def test_an_import_may_compact_at_once(history):
+    report = lcm("--json", "import", str(history), "--compact").json
+
+    assert [each["outcome"] for each in report["compactions"]] == ["compacted", "compacted"]
+    assert all(each["tokens_after"] < each["tokens_before"] for each in report["compactions"])
+
+
+def test_an_import_needs_a_key_that_may_write(history):
+    refused = lcm("--api-key", an_api_key(None, "read"), "import", str(history))
+
+    assert refused.exit_code == 5
+    assert not Message.objects.exists()
+
+
+def _program(*arguments, **environment):
+    return subprocess.run(
+        [sys.executable, *arguments],
+        env={**os.environ, **environment},
+        cwd=Path(__file__).resolve().parents[2],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+START = ("-c", "import sys; from lcmsite.adapters.cli import main; sys.exit(main())")
+
+
+def test_the_program_starts_by_itself_and_under_manage():
+    alone = _program(*START, "--help")
+    migrate = _program(*START, "migrate", "--help")
+    managed = _program("manage.py", "lcm", "--help")
+
+    assert (alone.returncode, managed.returncode) == (0, 0)
+    assert alone.stdout == managed.stdout
+    assert "verbs:" in alone.stdout
+    assert (migrate.returncode, "database" in migrate.stdout) == (0, True)
+
+
+def test_the_program_refuses_a_setting_that_there_is_not():
+    refused = _program(*START, "--json", "list", LCM_COLOUR="red")
+
+    assert refused.returncode == 2
+    assert json.loads(refused.stderr)["code"] == "misconfigured"
+    assert "LCM_COLOUR" in refused.stderr
+
+
+def test_a_database_that_does_not_answer_is_unavailable():
+    refused = _program(*START, "--json", "list", LCM_DATABASE_URL="postgres://nobody@127.0.0.1:1/none")
+
+    assert refused.returncode == 6
+    assert json.loads(refused.stderr)["code"] == "unavailable"

@@ -1,0 +1,353 @@
+"""One catalogue, many faces: the same question has the same answer whoever is asked, and the schema tells the truth."""
+
+import inspect
+import json
+import re
+
+import jsonschema
+import pytest
+from django.core.files.storage import InMemoryStorage
+
+from compaction.engine import CompactionEngine
+from conversations.errors import LcmError
+from conversations.large_files import LargeFileService
+from conversations.models import Conversation, Message, Summary
+from conversations.scope import Scope
+from lcmsite.adapters.catalogue import CATALOGUE
+from lcmsite.adapters.operation import placeholders
+from lcmsite.adapters.problems import problem_of
+from lcmsite.adapters.results import as_json
+from lcmsite.types import KeyScope
+from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
+from tests.lcmsite.callers import Api, an_api_key, as_arguments, lcm
+
+READS = [operation for operation in CATALOGUE if operation.scope is KeyScope.READ]
+WRITES = [operation for operation in CATALOGUE if operation.scope is not KeyScope.READ]
+
+
+@pytest.fixture
+def world(db, monkeypatch):
+    """A compacted conversation with a tool call, a file and a run; and what there is to ask about."""
+    monkeypatch.setattr("conversations.large_files.default_storage", InMemoryStorage())
+    scope = Scope(a_workspace().pk)
+    conversation = a_conversation(
+        *(f"Message {number} about the harbour and its boats. " * 30 for number in range(40)), session_id="harbour"
+    )
+    conversation_id = conversation.conversation_id
+    a_store().append_messages(
+        conversation_id=conversation_id,
+        messages=[a_tool_call("c1", path="boats.txt"), a_tool_result("c1", "seven boats \ud800\x00")],
+    )
+    CompactionEngine.from_settings(scope).compact(conversation_id=conversation_id)
+    file = LargeFileService.from_settings(scope).store(conversation_id=conversation_id, content=b"a,b\n1,2\n")
+    summary_id = Summary.objects.filter(kind="leaf").first().summary_id
+    return {
+        "conversation_id": conversation_id,
+        "session_id": "harbour",
+        "message_id": Message.objects.order_by("seq").last().pk,
+        "run_id": CompactionEngine.from_settings(scope).list_runs(conversation_id=conversation_id)[0].run_id,
+        "summary_id": summary_id,
+        "id": summary_id,
+        "file_id": file.file_id,
+        "query": "harbour boats",
+        # Of writes: such as change nothing, so that each face finds what the last one left.
+        "overrides": {"fresh_tail_count": 5},
+        "messages": [{"role": "user", "content": "again", "idempotency_key": "once"}],
+        "content": "YSxiCg==",
+    }
+
+
+# What is said beyond what has to be said, so that options are asked through every face, too.
+OPTIONS = {
+    "lcm_list": {"limit": 5, "after_id": 0},
+    "lcm_messages": {"after_seq": 38, "limit": 3},
+    "lcm_runs": {"limit": 1},
+    "lcm_assemble": {"budget": 2000, "query": "boats"},
+    "lcm_read_file": {"offset": 2, "length": 3},
+    "lcm_grep": {"mode": "regex", "scope": "messages", "limit": 3},
+    "lcm_expand": {"depth": -1, "include_messages": True, "token_cap": 500},
+}
+
+
+def _questions(operation, world):
+    """The params of the shortest question, and those of a fuller one."""
+    fields = operation.params.prototype().fields
+    short = {
+        name: world[name] for name, field in fields.items() if field.required or name in placeholders(operation.path)
+    }
+    yield short
+    if operation.tool in OPTIONS:
+        yield short | OPTIONS[operation.tool]
+    if operation.everywhere:
+        yield {name: value for name, value in short.items() if fields[name].required}
+
+
+def _of_service(operation, given):
+    service = operation.service.from_settings(Scope(a_workspace().pk))
+    return json.loads(as_json(getattr(service, operation.method)(**operation.params.accepted(given))))
+
+
+def _lasting(value):
+    """The answer without what is another every time it is asked."""
+    if isinstance(value, dict):
+        return {name: _lasting(each) for name, each in value.items() if name not in ("started_at", "finished_at")}
+    return [_lasting(each) for each in value] if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize("operation", READS, ids=lambda operation: operation.tool)
+def test_service_rest_and_command_line_give_one_answer(world, operation):
+    api = Api(an_api_key(None, "read"))
+
+    for given in _questions(operation, world):
+        expected = _lasting(_of_service(operation, given))
+        reply = api.perform(operation, given)
+        shown = lcm("--json", *as_arguments(operation, given))
+
+        assert reply.status == operation.status
+        assert _lasting(reply.body) == expected
+        assert shown.exit_code == 0, shown.err
+        assert _lasting(shown.json) == expected
+
+
+@pytest.mark.parametrize("operation", READS, ids=lambda operation: operation.tool)
+def test_every_answer_can_be_read_on_a_terminal(world, operation):
+    for given in _questions(operation, world):
+        shown = lcm(*as_arguments(operation, given))
+
+        assert shown.exit_code == 0, shown.err
+        assert shown.out.strip()
+        assert "\x00" not in shown.out
+
+
+ABOUT_ONE_THING = [operation for operation in CATALOGUE if placeholders(operation.path)]
+
+
+@pytest.mark.parametrize("operation", ABOUT_ONE_THING, ids=lambda operation: operation.tool)
+def test_a_stranger_gets_the_same_refusal_everywhere(world, operation):
+    stranger = an_api_key(a_workspace("elsewhere"), "admin")
+    given = next(iter(_questions(operation, world)))
+
+    over_rest = Api(stranger).perform(operation, given)
+    if operation in WRITES:
+        given |= {name: json.dumps(given[name]) for name in ("messages", "overrides") if name in given}
+        given |= {"content": "/dev/null"} if "content" in given else {}
+    on_the_command_line = lcm("--api-key", stranger, "--json", *as_arguments(operation, given))
+
+    assert (over_rest.status, over_rest.body["code"]) == (404, "not_found")
+    assert on_the_command_line.exit_code == 3
+    assert on_the_command_line.problem == over_rest.body
+
+
+@pytest.mark.parametrize("operation", WRITES, ids=lambda operation: operation.tool)
+def test_a_reader_may_not_write(world, operation):
+    reader = Api(an_api_key(None, "read"))
+
+    reply = reader.perform(operation, next(iter(_questions(operation, world))))
+
+    assert (reply.status, reply.body["code"]) == (403, "forbidden")
+
+
+REFUSALS = [
+    ("lcm_expand", {"token_cap": -5}, 400, "invalid_params"),
+    ("lcm_expand", {"token_cap": 0}, 400, "invalid_params"),
+    ("lcm_expand", {"token_cap": 10**30}, 400, "invalid_params"),
+    ("lcm_expand", {"depth": 0}, 400, "invalid"),
+    ("lcm_expand", {"depth": -2}, 400, "invalid_params"),
+    ("lcm_expand", {"cursor": "nonsense"}, 400, "bad_cursor"),
+    ("lcm_expand", {"cursor": "e30:1xUN0v:p21rpvUeGLzkiP"}, 400, "bad_cursor"),
+    ("lcm_expand", {"cursor": ""}, 400, "invalid_params"),
+    ("lcm_expand", {"summary_id": "sum_0000000000000000"}, 404, "not_found"),
+    ("lcm_describe", {"id": "sum_0000000000000000"}, 404, "not_found"),
+    ("lcm_describe", {"id": "file_0000000000000000"}, 404, "not_found"),
+    ("lcm_describe", {"id": f"msg_{10**30}"}, 404, "not_found"),
+    ("lcm_assemble", {"budget": 0}, 400, "invalid_params"),
+    ("lcm_assemble", {"budget": -1}, 400, "invalid_params"),
+    ("lcm_assemble", {"budget": 10**30}, 400, "invalid_params"),
+    ("lcm_assemble", {"budget": "much"}, 400, "invalid_params"),
+    ("lcm_grep", {"query": "("}, 400, None),
+    ("lcm_grep", {"query": "a{2,1}"}, 400, None),
+    ("lcm_grep", {"query": "(?<=x)y(?P<n>z)(?P=n)(?#c)[[:nope:]]"}, 400, None),
+    ("lcm_grep", {"query": "x" * 200_000}, 400, "invalid_params"),
+    ("lcm_grep", {"limit": 0}, 400, "invalid_params"),
+    ("lcm_grep", {"limit": 10_000}, 400, None),
+    ("lcm_grep", {"conversation_id": 987654321}, 404, "not_found"),
+    ("lcm_read_file", {"offset": -1}, 400, "invalid_params"),
+    ("lcm_messages", {"limit": 100_000}, 400, "invalid_params"),
+    ("lcm_evaluate", {"conversation_id": 987654321}, 404, "not_found"),
+    ("lcm_check", {"conversation_id": 987654321}, 404, "not_found"),
+    ("lcm_compact", {"conversation_id": 987654321}, 404, "not_found"),
+]
+
+
+@pytest.mark.parametrize(("tool", "wrong", "status", "code"), REFUSALS, ids=lambda value: str(value)[:40])
+def test_what_cannot_be_answered_is_refused_alike_everywhere(world, tool, wrong, status, code):
+    operation = next(each for each in CATALOGUE if each.tool == tool)
+    given = next(iter(_questions(operation, world))) | ({"mode": "regex"} if tool == "lcm_grep" else {}) | wrong
+
+    reply = Api(an_api_key()).perform(operation, given)
+    shown = lcm("--json", *as_arguments(operation, given))
+
+    assert reply.status == status
+    assert reply.body["code"] == code or code is None
+    assert shown.problem == reply.body
+    assert shown.exit_code == (3 if status == 404 else 2)
+
+
+@pytest.mark.parametrize("pattern", ["(a+)+$", "(x+x+)+y", r"(.*)*(.*)*(.*)*=", r"(([a-z])+.)+[A-Z]([a-z])+$"])
+def test_a_pattern_made_to_take_for_ever_ends_in_time(world, settings, pattern):
+    settings.LCM = {**settings.LCM, "search_timeout_ms": 1000}
+    a_conversation("a" * 50_000 + "!", session_id="trap")
+
+    reply = Api(an_api_key()).get("matches/", query=pattern, mode="regex")
+
+    assert reply.status in (200, 400, 503)
+    assert reply.status == 200 or reply.body["code"] not in ("internal", "unavailable")
+
+
+def test_a_search_is_of_one_conversation_or_of_all(world):
+    a_conversation("another harbour", session_id="other")
+
+    everywhere = lcm("--json", "grep", "harbour", "--limit", "200").json["matches"]
+    in_one = lcm("--json", "grep", "other", "--mode", "full_text", "harbour").json["matches"]
+
+    assert {match["conversation_id"] for match in in_one} == {in_one[0]["conversation_id"]}
+    assert len({match["conversation_id"] for match in everywhere}) == 2
+
+
+def test_an_expansion_goes_on_where_its_page_stopped_on_the_command_line_too(world):
+    pages = []
+    arguments = ["expand", world["summary_id"], "--include-messages", "--token-cap", "400"]
+    page = lcm("--json", *arguments).json
+    while page["cursor"]:
+        pages += page["items"]
+        page = lcm("--json", *arguments, f"--cursor={page['cursor']}").json
+    pages += page["items"]
+
+    seqs = [item["first_seq"] for item in pages if item["complete"]]
+    assert seqs == sorted(set(seqs))
+    assert len(pages) > 2
+
+
+def test_a_check_with_findings_says_so_by_its_exit_status(world):
+    clean = lcm("check", "harbour")
+    # As if somebody had changed a counter past us: messages themselves the database defends.
+    Conversation.objects.update(active_tokens=1)
+
+    broken = lcm("check", "harbour")
+    told = lcm("--json", "check")
+
+    assert (clean.exit_code, broken.exit_code, told.exit_code) == (0, 1, 1)
+    assert "counters" in broken.out
+    assert told.json["is_clean"] is False
+
+
+def test_a_compaction_may_be_left_to_a_worker(world):
+    path = f"conversations/{world['conversation_id']}/compactions/"
+
+    reply = Api(an_api_key()).post(path, {"background": True})
+    shown = lcm("--json", "compact", "harbour", "--background")
+
+    assert reply.status == 202
+    assert reply.body["state"] == "queued"
+    assert shown.json["job_id"] == reply.body["job_id"]
+
+
+def test_the_catalogue_is_of_one_piece():
+    assert len({operation.tool for operation in CATALOGUE}) == len(CATALOGUE)
+    assert len({(operation.verb, path) for operation in CATALOGUE for path in operation.paths}) == sum(
+        len(operation.paths) for operation in CATALOGUE
+    )
+    for operation in CATALOGUE:
+        takes = set(inspect.signature(getattr(operation.service, operation.method)).parameters) - {"self"}
+        says = operation.params.prototype().fields.keys()
+        # What only tells the adapter how to read or when to do it does not reach the service.
+        assert says - {"format", "background"} <= takes, operation.tool
+        assert set(placeholders(operation.path)) <= says, operation.tool
+        assert operation.description, operation.tool
+
+
+# -- the OpenAPI document ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def document():
+    from django.test import Client
+
+    return Client().get("/api/v1/schema/").json()
+
+
+@pytest.mark.parametrize("operation", CATALOGUE, ids=lambda operation: operation.tool)
+def test_every_operation_is_in_the_document_with_its_refusals(document, operation):
+    for path in operation.paths:
+        told = document["paths"][f"/api/v1/{path}"][operation.verb.lower()]
+
+        assert told["summary"]
+        assert told["security"] == [{"ApiKey": []}]
+        assert told["responses"].keys() >= {str(operation.status), "400", "401", "403", "404", "503"}
+        for status, response in told["responses"].items():
+            if int(status) >= 400:
+                assert response["content"]["application/json"]["schema"] == {"$ref": "#/components/schemas/Problem"}
+        in_path = {each["name"] for each in told["parameters"] if each["in"] == "path"} if placeholders(path) else set()
+        assert in_path == set(placeholders(path))
+
+
+def test_every_reference_in_the_document_leads_somewhere(document):
+    names = document["components"]["schemas"].keys()
+    text = json.dumps(document)
+
+    referred = {piece.split('"')[0] for piece in text.split("#/components/schemas/")[1:]}
+
+    assert referred <= names
+    assert {"Problem", "NewMessage", "MessageRecord"} <= referred
+
+
+@pytest.mark.parametrize("operation", CATALOGUE, ids=lambda operation: operation.tool)
+def test_answers_and_requests_are_as_the_document_says(world, document, operation):
+    told = document["paths"][f"/api/v1/{operation.path}"][operation.verb.lower()]
+
+    for given in _questions(operation, world):
+        if placeholders(operation.path) and not all(name in given for name in placeholders(operation.path)):
+            continue
+        reply = Api(an_api_key()).perform(operation, given)
+
+        assert reply.status == operation.status
+        answer = told["responses"][str(operation.status)]["content"]["application/json"]["schema"]
+        _validate(reply.body, answer, document)
+        if operation.has_body:
+            body = {name: value for name, value in given.items() if name not in placeholders(operation.path)}
+            _validate(body, told["requestBody"]["content"]["application/json"]["schema"], document)
+
+
+def test_a_refusal_is_as_the_document_says(document, db):
+    reply = Api(an_api_key()).get("conversations/", limit=0)
+
+    _validate(reply.body, {"$ref": "#/components/schemas/Problem"}, document)
+
+
+def _validate(value, schema, document):
+    jsonschema.Draft202012Validator({**schema, "components": document["components"]}).validate(value)
+
+
+def test_the_document_has_a_page_that_asks_nobody_else(client):
+    page = client.get("/api/v1/docs/")
+
+    assert page.status_code == 200
+    assets = re.findall(r'(?:src|href)="(/static/[^"]+)"', page.content.decode())
+    assert len(assets) >= 3
+    assert {client.get(asset).status_code for asset in assets} == {200}
+    assert b"//cdn" not in page.content
+    assert b"https://" not in page.content
+
+
+def test_every_refusal_that_a_service_may_raise_has_its_line():
+    def all_below(error):
+        for each in error.__subclasses__():
+            yield each
+            yield from all_below(each)
+
+    for error in all_below(LcmError):
+        problem = problem_of(error("no"))
+
+        assert problem.code == error.code
+        assert 400 <= problem.status < 600
+        assert problem.retryable is error.retryable

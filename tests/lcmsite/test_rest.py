@@ -1,0 +1,461 @@
+"""REST as a caller meets it: what is taken, what is refused and how, and what it costs."""
+
+import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPConnection
+
+import pytest
+from django.test import Client
+from django.test.testcases import LiveServerThread, _StaticFilesHandler
+
+from compaction.engine import CompactionEngine
+from conversations.models import Conversation, Message, Summary
+from lcmsite.adapters.catalogue import CATALOGUE
+from lcmsite.adapters.operation import placeholders
+from tests.factories import a_conversation, a_workspace
+from tests.lcmsite.callers import Api, an_api_key, counted_statements
+
+PROBLEM_FIELDS = {"code", "detail", "retryable", "status"}
+
+
+@pytest.fixture
+def api(db):
+    return Api(an_api_key())
+
+
+@pytest.fixture
+def conversation(db):
+    return a_conversation("hello", "hi there", session_id="s1")
+
+
+def said(content, **more):
+    return {"messages": [{"role": "user", "content": content, **more}]}
+
+
+def test_a_conversation_is_opened_filled_and_read_back(api):
+    opened = api.post("conversations/", {"session_id": "trip", "title": "To Rome"}).body
+    path = f"conversations/{opened['conversation_id']}/"
+
+    appended = api.post(path + "messages/", said("Ciao", name="Ada", created_at="2026-01-31T12:00:00+01:00"))
+    listed = api.get(path + "messages/").body["items"]
+
+    assert appended.status == 201
+    assert [message["created"] for message in appended.body["messages"]] == [True]
+    assert [(message["seq"], message["content"], message["author"]) for message in listed] == [(1, "Ciao", "Ada")]
+    assert listed[0]["created_at"] == "2026-01-31T11:00:00Z"
+    assert api.get("conversations/find/", session_id="trip").body["title"] == "To Rome"
+    assert api.get(f"messages/msg_{listed[0]['message_id']}/").body == listed[0]
+
+
+def test_every_part_column_is_taken_and_given_back(api, conversation):
+    part = {
+        "part_type": "tool",
+        "text_content": "t",
+        "is_ignored": True,
+        "is_synthetic": False,
+        "tool_call_id": "call_1",
+        "tool_name": "grep",
+        "tool_status": "completed",
+        "tool_input": {"b": 1, "a": [1.5, None, "\ud800"]},
+        "tool_output": "out\x00put",
+        "tool_error": "e",
+        "tool_title": "t",
+        "patch_hash": "h",
+        "patch_files": ["a", "b"],
+        "file_mime": "m",
+        "file_name": "n",
+        "file_url": "u",
+        "subtask_prompt": "p",
+        "subtask_desc": "d",
+        "subtask_agent": "a",
+        "step_reason": "r",
+        "step_cost": "0.00012",
+        "step_tokens_in": 1,
+        "step_tokens_out": 2,
+        "snapshot_hash": "s",
+        "compaction_auto": False,
+        "metadata": {"z": 1, "a": 2},
+    }
+    path = f"conversations/{conversation.conversation_id}/messages/"
+
+    api.post(path, {"messages": [{"role": "tool", "parts": [part]}]})
+    stored = api.get(path, after_seq=2).body["items"][0]["parts"][0]
+
+    assert {name: stored[name] for name in part} == part
+    assert list(stored["tool_input"]) == ["b", "a"]
+
+
+@pytest.mark.parametrize(
+    ("form", "message"),
+    [
+        ("lcm", {"role": "user", "content": "Hello"}),
+        ("neutral", {"role": "user", "content": "Hello", "parts": [{"type": "text", "text": "Hello"}], "meta": {}}),
+        ("openai", {"role": "user", "content": [{"type": "text", "text": "Hello"}]}),
+    ],
+)
+def test_messages_come_in_three_forms(api, conversation, form, message):
+    path = f"conversations/{conversation.conversation_id}/messages/"
+
+    reply = api.post(path, {"format": form, "messages": [message]})
+
+    assert reply.status == 201
+    assert api.get(path, after_seq=2).body["items"][0]["content"] == "Hello"
+
+
+@pytest.mark.parametrize(
+    "content", ["\x00", "a\ud800b", "\udfff", "", " ", "e\u0301", "word " * 3, "\u2028", "\r\n\t"], ids=ascii
+)
+def test_every_character_comes_back(api, conversation, content):
+    path = f"conversations/{conversation.conversation_id}/messages/"
+
+    appended = api.post(path, said(content))
+
+    assert appended.status == 201
+    assert api.get(path, after_seq=2).body["items"][0]["content"] == content
+
+
+def test_five_megabytes_of_distinct_words_are_stored(api, conversation):
+    words = " ".join(f"w{number:07}" for number in range(560_000))
+    path = f"conversations/{conversation.conversation_id}/messages/"
+
+    appended = api.post(path, said(words))
+
+    assert len(words) > 5_000_000
+    assert appended.status == 201
+    assert api.get(path, after_seq=2).body["items"][0]["content"] == words
+
+
+BAD_APPENDS = [
+    ('{"messages": [{"role": "user", "conte', "malformed_json", "line 1"),
+    ('{"messages": [{"role": "user", "content": NaN}]}', "malformed_json", "NaN"),
+    ('{"messages": [{"role": "user", "content": "x", "metadata": {"n": 1e999}}]}', "malformed_json", "too large"),
+    ('{"messages": ' + "[" * 100_000, "nested_too_deeply", "nested"),
+    ('{"messages": [{"role": "user", "content": "x", "metadata": {"a": ' + "[" * 900 + "]" * 900 + "}}]}",
+     "invalid", "nested"),
+    (b'{"messages": "\xff"}', "malformed_json", "UTF-8"),
+    ([], "invalid_params", "object"),
+    ({}, "invalid_params", "messages"),
+    ({"messages": "hello"}, "invalid_params", "messages: "),
+    ({"messages": []}, "invalid", "1 to 1000"),
+    ({"messages": [{"role": "user", "content": "x"}] * 1001}, "invalid", "1001"),
+    ({"messages": ["hello"]}, "invalid_params", "messages[0]"),
+    ({"messages": [{"role": "wizard", "content": "x"}]}, "invalid_params", "messages[0].role: 'wizard'"),
+    ({"messages": [{"content": "x"}]}, "invalid_params", "messages[0].role"),
+    ({"messages": [{"role": "user"}]}, "invalid_params", "messages[0].content"),
+    ({"messages": [{"role": "user", "content": 5}]}, "invalid_params", "messages[0].content: This must be a text"),
+    ({"messages": [{"role": "user", "content": "x", "colour": 1}]}, "invalid_params", "messages[0].colour"),
+    (said("x", author="a", name="b"), "invalid_params", "messages[0].name"),
+    (said("x", created_at="2026-01-31T12:00:00"), "invalid_params", "messages[0].created_at: The time needs its zone"),
+    (said("x", created_at="soon"), "invalid_params", "messages[0].created_at: 'soon'"),
+    (said("x", created_at=5), "invalid_params", "messages[0].created_at"),
+    (said("x", created_at="0001-01-01T00:00:00+10:00"), "invalid", "created_at"),
+    (said("x", metadata=[]), "invalid_params", "messages[0].metadata"),
+    (said("x", idempotency_key=""), "invalid", "idempotency_key"),
+    (said("x", idempotency_key="\x00"), "invalid", "idempotency_key"),
+    (said("x", parts={}), "invalid_params", "messages[0].parts"),
+    (said("x", parts=[7]), "invalid_params", "messages[0].parts[0]"),
+    (said("x", parts=[{}]), "invalid_params", "messages[0].parts[0].part_type"),
+    (said("x", parts=[{"part_type": "x"}]), "invalid_params", "messages[0].parts[0].part_type: 'x'"),
+    (said("x", parts=[{"part_type": "text", "x": 1}]), "invalid_params", "messages[0].parts[0].x"),
+    (said("x", parts=[{"part_type": "text", "text_content": []}]), "invalid_params", "parts[0].text_content"),
+    (said("x", parts=[{"part_type": "text", "is_ignored": 1}]), "invalid_params", "messages[0].parts[0].is_ignored"),
+    (said("x", parts=[{"part_type": "text", "patch_files": [1]}]), "invalid_params", "parts[0].patch_files"),
+    (said("x", parts=[{"part_type": "text", "step_tokens_in": True}]), "invalid_params", "parts[0].step_tokens_in"),
+    (said("x", parts=[{"part_type": "text", "step_tokens_in": 2**31}]), "invalid", "step_tokens_in"),
+    (said("x", parts=[{"part_type": "text", "step_cost": "dear"}]), "invalid_params", "parts[0].step_cost"),
+    (said("x", parts=[{"part_type": "text", "step_cost": "Infinity"}]), "invalid_params", "parts[0].step_cost"),
+    (said("x", parts=[{"part_type": "text"}] * 100_000), "invalid", "100000 parts"),
+    ({**said("x"), "format": "xml"}, "invalid_params", "format"),
+    ({**said("x"), "colour": 1}, "invalid_params", "colour"),
+    ({**said("x"), "conversation_id": 1}, "invalid_params", "conversation_id"),
+    ({"format": "openai", "messages": [{"role": "user"}]}, "invalid_params", "messages[0]"),
+    ({"format": "neutral", "messages": [{"role": "user"}]}, "invalid_params", "messages[0]"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "code", "words"), BAD_APPENDS, ids=lambda value: str(value)[:40])
+def test_a_bad_append_is_refused_with_the_place_and_nothing_is_stored(api, conversation, body, code, words):
+    reply = api.post(f"conversations/{conversation.conversation_id}/messages/", body)
+
+    assert (reply.status, reply.body["code"]) == (400, code)
+    assert words in reply.body["detail"]
+    assert reply.body.keys() >= PROBLEM_FIELDS
+    assert Message.objects.count() == 2
+
+
+def test_one_bad_message_keeps_the_others_out(api, conversation):
+    good = [{"role": "user", "content": "good"}] * 3
+
+    reply = api.post(
+        f"conversations/{conversation.conversation_id}/messages/",
+        {"messages": [*good, {"role": "?", "content": "bad"}]},
+    )
+
+    assert list(reply.body["errors"]) == ["messages[3].role"]
+    assert Message.objects.count() == 2
+
+
+def test_the_same_key_stores_once_and_other_content_is_a_conflict(api, conversation):
+    path = f"conversations/{conversation.conversation_id}/messages/"
+    first = api.post(path, said("once", idempotency_key="k"))
+
+    again = api.post(path, said("once", idempotency_key="k"))
+    other = api.post(path, said("twice", idempotency_key="k"))
+
+    assert first.body["messages"][0]["message_id"] == again.body["messages"][0]["message_id"]
+    assert (first.body["messages"][0]["created"], again.body["messages"][0]["created"]) == (True, False)
+    assert (other.status, other.body["code"], other.body["retryable"]) == (409, "conflict", False)
+
+
+@pytest.mark.parametrize(
+    ("path", "query", "status", "words"),
+    [
+        ("conversations/abc/", {}, 400, "conversation_id"),
+        ("conversations/-1/", {}, 400, "conversation_id"),
+        ("conversations/0/", {}, 404, "that you may see"),
+        ("conversations/99999999/", {}, 404, "that you may see"),
+        (f"conversations/{2**63}/", {}, 404, "that you may see"),
+        (f"conversations/{10**30}/messages/", {}, 404, "that you may see"),
+        (f"messages/msg_{10**30}/", {}, 404, "that you may see"),
+        ("messages/sum_1/", {}, 400, "message_id"),
+        ("messages/%00/", {}, 400, "message_id"),
+        ("compactions/run_%00/", {}, 400, "run_id"),
+        ("compactions/nope/", {}, 404, "that you may see"),
+        ("files/file_nope/", {}, 404, "that you may see"),
+        ("files/file_nope/content/", {"length": 10**9}, 400, "length"),
+        ("conversations/", {"limit": 0}, 400, "limit"),
+        ("conversations/", {"limit": -5}, 400, "limit"),
+        ("conversations/", {"limit": "many"}, 400, "limit"),
+        ("conversations/", {"limit": ["1", "2"]}, 400, "limit must be given once"),
+        ("conversations/", {"after_id": 10**30}, 400, "after_id"),
+        ("conversations/", {"colour": "red"}, 400, "colour"),
+        ("conversations/find/", {}, 400, "session_id"),
+        ("conversations/find/", {"session_id": "\x00"}, 400, "session_id"),
+        ("conversations/find/", {"session_id": "nope"}, 404, "that you may see"),
+        ("nowhere/", {}, 404, "nothing at this path"),
+        ("conversations", {}, 404, "slash"),
+    ],
+)
+def test_a_bad_question_is_refused(api, path, query, status, words):
+    reply = api.get(path, **query)
+
+    assert reply.status == status
+    assert words in reply.body["detail"]
+    assert reply.body.keys() >= PROBLEM_FIELDS
+
+
+@pytest.mark.parametrize("path", ["", "x", "v2/conversations/", "v1", "v1/conversations/1/nope/"])
+def test_unknown_paths_answer_in_json_without_a_key(client, path):
+    response = client.get(f"/api/{path}")
+
+    assert response.status_code == 404
+    assert response.json()["code"] == "no_such_path"
+
+
+@pytest.mark.parametrize("verb", ["PATCH", "DELETE", "OPTIONS"])
+def test_a_verb_that_a_path_has_not_is_refused_with_those_it_has(api, verb):
+    reply = api.ask(verb, "conversations/")
+
+    assert (reply.status, reply.body["code"]) == (405, "method_not_allowed")
+    assert set(reply.headers["Allow"].split(", ")) == {"GET", "HEAD", "POST"}
+
+
+def test_a_form_is_not_json(api):
+    response = Client().post(
+        "/api/v1/conversations/", {"session_id": "x"}, headers={"Authorization": f"Bearer {api.key}"}
+    )
+
+    assert response.status_code == 415
+    assert response.json()["code"] == "unsupported_media_type"
+
+
+def test_a_body_that_is_too_large_is_refused_before_it_is_read(api, conversation, settings):
+    settings.DATA_UPLOAD_MAX_MEMORY_SIZE = 1000
+
+    reply = api.post(f"conversations/{conversation.conversation_id}/messages/", said("x" * 1000))
+
+    assert (reply.status, reply.body["code"]) == (413, "request_too_large")
+    assert Message.objects.count() == 2
+
+
+def test_what_a_body_says_must_not_stand_in_the_query(api):
+    reply = api.ask("POST", "conversations/", {"session_id": "x"}, query={"title": "t"})
+
+    assert (reply.status, reply.body["code"]) == (400, "invalid_params")
+    assert not Conversation.objects.exists()
+
+
+def test_another_workspaces_ids_are_as_unknown_as_no_ids(api):
+    theirs = a_conversation("secret", session_id="theirs", workspace=a_workspace("theirs"))
+    message = Message.objects.get(conversation_id=theirs.conversation_id)
+
+    for path, unknown in (
+        (f"conversations/{theirs.conversation_id}/", "conversations/987654/"),
+        (f"conversations/{theirs.conversation_id}/messages/", "conversations/987654/messages/"),
+        (f"messages/{message.pk}/", "messages/987654/"),
+    ):
+        foreign, absent = api.get(path), api.get(unknown)
+        assert foreign.status == absent.status == 404
+        assert _without_numbers(foreign.body) == _without_numbers(absent.body)
+    assert api.post(f"conversations/{theirs.conversation_id}/messages/", said("x")).status == 404
+    assert api.get("conversations/").body == {"items": []}
+    assert api.get("conversations/find/", session_id="theirs").status == 404
+
+
+def _without_numbers(body):
+    return "".join(character for character in json.dumps(body) if not character.isdigit())
+
+
+def test_an_error_of_our_own_is_told_as_one_and_leaves_no_text(api, monkeypatch, caplog):
+    def fails(self, **given):
+        raise ZeroDivisionError("secret text")
+
+    monkeypatch.setattr("conversations.store.ConversationStore.list_conversations", fails)
+    client = Client(raise_request_exception=False, headers={"Authorization": f"Bearer {api.key}"})
+
+    response = client.get("/api/v1/conversations/")
+
+    assert (response.status_code, response.json()["code"]) == (500, "internal")
+    assert "secret" not in response.content.decode()
+    assert "request_failed" in caplog.text
+
+
+def test_whoever_watches_for_errors_hears_of_them(api, monkeypatch):
+    monkeypatch.setattr("conversations.store.ConversationStore.list_conversations", lambda self, **given: 1 / 0)
+
+    with pytest.raises(ZeroDivisionError):
+        api.get("conversations/")
+
+
+def test_a_request_for_another_host_is_refused_in_json(client):
+    response = client.get("/api/v1/conversations/", headers={"Host": "evil.example"})
+
+    assert (response.status_code, response.json()["code"]) == (400, "invalid")
+    assert client.get("/healthz", headers={"Host": "evil.example"}).status_code == 400
+
+
+def test_an_error_before_any_view_is_told_in_json(client, monkeypatch):
+    def fails(self, request):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("django.middleware.common.CommonMiddleware.process_request", fails)
+    client = Client(raise_request_exception=False)
+
+    response = client.get("/api/v1/conversations/")
+
+    assert (response.status_code, response.json()["code"]) == (500, "internal")
+
+
+def test_no_cookie_is_set_and_none_is_asked_for(api):
+    reply = api.post("conversations/", {"session_id": "x"})
+
+    assert reply.status == 200
+    assert "Set-Cookie" not in reply.headers
+
+
+# The most statements that each may send: the look-up of the key, and its own.
+STATEMENTS = {
+    "lcm_open": 9,
+    "lcm_list": 2,
+    "lcm_find": 2,
+    "lcm_show": 2,
+    "lcm_messages": 4,
+    "lcm_message": 3,
+    "lcm_items": 3,
+    "lcm_append": 2,
+    "lcm_evaluate": 2,
+    "lcm_runs": 3,
+    "lcm_run": 2,
+    "lcm_grep": 16,
+    "lcm_describe": 4,
+    "lcm_expand": 5,
+    "lcm_lineage": 5,
+    "lcm_assemble": 9,
+}
+
+
+@pytest.mark.parametrize("tool", STATEMENTS)
+def test_an_operation_sends_no_more_statements_than_it_needs(api, tool):
+    conversation = a_conversation(*(f"message {number} " * 50 for number in range(50)))
+    engine = CompactionEngine.from_settings()
+    engine.compact(conversation_id=conversation.conversation_id)
+    summary_id = Summary.objects.first().summary_id
+    message_id = Message.objects.filter(conversation_id=conversation.conversation_id).first().pk
+    operation = next(each for each in CATALOGUE if each.tool == tool)
+    known = {
+        "conversation_id": conversation.conversation_id,
+        "message_id": message_id,
+        "session_id": conversation.session_id,
+        "run_id": engine.list_runs(conversation_id=conversation.conversation_id)[0].run_id,
+        "summary_id": summary_id,
+        "id": summary_id,
+        "query": "message",
+        **said("hello"),
+    }
+    needed = [name for name, field in operation.params.prototype().fields.items() if field.required]
+    given = {name: known[name] for name in {*needed, *placeholders(operation.path)}}
+    api.get("conversations/")
+
+    with counted_statements() as statements:
+        reply = api.perform(operation, given)
+
+    assert reply.status < 300
+    assert len(statements) <= STATEMENTS[tool], statements
+
+
+@pytest.fixture
+def real_server(committed_db):
+    server = LiveServerThread("127.0.0.1", _StaticFilesHandler, port=0)
+    server.daemon = True
+    server.start()
+    server.is_ready.wait()
+    try:
+        yield server
+    finally:
+        server.terminate()
+
+
+def _post(server, key, path, body, **headers):
+    connection = HTTPConnection("127.0.0.1", server.port, timeout=30)
+    try:
+        connection.request(
+            "POST",
+            f"/api/v1/{path}",
+            json.dumps(body) if isinstance(body, dict) else body,
+            {"Authorization": f"Bearer {key}", "Content-Type": "application/json", **headers},
+            encode_chunked="Transfer-Encoding" in headers,
+        )
+        response = connection.getresponse()
+        return response.status, json.loads(response.read())
+    finally:
+        connection.close()
+
+
+def test_a_real_server_takes_appends_of_many_at_once(real_server):
+    key = an_api_key()
+    _, opened = _post(real_server, key, "conversations/", {"session_id": "live"})
+    path = f"conversations/{opened['conversation_id']}/messages/"
+    start = threading.Barrier(4)
+
+    def append(number):
+        start.wait()
+        return _post(real_server, key, path, {"messages": [{"role": "user", "content": f"m{number}"}] * 3})
+
+    with ThreadPoolExecutor(4) as threads:
+        replies = list(threads.map(append, range(4)))
+
+    assert {status for status, _ in replies} == {201}
+    seqs = sorted(message["seq"] for _, body in replies for message in body["messages"])
+    assert seqs == list(range(1, 13))
+
+
+def test_a_real_server_refuses_a_body_cut_short_and_one_without_a_length(real_server):
+    key = an_api_key()
+
+    cut = _post(real_server, key, "conversations/", b'{"session_id": "x', **{"Content-Length": "17"})
+    pieces = iter([b'{"session_id": ', b'"x"}'])
+    endless = _post(real_server, key, "conversations/", pieces, **{"Transfer-Encoding": "chunked"})
+
+    assert (cut[0], cut[1]["code"]) == (400, "malformed_json")
+    assert (endless[0], endless[1]["code"]) == (411, "length_required")
