@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from django.db import connection
 
@@ -101,7 +102,7 @@ def read_sources(chunk: Sequence[Slot]) -> ChunkSources:
     """The rows behind a chunk's slots, in the order of the context."""
     message_ids = tuple(slot.message_id for slot in chunk if slot.message_id is not None)
     summary_ids = tuple(slot.summary_id for slot in chunk if slot.summary_id is not None)
-    read: dict[int | str | None, _Read] = {**_read_messages(message_ids), **_read_summaries(summary_ids)}
+    read: dict[Any, _Read] = {**_read_messages(message_ids), **_read_summaries(summary_ids)}
     in_order = [read[slot.summary_id or slot.message_id] for slot in chunk]
     last_seq = max(each.last_seq for each in in_order)
     return ChunkSources(

@@ -24,6 +24,7 @@ _URL = re.compile(r"https?://[\w.-]+[^\s]*")
 _FLAG = re.compile(r"--[a-z][\w-]{2,}")
 _SEGMENT = re.compile(r"[\w.@+%~-]+")
 _HEX = re.compile(r"[0-9a-f]{7,64}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _SYMBOLS = (
     re.compile(r"[A-Za-z_$][\w$]*_\w+"),  # snake_case
     re.compile(r"[A-Za-z]\w*[a-z0-9][A-Z]\w*"),  # camelCase
@@ -76,6 +77,8 @@ def _is_path(name: str) -> bool:
 
 
 def _is_symbol(name: str) -> bool:
+    if _DATE.match(name):
+        return False
     if _HEX.fullmatch(name):
         return any(map(str.isdigit, name))
     return any(pattern.fullmatch(name) for pattern in _SYMBOLS)

@@ -18,6 +18,7 @@ SUMMARY = SummaryRecord(
     depth=0,
     content="They chose port 5433.",
     token_count=6,
+    token_counter="estimate",
     created_at=datetime(2026, 1, 3, tzinfo=UTC),
     first_seq=5,
     last_seq=40,

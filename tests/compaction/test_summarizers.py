@@ -1,0 +1,162 @@
+"""What holds for both summarizers that need no model, on any input whatever."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compaction.summarizers.base import Source, Summarizer
+from compaction.summarizers.extractive import ExtractiveSummarizer
+from compaction.summarizers.telegraphic import TelegraphicSummarizer
+from tests.compaction.summarizing import COUNTERS, a_message, a_request, any_sources, exact, said
+
+both = pytest.mark.parametrize(
+    "summarizer", [ExtractiveSummarizer(), TelegraphicSummarizer()], ids=lambda summarizer: summarizer.name
+)
+
+HOSTILE = {
+    "one word of 5 MB": "a" * 5_000_000,
+    "5 MB of blanks": " " * 5_000_000 + "x",
+    "100,000 lines": "\n".join(f"line {n} error in part_{n}" for n in range(100_000)),
+    "a million characters without a blank": "abXY09_/.-:" * 100_000,
+    "Chinese without a full stop": "".join(chr(0x4E00 + n * 7919 % 20_000) for n in range(300_000)),
+    "only punctuation": "!?.;,-" * 200_000,
+    "emoji": "👍🏽😀" * 200_000,
+    "NUL": "\0" * 1_000_000,
+    "lone surrogates": "\ud800" * 100_000 + "\udfff",
+    "400,000 different words": " ".join(f"w{n}" for n in range(400_000)),
+    "endless quotes": '"a,' * 300_000,
+    "endless paths": "/a" * 500_000,
+    "endless full stops": "a. " * 500_000,
+    "escape characters": "\x1b[" * 300_000,
+    "a call nested too deep": "[tool_call X] " + '{"a":' * 50_000 + "1" + "}" * 50_000,
+}
+
+
+@both
+@pytest.mark.parametrize("count", COUNTERS.values(), ids=COUNTERS)
+@given(sources=any_sources, target=st.integers(0, 300))
+def test_a_text_never_costs_more_than_its_target_whatever_counts_the_tokens(summarizer, count, sources, target):
+    draft = summarizer.summarize(a_request(sources, target=target, count_tokens=count))
+
+    assert count(draft.text) <= target
+
+
+@both
+@given(sources=any_sources, target=st.integers(40, 300))
+def test_sources_that_are_there_never_end_as_nothing(summarizer, sources, target):
+    draft = summarizer.summarize(a_request(sources, target=target))
+
+    assert bool(draft.text.strip()) == bool(sources)
+
+
+@both
+@given(sources=any_sources, target=st.integers(0, 300))
+def test_a_text_is_shorter_than_its_sources(summarizer, sources, target):
+    cost = sum(exact(source.text) for source in sources)
+
+    draft = summarizer.summarize(a_request(sources, target=target))
+
+    assert cost < 2 or exact(draft.text) < cost
+
+
+@both
+@given(sources=any_sources, target=st.integers(0, 300))
+def test_a_text_holds_nothing_that_a_database_or_an_xml_reader_refuses(summarizer, sources, target):
+    text = summarizer.summarize(a_request(sources, target=target)).text
+
+    text.encode("utf-8")
+    assert not any(
+        ord(character) < 32 and character != "\n" or ord(character) in (0xFFFE, 0xFFFF) for character in text
+    )
+
+
+@both
+@given(sources=any_sources, target=st.integers(40, 300))
+def test_a_draft_tells_its_maker_how_much_it_says_and_what_it_left_out(summarizer, sources, target):
+    draft = summarizer.summarize(a_request(sources, target=target))
+
+    assert draft.model == summarizer.name
+    assert 0 <= draft.quality <= 1
+    assert 0 <= draft.left_out <= len(sources)
+
+
+@both
+@given(sources=any_sources, target=st.integers(0, 300))
+def test_the_same_request_has_the_same_answer(summarizer, sources, target):
+    request = a_request(sources, target=target)
+
+    assert summarizer.summarize(request) == summarizer.summarize(request)
+
+
+def test_an_answer_does_not_depend_on_the_order_of_hashes():
+    program = (
+        "from compaction.summarizers.extractive import ExtractiveSummarizer as E\n"
+        "from compaction.summarizers.telegraphic import TelegraphicSummarizer as T\n"
+        "from tests.compaction.summarizing import a_request, said\n"
+        "words = [f'topic{n} value_{n % 7} src/part{n}.py is ready for {n % 5}.' for n in range(60)]\n"
+        "for maker in (E(), T()):\n"
+        "    print(maker.summarize(a_request(said(*words), target=120, count_tokens=len)).text)\n"
+    )
+
+    answers = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            cwd=Path(__file__).parents[2],
+            env={"PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+            text=True,
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+
+    assert len(answers) == 1
+
+
+@both
+@pytest.mark.parametrize("target", [1, 600])
+@pytest.mark.parametrize("role", ["user", "tool"])
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+@pytest.mark.timeout(30)
+def test_hostile_input_is_summarized_like_any_other(summarizer, text, role, target):
+    draft = summarizer.summarize(a_request([a_message(text, role=role)], target=target))
+
+    assert 0 < exact(draft.text) <= target
+
+
+@both
+def test_no_sources_have_no_text(summarizer):
+    assert summarizer.summarize(a_request([], target=600)).text == ""
+
+
+@both
+def test_sources_without_a_word_are_named_as_such(summarizer):
+    draft = summarizer.summarize(a_request(said("👍" * 60, "--- " * 60), target=600))
+
+    assert draft.text == "Expand for details about: 2 of 2 messages."
+    assert draft.left_out == 2
+
+
+@both
+def test_with_room_for_next_to_nothing_there_is_a_mark_and_with_none_the_empty_text(summarizer):
+    sources = said("Reconciliation of ledgers happens nightly. " * 20)
+
+    def counting(text: str) -> int:
+        return 3 * len(text)
+
+    assert summarizer.summarize(a_request(sources, target=3, count_tokens=counting)).text != ""
+    assert summarizer.summarize(a_request(sources, target=2, count_tokens=counting)).text == ""
+
+
+@both
+def test_a_summarizer_can_be_used_as_one(summarizer):
+    def take(one: Summarizer, sources: tuple[Source, ...]) -> str:
+        return one.summarize(a_request(sources, target=50)).text
+
+    assert "Lisbon" in take(summarizer, said("The ledger moved to Lisbon last spring, for good. " * 3))

@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+from compaction.summarizers.telegraphic import TelegraphicSummarizer
+from tests.compaction.summarizing import a_message, a_request, said
+
+# Long enough that half of the sources is room for all the rest, and nothing that a telegram would keep.
+IDLE = "And so it is, as it was, for all of us. " * 20
+
+
+def telegram(*texts, target=120, role="user"):
+    sources = said(*texts, IDLE, role=role)
+    body, _, closing = TelegraphicSummarizer().summarize(a_request(sources, target=target)).text.rpartition("\n")
+    assert closing.startswith("Expand for details about:")
+    return body
+
+
+def test_the_words_that_only_join_others_go_first():
+    text = telegram("We have moved the ledger to the office in Lisbon because of the rent.")
+
+    assert text == "1 user: moved ledger office Lisbon rent"
+
+
+def test_what_was_said_is_not_said_again():
+    text = telegram(
+        "The ledger is in Lisbon.", "Is the ledger still in Lisbon? The ledger has 40 rows there, in Lisbon."
+    )
+
+    assert text.count("ledger") == text.count("Lisbon") == 1
+    assert "40 rows" in text
+
+
+def test_a_denial_stays_a_denial():
+    text = telegram("The export works on the old cluster.", "The export does not work on the replica. It didn't start.")
+
+    assert "not work" in text
+    assert "not start" in text
+
+
+def test_names_stay_whole():
+    text = telegram("src/ledger/rows.py:12: error in order_by_key() of sha 3eda929f1", role="tool")
+
+    assert "src/ledger/rows.py" in text
+    assert "order_by_key" in text
+    assert "3eda929f1" in text
+
+
+def test_a_monster_of_a_word_does_not_fill_the_telegram():
+    assert "gateway certificate expired" in telegram("x" * 4000 + " The gateway certificate expired.", target=60)
+
+
+def test_it_keeps_more_than_whole_sentences_could():
+    texts = [f"And then we have seen that the number {n} of them was a widget{n} in box{n}." for n in range(40)]
+
+    text = telegram(*texts, target=200)
+
+    assert sum(f"widget{n}" in text for n in range(40)) > 15
+
+
+def test_a_reader_sees_who_said_what():
+    sources = [a_message("The export failed.", seq=3, author="Anna"), a_message("MemoryError", seq=4, role="tool")]
+
+    text = TelegraphicSummarizer().summarize(a_request([*sources, *said(IDLE, first_seq=5)], target=60)).text
+
+    assert text.startswith("3 Anna: export failed\n4 tool: MemoryError\n")
+
+
+def test_it_ends_with_how_much_was_left_out():
+    draft = TelegraphicSummarizer().summarize(
+        a_request(said(*(f"topic{n} concerns matter{n} and case{n}" for n in range(100))), target=80)
+    )
+
+    assert draft.text.endswith(f"\nExpand for details about: {draft.left_out} of 100 messages.")
+    assert draft.left_out > 0
+
+
+def test_at_one_token_there_is_still_a_text():
+    assert TelegraphicSummarizer().summarize(a_request(said("Ledgers moved to Lisbon."), target=1)).text == "Ledger"
