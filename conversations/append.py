@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, get_args, get_type_hints
 
 from conversations import hashing
 from conversations.errors import Invalid
-from conversations.exactness import MAX_NAME, is_name, overlaid, split
-from conversations.flattening import flattened
+from conversations.exactness import MAX_NAME, is_name, overlaid, split, storable
+from conversations.flattening import flattened, reasoning_in, searchable
 from conversations.policy import StorePolicy
 from conversations.tokens import TokenEstimator
 from conversations.types import NewMessage, NewPart, PartType, Role
@@ -44,12 +45,13 @@ def rows_of(
     message_rows, part_rows = [], []
     for position, message in enumerate(messages, start=1):
         try:
-            hashes = []
+            hashes, parts = [], []
             for ordinal, part in enumerate(message.parts):
                 part_row = part_row_of(part)
                 part_rows.append({"position": position, "ordinal": ordinal, **part_row})
                 hashes.append(bytes.fromhex(part_row["part_hash"]))
-            message_rows.append({"position": position, **_message_row(message, hashes, tokens, now)})
+                parts.append(_as_kept(part, part_row["exact"]))
+            message_rows.append({"position": position, **_message_row(message, parts, hashes, tokens, now)})
         except ValueError as wrong:
             raise Invalid(f"Message {position} of {len(messages)}: {wrong}") from wrong
     return message_rows, part_rows
@@ -88,20 +90,31 @@ def part_row_of(part: NewPart) -> dict[str, Any]:
 
 
 def as_json(rows: list[dict[str, Any]]) -> str:
-    return _ENCODER.encode(rows)
+    """The rows as the database reads them: what is left out is null there, and costs nothing on the way."""
+    return _ENCODER.encode([{name: value for name, value in row.items() if value is not None} for row in rows])
+
+
+def _as_kept(part: NewPart, exact: str | None) -> NewPart:
+    """The part as it will be read: JSON, in which its exact values are kept, joins the halves of a character."""
+    return part if exact is None else replace(part, **json.loads(exact))
 
 
 def _message_row(
-    message: NewMessage, part_hashes: list[bytes], tokens: TokenEstimator, now: datetime
+    message: NewMessage, parts: list[NewPart], part_hashes: list[bytes], tokens: TokenEstimator, now: datetime
 ) -> dict[str, Any]:
     values = {
-        "content": flattened(message.parts) if message.content is None else message.content,
+        "content": flattened(parts) if message.content is None else message.content,
         "metadata": dict(message.metadata),
     }
     if not isinstance(values["content"], str):
         raise ValueError("content must be a text.")
     columns, exact = split(values, _JSON_COLUMNS)
     content = overlaid(values, exact)["content"]
+    whole = searchable(content, parts)
+    if whole != content:
+        # The column is what is searched; the content itself is kept beside it.
+        exact = {**(exact or {}), "content": content}
+        columns["content"] = storable(whole)
     content_hash = hashing.content_hash(content)
     return {
         **columns,
@@ -110,7 +123,7 @@ def _message_row(
         "author": checked_name("author", message.author),
         "idempotency_key": checked_name("idempotency_key", message.idempotency_key),
         "created_at": _moment(message.created_at or now).isoformat(),
-        "token_count": tokens.count(content),
+        "token_count": tokens.count(whole) + tokens.count(reasoning_in(parts)),
         "token_counter": tokens.name,
         "chained_parts": len(part_hashes),
         "content_hash": content_hash.hex(),

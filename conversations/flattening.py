@@ -3,39 +3,67 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from conversations.types import NewPart, PartType
+
+# Characters of content times parts: a second's work.
+MOST_COMPARED = 1_000_000_000
 
 
 def flattened(parts: Iterable[NewPart]) -> str:
     """The parts' texts in order, one below the other; reasoning, images and bookkeeping say nothing here."""
-    return "\n".join(text for text in map(_text_of, parts) if text)
+    return "\n".join(text for part in parts for _, text in _texts_of(part))
 
 
-def _text_of(part: NewPart) -> str:
+def searchable(content: str, parts: Iterable[NewPart]) -> str:
+    """What is searched, counted and summarized of a message: its content, and what only its parts say."""
+    return "\n".join(text for text in (content, said_beyond(content, parts)) if text)
+
+
+def said_beyond(content: str, parts: Iterable[NewPart]) -> str:
+    """What the parts say that the content does not: for a caller whose content is not the text of the parts.
+
+    Where looking would take long, all of it: what is said twice costs room, what is missed is never found.
+    """
+    parts = tuple(parts)
+    if len(content) * len(parts) > MOST_COMPARED:
+        content = ""
+    return "\n".join(
+        text for part in parts for said, text in _texts_of(part) if said not in content and text not in content
+    )
+
+
+def reasoning_in(parts: Iterable[NewPart]) -> str:
+    """What was thought and not said: it costs tokens where it is shown, and is found nowhere."""
+    return "\n".join(part.text_content for part in parts if part.part_type is PartType.REASONING and part.text_content)
+
+
+def _texts_of(part: NewPart) -> Iterator[tuple[str, str]]:
+    """Each text of a part: as it was said, and as it stands in a flattened message."""
     match part.part_type:
         case PartType.TEXT | PartType.RETRY:
-            return part.text_content or ""
+            texts = [(part.text_content, part.text_content)]
         case PartType.TOOL:
-            return _tool_text(part)
+            texts = [_call(part), (part.tool_output, part.tool_output), (part.tool_error, part.tool_error)]
         case PartType.PATCH:
-            return part.text_content or f"[patch {' '.join(part.patch_files or ())}]"
+            files = " ".join(part.patch_files or ())
+            texts = [(part.text_content, part.text_content)] if part.text_content else [(files, f"[patch {files}]")]
         case PartType.FILE:
-            return f"[file {part.file_name}]" if part.file_name else ""
+            texts = [(part.file_name, f"[file {part.file_name}]")]
         case PartType.SUBTASK:
-            return part.subtask_prompt or part.subtask_desc or ""
+            text = part.subtask_prompt or part.subtask_desc
+            texts = [(text, text)]
         case _:
-            return ""
+            texts = []
+    yield from ((said, text) for said, text in texts if said and text)
 
 
-def _tool_text(part: NewPart) -> str:
-    """The call as `[tool_call NAME] {json}`, then what came back."""
-    lines = []
-    if part.tool_name and part.tool_output is None and part.tool_error is None or part.tool_input is not None:
-        arguments = (
-            part.tool_input if isinstance(part.tool_input, str) else json.dumps(part.tool_input, ensure_ascii=False)
-        )
-        lines.append(f"[tool_call {part.tool_name}] {arguments}")
-    lines += [text for text in (part.tool_output, part.tool_error) if text]
-    return "\n".join(lines)
+def _call(part: NewPart) -> tuple[str | None, str | None]:
+    """A tool call as `[tool_call NAME] {json}`; none where the part is only what came back."""
+    if part.tool_input is None and (not part.tool_name or part.tool_output is not None or part.tool_error is not None):
+        return None, None
+    arguments = part.tool_input if isinstance(part.tool_input, str) else json.dumps(part.tool_input, ensure_ascii=False)
+    text = f"[tool_call {part.tool_name}] {arguments}"
+    # An empty call says no more than its name.
+    return (arguments if part.tool_input else text), text

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Self, cast
+from typing import Self
 
 from django.apps import apps
 from django.contrib.postgres.search import SearchQuery, SearchRank
 from django.db import models
 from django.db.models import Exists, F, OuterRef
 
-from conversations.types import MessageRecord, PartRecord
-
-if TYPE_CHECKING:
-    from conversations.models import Message
+from conversations.records import messages_of
+from conversations.types import MessageRecord
 
 
 class LexemeQuery(SearchQuery):
@@ -48,19 +44,8 @@ class MessageQuerySet(SearchableQuerySet):
         return self.filter(~Exists(links))
 
     def as_records(self, *, with_parts: bool = True) -> list[MessageRecord]:
-        """The messages as records, in this order; two queries, or one without parts."""
-        messages = cast("list[Message]", list(self.readable()))
-        parts = parts_of([message.message_id for message in messages]) if with_parts else {}
-        return [message.as_record(tuple(parts.get(message.message_id, ()))) for message in messages]
-
-
-def parts_of(message_ids: Iterable[int]) -> dict[int, list[PartRecord]]:
-    """The parts of these messages, by message, in order."""
-    parts = apps.get_model("conversations", "MessagePart").objects
-    found: dict[int, list[PartRecord]] = defaultdict(list)
-    for part in parts.filter(message_id__in=list(message_ids)).order_by("message_id", "ordinal"):
-        found[part.message_id].append(part.as_record())
-    return found
+        """The messages as records, in this order."""
+        return messages_of(list(self.values_list("message_id", flat=True)), with_parts=with_parts)
 
 
 class SummaryQuerySet(SearchableQuerySet):

@@ -29,6 +29,8 @@ def rows(statement: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> list
     """All rows of a statement that the server prepares once a connection; see `db.prepared` for what that saves."""
     connection.ensure_connection()
     connection.validate_no_broken_transaction()
+    if connection.queries_logged:
+        connection.queries_log.append({"sql": statement, "time": "0"})
     try:
         with connection.wrap_database_errors, psycopg.Cursor(cast(Any, connection.connection)) as cursor:
             cursor.execute(cast(Any, statement), values, prepare=True)

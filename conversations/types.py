@@ -173,41 +173,17 @@ class ConversationRecord:
     overrides: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class SummaryRecord:
-    """A summary and what it stands for. Immutable once written."""
-
-    summary_id: str
-    conversation_id: int
-    kind: SummaryKind
-    depth: int
-    content: str
-    token_count: int
-    created_at: datetime
-    first_seq: int
-    last_seq: int
-    earliest_at: datetime
-    latest_at: datetime
-    source_count: int
-    descendant_count: int
-    source_tokens: int
-    level: Level
-    model: str
-    summary_hash: str
-    run_id: str
-    file_ids: tuple[str, ...] = ()
-    quality: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class NewSummary:
-    """A finished summary, to be written with its lineage in one transaction."""
+    """A finished summary and what it stands for, to be written with its lineage in one transaction."""
 
+    summary_id: str = ""
     conversation_id: int
     kind: SummaryKind
     depth: int
     content: str
     token_count: int
+    token_counter: str
     first_seq: int
     last_seq: int
     earliest_at: datetime
@@ -218,11 +194,16 @@ class NewSummary:
     level: Level
     model: str
     summary_hash: str
-    token_counter: str
     run_id: str
     file_ids: tuple[str, ...] = ()
     quality: Mapping[str, Any] = field(default_factory=dict)
-    summary_id: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SummaryRecord(NewSummary):
+    """A stored summary. Immutable."""
+
+    created_at: datetime
 
 
 @dataclass(frozen=True)

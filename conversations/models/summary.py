@@ -77,6 +77,7 @@ class Summary(models.Model):
             depth=self.depth,
             content=self.content,
             token_count=self.token_count,
+            token_counter=self.token_counter,
             created_at=self.created_at,
             first_seq=self.first_seq,
             last_seq=self.last_seq,

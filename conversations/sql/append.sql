@@ -86,11 +86,10 @@ BEGIN
     SELECT p_conversation_id, inserted.seq, 'message', inserted.message_id, inserted.token_count + p_overhead
       FROM inserted
   )
-  SELECT array_agg(i.message_id ORDER BY g.position), array_agg(i.seq ORDER BY g.position),
-         coalesce(sum(i.token_count), 0), count(*),
-         coalesce((array_agg(i.chain_hash ORDER BY i.seq DESC))[1], c.chain_head)
+  SELECT array_agg(i.message_id ORDER BY i.seq), array_agg(i.seq ORDER BY i.seq), coalesce(sum(i.token_count), 0),
+         count(*), coalesce((array_agg(i.chain_hash ORDER BY i.seq DESC))[1], c.chain_head)
     INTO message_ids, seqs, fresh_tokens, fresh_count, c.chain_head
-    FROM inserted i JOIN given g ON i.seq = c.next_seq + g.place;
+    FROM inserted i;
 
   -- Where every message of the batch now stands, by position: the new ones, and those that were there.
   IF p_keyed AND fresh_count < cardinality(stored_ids) THEN

@@ -15,7 +15,7 @@ from conversations.append import APPEND, as_json, part_rows_of, rows_of
 from conversations.db import prepared
 from conversations.errors import Conflict, Invalid, NotFound
 from conversations.models import ContextItem, Conversation, Message, MessagePart
-from conversations.querysets import parts_of
+from conversations.records import parts_of
 from conversations.signals import messages_appended
 from conversations.store.base import MESSAGE_OVERHEAD_TOKENS, Store
 from conversations.types import (
