@@ -13,7 +13,7 @@ from compaction.jobs import Claim
 from compaction.locks import compaction_lock
 from compaction.models import CompactionJob, CompactionRun
 from compaction.policy import CompactionPolicy
-from compaction.run import Run
+from compaction.run import Run, abandon_runs
 from compaction.summarizers.extractive import ExtractiveSummarizer
 from compaction.summarizers.telegraphic import TelegraphicSummarizer
 from compaction.types import CompactionDecision, CompactionResult, JobRecord, Outcome, Reason, RunRecord
@@ -90,6 +90,7 @@ class CompactionEngine:
             return _nothing_done(conversation, reason, Outcome.DISABLED)
         with compaction_lock(conversation_id):
             conversation.refresh_from_db()
+            abandon_runs(conversation_id)
             decision = planner.decide(conversation_id=conversation_id, counters=conversation.counters, policy=policy)
             if reason.is_automatic and not decision.should_compact:
                 return _nothing_done(conversation, reason, Outcome.NOT_NEEDED)

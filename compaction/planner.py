@@ -66,6 +66,9 @@ class Protected:
     system: frozenset[int]
     tail: frozenset[int]
     pinned: frozenset[int]
+    # What no summary reaches over, so that the context is read in order: a pinned question, unless it was asked in the
+    # middle of an exchange, which must not be torn either.
+    borders: frozenset[int] = frozenset()
 
     def __contains__(self, ordinal: int) -> bool:
         return ordinal in self.tail or ordinal in self.system or ordinal in self.pinned
@@ -154,17 +157,22 @@ def fresh_tail(
             break
         tail.update(slot.ordinal for slot in group)
     pinned = frozenset() if question is None or question in tail else frozenset({question})
+    alone = any(len(group) == 1 and group[0].ordinal == question for group in groups)
     return Protected(
-        system=frozenset(slot.ordinal for slot in slots if slot.is_system), tail=frozenset(tail), pinned=pinned
+        system=frozenset(slot.ordinal for slot in slots if slot.is_system),
+        tail=frozenset(tail),
+        pinned=pinned,
+        borders=pinned if alone else frozenset(),
     )
 
 
 def leaf_chunks(slots: Sequence[Slot], protected: Protected, policy: CompactionPolicy) -> Iterator[tuple[Slot, ...]]:
     """The chunks of the leaf pass, oldest first: neighbouring raw slots, up to the chunk size, in whole atoms.
 
-    Protected slots are stepped over; a summary ends a chunk. A single atom larger than a chunk is a chunk of its own.
+    System messages are stepped over; a summary or a pinned question ends a chunk, so that what was said is read in the
+    order in which it was said. A single atom larger than a chunk is a chunk of its own.
     """
-    for run in _runs_between_summaries(slots):
+    for run in _runs_of_raw(slots, protected):
         chunk: list[Slot] = []
         tokens = 0
         for group in atoms(run):
@@ -179,10 +187,10 @@ def leaf_chunks(slots: Sequence[Slot], protected: Protected, policy: CompactionP
         yield from _if_worthwhile(chunk, leaf_target(chunk, policy))
 
 
-def _runs_between_summaries(slots: Iterable[Slot]) -> Iterator[list[Slot]]:
+def _runs_of_raw(slots: Iterable[Slot], protected: Protected) -> Iterator[list[Slot]]:
     run: list[Slot] = []
     for slot in slots:
-        if slot.is_raw:
+        if slot.is_raw and slot.ordinal not in protected.borders:
             run.append(slot)
         elif run:
             yield run
@@ -199,8 +207,8 @@ def _if_worthwhile(chunk: Sequence[Slot], target: int) -> Iterator[tuple[Slot, .
 def condensed_chunk(slots: Sequence[Slot], protected: Protected, policy: CompactionPolicy) -> tuple[Slot, ...] | None:
     """The next chunk of the condensed pass: the oldest neighbouring summaries of the shallowest depth that has enough.
 
-    Raw slots that no leaf pass found worth a summary may lie between them; they go along. Protected ones are stepped
-    over.
+    Raw slots that no leaf pass found worth a summary may lie before and between them; they go along. System messages
+    are stepped over, and a pinned question parts the neighbours.
     """
     best: list[Slot] | None = None
     for run in _runs_of_one_depth(slots, protected):
@@ -220,17 +228,17 @@ def _runs_of_one_depth(slots: Iterable[Slot], protected: Protected) -> Iterator[
     run: list[Slot] = []
     strays: list[Slot] = []
     for slot in slots:
-        if slot.is_raw:
-            if run and slot.ordinal not in protected:
-                strays.append(slot)
-            continue
-        if run and slot.depth != run[-1].depth:
-            yield run
+        if slot.is_raw and slot.ordinal not in protected:
+            strays.append(slot)
+        elif slot.ordinal in protected.borders or (not slot.is_raw and run and slot.depth != run[-1].depth):
+            if run:
+                yield run
             run = []
-        elif run:
-            run += strays
-        run.append(slot)
-        strays = []
+        if slot.ordinal in protected.borders:
+            strays = []
+        if not slot.is_raw:
+            run += [*strays, slot]
+            strays = []
     if run:
         yield run
 

@@ -6,6 +6,7 @@ import secrets
 import time
 from collections.abc import Sequence
 
+import structlog
 from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
@@ -25,6 +26,17 @@ from conversations.store import ConversationStore
 from conversations.store.base import MESSAGE_OVERHEAD_TOKENS
 from conversations.types import NewPart, NewSummary, PartType, SummaryKind
 
+logger = structlog.get_logger(__name__)
+
+
+def abandon_runs(conversation_id: int) -> None:
+    """Close the records of runs whose worker is gone: who calls this holds the lock, so no run is at work.
+
+    What they wrote is complete and stays.
+    """
+    running = CompactionRun.objects.filter(conversation_id=conversation_id, outcome=Outcome.RUNNING)
+    running.update(outcome=Outcome.ABANDONED, finished_at=timezone.now())
+
 
 class Run:
     """A run in progress. What it has written is final; what it knows of the context is its own and up to date."""
@@ -43,6 +55,7 @@ class Run:
         self.escalation = escalation
         self.policy = policy
         self.conversation_id = conversation.conversation_id
+        self.session_id = conversation.session_id
         self.reason = reason
         self.claim = claim
         self.run_id = f"run_{secrets.token_hex(8)}"
@@ -59,10 +72,12 @@ class Run:
         except BaseException:
             if self._has_written():
                 self._record(Outcome.FAILED)
+            self._log("compaction_failed")
             raise
         outcome = self._outcome(finished)
         if self._has_written() or outcome is Outcome.EXHAUSTED:
             self._record(outcome)
+        self._log("compaction_finished", outcome=outcome.value)
         return CompactionResult(
             conversation_id=self.conversation_id,
             reason=self.reason,
@@ -181,6 +196,7 @@ class Run:
             self.tokens += item_tokens - planner.sum_tokens(chunk)
             self.messages -= len(read.message_ids)
             self._record(Outcome.RUNNING)
+        self._log("summary_created", summary_id=record.summary_id, depth=record.depth, level=summary.level.value)
         return Slot(ordinal=ordinal, tokens=item_tokens, summary_id=record.summary_id, depth=record.depth)
 
     def _leave_mark(self, message_id: int, summary_id: str) -> None:
@@ -196,6 +212,18 @@ class Run:
                     metadata={"run_id": self.run_id, "summary_id": summary_id},
                 )
             ],
+        )
+
+    def _log(self, event: str, **more: object) -> None:
+        logger.info(
+            event,
+            compaction_id=self.run_id,
+            conversation_id=self.conversation_id,
+            session_id=self.session_id,
+            trigger_reason=self.reason.value,
+            token_before=self.tokens_before,
+            token_after=self.tokens,
+            **more,
         )
 
     def _outcome(self, finished: bool) -> Outcome:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -27,10 +26,11 @@ _SLOTS = """
 """
 
 _CALLS = """
-    SELECT p.message_id, p.tool_call_id
+    SELECT p.message_id, array_agg(p.tool_call_id)
     FROM context_items c
     JOIN message_parts p ON p.message_id = c.message_id AND p.part_type = 'tool' AND p.tool_call_id IS NOT NULL
     WHERE c.conversation_id = %s
+    GROUP BY p.message_id
 """
 
 # Messages of role user that carry results and no word of a user's own.
@@ -58,11 +58,9 @@ def read_slots(conversation_id: int) -> list[Slot]:
     """The active context as slots, oldest first; three queries whatever its length."""
     with connection.cursor() as cursor:
         cursor.execute(_CALLS, [conversation_id])
-        calls: dict[int, set[str]] = defaultdict(set)
-        for message_id, call_id in cursor.fetchall():
-            calls[message_id].add(call_id)
+        calls = {message_id: frozenset(call_ids) for message_id, call_ids in cursor}
         cursor.execute(_ANSWERS, [conversation_id])
-        answers = {message_id for (message_id,) in cursor.fetchall()}
+        answers = {message_id for (message_id,) in cursor}
         cursor.execute(_SLOTS, [conversation_id])
         return [
             Slot(
@@ -72,10 +70,10 @@ def read_slots(conversation_id: int) -> list[Slot]:
                 summary_id=summary_id,
                 role=None if role is None else Role(role),
                 depth=depth,
-                calls=frozenset(calls.get(message_id, ())),
+                calls=calls.get(message_id, frozenset()),
                 is_answer=message_id in answers,
             )
-            for ordinal, tokens, message_id, summary_id, role, depth in cursor.fetchall()
+            for ordinal, tokens, message_id, summary_id, role, depth in cursor
         ]
 
 

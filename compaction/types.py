@@ -37,6 +37,7 @@ class Outcome(StrEnum):
     EXHAUSTED = "exhausted"
     DISABLED = "disabled"
     STOPPED = "stopped"
+    ABANDONED = "abandoned"
     FAILED = "failed"
 
 

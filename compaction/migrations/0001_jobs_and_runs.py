@@ -73,6 +73,7 @@ class Migration(migrations.Migration):
                             ("exhausted", "exhausted"),
                             ("disabled", "disabled"),
                             ("stopped", "stopped"),
+                            ("abandoned", "abandoned"),
                             ("failed", "failed"),
                         ]
                     ),

@@ -3,6 +3,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import pytest
+import structlog
 from django.db import connection
 
 from compaction.escalation import Escalation
@@ -158,6 +159,42 @@ def test_a_run_is_recorded_with_its_reason_and_its_figures(engine):
     assert run.tokens_before == before
     assert run.tokens_after == Conversation.objects.get(pk=conversation.conversation_id).active_tokens
     assert run.finished_at is not None
+
+
+def test_the_run_of_a_worker_that_died_is_closed_by_the_next(engine):
+    conversation = a_talk()
+    dead = CompactionRun.objects.create(
+        run_id="run_dead",
+        conversation_id=conversation.conversation_id,
+        reason=Reason.MANUAL,
+        outcome=Outcome.RUNNING,
+        started_at=conversation.created_at,
+        tokens_before=1,
+        tokens_after=1,
+    )
+
+    engine().compact(conversation_id=conversation.conversation_id)
+
+    dead.refresh_from_db()
+    assert dead.outcome == Outcome.ABANDONED
+    assert dead.finished_at is not None
+
+
+def test_a_run_is_told_in_the_log_with_its_figures_and_no_text(engine):
+    conversation = a_talk()
+
+    with structlog.testing.capture_logs() as logs:
+        result = engine().compact(conversation_id=conversation.conversation_id)
+
+    (finished,) = [entry for entry in logs if entry["event"] == "compaction_finished"]
+    assert finished["compaction_id"] == result.run_id
+    assert finished["conversation_id"] == conversation.conversation_id
+    assert finished["session_id"] == conversation.session_id
+    assert (finished["trigger_reason"], finished["outcome"]) == ("manual", "compacted")
+    assert (finished["token_before"], finished["token_after"]) == (result.tokens_before, result.tokens_after)
+    created = [entry["summary_id"] for entry in logs if entry["event"] == "summary_created"]
+    assert set(created) == set(Summary.objects.values_list("summary_id", flat=True))
+    assert "service-1" not in str(logs)
 
 
 def test_tool_calls_and_their_results_are_compacted_together(engine):

@@ -117,6 +117,35 @@ def test_a_question_far_back_is_pinned_so_that_what_followed_it_may_go():
     assert protected.tail == {36, 37, 38, 39}
 
 
+def test_a_pinned_question_parts_the_history_so_that_it_is_read_in_order():
+    slots = [*chat(8)[::2], *(raw(n) for n in range(9, 20)), raw(20, Role.USER), *(raw(n) for n in range(21, 60))]
+    protected = planner.fresh_tail(slots, POLICY)
+
+    chunks = [ordinals(chunk) for chunk in planner.leaf_chunks(slots, protected, POLICY)]
+
+    assert protected.pinned == {20}
+    assert all(chunk[-1] < 20 or chunk[0] > 20 for chunk in chunks)
+    assert any(chunk[-1] == 19 for chunk in chunks)
+
+
+def test_a_condensed_chunk_does_not_reach_over_a_pinned_question():
+    slots = [summary(1), summary(5), raw(10, Role.USER, tokens=20), summary(11), summary(20)]
+    slots += [raw(n) for n in range(30, 60)]
+    protected = planner.fresh_tail(slots, POLICY)
+
+    assert protected.pinned == {10}
+    assert planner.condensed_chunk(slots, protected, POLICY) is None
+
+
+def test_a_short_message_before_the_first_summary_goes_along_when_it_is_condensed():
+    slots = [raw(1, tokens=20), *(summary(n) for n in (2, 10, 20, 30)), *chat(44)[40:]]
+
+    chunk = planner.condensed_chunk(slots, planner.fresh_tail(slots, POLICY), POLICY)
+
+    assert chunk is not None
+    assert ordinals(chunk) == [1, 2, 10, 20, 30]
+
+
 def test_a_users_message_that_only_carries_results_is_no_question():
     slots = [raw(1, Role.USER), *(raw(n) for n in range(2, 39)), raw(39, Role.USER, answer=True)]
 

@@ -54,7 +54,10 @@ def expanded(root: str) -> Iterator[ExpandedItem]:
 
 
 def everything_said(conversation: ConversationRecord) -> list[tuple[int, str, Any]]:
-    """Every message by way of the context: below its summaries, by expansion, and raw."""
+    """Every message by way of the context: below its summaries, by expansion, and raw.
+
+    In the order of the context, but for system messages, which no summary takes in: they come in their own place.
+    """
     store = a_store()
     said = []
     for item in store.get_context_items(conversation_id=conversation.conversation_id):
@@ -64,7 +67,11 @@ def everything_said(conversation: ConversationRecord) -> list[tuple[int, str, An
         else:
             below = joined(expanded(item.summary_id or ""))
             said += [(each.seq, each.content, each.parts) for each in below]
-    return sorted((seq, content, [p for p in parts if not p.is_synthetic]) for seq, content, parts in said)
+    system = set(Message.objects.filter(role="system").values_list("seq", flat=True))
+    seqs = [seq for seq, _, _ in said if seq not in system]
+    assert seqs == sorted(seqs)
+    said.sort(key=lambda each: each[0])
+    return [(seq, content, [part for part in parts if not part.is_synthetic]) for seq, content, parts in said]
 
 
 @pytest.mark.parametrize("file", conversation_files(), ids=lambda file: file.name.split(".")[0])
