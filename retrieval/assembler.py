@@ -7,15 +7,14 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from compaction.policy import CompactionPolicy
-from conversations.errors import Invalid, Unavailable
-from conversations.exactness import storable
+from conversations.errors import Invalid
 from conversations.models import Conversation
 from conversations.reading import snapshot
 from conversations.scope import Scope
 from conversations.store.base import EVERYTHING
 from retrieval.assembly_types import AssembledContext, BudgetSource
-from retrieval.full_text import Found, FullText
-from retrieval.limits import bounded
+from retrieval.full_text import Found
+from retrieval.grep import Grep
 from retrieval.policy import RetrievalPolicy
 from retrieval.receipts import left_out, receipt
 from retrieval.selection import Group, select, with_hits
@@ -56,12 +55,10 @@ class ContextAssembler:
 
     def _hits(self, conversation_id: int, query: str | None) -> Sequence[Found]:
         """What answers the query, looked up before the snapshot is taken: nothing that it finds can go away."""
-        asked = storable(query or "")[: self.limits.max_query_length].strip()
-        if not asked:
+        if query is None or not query.strip():
             return ()
-        slow = Unavailable("The search for what answers the query took too long.", code="search_timeout")
-        with bounded(milliseconds=self.limits.search_timeout_ms, refusal=slow):
-            return FullText(self.scope).ranked_messages(query=asked, conversation_id=conversation_id, limit=HITS)
+        grep = Grep(policy=self.limits, scope=self.scope)
+        return grep.ranked_messages(query=query, conversation_id=conversation_id, limit=HITS)
 
     def _assembled(
         self, conversation: Conversation, *, budget: int | None, query: str | None, hits: Sequence[Found]

@@ -13,7 +13,7 @@ from conversations.scope import Scope
 from conversations.types import Level, Role, SummaryKind
 from retrieval.types import Description, ItemKind, MessageSpan, SummaryOutline
 
-MOST_IN_MANIFEST = 200
+MOST_IN_MANIFEST = 50
 
 _ID = re.compile(
     r"(?<![A-Za-z0-9_])(?:(?P<summary>sum_\w+)|(?P<file>file_\w+)|msg_(?P<message>\d{1,19}))(?![A-Za-z0-9_])"

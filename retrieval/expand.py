@@ -6,19 +6,22 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from conversations.errors import Invalid
-from conversations.models import Message, Summary
+from conversations.models import Summary
 from conversations.scope import Scope
-from conversations.store.base import EVERYTHING, MESSAGE_OVERHEAD_TOKENS
-from conversations.tokens import TokenEstimator, estimate
-from conversations.types import MessageRecord, Role, SummaryKind, SummaryRecord
+from conversations.store.base import EVERYTHING
+from conversations.tokens import TokenEstimator
+from conversations.types import SummaryKind
 from retrieval import cursors
 from retrieval.cursors import Key, Position, Request
+from retrieval.expand_items import Items
 from retrieval.expand_outline import Entry, entries_below
 from retrieval.policy import RetrievalPolicy
-from retrieval.slices import Slice, as_json, slice_of, views
-from retrieval.types import ExpandedItem, ExpandResult, ItemKind
+from retrieval.slices import slice_of
+from retrieval.types import ExpandedItem, ExpandResult
 
 DEEPEST = 1_000_000
+# How many messages are looked up for a page: as many as it may hold, if they are short.
+FEWEST_AT_ONCE, TOKENS_A_MESSAGE = 32, 32
 _BEGINNING = Position(Key(0, -DEEPEST))
 
 
@@ -40,7 +43,13 @@ class Expansion:
         root = self.scope.summary(summary_id)
         request = Request(summary_id, depth, bool(include_messages))
         position = cursors.read(cursor, request) if cursor is not None else _BEGINNING
-        entries = entries_below(root, start=position.key, depth=depth, include_messages=request.include_messages)
+        entries = entries_below(
+            root,
+            start=position.key,
+            depth=depth,
+            include_messages=request.include_messages,
+            at_once=max(FEWEST_AT_ONCE, cap // TOKENS_A_MESSAGE),
+        )
         items, following = self._filled(entries, position, cap)
         return ExpandResult(
             summary_id=summary_id,
@@ -68,27 +77,27 @@ class Expansion:
     ) -> tuple[list[ExpandedItem], Position | None]:
         """The items of a page, and where the next one begins."""
         planned, beyond = _planned(entries, position, cap)
-        texts = _Texts.of(planned)
+        rows = Items.read(planned)
         items: list[ExpandedItem] = []
         room = cap
         for place, entry in enumerate(planned):
             begins = position if place == 0 and entry.key == position.key else Position(entry.key)
-            whole = None if begins.is_inside else texts.whole(entry)
+            whole = None if begins.is_inside else rows.whole(entry)
             if whole is not None and whole.tokens <= room:
                 items.append(whole)
             elif items and not begins.is_inside:
                 return items, begins
             else:
-                item, following = self._sliced(entry, texts, begins, room)
+                item, following = self._sliced(entry, rows, begins, room)
                 items.append(item)
                 if following is not None:
                     return items, following
             room -= items[-1].tokens
         return items, Position(beyond.key) if beyond is not None else None
 
-    def _sliced(self, entry: Entry, texts: _Texts, begins: Position, room: int) -> tuple[ExpandedItem, Position | None]:
+    def _sliced(self, entry: Entry, rows: Items, begins: Position, room: int) -> tuple[ExpandedItem, Position | None]:
         """The next slice of an item that does not fit, and where to go on with it."""
-        content, parts_json = texts.both(entry)
+        content, parts_json = rows.texts(entry)
         piece = slice_of(
             content,
             parts_json,
@@ -97,7 +106,7 @@ class Expansion:
             budget=room,
             count=self.tokens.count,
         )
-        item = texts.slice(entry, piece, content_total=len(content), parts_total=len(parts_json))
+        item = rows.sliced(entry, piece, content_total=len(content), parts_total=len(parts_json))
         if piece.is_last:
             return item, None
         return item, Position(
@@ -117,101 +126,6 @@ def _planned(entries: Iterator[Entry], position: Position, cap: int) -> tuple[li
         planned.append(entry)
         total += cost
     return planned, None
-
-
-@dataclass(frozen=True)
-class _Texts:
-    """The rows of a page's entries."""
-
-    messages: dict[int, MessageRecord]
-    summaries: dict[str, SummaryRecord]
-
-    @classmethod
-    def of(cls, entries: Sequence[Entry]) -> _Texts:
-        message_ids = [entry.id for entry in entries if entry.is_message]
-        summary_ids = [entry.id for entry in entries if not entry.is_message]
-        messages = Message.objects.filter(pk__in=message_ids).as_records() if message_ids else []
-        summaries = list(Summary.objects.filter(pk__in=summary_ids).readable()) if summary_ids else []
-        return cls(
-            messages={message.message_id: message for message in messages},
-            summaries={summary.summary_id: summary.as_record() for summary in summaries},
-        )
-
-    def whole(self, entry: Entry) -> ExpandedItem:
-        """The entry as one item."""
-        if isinstance(entry.id, str):
-            summary = self.summaries[entry.id]
-            return _summary_item(entry, summary, summary.content, tokens=summary.token_count + MESSAGE_OVERHEAD_TOKENS)
-        message = self.messages[entry.id]
-        parts = views(message.parts, message.content)
-        return _message_item(
-            entry,
-            message,
-            message.content,
-            tokens=message.token_count + MESSAGE_OVERHEAD_TOKENS + estimate(as_json(parts)),
-            parts=parts,
-            content_total=len(message.content),
-        )
-
-    def both(self, entry: Entry) -> tuple[str, str]:
-        """The entry's text, and its parts as text."""
-        if isinstance(entry.id, str):
-            return self.summaries[entry.id].content, ""
-        message = self.messages[entry.id]
-        return message.content, as_json(views(message.parts, message.content))
-
-    def slice(self, entry: Entry, piece: Slice, *, content_total: int, parts_total: int) -> ExpandedItem:
-        """The entry as an item that is a piece of it."""
-        given = {
-            "tokens": piece.tokens,
-            "complete": piece.is_last,
-            "content_offset": piece.content_offset,
-            "content_total": content_total,
-        }
-        if isinstance(entry.id, str):
-            return _summary_item(entry, self.summaries[entry.id], piece.content, **given)
-        return _message_item(
-            entry,
-            self.messages[entry.id],
-            piece.content,
-            **given,
-            parts_json=piece.parts_json,
-            parts_offset=piece.parts_offset,
-            parts_total=parts_total,
-        )
-
-
-def _message_item(entry: Entry, message: MessageRecord, content: str, **values: object) -> ExpandedItem:
-    return ExpandedItem(
-        id=message.id,
-        kind=ItemKind.MESSAGE,
-        of=entry.of,
-        level=entry.level,
-        first_seq=message.seq,
-        last_seq=message.seq,
-        content=content,
-        created_at=message.created_at,
-        role=Role(message.role),
-        author=message.author,
-        **values,  # type: ignore[arg-type]
-    )
-
-
-def _summary_item(entry: Entry, summary: SummaryRecord, content: str, **values: object) -> ExpandedItem:
-    return ExpandedItem(
-        id=summary.summary_id,
-        kind=ItemKind.SUMMARY,
-        of=entry.of,
-        level=entry.level,
-        first_seq=summary.first_seq,
-        last_seq=summary.last_seq,
-        content=content,
-        created_at=summary.created_at,
-        summary_kind=summary.kind,
-        depth=summary.depth,
-        descendant_count=summary.descendant_count,
-        **{"content_total": len(summary.content), **values},  # type: ignore[arg-type]
-    )
 
 
 def _note(root: Summary, request: Request, items: Sequence[ExpandedItem], following: Position | None) -> str | None:

@@ -9,9 +9,8 @@ from conversations.models import Summary
 from conversations.reading import rows
 from retrieval.cursors import Key
 
-# Messages in one window, and the seqs it spans at first where several levels are opened.
-_MOST_MESSAGES = 256
-_FIRST_WINDOW, _WIDENING = 512, 4
+# How many seqs a window spans at first, for each message that is wanted, and how it grows while that is not enough.
+_SEQS_A_MESSAGE, _WIDENING = 4, 4
 _UNLIMITED = 2**30
 
 # `reach` are the summaries that lie in the window, with how far below the root they are; those above the last level are
@@ -69,24 +68,27 @@ class Entry:
         return isinstance(self.id, int)
 
 
-def entries_below(root: Summary, *, start: Key, depth: int, include_messages: bool) -> Iterator[Entry]:
-    """Everything within `depth` levels (-1: all) below the root from `start` on, in order; read as it is asked for."""
+def entries_below(root: Summary, *, start: Key, depth: int, include_messages: bool, at_once: int) -> Iterator[Entry]:
+    """Everything within `depth` levels (-1: all) below the root from `start` on, in order; read as it is asked for.
+
+    `at_once`: how many messages are worth looking up in one go.
+    """
     levels = _UNLIMITED if depth < 0 else depth
     # One level is a handful of summaries, or messages of which no more are read than asked for.
-    window = _UNLIMITED if levels == 1 else _FIRST_WINDOW
+    window = _UNLIMITED if levels == 1 else _SEQS_A_MESSAGE * at_once
     begin = max(start.seq, root.first_seq)
     while begin <= root.last_seq:
         upto = min(root.last_seq, begin + window)
-        entries = _window(root, levels, include_messages, begin, upto)
+        entries = _window(root, levels, include_messages, begin, upto, at_once)
         messages = [entry for entry in entries if entry.is_message]
-        if len(messages) >= _MOST_MESSAGES:
+        if len(messages) >= at_once:
             # There may be more behind the last message, so nothing that comes after it is told yet.
             upto = min(upto, messages[-1].key.seq)
         yield from (entry for entry in entries if start <= entry.key and entry.key.seq <= upto)
         begin, window = upto + 1, window * _WIDENING
 
 
-def _window(root: Summary, levels: int, include_messages: bool, begin: int, upto: int) -> list[Entry]:
+def _window(root: Summary, levels: int, include_messages: bool, begin: int, upto: int, most: int) -> list[Entry]:
     found = rows(
         _WINDOW,
         {
@@ -96,7 +98,7 @@ def _window(root: Summary, levels: int, include_messages: bool, begin: int, upto
             "include_messages": include_messages,
             "from": begin,
             "upto": upto,
-            "most": _MOST_MESSAGES,
+            "most": most,
         },
     )
     entries = []

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TypeVar
 
 from conversations.errors import Invalid, Unavailable
-from conversations.exactness import is_storable
+from conversations.exactness import is_storable, storable
 from conversations.scope import Scope
 from conversations.store.base import EVERYTHING
 from retrieval import limits
@@ -24,8 +25,8 @@ E = TypeVar("E", bound=StrEnum)
 
 _TOO_COMMON = "None of these words is in the index, so the text was looked for as it stands, newest first."
 _BOUNDED = (
-    "Some of these words are in so many texts that only those with one of the rarer words were looked at; "
-    "ask for something rarer, or in one conversation, to see everything."
+    "Some of these words are in so many texts that not all of those were looked at, but only those that also have a "
+    "rarer word, or else the newest; ask for something rarer to see everything."
 )
 
 
@@ -48,13 +49,26 @@ class Grep:
             return replace(asked, matches=self._by_pattern(translated(query), asked, limit))
         return self._by_words(asked, limit)
 
-    def _by_words(self, asked: GrepResult, limit: int) -> GrepResult:
-        refusal = Unavailable(
+    def ranked_messages(self, *, query: str, conversation_id: int, limit: int) -> tuple[Found, ...]:
+        """The messages of a conversation that answer the query best, not fetched; none if no word can be looked for."""
+        with limits.bounded(milliseconds=self.policy.search_timeout_ms, refusal=self._too_slow()):
+            answer = FullText(self.scope).answer(
+                query=storable(query[: self.policy.max_query_length]),
+                where=GrepScope.MESSAGES,
+                conversation_id=conversation_id,
+                limit=limit,
+            )
+        return answer.found if answer is not None else ()
+
+    def _too_slow(self) -> Unavailable:
+        return Unavailable(
             f"The search took longer than {self.policy.search_timeout_ms} ms and was called off; "
             "search one conversation, or for fewer and rarer words.",
             code="search_timeout",
         )
-        with limits.bounded(milliseconds=self.policy.search_timeout_ms, refusal=refusal):
+
+    def _by_words(self, asked: GrepResult, limit: int) -> GrepResult:
+        with limits.bounded(milliseconds=self.policy.search_timeout_ms, refusal=self._too_slow()):
             answer = FullText(self.scope).answer(
                 query=asked.query, where=asked.scope, conversation_id=asked.conversation_id, limit=limit
             )
@@ -92,10 +106,13 @@ class Grep:
         with limits.bounded(milliseconds=self.policy.search_timeout_ms, refusal=refusal) as deadline:
             if asked.conversation_id is not None:
                 self.scope.conversation(asked.conversation_id)
-            if asked.scope is not GrepScope.MESSAGES:
-                spots += search.summaries(pattern, conversation_id=asked.conversation_id, limit=limit)
             if asked.scope is not GrepScope.SUMMARIES:
                 spots += search.messages(pattern, conversation_id=asked.conversation_id, limit=limit, deadline=deadline)
+            if asked.scope is not GrepScope.MESSAGES:
+                # Once there are as many messages as may be given, only newer history can still come before them.
+                oldest = _oldest(spots, asked.conversation_id) if len(spots) >= limit else None
+                deadline.impose()
+                spots += search.summaries(pattern, conversation_id=asked.conversation_id, limit=limit, since=oldest)
             found = matches([Excerpt(spot.id, snippet=spot.snippet) for spot in spots])
         if asked.conversation_id is not None:
             newest_first = sorted(found, key=lambda match: match.last_seq, reverse=True)
@@ -115,6 +132,12 @@ class Grep:
         if not is_storable(query):
             error = Invalid("query: no text holds a NUL or a lone surrogate, so it cannot be searched for.")
             raise refused(error.detail) if mode is GrepMode.REGEX else error
+
+
+def _oldest(spots: Sequence[Spot], conversation_id: int | None) -> Spot:
+    if conversation_id is not None:
+        return min(spots, key=lambda spot: spot.seq)
+    return min(spots, key=lambda spot: spot.created_at)
 
 
 def _one_of(kind: type[E], value: str, name: str) -> E:

@@ -1,8 +1,8 @@
 """Says a regular expression, as Python and most people write it, in PostgreSQL's words. Pure.
 
-A pattern is matched the way grep does it: line by line, case by case, unless it begins with (?i), (?s) or (?x). What
-PostgreSQL has no counterpart for is refused with a sentence that says what to do instead; whether the rest is valid,
-PostgreSQL decides.
+^ and $ match at every line, as with Python's (?m), and . no newline, unless the pattern begins with (?s); (?i) and
+(?x) are understood there too. What PostgreSQL has no counterpart for is refused with a sentence that says what to do
+instead; whether the rest is valid, PostgreSQL decides.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def translated(pattern: str) -> Pattern:
 def literally(text: str) -> Pattern:
     """A pattern for a text as it stands, in any case and with any blanks between its words."""
     words = (re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", word) for word in text.split())
-    return Pattern("(?in)" + r"\s+".join(words))
+    return Pattern("(?iw)" + r"\s+".join(words))
 
 
 def refused(sentence: str) -> Invalid:
@@ -64,7 +64,9 @@ class _Translation:
     run_of: list[str] = field(default_factory=list)
     literals: list[str] = field(default_factory=list)
     has_alternatives: bool = False
-    options: str = "n"
+    # `w`: ^ and $ at every line, and classes such as [^a] match a newline, as they do in Python.
+    options: str = "w"
+    dot: str = r"[^\n]"
 
     def run(self) -> Pattern:
         self._leading_flags()
@@ -91,7 +93,7 @@ class _Translation:
             if character == ")" and self.open:
                 self.open.pop()
             self.has_alternatives |= character == "|" and not self.open
-            self._take(character)
+            self._take(self.dot if character == "." else character, length=1)
         else:
             self._character(character)
 
@@ -152,9 +154,8 @@ class _Translation:
         unknown = sorted(set(found["flags"]) - set("imsxu"))
         if unknown or found["off"]:
             raise refused(f"The flags {found[0]} are not supported; i, s, x and m are.")
-        self.options = ("w" if "s" in found["flags"] else "n") + "".join(
-            flag for flag in "ix" if flag in found["flags"]
-        )
+        self.options += "".join(flag for flag in "ix" if flag in found["flags"])
+        self.dot = "." if "s" in found["flags"] else self.dot
         self.place = found.end()
 
     def _group(self) -> None:

@@ -24,8 +24,13 @@ _IDENTIFIER = re.compile(
     r"|^(?=\w*\d)(?=\w*[a-zA-Z])[\w-]{6,}$"  # a hash, a ticket
     r"|\w\(\)?$"  # a call
 )
-# A sentence about an identifier is a question; an identifier with a word or two is a look-up.
+# So many words, some of which only hold the others together, are a sentence.
 _SENTENCE_WORDS = 6
+_HOLDING = """
+    a an and are as at be by can did do does for from had has have how i if in is it me my of on our should so that the
+    their them there they this to was we were what when where which who why will with would you your
+"""
+_FUNCTION_WORDS = frozenset(_HOLDING.split())
 
 
 @dataclass(frozen=True)
@@ -52,7 +57,9 @@ class Question:
     @property
     def is_sentence(self) -> bool:
         """Whether this is a question in words, not a few words to be found together."""
-        return len(self.clauses) >= _SENTENCE_WORDS or self.text.rstrip().endswith(("?", "？"))
+        if self.text.rstrip().endswith(("?", "？")):
+            return True
+        return len(self.clauses) >= _SENTENCE_WORDS and any(term.text.lower() in _FUNCTION_WORDS for term in self.terms)
 
     @property
     def is_look_up(self) -> bool:

@@ -1,18 +1,19 @@
 """How a question is looked up: which lexemes find its candidates, and which only help to rank them. Pure.
 
 A row needs to hold at least one *anchor* to be looked at. Rare lexemes find few rows; the most common ones find half of
-a conversation and tell nothing, so they are anchors only where nothing rarer is asked for.
+a conversation and tell nothing, so they are anchors only where nothing rarer is asked for, and then only in the newest
+rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from retrieval.query import UNSPACED, Term
 
 MOST_LEXEMES = 32
-MOST_CANDIDATES = 4000
+MOST_CANDIDATES = 1500
 MOST_PAIRS = 6
 
 
@@ -29,16 +30,15 @@ class Meaning:
     def lexemes(self) -> tuple[str, ...]:
         return self.whole + tuple(part for part in self.parts if part not in self.whole)
 
-    def is_held(self, lexemes: frozenset[str]) -> bool:
+    def is_held(self, lexemes: Collection[str]) -> bool:
         """Whether a text with these of the lexemes has the term, as it stands or by all its parts."""
-        return (bool(self.whole) and lexemes.issuperset(self.whole)) or (
-            bool(self.parts) and lexemes.issuperset(self.parts)
-        )
+        return any(bool(ways) and all(each in lexemes for each in ways) for ways in (self.whole, self.parts))
 
-
-def answers_all(clauses: Sequence[Sequence[Meaning]], lexemes: frozenset[str]) -> bool:
-    """Whether a text with these of the lexemes has a term of every clause."""
-    return all(any(each.is_held(lexemes) for each in clause) for clause in clauses)
+    @property
+    def as_query(self) -> str:
+        """The tsquery that a text with the term answers."""
+        ways = (" & ".join(map(lexeme_query, way)) for way in (self.whole, self.parts) if way)
+        return self.query or " | ".join(f"({way})" for way in ways)
 
 
 def meaning(term: Term, *, whole: Sequence[str], parts: Sequence[str], query: str) -> Meaning:
@@ -56,29 +56,58 @@ def lexeme_query(lexeme: str) -> str:
 
 @dataclass(frozen=True)
 class Plan:
-    """The lexemes to rank by, which of them are anchors, how many rows each is expected in, and what to leave out."""
+    """The lexemes to rank by, which of them are anchors, how many rows each is expected in, and what to leave out.
 
+    `newest`: the share of the rows that is looked at, from the newest on.
+    """
+
+    clauses: tuple[tuple[Meaning, ...], ...]
     lexemes: tuple[str, ...]
     anchors: tuple[str, ...]
     expected: Mapping[str, float]
     pairs: tuple[str, ...] = ()
     required: tuple[str, ...] = ()
     excluded: tuple[str, ...] = ()
+    newest: float = 1.0
+    wants_every_clause: bool = False
 
     @property
     def is_bounded(self) -> bool:
-        return len(self.anchors) < len(self.lexemes)
+        """Whether rows that hold some of the words are not looked at."""
+        return not self.wants_every_clause and (len(self.anchors) < len(self.lexemes) or self.newest < 1)
 
     @property
-    def expects(self) -> float:
-        """How many rows will have to be looked at."""
-        return sum(self.expected.get(anchor, 0.0) for anchor in self.anchors)
+    def takes_neighbours(self) -> bool:
+        """Whether a message beside a hit may be an answer: it need not hold what every answer must."""
+        return not (self.required or self.excluded or self.wants_every_clause)
 
     @property
     def query(self) -> str:
         """The tsquery that every candidate answers."""
-        conditions = [" | ".join(lexeme_query(anchor) for anchor in self.anchors), *self.required]
+        if self.wants_every_clause:
+            conditions = [" | ".join(f"({each.as_query})" for each in clause) for clause in self.clauses]
+        else:
+            conditions = [" | ".join(map(lexeme_query, self.anchors)), *self.required]
         return " & ".join([f"({condition})" for condition in conditions] + [f"!({each})" for each in self.excluded])
+
+    def for_every_clause(self) -> Plan:
+        """The same for texts that answer all of the question, which are few enough to look at wherever they are."""
+        return replace(self, wants_every_clause=True, newest=1.0)
+
+    def expected_of(self, place: int) -> float:
+        """In how many rows at least the lexeme or pair at this place is to be expected.
+
+        Of an anchor nothing needs to be expected: all the rows that hold it are looked at, and are counted.
+        """
+        if place >= len(self.lexemes):
+            return 0.0
+        is_counted = self.lexemes[place] in self.anchors and self.newest == 1 and not self.wants_every_clause
+        return 0.0 if is_counted else self.expected.get(self.lexemes[place], 0.0)
+
+    def is_answered_by(self, places: Collection[int]) -> bool:
+        """Whether a text with the lexemes at these places answers every clause; of phrases, by their words."""
+        held = {self.lexemes[place] for place in places if place < len(self.lexemes)}
+        return self.wants_every_clause or all(any(each.is_held(held) for each in clause) for clause in self.clauses)
 
 
 def plan(
@@ -103,21 +132,23 @@ def plan(
     anchors: list[str] = []
     total = 0.0
     for lexeme in rarest:
-        total += expected[lexeme]
-        if anchors and total > MOST_CANDIDATES:
+        if anchors and total + expected[lexeme] > MOST_CANDIDATES:
             break
+        total += expected[lexeme]
         anchors.append(lexeme)
     return Plan(
+        clauses=tuple(map(tuple, clauses)),
         lexemes=tuple(rarest),
         anchors=tuple(anchors),
         expected=expected,
         pairs=_pairs(clauses) if in_pairs else (),
         required=tuple(
-            " | ".join(f"({each.query})" for each in clause if each.query)
+            " | ".join(f"({each.as_query})" for each in clause)
             for clause in clauses
-            if any(each.term.is_phrase and each.query for each in clause)
+            if any(each.term.is_phrase for each in clause)
         ),
         excluded=tuple(each.query for each in excluded if each.query),
+        newest=min(1.0, MOST_CANDIDATES / total) if total else 1.0,
     )
 
 

@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from operator import itemgetter
 
 from retrieval.query_dates import Dates
 
@@ -23,11 +24,27 @@ STRETCH, STRETCH_WEIGHT, STRETCH_SATURATION = 16, 0.3, 1.0
 # A message by the person that the question names; about as much as one more rare word.
 AUTHOR_WEIGHT = 2.0
 DATE_WEIGHT = 1.0
-# From here on length costs: a long tool output holds many words by chance. In lexemes.
-LONG = 50
+# From here on length costs: a long tool output holds many words by chance. In tokens.
+LONG = 100
 _LENGTH_WEIGHT = 0.5
+# The same in SQL, for choosing what is worth ranking with care.
+LENGTH_COST_SQL = f"(1 + {_LENGTH_WEIGHT}::float8 * ln(greatest(1, token_count / {LONG}::float8)))"
 
-Place = tuple[int, int]
+# A message's place as one number, conversation first: there are thousands of them in a search, and each is a key.
+Place = int
+_SEQ_BITS = 40
+
+
+def place_of(conversation_id: int, seq: int) -> Place:
+    return conversation_id << _SEQ_BITS | seq
+
+
+def conversation_of(place: Place) -> int:
+    return place >> _SEQ_BITS
+
+
+def seq_of(place: Place) -> int:
+    return place & ((1 << _SEQ_BITS) - 1)
 
 
 @dataclass(frozen=True)
@@ -35,17 +52,12 @@ class Hit:
     """A row that holds something of what is looked for: how much, for each of those lexemes that it holds."""
 
     id: int | str
-    conversation_id: int
-    seq: int
+    place: Place
     shares: Mapping[int, float]
-    size: int
+    tokens: int
     asks: bool = False
     # Whether it answers every clause of the question.
     is_complete: bool = False
-
-    @property
-    def place(self) -> Place:
-        return self.conversation_id, self.seq
 
 
 @dataclass(frozen=True)
@@ -55,13 +67,13 @@ class Neighbour:
     id: int
     conversation_id: int
     seq: int
-    size: int
+    tokens: int
     created_at: datetime
     author: str | None
 
     @property
     def place(self) -> Place:
-        return self.conversation_id, self.seq
+        return place_of(self.conversation_id, self.seq)
 
 
 @dataclass(frozen=True)
@@ -90,9 +102,9 @@ def names_in(text: str) -> frozenset[str]:
     return frozenset(word.removesuffix("'s") for word in words if word)
 
 
-def length_cost(size: int) -> float:
-    """By how much a text of so many lexemes is marked down."""
-    return 1 + _LENGTH_WEIGHT * math.log(max(1.0, size / LONG))
+def length_cost(tokens: int) -> float:
+    """By how much a text of so many tokens is marked down."""
+    return 1 + _LENGTH_WEIGHT * math.log(max(1.0, tokens / LONG))
 
 
 def by_keywords(hit: Hit, weights: Weights) -> float:
@@ -103,41 +115,53 @@ def by_keywords(hit: Hit, weights: Weights) -> float:
 def alone(hit: Hit, weights: Weights) -> float:
     """The worth of a text without neighbours, such as a summary, on the scale of `in_context`."""
     held = sum(weights.rarity[term] * share / (share + SATURATION) for term, share in hit.shares.items())
-    return held / length_cost(hit.size)
+    return held / length_cost(hit.tokens)
 
 
 def in_context(hits: Iterable[Hit], weights: Weights) -> dict[Place, float]:
-    """The worth of each place in or near the hits, before length, author and date are known (see `finished`)."""
-    held: dict[Place, dict[int, float]] = defaultdict(lambda: defaultdict(float))
-    stretches: dict[Place, dict[int, float]] = defaultdict(lambda: defaultdict(float))
+    """The worth of each place in or near the hits, before length, author and date are known (see `finished`).
+
+    Places beyond the ends of a conversation are among them; no message stands there.
+    """
+    held: dict[int, dict[Place, float]] = defaultdict(dict)
+    stretches: dict[int, dict[Place, float]] = defaultdict(dict)
     for hit in hits:
-        conversation_id, seq = hit.place
+        place = hit.place
         after = AFTER_A_QUESTION if hit.asks else NEXT
-        reach = ((0, 1.0), (1, after), (-1, NEXT), (2, NEXT_BUT_ONE), (-2, NEXT_BUT_ONE))
-        stretch = stretches[conversation_id, seq // STRETCH]
-        for term, share in hit.shares.items():
-            stretch[term] += share
-            for distance, weight in reach:
-                held[conversation_id, seq + distance][term] += weight * share
-    around = {
-        place: sum(weights.rarity[term] * share / (share + STRETCH_SATURATION) for term, share in shares.items())
-        for place, shares in stretches.items()
-    }
-    return {
-        (conversation_id, seq): sum(
-            weights.rarity[term] * share / (share + SATURATION) for term, share in shares.items()
+        reach = (
+            (place, 1.0),
+            (place + 1, after),
+            (place - 1, NEXT),
+            (place + 2, NEXT_BUT_ONE),
+            (place - 2, NEXT_BUT_ONE),
         )
-        + STRETCH_WEIGHT * around.get((conversation_id, seq // STRETCH), 0.0)
-        for (conversation_id, seq), shares in held.items()
-        if seq >= 1
-    }
+        stretch = place // STRETCH
+        for term, share in hit.shares.items():
+            of_term = held[term]
+            for near, weight in reach:
+                of_term[near] = of_term.get(near, 0.0) + weight * share
+            in_stretch = stretches[term]
+            in_stretch[stretch] = in_stretch.get(stretch, 0.0) + share
+    worths = _summed(held, weights, SATURATION)
+    around = _summed(stretches, weights, STRETCH_SATURATION)
+    return {place: worth + STRETCH_WEIGHT * around.get(place // STRETCH, 0.0) for place, worth in worths.items()}
+
+
+def _summed(held: Mapping[int, Mapping[Place, float]], weights: Weights, saturation: float) -> dict[Place, float]:
+    """What each place is worth for all that it holds, each term saturating by itself."""
+    worths: dict[Place, float] = {}
+    for term, shares in held.items():
+        rarity = weights.rarity[term]
+        for place, share in shares.items():
+            worths[place] = worths.get(place, 0.0) + rarity * share / (share + saturation)
+    return worths
 
 
 def finished(worth: float, row: Neighbour, weights: Weights) -> float:
     """The worth of a place, with what the message in it is known to be."""
-    return worth / length_cost(row.size) + weights.of_its_own(row.created_at, row.author)
+    return worth / length_cost(row.tokens) + weights.of_its_own(row.created_at, row.author)
 
 
 def best_places(worths: Mapping[Place, float], most: int) -> list[Place]:
-    """The most promising places, best first, of equals the newest."""
-    return sorted(worths, key=lambda place: (worths[place], place), reverse=True)[:most]
+    """The most promising places, best first."""
+    return [place for place, _ in sorted(worths.items(), key=itemgetter(1), reverse=True)[:most]]

@@ -21,11 +21,9 @@ LARGEST_TYPICAL_ITEM = 500
 END = 2**63 - 1
 ROLES = {role.value: role for role in Role}
 
-_CANDIDATE = """
-    SELECT c.ordinal, c.token_count, c.message_id, c.summary_id, m.role::text, s.depth, coalesce(s.last_seq, c.ordinal)
-"""
-# Of the newest items before an ordinal, at most so many: those that the tokens reach, and a margin behind them.
-_PAGE = f"""
+# Of the newest items before an ordinal, at most so many: those that the tokens reach, and a margin behind them. What an
+# item points at is looked up for each, for in a join the planner may think a scan of all messages worth its while.
+_PAGE = """
     WITH newest AS MATERIALIZED (
         SELECT ordinal, token_count, message_id, summary_id,
                row_number() OVER newest_first AS place,
@@ -35,15 +33,14 @@ _PAGE = f"""
         WINDOW newest_first AS (ORDER BY ordinal DESC)
         ORDER BY ordinal DESC
         LIMIT %s
-    ), c AS MATERIALIZED (
-        SELECT * FROM newest
-        WHERE place <= %s + (SELECT count(*) FROM newest WHERE newer_tokens <= %s)
     )
-    {_CANDIDATE}
-    FROM c
-    LEFT JOIN messages m ON m.message_id = c.message_id
-    LEFT JOIN summaries s ON s.summary_id = c.summary_id
-    ORDER BY c.ordinal
+    SELECT ordinal, token_count, message_id, summary_id,
+           (SELECT m.role::text FROM messages m WHERE m.message_id = newest.message_id),
+           (SELECT s.depth FROM summaries s WHERE s.summary_id = newest.summary_id),
+           coalesce((SELECT s.last_seq FROM summaries s WHERE s.summary_id = newest.summary_id), ordinal)
+    FROM newest
+    WHERE place <= %s + (SELECT count(*) FROM newest WHERE newer_tokens <= %s)
+    ORDER BY ordinal
 """
 _SYSTEM = """
     SELECT c.ordinal, c.token_count, c.message_id, NULL, m.role::text, NULL, c.ordinal

@@ -18,7 +18,7 @@ from conversations.types import NewPart, PartRecord, PartType
 
 # A text shorter than this takes no less room as a span.
 SHORTEST_SPAN = 24
-_COLUMNS = tuple(name for name in NewPart.__dataclass_fields__ if name != "part_type")
+_COLUMNS = frozenset(NewPart.__dataclass_fields__) - {"part_type"}
 _JSON_COLUMNS = frozenset({"tool_input", "metadata"})
 _CHARACTERS_A_TOKEN = 4
 
@@ -60,9 +60,8 @@ def views(parts: Iterable[PartRecord], content: str) -> tuple[PartView, ...]:
 def _view(part: PartRecord, content: str) -> PartView:
     values: dict[str, Any] = {}
     spans: dict[str, tuple[int, int]] = {}
-    for name in _COLUMNS:
-        value = getattr(part, name)
-        if value is None:
+    for name, value in vars(part).items():
+        if value is None or name not in _COLUMNS:
             continue
         text = json.dumps(value, ensure_ascii=False) if name in _JSON_COLUMNS else value
         begin = content.find(text) if isinstance(text, str) and len(text) >= SHORTEST_SPAN else -1

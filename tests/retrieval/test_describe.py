@@ -1,133 +1,176 @@
+"""What an id names."""
+
 from __future__ import annotations
 
 import pytest
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
 
-from conversations.errors import Invalid, NotFound
-from conversations.large_files import LargeFileService
+from conversations.errors import NotFound
+from conversations.models import LargeFile
 from conversations.scope import Scope
 from conversations.types import SummaryKind
+from retrieval import describe as module
 from retrieval.engine import RetrievalEngine
-from retrieval.types import Description, ItemKind, MessageSpan
+from retrieval.types import ItemKind, MessageSpan
 from tests.factories import a_conversation, a_store, a_workspace
+from tests.statements import counted_statements
 from tests.summaries import a_summary_of
 
 pytestmark = pytest.mark.django_db
 
 
-def describe(id: str) -> Description:
-    return RetrievalEngine.from_settings().describe(id=id)
+def describe(id: str):
+    return RetrievalEngine.from_settings(Scope(a_workspace().pk)).describe(id=id)
 
 
-def a_small_lineage() -> tuple[int, list[str]]:
-    """Six messages; 1 to 2 and 3 to 4 in leaves, both leaves in a condensed summary; 5 and 6 raw."""
-    conversation_id = a_conversation(*(f"text number {n} " * 20 for n in range(1, 7))).conversation_id
+@pytest.fixture
+def graph():
+    """Messages 1 to 9: two leaves and a straggler in one condensed summary, a third leaf beside it, 9 raw."""
+    number = a_conversation(*(f"message {seq} " * 5 for seq in range(1, 10))).conversation_id
     store = a_store()
-    first = a_summary_of(store, conversation_id, seqs=[1, 2])
-    second = a_summary_of(store, conversation_id, seqs=[3, 4])
-    top = a_summary_of(store, conversation_id, summaries=[first, second])
-    return conversation_id, [first.summary_id, second.summary_id, top.summary_id]
+    first = a_summary_of(store, number, seqs=[1, 2, 4])
+    second = a_summary_of(store, number, seqs=[5, 6])
+    root = a_summary_of(store, number, seqs=[3], summaries=[first, second])
+    third = a_summary_of(store, number, seqs=[7, 8])
+    return number, first, second, root, third
 
 
-def message_id(conversation_id: int, seq: int) -> str:
-    return a_store().list_messages(conversation_id=conversation_id, after_seq=seq - 1, limit=1)[0].id
+def test_a_summary_says_what_it_was_made_from_and_what_it_costs_to_open(graph):
+    number, first, second, root, _ = graph
+    engine = RetrievalEngine.from_settings()
+
+    with counted_statements() as sent:
+        described = engine.describe(id=root.summary_id)
+
+    assert len(sent) == 2
+
+    assert (described.kind, described.summary_kind, described.depth) == (ItemKind.SUMMARY, SummaryKind.CONDENSED, 1)
+    assert (described.first_seq, described.last_seq, described.message_count) == (1, 6, 6)
+    assert described.sources == (first.summary_id, second.summary_id)
+    assert described.source_messages == (MessageSpan(3, 3),)
+    assert described.derived == ()
+    assert described.active
+    straggler = a_store().list_messages(conversation_id=number, after_seq=2, limit=1)[0]
+    assert described.opening_tokens == first.token_count + second.token_count + straggler.token_count
+    assert described.source_tokens == root.source_tokens
 
 
-def test_a_summary_tells_its_lineage_in_both_directions():
-    _, (first, second, top) = a_small_lineage()
+def test_a_leaf_says_which_messages_it_stands_for_and_what_stands_for_it(graph):
+    _, first, _, root, _ = graph
 
-    of_top, of_first = describe(top), describe(first)
+    described = describe(first.summary_id)
 
-    assert (of_top.kind, of_top.summary_kind, of_top.depth) == (ItemKind.SUMMARY, SummaryKind.CONDENSED, 1)
-    assert of_top.sources == (first, second)
-    assert of_top.derived == ()
-    assert of_top.active
-    assert (of_top.first_seq, of_top.last_seq, of_top.message_count) == (1, 4, 4)
-    assert of_first.derived == (top,)
-    assert not of_first.active
-    assert of_first.source_messages == (MessageSpan(1, 2),)
-
-
-def test_a_summarys_manifest_says_what_opening_each_node_below_costs():
-    conversation_id, (first, second, top) = a_small_lineage()
-    tokens = [message.token_count for message in a_store().list_messages(conversation_id=conversation_id)]
-
-    described = describe(top)
-
-    assert [outline.summary_id for outline in described.manifest] == [first, second]
-    assert [outline.opening_tokens for outline in described.manifest] == [sum(tokens[:2]), sum(tokens[2:4])]
-    assert described.opening_tokens == sum(outline.token_count for outline in described.manifest)
-    assert described.manifest_complete
-
-
-def test_a_compacted_message_tells_the_way_up_to_the_active_summary():
-    conversation_id, (first, _, top) = a_small_lineage()
-
-    described = describe(message_id(conversation_id, 2))
-
-    assert [outline.summary_id for outline in described.held_by] == [first, top]
-    assert [outline.active for outline in described.held_by] == [False, True]
+    assert described.source_messages == (MessageSpan(1, 2), MessageSpan(4, 4))
+    assert described.derived == (root.summary_id,)
+    assert [outline.summary_id for outline in described.held_by] == [root.summary_id]
     assert not described.active
+    assert described.opening_tokens == first.source_tokens
+    assert described.manifest == ()
 
 
-def test_a_raw_message_is_active_and_held_by_nothing():
-    conversation_id, _ = a_small_lineage()
+def test_the_manifest_is_everything_below_in_order(graph):
+    number, first, second, root, third = graph
+    top = a_summary_of(a_store(), number, summaries=[root, third])
 
-    described = describe(message_id(conversation_id, 5))
+    described = describe(top.summary_id)
+
+    assert [(outline.summary_id, outline.distance) for outline in described.manifest] == [
+        (root.summary_id, 1),
+        (first.summary_id, 2),
+        (second.summary_id, 2),
+        (third.summary_id, 1),
+    ]
+    assert described.manifest_complete
+    assert described.sources == (root.summary_id, third.summary_id)
+
+
+def test_a_manifest_has_an_end(graph, monkeypatch):
+    number, _, _, root, third = graph
+    top = a_summary_of(a_store(), number, summaries=[root, third])
+    monkeypatch.setattr(module, "MOST_IN_MANIFEST", 2)
+
+    described = describe(top.summary_id)
+
+    assert len(described.manifest) == 2
+    assert not described.manifest_complete
+
+
+def test_a_message_says_which_summaries_hold_it_up_to_the_active_one(graph):
+    number, first, _, root, third = graph
+    top = a_summary_of(a_store(), number, summaries=[root, third])
+    message = a_store().list_messages(conversation_id=number, limit=1)[0]
+    engine = RetrievalEngine.from_settings()
+
+    with counted_statements() as sent:
+        described = engine.describe(id=message.id)
+
+    assert len(sent) == 2
+
+    assert [(outline.summary_id, outline.active) for outline in described.held_by] == [
+        (first.summary_id, False),
+        (root.summary_id, False),
+        (top.summary_id, True),
+    ]
+    assert (described.active, described.first_seq, described.content_hash) == (False, 1, message.content_hash)
+
+
+def test_a_raw_message_is_active_and_held_by_nothing(graph):
+    number, *_ = graph
+    message = a_store().list_messages(conversation_id=number, after_seq=8)[0]
+
+    described = describe(message.id)
 
     assert described.active
     assert described.held_by == ()
-    assert (described.kind, described.first_seq, described.last_seq) == (ItemKind.MESSAGE, 5, 5)
 
 
-def test_a_file_is_described_without_its_bytes():
-    conversation_id = a_conversation("hello").conversation_id
-    file = LargeFileService.from_settings().store(
-        conversation_id=conversation_id, content=b"a,b\n1,2\n", file_name="table.csv", mime_type="text/csv"
+def test_a_file_is_described_by_what_was_found_out_about_it():
+    number = a_conversation("a file").conversation_id
+    LargeFile.objects.create(
+        file_id="file_00ff00ff00ff00ff",
+        conversation_id=number,
+        file_name="log.txt",
+        mime_type="text/plain",
+        byte_size=123,
+        storage_uri="file:///nowhere",
+        exploration_summary="A log.",
     )
 
-    described = describe(file.file_id)
+    described = describe("file_00ff00ff00ff00ff")
 
-    assert (described.kind, described.file_name, described.byte_size) == (ItemKind.FILE, "table.csv", 8)
-    assert described.exploration_summary
-
-
-def test_an_id_is_found_in_the_text_that_a_model_quotes():
-    _, (first, *_) = a_small_lineage()
-
-    assert describe(f'<summary id="{first}" kind="leaf" depth="0">').id == first
+    assert (described.kind, described.file_name, described.byte_size) == (ItemKind.FILE, "log.txt", 123)
+    assert described.exploration_summary == "A log."
 
 
-@pytest.mark.parametrize("id", ["", "hello", "msg_", "run_0123456789abcdef", "msg_x", "\x00", "sum-1"])
-def test_what_is_no_id_is_refused(id):
-    with pytest.raises(Invalid) as refused:
-        describe(id)
+def test_an_id_inside_a_text_is_found(graph):
+    _, first, *_ = graph
 
-    assert refused.value.code == "bad_id"
+    described = describe(f'<summary id="{first.summary_id}" kind="leaf">')
+
+    assert described.id == first.summary_id
 
 
 @pytest.mark.parametrize(
-    "id", ["sum_0123456789abcdef", "file_0123456789abcdef", "msg_999999", "msg_999999999999999999"]
+    "id",
+    [
+        "sum_ffffffffffffffff",
+        "file_ffffffffffffffff",
+        "msg_999999999999",
+        "msg_9999999999999999999",
+        "msg_" + "9" * 5000,
+    ]
+    + ["", "nothing", "run_0000000000000000", "sum_\x00", "msg_-1", "sum_" + "a" * 100_000],
 )
-def test_an_id_that_nothing_has_is_not_found(id):
+def test_what_is_not_there_is_not_found(id, graph):
     with pytest.raises(NotFound):
         describe(id)
 
 
-def test_another_workspaces_things_are_not_there():
-    conversation_id, (first, *_) = a_small_lineage()
-    theirs = RetrievalEngine.from_settings(Scope(a_workspace("theirs").pk))
+def test_what_belongs_to_somebody_else_is_not_found_either(graph):
+    foreign = a_conversation("secret", "more", workspace=a_workspace("another"))
+    store = a_store(a_workspace("another"))
+    summary = a_summary_of(store, foreign.conversation_id, seqs=[1])
+    message = store.list_messages(conversation_id=foreign.conversation_id, limit=1)[0]
 
-    for id in (first, message_id(conversation_id, 1)):
+    for id in (summary.summary_id, message.id):
         with pytest.raises(NotFound):
-            theirs.describe(id=id)
-
-
-def test_a_description_takes_the_same_few_queries_whatever_lies_below():
-    _, (first, _, top) = a_small_lineage()
-
-    for id in (first, top):
-        with CaptureQueriesContext(connection) as queries:
             describe(id)
-        assert len(queries) <= 6

@@ -1,189 +1,325 @@
+"""Opening summaries again: a page at a time, in order, every byte."""
+
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+import random
 
 import pytest
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from compaction.engine import CompactionEngine
 from conversations.errors import Invalid, NotFound
-from conversations.models import Summary
 from conversations.scope import Scope
-from conversations.types import ConversationRecord, MessageRecord, NewMessage, NewPart, PartType, Role
+from conversations.tokens import TokenEstimator
+from conversations.types import NewMessage, NewPart, PartType, Role
 from retrieval.engine import RetrievalEngine
+from retrieval.policy import RetrievalPolicy
 from retrieval.slices import joined
-from retrieval.types import ExpandedItem, ItemKind
+from retrieval.types import ExpandedItem, ExpandResult, ItemKind
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
+from tests.statements import counted_statements
+from tests.summaries import a_summary_of
 
 pytestmark = pytest.mark.django_db
 
 
-def a_compacted_talk(count: int = 60, *more: NewMessage, **overrides: Any) -> ConversationRecord:
-    """A conversation with summaries of several depths; further messages are said in its middle."""
-    settings = {"leaf_chunk_tokens": 1500, "condense_fan_in": 2, "fresh_tail_count": 4, **overrides}
-    conversation = a_conversation(
-        *(f"Item {n}: " + f"port {5000 + n}. " * 20 for n in range(count)), overrides=settings
+def engine(**policy) -> RetrievalEngine:
+    return RetrievalEngine(
+        policy=RetrievalPolicy(**policy), tokens=TokenEstimator("o200k_base"), scope=Scope(a_workspace().pk)
     )
+
+
+def pages(summary_id: str, **options) -> list[ExpandResult]:
+    reader = engine()
+    found = [reader.expand(summary_id=summary_id, **options)]
+    while found[-1].cursor is not None:
+        found.append(reader.expand(summary_id=summary_id, **options, cursor=found[-1].cursor))
+    return found
+
+
+def items_of(results: list[ExpandResult]) -> list[ExpandedItem]:
+    return [item for result in results for item in result.items]
+
+
+@pytest.fixture
+def graph():
+    """Messages 1 to 9: two leaves and a straggler in one condensed summary, and a third leaf, all below one root."""
+    number = a_conversation(*(f"message {seq} " * 5 for seq in range(1, 10))).conversation_id
     store = a_store()
-    late = [NewMessage(Role.ASSISTANT, f"Later {n}: " + "so it goes. " * 20) for n in range(20)]
-    store.append_messages(conversation_id=conversation.conversation_id, messages=[*more, *late])
-    CompactionEngine.from_settings().compact(conversation_id=conversation.conversation_id)
-    return conversation
+    first = a_summary_of(store, number, seqs=[1, 2, 4])
+    second = a_summary_of(store, number, seqs=[5, 6])
+    middle = a_summary_of(store, number, seqs=[3], summaries=[first, second])
+    third = a_summary_of(store, number, seqs=[7, 8])
+    root = a_summary_of(store, number, summaries=[middle, third])
+    return number, first, second, middle, third, root
 
 
-def roots_of(conversation: ConversationRecord) -> list[str]:
-    """The active summaries, oldest first."""
-    rows = Summary.objects.filter(conversation_id=conversation.conversation_id).active().oldest_first()
-    return list(rows.values_list("summary_id", flat=True))
+def test_one_level_is_opened_by_default(graph):
+    _, _, _, middle, third, root = graph
+
+    result = engine().expand(summary_id=root.summary_id)
+
+    assert [item.id for item in result.items] == [middle.summary_id, third.summary_id]
+    assert {(item.of, item.level, item.kind) for item in result.items} == {(root.summary_id, 1, ItemKind.SUMMARY)}
+    assert [item.content for item in result.items] == [middle.content, third.content]
+    assert (result.truncated, result.cursor, result.messages_below) == (False, None, 8)
 
 
-def deepest(conversation: ConversationRecord) -> str:
-    return Summary.objects.filter(conversation_id=conversation.conversation_id).order_by("-depth")[0].summary_id
+def test_a_leaf_gives_its_messages_when_they_are_asked_for(graph):
+    _, first, *_ = graph
+
+    without = engine().expand(summary_id=first.summary_id)
+    opened = engine().expand(summary_id=first.summary_id, include_messages=True)
+
+    assert without.items == ()
+    assert "3 messages" in (without.note or "")
+    assert [item.first_seq for item in opened.items] == [1, 2, 4]
+    assert opened.items[0].content == "message 1 " * 5
 
 
-def pages(summary_id: str, **options: Any) -> Iterator[list[ExpandedItem]]:
-    """Every page of an expansion, by its cursors."""
-    cursor = None
-    while True:
-        result = RetrievalEngine.from_settings().expand(summary_id=summary_id, cursor=cursor, **options)
-        yield list(result.items)
-        assert result.truncated == (result.cursor is not None)
-        cursor = result.cursor
-        if cursor is None:
-            return
+def test_everything_lies_in_the_order_of_the_conversation(graph):
+    _, first, second, middle, third, root = graph
+
+    found = items_of(pages(root.summary_id, depth=-1, include_messages=True))
+
+    assert [item.id if item.kind is ItemKind.SUMMARY else item.first_seq for item in found] == [
+        middle.summary_id, first.summary_id, 1, 2, 3, 4, second.summary_id, 5, 6, third.summary_id, 7, 8,
+    ]  # fmt: skip
+    straggler = next(item for item in found if item.first_seq == 3)
+    assert (straggler.of, straggler.level) == (middle.summary_id, 2)
 
 
-def everything_below(conversation: ConversationRecord, token_cap: int) -> list[ExpandedItem]:
-    items = [
-        item
-        for root in roots_of(conversation)
-        for page in pages(root, depth=-1, include_messages=True, token_cap=token_cap)
-        for item in page
+def test_a_direct_message_stands_between_the_summaries_beside_it(graph):
+    _, first, second, middle, *_ = graph
+
+    found = engine().expand(summary_id=middle.summary_id, include_messages=True).items
+
+    assert [item.id if item.kind is ItemKind.SUMMARY else item.first_seq for item in found] == [
+        first.summary_id, 3, second.summary_id,
+    ]  # fmt: skip
+
+
+def test_the_depth_says_where_opening_ends(graph):
+    _, first, second, middle, third, root = graph
+
+    two_levels = engine().expand(summary_id=root.summary_id, depth=2, include_messages=True).items
+
+    assert [item.id if item.kind is ItemKind.SUMMARY else item.first_seq for item in two_levels] == [
+        middle.summary_id, first.summary_id, 3, second.summary_id, third.summary_id, 7, 8,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("cap", [1, 7, 40, 4000])
+def test_no_page_costs_more_than_its_cap_and_nothing_is_lost_or_doubled(graph, cap):
+    *_, root = graph
+    everything = items_of(pages(root.summary_id, depth=-1, include_messages=True))
+
+    found = pages(root.summary_id, depth=-1, include_messages=True, token_cap=cap)
+
+    assert all(result.tokens <= cap for result in found)
+    assert all(result.items for result in found)
+    assert [(m.seq, m.content) for m in joined(items_of(found))] == [(m.seq, m.content) for m in joined(everything)]
+    texts: dict[str, str] = {}
+    for item in items_of(found):
+        texts[item.id] = texts.get(item.id, "") + item.content
+    assert list(texts) == [item.id for item in everything]
+    assert texts == {item.id: item.content for item in everything}
+
+
+def test_a_message_larger_than_a_page_comes_in_slices():
+    content = "".join(random.Random(1).choices("abcdefgh ✓数🎉\n", k=30_000))
+    number = a_conversation(content, "the end").conversation_id
+    leaf = a_summary_of(a_store(), number, seqs=[1, 2])
+
+    found = pages(leaf.summary_id, include_messages=True)
+
+    assert len(found) > 2
+    slices = [item for item in items_of(found) if item.first_seq == 1]
+    assert {item.content_total for item in slices} == {len(content)}
+    assert [item.complete for item in slices] == [False] * (len(slices) - 1) + [True]
+    assert [message.content for message in joined(items_of(found))] == [content, "the end"]
+
+
+def test_huge_parts_come_in_slices_too():
+    image = "".join(random.Random(2).choices("ABCDEFGHIJ0123456789+/", k=40_000))
+    parts = (
+        NewPart(PartType.TEXT, text_content="Look at this."),
+        NewPart(PartType.FILE, file_name="a.png", file_mime="image/png", file_url=f"data:image/png;base64,{image}"),
+        NewPart(PartType.REASONING, text_content="lone \ud800 and \x00", metadata={"b": 1, "a": [1.5, None]}),
+    )
+    store, conversation = a_store(), a_conversation()
+    store.append_messages(conversation_id=conversation.conversation_id, messages=[NewMessage(Role.USER, parts=parts)])
+    leaf = a_summary_of(store, conversation.conversation_id, seqs=[1])
+
+    found = pages(leaf.summary_id, include_messages=True, token_cap=500)
+
+    (message,) = joined(items_of(found))
+    assert message.parts == store.list_messages(conversation_id=conversation.conversation_id)[0].parts
+    assert all(result.tokens <= 500 for result in found)
+
+
+def test_tool_calls_and_results_come_back_with_their_parts():
+    store, conversation = a_store(), a_conversation("please read it")
+    store.append_messages(
+        conversation_id=conversation.conversation_id,
+        messages=[
+            a_tool_call("call_1", path="src/a.py", z=1, a=2),
+            a_tool_result("call_1", "import os\n" * 50),
+        ],
+    )
+    leaf = a_summary_of(store, conversation.conversation_id, seqs=[1, 2, 3])
+
+    found = engine().expand(summary_id=leaf.summary_id, include_messages=True)
+
+    stored = store.list_messages(conversation_id=conversation.conversation_id)
+    assert [(m.content, m.parts) for m in joined(found.items)] == [(m.content, m.parts) for m in stored]
+    # The tool's output is not said twice.
+    assert found.tokens < 1.6 * sum(message.token_count for message in stored)
+
+
+def test_a_part_added_between_two_pages_is_not_missed():
+    store, conversation = a_store(), a_conversation()
+    number = conversation.conversation_id
+    store.append_messages(
+        conversation_id=number,
+        messages=[NewMessage(Role.USER, parts=(NewPart(PartType.FILE, file_url="data:" + "x y" * 5000),))],
+    )
+    leaf = a_summary_of(store, number, seqs=[1])
+    reader = engine()
+    options = {"summary_id": leaf.summary_id, "include_messages": True, "token_cap": 1000}
+    found = [reader.expand(**options)]
+    message = store.list_messages(conversation_id=number)[0]
+
+    store.create_message_parts(message_id=message.message_id, parts=[NewPart(PartType.COMPACTION)])
+    while found[-1].cursor is not None:
+        found.append(reader.expand(**options, cursor=found[-1].cursor))
+
+    (joined_message,) = joined(items_of(found))
+    assert joined_message.parts == store.get_message(message_id=message.message_id).parts
+
+
+@st.composite
+def histories(draw):
+    """Messages of any text, gathered into summaries of neighbours, those into wider ones, with stragglers between."""
+    texts = draw(st.lists(st.text(max_size=200) | st.just("word " * 900), min_size=2, max_size=14))
+    cuts = draw(st.lists(st.integers(1, 4), min_size=1, max_size=14))
+    stragglers = draw(st.sets(st.integers(1, len(texts)), max_size=2))
+    return texts, cuts, stragglers
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(histories(), st.integers(20, 900), st.booleans())
+def test_expanding_all_roots_gives_every_message_below_exactly_once_in_order(history, cap, include_all):
+    texts, cuts, stragglers = history
+    store, number = a_store(), a_conversation(*texts).conversation_id
+    left = [seq for seq in range(1, len(texts) + 1) if seq not in stragglers]
+    leaves = []
+    for size in cuts:
+        if left:
+            leaves.append(a_summary_of(store, number, seqs=left[:size]))
+            left = left[size:]
+    roots = [leaves[-1]] if leaves else []
+    if len(leaves) > 1:
+        between = [seq for seq in stragglers if leaves[0].first_seq < seq < leaves[-2].last_seq]
+        roots.insert(0, a_summary_of(store, number, summaries=leaves[:-1], seqs=between))
+    expected = {
+        message.seq: message
+        for message in store.list_messages(conversation_id=number)
+        if any(message.seq in covered(store, root) for root in roots)
+    }
+
+    found = [
+        message
+        for root in roots
+        for message in joined(
+            items_of(pages(root.summary_id, depth=-1 if include_all else 50, include_messages=True, token_cap=cap))
+        )
     ]
-    return [item for item in joined(items) if item.kind is ItemKind.MESSAGE]
+
+    assert [message.seq for message in found] == sorted(expected)
+    assert all(message.content == expected[message.seq].content for message in found)
 
 
-def said(message: MessageRecord) -> tuple[Any, ...]:
-    parts = tuple(part for part in message.parts if not part.is_synthetic)
-    return message.id, message.seq, message.content, parts
+def covered(store, summary) -> set[int]:
+    below = {message.seq for message in store.get_summary_messages(summary_id=summary.summary_id)}
+    for source in store.get_summary_children(summary_id=summary.summary_id):
+        below |= covered(store, source)
+    return below
 
 
-@pytest.mark.parametrize("token_cap", [9, 37, 4000])
-def test_every_byte_of_every_message_comes_back_in_order_whatever_the_size_of_a_page(token_cap):
-    hostile = NewMessage(Role.USER, "nul \x00 lone \ud800 中文 🎉 " * 30)
-    reasoning = NewMessage(
-        Role.ASSISTANT,
-        "",
-        parts=(NewPart(PartType.REASONING, text_content="because " * 300, metadata={"b": 1, "a": 2.50}),),
-    )
-    conversation = a_compacted_talk(
-        10, hostile, reasoning, a_tool_call("c", path="x.py"), a_tool_result("c", "line\n" * 400), max_depth=1
-    )
-    covered = {item.id for item in everything_below(conversation, 4000)}
+def test_a_page_costs_five_queries_wherever_it_is(graph):
+    *_, root = graph
+    reader = engine()
+    first = reader.expand(summary_id=root.summary_id, depth=-1, include_messages=True, token_cap=40)
 
-    items = everything_below(conversation, token_cap)
+    with counted_statements() as sent:
+        reader.expand(summary_id=root.summary_id, depth=-1, include_messages=True, token_cap=40, cursor=first.cursor)
 
-    stored = a_store().list_messages(conversation_id=conversation.conversation_id, limit=1000)
-    expected = [said(message) for message in stored if message.id in covered]
-    assert len(expected) > 10
-    assert [(item.id, item.first_seq, item.content, item.parts) for item in items] == expected
+    assert len(sent) <= 5
 
 
-def test_one_layer_is_opened_by_default():
-    root = deepest(a_compacted_talk())
+def test_a_leaf_of_very_many_messages_is_read_in_order_to_the_end():
+    texts = [f"m{number}" for number in range(700)]
+    number = a_conversation(*texts).conversation_id
+    leaf = a_summary_of(a_store(), number, seqs=range(1, 701))
 
-    (page,) = pages(root)
+    found = items_of(pages(leaf.summary_id, include_messages=True))
 
-    children = a_store().get_summary_children(summary_id=root)
-    assert [item.id for item in page] == [child.summary_id for child in children]
-    assert {item.level for item in page} == {1}
-    assert {item.of for item in page} == {root}
-
-
-def test_a_bounded_depth_opens_no_more_than_that():
-    root = deepest(a_compacted_talk())
-
-    items = [item for page in pages(root, depth=2) for item in page]
-
-    assert {item.level for item in items} == {1, 2}
+    assert [item.content for item in found] == texts
 
 
-def test_a_page_keeps_to_its_cap():
-    conversation = a_compacted_talk()
+def test_a_cap_above_the_policys_is_brought_down_to_it(graph):
+    *_, root = graph
 
-    for page in pages(deepest(conversation), depth=-1, include_messages=True, token_cap=300):
-        assert sum(item.tokens for item in page) <= 300 or len(page) == 1
+    result = engine(max_expand_tokens=64).expand(summary_id=root.summary_id, token_cap=10**9)
 
-
-def test_what_was_not_opened_is_counted():
-    conversation = a_compacted_talk(max_depth=0)
-    root = roots_of(conversation)[0]
-
-    result = RetrievalEngine.from_settings().expand(summary_id=root)
-
-    assert result.items == ()
-    assert result.unopened_messages == Summary.objects.get(pk=root).descendant_count
+    assert result.token_cap == 64
 
 
-def test_a_page_costs_the_same_number_of_queries_wherever_it_begins():
-    conversation = a_compacted_talk(200, max_depth=0, leaf_chunk_tokens=100_000)
-    engine = RetrievalEngine.from_settings()
-    ask = {"summary_id": roots_of(conversation)[0], "include_messages": True, "token_cap": 1000}
-    first = engine.expand(**ask)
+def test_a_cursor_goes_on_under_another_cap(graph):
+    *_, root = graph
+    reader = engine()
 
-    with CaptureQueriesContext(connection) as at_the_start:
-        engine.expand(**ask)
-    with CaptureQueriesContext(connection) as farther_on:
-        engine.expand(**ask, cursor=first.cursor)
+    first = reader.expand(summary_id=root.summary_id, depth=-1, include_messages=True, token_cap=3)
+    rest = reader.expand(summary_id=root.summary_id, depth=-1, include_messages=True, cursor=first.cursor)
 
-    assert len(first.items) > 5
-    assert len(farther_on) <= len(at_the_start) <= 6
+    whole = items_of(pages(root.summary_id, depth=-1, include_messages=True))
+    assert first.items[0].content + rest.items[0].content == whole[0].content
+    assert [item.id for item in rest.items] == [item.id for item in whole]
 
 
-def test_a_cursor_serves_no_other_question():
-    conversation = a_compacted_talk()
-    engine = RetrievalEngine.from_settings()
-    root = deepest(conversation)
-    cursor = engine.expand(summary_id=root, depth=-1, include_messages=True, token_cap=50).cursor
-    assert cursor is not None
+@pytest.mark.parametrize("cursor", ["", "nonsense", "a.b:c", "\x00", "x" * 100_000])
+def test_a_malformed_cursor_is_refused(graph, cursor):
+    *_, root = graph
 
-    for other in (
-        {"summary_id": root, "depth": 1, "include_messages": True},
-        {"summary_id": root, "depth": -1, "include_messages": False},
-        {
-            "summary_id": a_store().get_summary_children(summary_id=root)[0].summary_id,
-            "depth": -1,
-            "include_messages": True,
-        },
-    ):
-        with pytest.raises(Invalid) as refused:
-            engine.expand(**other, cursor=cursor)
-        assert refused.value.code == "bad_cursor"
+    with pytest.raises(Invalid) as refusal:
+        engine().expand(summary_id=root.summary_id, cursor=cursor)
+
+    assert refusal.value.code == "bad_cursor"
 
 
-@pytest.mark.parametrize("cursor", ["", "x", "eyJ:abc:def", "\x00", "é" * 50, "a" * 10_000])
-def test_a_malformed_cursor_is_refused(cursor):
-    root = deepest(a_compacted_talk(30))
+def test_a_cursor_of_another_summary_is_refused(graph):
+    _, _, _, middle, _, root = graph
+    cursor = engine().expand(summary_id=root.summary_id, token_cap=3).cursor
 
-    with pytest.raises(Invalid) as refused:
-        RetrievalEngine.from_settings().expand(summary_id=root, cursor=cursor)
+    with pytest.raises(Invalid) as refusal:
+        engine().expand(summary_id=middle.summary_id, cursor=cursor)
 
-    assert refused.value.code == "bad_cursor"
+    assert refusal.value.code == "bad_cursor"
 
 
-@pytest.mark.parametrize("wrong", [{"token_cap": 0}, {"token_cap": -5}, {"depth": 0}, {"depth": -2}])
-def test_figures_that_cannot_be_meant_are_refused(wrong):
-    root = deepest(a_compacted_talk(30))
+@pytest.mark.parametrize("wrong", [{"depth": 0}, {"depth": -2}, {"depth": True}, {"token_cap": 0}, {"token_cap": -5}])
+def test_a_depth_or_cap_that_cannot_be_meant_is_refused(graph, wrong):
+    *_, root = graph
 
     with pytest.raises(Invalid):
-        RetrievalEngine.from_settings().expand(summary_id=root, **wrong)
+        engine().expand(summary_id=root.summary_id, **wrong)
 
 
-def test_another_workspaces_summary_is_not_there():
-    root = deepest(a_compacted_talk(30))
-    theirs = RetrievalEngine.from_settings(Scope(a_workspace("theirs").pk))
+def test_an_unknown_and_a_foreign_summary_are_both_not_found(graph):
+    foreign = a_conversation("secret", workspace=a_workspace("another"))
+    theirs = a_summary_of(a_store(a_workspace("another")), foreign.conversation_id, seqs=[1])
 
-    with pytest.raises(NotFound):
-        theirs.expand(summary_id=root)
+    for summary_id in (theirs.summary_id, "sum_ffffffffffffffff", "", "sum_\x00"):
+        with pytest.raises(NotFound):
+            engine().expand(summary_id=summary_id)

@@ -1,65 +1,80 @@
+"""The summaries of a conversation as a graph."""
+
 from __future__ import annotations
 
 import pytest
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
 
-from compaction.engine import CompactionEngine
 from conversations.errors import NotFound
-from conversations.models import Summary, SummaryParent
 from conversations.scope import Scope
+from conversations.types import SummaryKind
 from retrieval.engine import RetrievalEngine
 from retrieval.types import LineageEdge, MessageSpan
-from tests.factories import a_conversation, a_workspace
+from tests.factories import a_conversation, a_store, a_workspace
+from tests.statements import counted_statements
+from tests.summaries import a_summary_of
 
 pytestmark = pytest.mark.django_db
 
 
-def a_compacted_conversation(count: int) -> int:
-    own = {"leaf_chunk_tokens": 1500, "condense_fan_in": 2}
-    texts = (" ".join(f"Value {n}-{k} of service-{k} is {5000 + n * k}." for k in range(12)) for n in range(count))
-    conversation_id = a_conversation(*texts, overrides=own).conversation_id
-    CompactionEngine.from_settings().compact(conversation_id=conversation_id)
-    return conversation_id
+def lineage(conversation_id: int):
+    return RetrievalEngine.from_settings(Scope(a_workspace().pk)).lineage(conversation_id=conversation_id)
 
 
-def test_lineage_has_every_summary_and_every_link_and_says_which_are_active():
-    conversation_id = a_compacted_conversation(80)
+def test_nodes_edges_and_what_is_still_raw_are_given():
+    number = a_conversation(*(f"message {seq}" for seq in range(1, 11))).conversation_id
+    store = a_store()
+    first = a_summary_of(store, number, seqs=[1, 2])
+    second = a_summary_of(store, number, seqs=[4, 5])
+    root = a_summary_of(store, number, seqs=[3], summaries=[first, second])
+    apart = a_summary_of(store, number, seqs=[7])
 
-    lineage = RetrievalEngine.from_settings().lineage(conversation_id=conversation_id)
+    with counted_statements() as sent:
+        graph = RetrievalEngine.from_settings().lineage(conversation_id=number)
 
-    assert {node.summary_id for node in lineage.nodes} == set(Summary.objects.values_list("summary_id", flat=True))
-    assert set(lineage.edges) == {
-        LineageEdge(summary_id=summary_id, source_id=source_id)
-        for summary_id, source_id in SummaryParent.objects.values_list("summary_id", "source_id")
+    assert len(sent) == 4
+
+    assert [(node.summary_id, node.direct_messages, node.active) for node in graph.nodes] == [
+        (root.summary_id, 1, True),
+        (first.summary_id, 2, False),
+        (second.summary_id, 2, False),
+        (apart.summary_id, 1, True),
+    ]
+    assert set(graph.edges) == {
+        LineageEdge(root.summary_id, first.summary_id),
+        LineageEdge(root.summary_id, second.summary_id),
     }
-    active = set(Summary.objects.active().values_list("summary_id", flat=True))
-    assert {node.summary_id for node in lineage.nodes if node.active} == active
-    assert len(lineage.nodes) > len(active)
+    assert graph.raw_messages == (MessageSpan(6, 6), MessageSpan(8, 10))
+    assert graph.message_count == 10
+    assert graph.nodes[0].kind is SummaryKind.CONDENSED
 
 
-def test_messages_that_are_still_raw_come_as_stretches():
-    conversation_id = a_compacted_conversation(80)
+def test_every_message_is_counted_once():
+    number = a_conversation(*(f"message {seq}" for seq in range(1, 31))).conversation_id
+    store = a_store()
+    leaves = [a_summary_of(store, number, seqs=range(start, start + 5)) for start in (1, 6, 11)]
+    a_summary_of(store, number, summaries=leaves)
 
-    lineage = RetrievalEngine.from_settings().lineage(conversation_id=conversation_id)
+    graph = lineage(number)
 
-    assert lineage.raw_messages == (MessageSpan(73, 80),)
-    assert lineage.message_count == 80
-
-
-def test_lineage_takes_the_same_number_of_queries_whatever_its_size():
-    counts = []
-    for size in (40, 120):
-        conversation_id = a_compacted_conversation(size)
-        with CaptureQueriesContext(connection) as queries:
-            RetrievalEngine.from_settings().lineage(conversation_id=conversation_id)
-        counts.append(len(queries))
-
-    assert counts[0] == counts[1] <= 5
+    direct = sum(node.direct_messages for node in graph.nodes)
+    raw = sum(span.count for span in graph.raw_messages)
+    assert direct + raw == graph.message_count
 
 
-def test_another_workspaces_lineage_is_not_there():
-    conversation_id = a_compacted_conversation(10)
+def test_a_conversation_that_was_never_compacted_is_one_span():
+    number = a_conversation("one", "two", "three").conversation_id
+
+    graph = lineage(number)
+
+    assert (graph.nodes, graph.edges, graph.raw_messages) == ((), (), (MessageSpan(1, 3),))
+
+
+def test_an_empty_conversation_has_an_empty_lineage():
+    assert lineage(a_conversation().conversation_id).raw_messages == ()
+
+
+def test_somebody_elses_conversation_is_not_found():
+    foreign = a_conversation("secret", workspace=a_workspace("another"))
 
     with pytest.raises(NotFound):
-        RetrievalEngine.from_settings(Scope(a_workspace("theirs").pk)).lineage(conversation_id=conversation_id)
+        lineage(foreign.conversation_id)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from retrieval.query import Term
-from retrieval.query_plan import MOST_CANDIDATES, MOST_LEXEMES, answers_all, lexeme_query, meaning, plan
+from retrieval.query_plan import MOST_CANDIDATES, MOST_LEXEMES, lexeme_query, meaning, plan
 
 
 def word(text: str, *, parts: tuple[str, ...] = ()):
@@ -29,12 +29,20 @@ def test_a_very_common_word_is_no_anchor_where_a_rarer_one_is_asked_for():
     assert how.is_bounded
 
 
-def test_a_very_common_word_alone_is_looked_for_all_the_same():
-    how = planned(word("error"), frequencies={"error": 0.5})
+def test_a_very_common_word_alone_is_looked_for_in_the_newest_rows():
+    how = planned(word("error"), frequencies={"error": 0.5}, rows=100_000)
 
     assert how.anchors == ("error",)
-    assert how.expects > MOST_CANDIDATES
-    assert not how.is_bounded
+    assert how.newest == MOST_CANDIDATES / 50_000
+    assert how.is_bounded
+
+
+def test_texts_that_answer_all_of_a_question_are_looked_for_everywhere():
+    how = planned(word("error"), word("port"), frequencies={"error": 0.5, "port": 0.4}).for_every_clause()
+
+    assert how.query == "((('error'))) & ((('port')))"
+    assert (how.newest, how.is_bounded) == (1.0, False)
+    assert how.is_answered_by([])
 
 
 def test_of_very_many_words_the_rarest_are_looked_for():
@@ -66,11 +74,13 @@ def test_neighbouring_words_are_pairs_where_asked_for():
 
 
 def test_a_compound_is_held_whole_or_by_all_its_parts():
-    clauses = [[word("getsummari", parts=("get", "summari"))]]
+    how = planned(word("getsummari", parts=("get", "summari")))
 
-    assert answers_all(clauses, frozenset({"getsummari"}))
-    assert answers_all(clauses, frozenset({"get", "summari"}))
-    assert not answers_all(clauses, frozenset({"get"}))
+    assert how.lexemes == ("getsummari", "get", "summari")
+    assert how.is_answered_by([0])
+    assert how.is_answered_by([1, 2])
+    assert not how.is_answered_by([1])
+    assert how.for_every_clause().query == "((('getsummari') | ('get' & 'summari')))"
 
 
 def test_a_lexeme_cannot_break_out_of_its_quotes():

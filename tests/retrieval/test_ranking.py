@@ -6,21 +6,21 @@ from datetime import UTC, datetime
 
 from retrieval import ranking
 from retrieval.query_dates import Dates, dates_in
-from retrieval.ranking import Hit, Neighbour, Weights
+from retrieval.ranking import Hit, Neighbour, Weights, conversation_of, place_of, seq_of
 
 MOMENT = datetime(2024, 5, 7, tzinfo=UTC)
 
 
-def a_hit(seq: int, shares: dict[int, float], *, size: int = 10, asks: bool = False) -> Hit:
-    return Hit(id=seq, conversation_id=1, seq=seq, shares=shares, size=size, asks=asks)
+def a_hit(seq: int, shares: dict[int, float], *, tokens: int = 20, asks: bool = False) -> Hit:
+    return Hit(id=seq, place=place_of(1, seq), shares=shares, tokens=tokens, asks=asks)
 
 
-def a_neighbour(seq: int, *, size: int = 10, author: str | None = None, at: datetime = MOMENT) -> Neighbour:
-    return Neighbour(id=seq, conversation_id=1, seq=seq, size=size, created_at=at, author=author)
+def a_neighbour(seq: int, *, tokens: int = 20, author: str | None = None, at: datetime = MOMENT) -> Neighbour:
+    return Neighbour(id=seq, conversation_id=1, seq=seq, tokens=tokens, created_at=at, author=author)
 
 
 def order(hits: list[Hit], weights: Weights) -> list[int]:
-    return [seq for _, seq in ranking.best_places(ranking.in_context(hits, weights), 100)]
+    return [seq_of(place) for place in ranking.best_places(ranking.in_context(hits, weights), 100)]
 
 
 def test_a_rare_word_is_worth_more_than_a_common_one():
@@ -43,9 +43,10 @@ def test_the_answer_after_a_question_outranks_what_stands_before_it():
 
 
 def test_neighbours_are_of_the_same_conversation():
-    hit = Hit(id=1, conversation_id=1, seq=1, shares={0: 0.6}, size=10)
+    places = ranking.in_context([a_hit(10, {0: 0.6})], Weights((1.0,)))
 
-    assert set(ranking.in_context([hit], Weights((1.0,)))) == {(1, 1), (1, 2), (1, 3)}
+    assert {conversation_of(place) for place in places} == {1}
+    assert {seq_of(place) for place in places} == {8, 9, 10, 11, 12}
 
 
 def test_a_message_among_others_that_answer_is_worth_more_than_one_alone():
@@ -57,10 +58,10 @@ def test_a_message_among_others_that_answer_is_worth_more_than_one_alone():
 def test_length_costs_only_beyond_that_of_a_turn_of_talk():
     weights = Weights(())
 
-    short, turn, log = (ranking.finished(1.0, a_neighbour(1, size=size), weights) for size in (1, 50, 5000))
+    short, turn, log = (ranking.finished(1.0, a_neighbour(1, tokens=tokens), weights) for tokens in (1, 100, 5000))
 
     assert short == turn == 1.0
-    assert log < 0.5
+    assert log < 0.6
 
 
 def test_a_message_by_the_person_named_is_worth_more():
@@ -86,8 +87,8 @@ def test_rarity_never_counts_against_a_word():
 
 
 def test_a_summary_is_judged_by_itself_on_the_same_scale():
-    hit, weights = a_hit(5, {0: 0.6}, size=10), Weights((2.0,))
+    hit, weights = a_hit(5, {0: 0.6}), Weights((2.0,))
 
     alone = ranking.alone(hit, weights)
 
-    assert 0 < alone <= ranking.finished(ranking.in_context([hit], weights)[1, 5], a_neighbour(5), weights)
+    assert 0 < alone <= ranking.finished(ranking.in_context([hit], weights)[hit.place], a_neighbour(5), weights)

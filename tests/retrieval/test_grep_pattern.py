@@ -1,0 +1,134 @@
+"""Search by regular expression."""
+
+from __future__ import annotations
+
+import pytest
+
+from conversations.errors import Invalid
+from conversations.scope import Scope
+from conversations.tokens import TokenEstimator
+from retrieval.engine import RetrievalEngine
+from retrieval.pattern_search import FIRST_BATCH
+from retrieval.policy import RetrievalPolicy
+from tests.factories import a_conversation, a_store, a_workspace
+from tests.summaries import a_summary_of
+
+pytestmark = pytest.mark.django_db
+
+
+def engine(**policy) -> RetrievalEngine:
+    return RetrievalEngine(
+        policy=RetrievalPolicy(**policy), tokens=TokenEstimator("estimate"), scope=Scope(a_workspace().pk)
+    )
+
+
+def found(pattern: str, **options) -> list[str]:
+    return [match.snippet.text for match in engine().grep(query=pattern, mode="regex", **options).matches]
+
+
+def test_a_pattern_finds_the_newest_first_and_shows_what_it_matched():
+    conversation = a_conversation("port 5432", "nothing", "port 5433", "port none")
+
+    matches = engine().grep(query=r"port \d+", mode="regex", conversation_id=conversation.conversation_id).matches
+
+    assert [match.first_seq for match in matches] == [3, 1]
+    shown = matches[0].snippet
+    assert [shown.text[begin:end] for begin, end in shown.highlights] == ["port 5433"]
+
+
+def test_a_match_deep_in_a_long_text_is_shown_with_its_place():
+    content = "x" * 300_000 + " needle-77 " + "y" * 300_000
+    a_conversation(content)
+
+    (match,) = engine().grep(query=r"needle-\d+", mode="regex").matches
+
+    begin, end = match.snippet.highlights[0]
+    assert match.snippet.text[begin:end] == "needle-77"
+    assert content[match.snippet.offset :].startswith(match.snippet.text)
+
+
+def test_words_in_the_python_manner_are_words():
+    a_conversation("a cat sat", "concatenate")
+
+    assert found(r"\bcat\b") == ["a cat sat"]
+
+
+def test_a_pattern_is_matched_line_by_line():
+    a_conversation("first\nsecond", "a first")
+
+    assert found("^second$") == ["first\nsecond"]
+    assert found("first.second") == []
+    assert found("(?s)first.second") == ["first\nsecond"]
+
+
+def test_everything_is_searched_batch_after_batch():
+    texts = ["needle one"] + ["hay"] * (2 * FIRST_BATCH + 10) + ["needle two"]
+    conversation = a_conversation(*texts)
+
+    in_conversation = found("needle", conversation_id=conversation.conversation_id)
+
+    assert in_conversation == ["needle two", "needle one"] == found("needle")
+
+
+def test_a_search_stops_at_its_limit():
+    a_conversation(*(f"needle {number}" for number in range(30)))
+
+    assert found(r"needle \d+", limit=3) == ["needle 29", "needle 28", "needle 27"]
+
+
+def test_summaries_are_searched_too():
+    conversation = a_conversation("one", "two")
+    summary = a_summary_of(a_store(), conversation.conversation_id, seqs=[1, 2], content="It was ticket ABC-123.")
+
+    matches = engine().grep(query=r"[A-Z]+-\d+", mode="regex", scope="both").matches
+
+    assert [match.id for match in matches] == [summary.summary_id]
+    assert matches[0].active
+
+
+def test_the_workspace_ends_where_another_begins():
+    a_conversation("needle of mine")
+    a_conversation("needle of theirs", workspace=a_workspace("another"))
+
+    assert found("needle") == ["needle of mine"]
+
+
+@pytest.mark.parametrize("pattern", ["(", "*a", "a{2,1}", "a{1,300}", "[[:nothing:]]", "[b-a]"])
+def test_what_the_database_refuses_is_invalid_and_says_why(pattern):
+    a_conversation("anything")
+
+    with pytest.raises(Invalid, match="not a valid regular expression") as refusal:
+        engine().grep(query=pattern, mode="regex")
+
+    assert refusal.value.code == "bad_pattern"
+
+
+def test_a_pattern_that_is_too_long_is_refused():
+    with pytest.raises(Invalid, match="500"):
+        engine().grep(query="a" * 501, mode="regex")
+
+
+def test_a_catastrophic_pattern_is_called_off_and_the_search_after_it_works():
+    conversation = a_conversation("ab" * 1000 + "cx")
+
+    with pytest.raises(Invalid) as refusal:
+        engine(search_timeout_ms=200).grep(
+            query=r"((a|b|ab)*)\1{3}c\1x", mode="regex", conversation_id=conversation.conversation_id
+        )
+
+    assert refusal.value.code == "search_timeout"
+    assert "Narrow it" in refusal.value.detail
+    assert len(found("abcx$")) == 1
+
+
+def test_a_pattern_that_matches_nothing_at_all_matches_everywhere():
+    a_conversation("one", "two")
+
+    assert found("x*") == ["two", "one"]
+
+
+def test_what_cannot_be_in_a_text_is_refused():
+    with pytest.raises(Invalid) as refusal:
+        engine().grep(query="a\x00b", mode="regex")
+
+    assert refusal.value.code == "bad_pattern"
