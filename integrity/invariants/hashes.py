@@ -10,7 +10,10 @@ from django.db import connection
 
 from conversations import hashing
 from conversations.exactness import storable, storable_json
+from conversations.flattening import searchable
 from conversations.models import PART_COLUMNS
+from conversations.records import parts_of
+from conversations.types import PartRecord
 from integrity.invariants.base import Found, counted, invariant, violations
 from integrity.types import Finding, Severity
 
@@ -18,7 +21,7 @@ from integrity.types import Finding, Severity
 PORTION = 100
 
 _EXACT_MESSAGES = """
-    SELECT conversation_id, message_id, content, exact, content_hash
+    SELECT conversation_id, message_id, content, exact, content_hash, chained_parts
     FROM messages WHERE conversation_id = ANY(%s) AND exact IS NOT NULL
     ORDER BY conversation_id, message_id
 """
@@ -46,14 +49,21 @@ def contents_match_their_hashes(conversation_ids: Sequence[int]) -> Found:
 
 def _altered_exact_contents(conversation_ids: Sequence[int]) -> Iterator[Finding]:
     """Messages whose exact values stand beside their columns, for they hold what the database cannot even parse."""
-    for conversation_id, message_id, content, exact, content_hash in _streamed(_EXACT_MESSAGES, conversation_ids):
+    for conversation_id, message_id, content, exact, content_hash, chained in _streamed(
+        _EXACT_MESSAGES, conversation_ids
+    ):
         said = exact.get("content", content)
         if hashing.content_hash(said) != bytes(content_hash):
             yield Finding(conversation_id, f"msg_{message_id}", "its exact content is not what was hashed")
-        elif storable(said) != content:
+        elif content != storable(said) and content != storable(searchable(said, _parts_given(message_id, chained))):
             yield Finding(
                 conversation_id, f"msg_{message_id}", "its searchable content does not stand for what was said"
             )
+
+
+def _parts_given(message_id: int, chained: int) -> list[PartRecord]:
+    """The parts that a message came with."""
+    return [part for part in parts_of([message_id])[message_id] if part.ordinal < chained]
 
 
 @invariant(Severity.CRITICAL)

@@ -12,15 +12,25 @@ from conversations.errors import Invalid
 def read(text: str | bytes) -> Any:
     """The value that the text holds; Invalid for text that is not UTF-8 or not JSON.
 
-    NaN, infinities and numbers that a double takes for one are none: they could not be given back as JSON.
+    NaN, infinities and numbers that a double takes for one are none: they could not be given back as JSON. Nor is an
+    object that names a key twice: one of its values would be lost.
     """
     try:
         decoded = text if isinstance(text, str) else text.decode("utf-8-sig")
-        return json.loads(decoded, parse_constant=_not_a_number, parse_float=_finite)
+        return json.loads(decoded, parse_constant=_not_a_number, parse_float=_finite, object_pairs_hook=_once)
     except ValueError as wrong:
         raise Invalid(f"This is not JSON in UTF-8: {str(wrong)[:200]}.", code="malformed_json") from None
     except RecursionError:
         raise Invalid("The JSON is nested too deeply.", code="nested_too_deeply") from None
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"an object has the key {twice[:40]!r} more than once")
+    return found
 
 
 def _not_a_number(name: str) -> float:

@@ -360,7 +360,7 @@ STATEMENTS = {
     "lcm_list": 2,
     "lcm_find": 2,
     "lcm_show": 2,
-    "lcm_messages": 4,
+    "lcm_messages": 5,
     "lcm_message": 3,
     "lcm_items": 3,
     "lcm_append": 2,
