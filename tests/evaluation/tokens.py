@@ -155,9 +155,9 @@ def _forcing_depth(raw_tokens: int) -> dict[str, int]:
     """Settings under which eight leaves, and so depth 3, come of any history that is not too short for them."""
     return {
         "fresh_tail_count": 1,
-        "leaf_chunk_tokens": max(250, raw_tokens // 20),
-        "leaf_target_tokens": 64,
-        "condensed_target_tokens": 64,
+        "leaf_chunk_tokens": max(400, raw_tokens // 20),
+        "leaf_target_tokens": 150,
+        "condensed_target_tokens": 120,
         "condense_fan_in": 2,
     }
 

@@ -1,0 +1,121 @@
+"""Goal 10: a backlog made room for, one transaction a summary; the summarizer's own time apart from the engine's."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from compaction.engine import CompactionEngine
+from compaction.summarizers.base import Summarizer, SummaryDraft, SummaryRequest
+from compaction.types import Outcome
+from conversations.types import SummaryKind
+from tests.benchmarks.children import alone
+from tests.benchmarks.compaction_floor import CompactionFloor
+from tests.benchmarks.ingest import Pair, a_store
+from tests.benchmarks.measure import peak_memory_mb
+from tests.benchmarks.report import F, Line, at_least, at_most
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Seconds by who spent them, summaries by who wrote them, and the client's memory."""
+
+    engine: float
+    summarizer: float
+    floor: float
+    summaries: int
+    floor_summaries: int
+    peak_mb: float
+
+    def __add__(self, other: Figures) -> Figures:
+        return Figures(
+            engine=self.engine + other.engine,
+            summarizer=self.summarizer + other.summarizer,
+            floor=self.floor + other.floor,
+            summaries=self.summaries + other.summaries,
+            floor_summaries=self.floor_summaries + other.floor_summaries,
+            peak_mb=max(self.peak_mb, other.peak_mb),
+        )
+
+
+@dataclass
+class Timed:
+    """A summarizer whose time is known, and which lets the floor take a step whenever it has worked."""
+
+    inner: Summarizer
+    floor: Iterator[None]
+    working: float = 0.0
+    beside: float = 0.0
+
+    @property
+    def name(self) -> str:
+        return self.inner.name
+
+    def summarize(self, request: SummaryRequest) -> SummaryDraft:
+        started = time.perf_counter()
+        draft = self.inner.summarize(request)
+        done = time.perf_counter()
+        next(self.floor, None)
+        self.working += done - started
+        self.beside += time.perf_counter() - done
+        return draft
+
+
+def compacted(pair: Pair, kind: SummaryKind) -> Figures:
+    """One pass over both conversations, leaf or condensed, by turns and in a process of its own."""
+    # The leaf pass alone leaves a context that fills its budget with summaries, which is measured, too.
+    overrides = {"max_depth": 0} if kind is SummaryKind.LEAF else {}
+    a_store().configure_conversation(conversation_id=pair.ours, overrides=overrides)
+    return alone(compact, pair, kind)
+
+
+def compact(_: Any, pair: Pair, kind: SummaryKind) -> Figures:
+    floor = CompactionFloor(pair.floor)
+    steps = floor.steps(kind)
+    engine = CompactionEngine.from_settings()
+    timed = Timed(engine.escalation.summarizer, steps)
+    engine = replace(engine, escalation=replace(engine.escalation, summarizer=timed))
+    started = time.perf_counter()
+    result = engine.compact(conversation_id=pair.ours)
+    taken = time.perf_counter() - started
+    assert result.outcome is Outcome.COMPACTED, result
+    peak = peak_memory_mb()
+    for _ in steps:
+        pass
+    return Figures(
+        engine=taken - timed.working - timed.beside,
+        summarizer=timed.working,
+        floor=floor.laps.total,
+        summaries=result.leaf_summaries + result.condensed_summaries,
+        floor_summaries=floor.written,
+        peak_mb=peak,
+    )
+
+
+def lines_of(found: dict[int, Figures]) -> list[Line]:
+    lines = []
+    for size, figures in found.items():
+        work = f"compact {size:,} into {figures.summaries} summaries"
+        goal = at_least(0.4, F)
+        lines += [
+            Line("10", f"{work} (floor: {figures.floor_summaries})", floor=size / figures.floor,
+                 ours=size / figures.engine, unit="msg/s", ratio=figures.floor / figures.engine, goal=goal),
+            Line("10", f"compact {size:,}, with the summarizer",
+                 ours=size / (figures.engine + figures.summarizer), unit="msg/s", goal=at_least(1500, " msg/s")),
+            Line("10", f"compact {size:,}, client's memory", ours=figures.peak_mb, unit="MB", goal=at_most(150, " MB")),
+        ]  # fmt: skip
+    before, last = sorted(found)[-2:]
+    grown = [getattr(found[last], who) / getattr(found[before], who) for who in ("floor", "engine")]
+    # At most 12 times the time for 10 times the messages, where the floor takes 10 times the time in even weather.
+    growth = Line(
+        "10",
+        f"compact {last:,}, time to that of {before:,}",
+        floor=grown[0],
+        ours=grown[1],
+        unit="x",
+        ratio=grown[0] / grown[1],
+        goal=at_least(10 / 12, F),
+    )
+    return [*lines, growth]

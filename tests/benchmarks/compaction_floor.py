@@ -1,0 +1,148 @@
+"""The floor of compaction: summaries with a stub text in plain SQL, one transaction each, on our own tables.
+
+It writes summary, links, context and counters; no run, no compaction part, and nothing is checked again.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from typing import Any
+
+from psycopg import Connection
+
+from conversations.types import SummaryKind
+from lcmsite.connections import connect
+from tests.benchmarks.corpus import Corpus
+from tests.benchmarks.measure import Laps
+
+LEAF_CHUNK_TOKENS = 20_000
+FAN_IN = 4
+TARGETS = {SummaryKind.LEAF: 600, SummaryKind.CONDENSED: 900}
+FRESH_TAIL = 8
+
+_RAW = """
+    SELECT c.ordinal, c.message_id, m.content, c.token_count, m.created_at
+    FROM context_items c JOIN messages m USING (message_id)
+    WHERE c.conversation_id = %(conversation_id)s
+      AND c.ordinal < (SELECT next_seq - %(tail)s FROM conversations WHERE conversation_id = %(conversation_id)s)
+    ORDER BY c.ordinal
+"""
+_SUMMARIES = """
+    SELECT c.ordinal, c.summary_id, s.content, c.token_count, s.latest_at
+    FROM context_items c JOIN summaries s USING (summary_id)
+    WHERE c.conversation_id = %(conversation_id)s AND s.depth = %(depth)s
+    ORDER BY c.ordinal
+"""
+_INSERT = """
+    INSERT INTO summaries (summary_id, conversation_id, kind, content, token_count, depth, first_seq, last_seq,
+                           earliest_at, latest_at, source_count, descendant_count, source_tokens, level, model,
+                           token_counter, summary_hash, run_id)
+    VALUES (%(id)s, %(conversation_id)s, %(kind)s, %(text)s, %(tokens)s, %(depth)s, %(first)s, %(last)s,
+            %(since)s, %(until)s, %(sources)s, %(sources)s, %(source_tokens)s, 'deterministic', 'stub',
+            'estimate', %(hash)s, 'run_0')
+"""
+_LINK_MESSAGES = """
+    INSERT INTO summary_messages (summary_id, message_id, ordinal)
+    SELECT %(id)s, message_id, place FROM unnest(%(source_ids)s::bigint[]) WITH ORDINALITY AS given(message_id, place)
+"""
+_LINK_SUMMARIES = """
+    INSERT INTO summary_parents (summary_id, parent_summary_id, ordinal)
+    SELECT %(id)s, source_id, place FROM unnest(%(source_ids)s::text[]) WITH ORDINALITY AS given(source_id, place)
+"""
+_REPLACE = """
+    WITH gone AS (
+        DELETE FROM context_items WHERE conversation_id = %(conversation_id)s AND ordinal BETWEEN %(first)s AND %(last)s
+        RETURNING 1
+    ), counted AS (
+        UPDATE conversations SET active_tokens = active_tokens - %(source_tokens)s + %(tokens)s,
+               active_messages = active_messages - %(raw)s
+        WHERE conversation_id = %(conversation_id)s
+    )
+    SELECT count(*) FROM gone
+"""
+_SHOW = """
+    INSERT INTO context_items (conversation_id, ordinal, item_type, summary_id, token_count)
+    VALUES (%(conversation_id)s, %(first)s, 'summary', %(id)s, %(tokens)s)
+"""
+
+
+class CompactionFloor:
+    """Compacts one conversation to the end; each step writes one summary."""
+
+    def __init__(self, conversation_id: int) -> None:
+        self.conversation_id = conversation_id
+        self.laps = Laps()
+        self.written = 0
+        self.reader: Connection[Any] = connect(autocommit=False)
+        self.writer: Connection[Any] = connect(autocommit=True)
+        words = " ".join(message.parts[0].text_content or "" for message in Corpus(500, seed=5))
+        self.texts = {kind: words[: 4 * tokens] for kind, tokens in TARGETS.items()}
+
+    def steps(self, kind: SummaryKind) -> Iterator[None]:
+        """The leaf pass, or all condensed passes."""
+        if kind is SummaryKind.LEAF:
+            yield from self._pass(_RAW, kind, depth=0)
+            return
+        depth = 0
+        while True:
+            before = self.written
+            yield from self._pass(_SUMMARIES, kind, depth=depth + 1)
+            if self.written == before:
+                return
+            depth += 1
+
+    def _pass(self, statement: str, kind: SummaryKind, *, depth: int) -> Iterator[None]:
+        values = {"conversation_id": self.conversation_id, "tail": FRESH_TAIL, "depth": depth - 1}
+        # Held beyond its transaction: one that stays open would keep the dead versions of every row that is updated.
+        with self.reader.cursor(name="sources", withhold=True) as cursor:
+            cursor.itersize = 2000
+            with self.laps.lap():
+                cursor.execute(statement, values)
+                self.reader.commit()
+            rows = iter(cursor)
+            while True:
+                with self.laps.lap():
+                    chunk, is_last = _chunk(rows, kind)
+                    if len(chunk) >= (FAN_IN if kind is SummaryKind.CONDENSED else 1):
+                        self._summarize(chunk, kind, depth)
+                        self.written += 1
+                if is_last:
+                    return
+                yield
+
+    def _summarize(self, chunk: list[tuple[Any, ...]], kind: SummaryKind, depth: int) -> None:
+        ordinals, ids, _, tokens, moments = zip(*chunk, strict=True)
+        is_leaf = kind is SummaryKind.LEAF
+        values = {
+            "id": f"sum_{secrets.token_hex(8)}",
+            "conversation_id": self.conversation_id,
+            "kind": kind,
+            "text": self.texts[kind],
+            "tokens": TARGETS[kind],
+            "depth": depth,
+            "first": ordinals[0],
+            "last": ordinals[-1],
+            "since": moments[0],
+            "until": moments[-1],
+            "sources": len(chunk),
+            "raw": len(chunk) if is_leaf else 0,
+            "source_tokens": sum(tokens),
+            "source_ids": list(ids),
+            "hash": secrets.token_bytes(32),
+        }
+        with self.writer.transaction():
+            for statement in (_INSERT, _LINK_MESSAGES if is_leaf else _LINK_SUMMARIES, _REPLACE, _SHOW):
+                self.writer.execute(statement, values, prepare=True)
+
+
+def _chunk(rows: Iterator[tuple[Any, ...]], kind: SummaryKind) -> tuple[list[tuple[Any, ...]], bool]:
+    """What the next summary is made from, and whether nothing comes after it."""
+    chunk: list[tuple[Any, ...]] = []
+    tokens = 0
+    for row in rows:
+        chunk.append(row)
+        tokens += row[3]
+        if len(chunk) == FAN_IN if kind is SummaryKind.CONDENSED else tokens >= LEAF_CHUNK_TOKENS:
+            return chunk, False
+    return chunk, True

@@ -1,0 +1,155 @@
+"""Goal 3: appends over HTTP, on our site as `lcm up` serves it, beside a bare Django view doing the same rows."""
+
+from __future__ import annotations
+
+import os
+import socket
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from conversations.models import Workspace
+from conversations.types import NewMessage
+from lcmsite.adapters import keys
+from lcmsite.types import KeyScope
+from tests.benchmarks.corpus import Corpus
+from tests.benchmarks.ingest import Pair, a_store
+from tests.benchmarks.load import Connection, request, send_all
+from tests.benchmarks.measure import Duel, Laps, blocks
+from tests.benchmarks.report import F, Line, at_least, at_most
+
+CONNECTIONS = 8
+ROUNDS = 7
+SINGLES_IN_A_ROUND = 400
+BATCHES_IN_A_ROUND = 24
+SECONDS_TO_START = 60
+
+
+@dataclass(frozen=True)
+class Site:
+    """A server on this machine, and how one appends there."""
+
+    port: int
+    path: str
+    key: str = ""
+
+    def appends(self, conversation_id: int, batches: Sequence[list[NewMessage]]) -> list[bytes]:
+        path = self.path.format(conversation_id)
+        return [request(path, {"messages": [as_json(each) for each in batch]}, key=self.key) for batch in batches]
+
+
+def as_json(message: NewMessage) -> dict[str, Any]:
+    parts = [{name: value for name, value in part.__dict__.items() if value is not None} for part in message.parts]
+    return {"role": message.role, "parts": parts}
+
+
+@contextmanager
+def sites() -> Iterator[tuple[Site, Site]]:
+    """The bare view's server and ours, both up."""
+    workspace_id = Workspace.objects.get_or_create(name="bench")[0].pk
+    key = keys.issue(workspace_id=workspace_id, name="bench", scopes=[KeyScope.WRITE]).key
+    bare, ours = free_port(), free_port()
+    commands = (
+        (bare, ["-m", "tests.benchmarks.bare", str(bare)]),
+        (ours, ["-m", "lcmsite.processes", str(os.getpid()), "web", "127.0.0.1", str(ours)]),
+    )
+    # Its log as everybody has it, a line a request, though nobody reads it here.
+    environment = {**os.environ, "LCM_LOG_LEVEL": "INFO"}
+    servers = [
+        subprocess.Popen(
+            [sys.executable, *arguments], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        for _, arguments in commands
+    ]
+    try:
+        for port, _ in commands:
+            wait_for(port)
+        yield Site(bare, "/append/{}/"), Site(ours, "/api/v1/conversations/{}/messages/", key)
+    finally:
+        for server in servers:
+            server.terminate()
+        for server in servers:
+            server.wait(timeout=60)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def wait_for(port: int) -> None:
+    deadline = time.monotonic() + SECONDS_TO_START
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+            return
+        except OSError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
+
+
+def over_http() -> list[Line]:
+    """Appends of one and of a hundred over eight connections, and what HTTP adds to one append over one."""
+    with sites() as (bare, ours):
+        pairs = [Pair.opened(f"client {number}") for number in range(CONNECTIONS)]
+        corpus = iter(Corpus(10_000_000, seed=4))
+        single = contest(bare, ours, pairs, corpus, size=1, count=SINGLES_IN_A_ROUND)
+        batch = contest(bare, ours, pairs, corpus, size=100, count=BATCHES_IN_A_ROUND)
+        return [
+            _line(f"HTTP append one, {CONNECTIONS} connections", single),
+            _line(f"HTTP append 100, {CONNECTIONS} connections", batch),
+            *own_cost(ours, pairs[0], corpus),
+        ]
+
+
+def _line(work: str, found: Duel) -> Line:
+    return Line(
+        "3", work, floor=found.floor.rate, ours=found.ours.rate, unit="msg/s", ratio=found.speed, goal=at_least(0.7, F)
+    )
+
+
+def contest(
+    bare: Site, ours: Site, pairs: Sequence[Pair], corpus: Iterator[NewMessage], *, size: int, count: int
+) -> Duel:
+    """Both servers by turns, with the same messages; each connection writes to a conversation of its own."""
+    found = Duel()
+    for number in range(ROUNDS + 1):
+        batches = list(blocks(islice(corpus, count * size), size))
+        for site, laps in ((bare, found.floor), (ours, found.ours)):
+            connections = [Connection(site.port) for _ in pairs]
+            requests = [
+                site.appends(pair.ours if site is ours else pair.floor, batches[place :: len(pairs)])
+                for place, pair in enumerate(pairs)
+            ]
+            # The first round only warms up.
+            with (laps if number else Laps()).lap(count * size):
+                send_all(connections, [iter(each) for each in requests])
+            for connection in connections:
+                connection.close()
+    return found
+
+
+def own_cost(ours: Site, pair: Pair, corpus: Iterator[NewMessage]) -> list[Line]:
+    """What one append takes over one connection, beside the same call in process."""
+    store = a_store()
+    connection = Connection(ours.port)
+    over_http, in_process = [], Laps()
+    for block in blocks(islice(corpus, 600), 20):
+        over_http += send_all([connection], [iter(ours.appends(pair.ours, [[each] for each in block]))])
+        for message in block:
+            with in_process.lap():
+                store.append_messages(conversation_id=pair.ours, messages=[message])
+    connection.close()
+    call, answer = 1000 * in_process.cost, 1000 * statistics.median(over_http)
+    return [
+        Line("3", "HTTP append one, 1 connection, p50; floor: the call", floor=call, ours=answer, unit="ms"),
+        Line("3", "HTTP's own cost at 1 connection", ours=answer - call, unit="ms", goal=at_most(0.6, " ms")),
+    ]

@@ -1,0 +1,167 @@
+"""Goals 9, 12 and 13: contexts assembled, summaries opened and described, and every word of a history read back."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from conversations.flattening import flattened
+from conversations.models import ContextItem, Summary
+from conversations.types import ContextItemType, NewMessage, SummaryKind
+from retrieval.assembler import ContextAssembler
+from retrieval.engine import RetrievalEngine
+from retrieval.types import ItemKind
+from tests.benchmarks.corpus import Corpus
+from tests.benchmarks.ingest import Pair, a_store
+from tests.benchmarks.measure import Duel, Laps, duel
+from tests.benchmarks.reading_floor import ReadingFloor
+from tests.benchmarks.report import BEYOND_F, Goal, Line, at_least, at_most
+
+BUDGET = 128_000
+DELIVERED = f"{BUDGET // 1000}k tokens of leaves"
+CAP = 4_000
+LAPS = 40
+LEAVES = 20
+
+
+@dataclass
+class Reading:
+    """What reading came to, by state or verb and by size."""
+
+    assembled: dict[str, dict[int, Duel]] = field(default_factory=dict)
+    opened: dict[str, dict[int, Duel]] = field(default_factory=dict)
+    floor: ReadingFloor = field(default_factory=ReadingFloor)
+
+    def assemble(self, state: str, size: int, pair: Pair) -> None:
+        """Assemble our conversation, and the same items by the floor."""
+        assembler = ContextAssembler.from_settings(a_store().scope)
+        found = assembler.assemble(conversation_id=pair.ours, budget=BUDGET)
+        if state == DELIVERED and found.total_tokens < 0.9 * BUDGET:
+            # Too short a history to fill the budget.
+            return
+        self.assembled.setdefault(state, {})[size] = self._by_turns(
+            lambda _: self.floor.assemble(pair.ours, budget=BUDGET, items=len(found.items) + 1),
+            lambda _: assembler.assemble(conversation_id=pair.ours, budget=BUDGET),
+            range(LAPS),
+        )
+
+    def open(self, size: int, pair: Pair) -> None:
+        """Expand and describe the summary on top, and leaves from all over the conversation."""
+        engine = RetrievalEngine.from_settings(a_store().scope)
+        [top] = Summary.objects.filter(conversation_id=pair.ours).order_by("-depth", "first_seq")[:1]
+        every = Summary.objects.filter(conversation_id=pair.ours, kind=SummaryKind.LEAF).order_by("first_seq")
+        leaves = [leaf.summary_id for leaf in every[:: max(1, every.count() // LEAVES)]]
+        tops = [top.summary_id] * LAPS
+
+        def expand(include_messages: bool) -> Callable[[str], Any]:
+            return lambda id: engine.expand(summary_id=id, include_messages=include_messages, token_cap=CAP)
+
+        floor = self.floor
+        shown = len(expand(True)(leaves[0]).items)
+        verbs: dict[str, tuple[Callable[[str], Any], Callable[[str], Any], list[str]]] = {
+            "expand the top": (floor.expand_summaries, expand(False), tops),
+            "expand a leaf": (lambda id: floor.expand_messages(id, messages=shown), expand(True), leaves * 2),
+            "describe the top": (floor.describe, lambda id: engine.describe(id=id), tops),
+            "describe a leaf": (floor.describe, lambda id: engine.describe(id=id), leaves * 2),
+        }
+        for verb, (by_floor, by_us, ids) in verbs.items():
+            self.opened.setdefault(verb, {})[size] = self._by_turns(by_floor, by_us, ids)
+
+    def _by_turns(self, floor: Callable[[Any], Any], ours: Callable[[Any], Any], pieces: Iterable[Any]) -> Duel:
+        return duel(floor=floor, ours=ours, work=((piece, piece) for piece in pieces), warm_up=5)
+
+    def lines(self) -> list[Line]:
+        lines = []
+        limits = {"compacted": 3, DELIVERED: 8, "uncompacted": 20}
+        for state, by_size in self.assembled.items():
+            lines += [_p50("9", f"assemble, {state}, at {size:,}", each, at_most(limits[state], " ms"))
+                      for size, each in by_size.items()]  # fmt: skip
+            lines += _growth("9", f"assemble, {state}", by_size, at_most(0.3, BEYOND_F))
+        for verb, by_size in self.opened.items():
+            goal = at_most(3 if verb.startswith("expand") else 2, " ms")
+            lines += [_p50("13", f"{verb}, at {size:,}", each, goal) for size, each in by_size.items()]
+            lines += _growth("13", verb, by_size, at_most(0.1, BEYOND_F))
+        return lines
+
+
+def _p50(number: str, work: str, found: Duel, goal: Goal) -> Line:
+    floor, ours = 1000 * found.floor.cost, 1000 * found.ours.cost
+    return Line(number, f"{work}, p50", floor=floor, ours=ours, unit="ms", ratio=found.speed, goal=goal)
+
+
+def _growth(number: str, work: str, by_size: dict[int, Duel], goal: Goal) -> list[Line]:
+    """How cost grows with the history: 0 not at all, 1 in proportion."""
+    if len(by_size) < 2:
+        return []
+    before, last = sorted(by_size)[-2:]
+    floor, ours = (
+        math.log(getattr(by_size[last], who).cost / getattr(by_size[before], who).cost, last / before)
+        for who in ("floor", "ours")
+    )
+    return [Line(number, f"{work}, growth exponent {before:,} to {last:,}", floor=floor, ours=ours, goal=goal)]
+
+
+def everything_read_back(size: int, pair: Pair) -> list[Line]:
+    """Goal 12: every message, oldest first, compared with what was said; by way of the summaries, and by the page."""
+    items = ContextItem.objects.filter(conversation_id=pair.ours).in_order()
+    roots = [item.summary_id for item in items if item.item_type == ContextItemType.SUMMARY]
+    floor = Laps()
+    reader = ReadingFloor()
+    with floor.lap(size):
+        read = sum(1 for root in roots for _ in reader.everything(root or ""))
+    # What is not below a root is still raw; the floor has read a little less.
+    floor.done = [read]
+    goal = at_least(50_000, " msg/s")
+    lines = []
+    for way, walk in (("expand with cursors", _expanded), ("listed by the thousand", _listed)):
+        laps = Laps()
+        texts = walk(pair.ours, roots, laps)
+        for place, (message, text) in enumerate(zip(Corpus(size), texts, strict=True), start=1):
+            assert _is_same(message, text), f"{way}: message {place} is not what was said"
+        rate = size / laps.total
+        ratio = rate / floor.rate
+        lines.append(Line("12", f"{size:,} read back: {way}", floor=floor.rate, ours=rate, unit="msg/s",
+                          ratio=ratio, goal=goal))  # fmt: skip
+    return lines
+
+
+def _is_same(message: NewMessage, text: str) -> bool:
+    return flattened(message.parts) == text
+
+
+def _expanded(conversation_id: int, roots: list[str | None], laps: Laps) -> Iterator[str]:
+    """Every text below the roots, and the raw ones between and behind them."""
+    engine = RetrievalEngine.from_settings(a_store().scope)
+    engine = replace(engine, policy=replace(engine.policy, max_expand_tokens=1_000_000))
+    texts: dict[int, str] = {}
+    for root in roots:
+        cursor = None
+        while True:
+            with laps.lap():
+                page = engine.expand(summary_id=root or "", depth=-1, include_messages=True, cursor=cursor)
+            for item in page.items:
+                if item.kind is ItemKind.MESSAGE:
+                    texts[item.first_seq] = texts.get(item.first_seq, "") + item.content
+            cursor = page.cursor
+            if cursor is None:
+                break
+    raw = ContextItem.objects.filter(conversation_id=conversation_id, message__isnull=False).select_related("message")
+    with laps.lap():
+        texts.update((item.ordinal, item.message.content) for item in raw if item.message is not None)
+    for seq in sorted(texts):
+        yield texts[seq]
+
+
+def _listed(conversation_id: int, roots: list[str | None], laps: Laps) -> Iterator[str]:
+    store = a_store()
+    after = 0
+    while True:
+        with laps.lap():
+            page = store.list_messages(conversation_id=conversation_id, after_seq=after, limit=1000)
+        if not page:
+            return
+        for record in page:
+            yield record.content
+        after = page[-1].seq

@@ -1,0 +1,108 @@
+"""Goals 6 and 7: grep in one long conversation, by words from common to rare, and by regular expressions."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from random import Random
+from typing import Any
+
+from retrieval.engine import RetrievalEngine
+from tests.benchmarks.corpus import needle
+from tests.benchmarks.ingest import Pair, a_store
+from tests.benchmarks.measure import Duel, duel
+from tests.benchmarks.reading_floor import ReadingFloor
+from tests.benchmarks.report import Goal, Line, at_most
+
+HITS = 20
+QUERIES = 20
+MOST_TERMS = 3
+
+_BY_RANK = """
+    SELECT m.message_id, m.seq, m.content, ts_rank_cd(m.content_tsv, asked) AS rank
+    FROM messages m, websearch_to_tsquery('english', %s) AS asked
+    WHERE m.conversation_id = %s AND m.content_tsv @@ asked ORDER BY rank DESC, m.seq DESC LIMIT %s
+"""
+_BY_PATTERN = """
+    SELECT message_id, seq, content FROM messages
+    WHERE conversation_id = %s AND content ~* %s ORDER BY seq DESC LIMIT %s
+"""
+_HOW_MANY_HOLD = "SELECT word, ndoc FROM ts_stat(%s) WHERE word ~ '^[a-z]+$'"
+_WORDS_OF = "SELECT tsvector_to_array(content_tsv) FROM messages WHERE conversation_id = %s AND seq = ANY(%s)"
+
+
+def searched(size: int, pair: Pair) -> list[Line]:
+    """Search our conversation of this size."""
+    engine = RetrievalEngine.from_settings(a_store().scope)
+    floor = ReadingFloor()
+    where = {"conversation_id": pair.ours, "limit": HITS}
+    lines = []
+    for band, queries in _queries(size, pair, floor).items():
+        found = duel(
+            floor=lambda query: floor.rows(_BY_RANK, (query, pair.ours, HITS)),
+            ours=lambda query: engine.grep(query=query, **where),
+            work=((query, query) for query in queries),
+            warm_up=3,
+        )
+        lines += _p50_and_p95("6", f"grep {band} words at {size:,}", found, at_most(15, " ms"), at_most(40, " ms"))
+    for kind, (pattern, goal) in _patterns(size).items():
+        found = duel(
+            floor=lambda pattern: floor.rows(_BY_PATTERN, (pair.ours, pattern, HITS)),
+            ours=lambda pattern: engine.grep(query=pattern, mode="regex", **where),
+            work=[(pattern, pattern)] * 8,
+        )
+        lines.append(_line("7", f"regex, {kind}, at {size:,}, p50", found, lambda laps: laps.cost, goal))
+    return lines
+
+
+def _patterns(size: int) -> dict[str, tuple[str, Goal | None]]:
+    half = needle(1, 1009 * max(1, size // 2018))[:-4]
+    return {
+        "frequent": (r"request=[0-9a-f]{8}", at_most(4, " ms")),
+        "a rare literal": (rf"{half}[0-9a-f]+", at_most(150, " ms")),
+        "nothing literal": (r"\b[0-9]{6}\b", None),
+    }
+
+
+def _queries(size: int, pair: Pair, floor: ReadingFloor) -> dict[str, list[str]]:
+    """Queries of one to three words that stand together in some message, by how many messages hold each word."""
+    bands = {
+        "common": range(size // 25, size // 5),
+        "medium": range(max(13, size // 500), size // 100),
+        "rare": range(3, 13),
+    }
+    statement = f"SELECT content_tsv FROM messages WHERE conversation_id = {pair.ours}"
+    holding = dict(floor.rows(_HOW_MANY_HOLD, (statement,)))
+    random = Random(7)
+    some = random.sample(range(1, size + 1), min(size, 4000))
+    messages = [words for (words,) in floor.rows(_WORDS_OF, (pair.ours, some))]
+    queries: dict[str, list[str]] = defaultdict(list)
+    for band, how_many in bands.items():
+        for terms in range(1, MOST_TERMS + 1):
+            queries[band] += _take(QUERIES, _together(messages, holding, how_many, terms, random))
+    return queries
+
+
+def _together(
+    messages: list[list[str]], holding: dict[str, int], how_many: range, terms: int, random: Random
+) -> Iterator[str]:
+    for words in messages:
+        fitting = sorted(word for word in words if holding.get(word, 0) in how_many)
+        if len(fitting) >= terms:
+            yield " ".join(random.sample(fitting, terms))
+
+
+def _take(count: int, queries: Iterator[str]) -> list[str]:
+    return [query for query, _ in zip(queries, range(count), strict=False)]
+
+
+def _p50_and_p95(number: str, work: str, found: Duel, p50: Goal, p95: Goal) -> list[Line]:
+    return [
+        _line(number, f"{work}, p50", found, lambda laps: laps.cost, p50),
+        _line(number, f"{work}, p95", found, lambda laps: laps.cost_at(0.95), p95),
+    ]
+
+
+def _line(number: str, work: str, found: Duel, cost: Callable[[Any], float], goal: Goal | None) -> Line:
+    floor, ours = 1000 * cost(found.floor), 1000 * cost(found.ours)
+    return Line(number, work, floor=floor, ours=ours, unit="ms", ratio=floor / ours, goal=goal)

@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.benchmarks.measure import Duel, Laps
+from tests.benchmarks.report import BEYOND_F, F, Line, at_least, at_most, table
+
+
+def test_a_goal_judges_the_ratio_or_the_excess_over_the_floor_or_our_own_figure():
+    in_f = Line("1", "append", floor=1000, ours=650, ratio=0.65, goal=at_least(0.7, F))
+    in_ms = Line("9", "assemble", floor=1, ours=2.9, ratio=0.34, goal=at_most(3, " ms"))
+    beyond_f = Line("2", "growth", floor=0.35, ours=0.4, goal=at_most(0.1, BEYOND_F))
+    without_goal = Line("2", "writers", ours=1.5)
+
+    assert (in_f.is_met, in_ms.is_met, beyond_f.is_met, without_goal.is_met) == (False, True, True, None)
+
+
+def test_speed_compares_laps_that_were_run_side_by_side():
+    # A storm in the second pair of laps slows both alike.
+    found = Duel(floor=Laps([1.0, 9.0, 1.0], [100, 100, 100]), ours=Laps([2.0, 18.0, 2.0], [100, 100, 100]))
+
+    assert found.speed == pytest.approx(0.5)
+    assert found.floor.rate == pytest.approx(100)
+    assert found.ours.rate == pytest.approx(50)
+
+
+def test_the_table_is_in_the_order_of_the_goals():
+    printed = table([Line("10", "compact", ours=1), Line("2", "append", ours=1)]).splitlines()
+
+    assert [line.split()[0] for line in printed] == ["goal", "2", "10"]

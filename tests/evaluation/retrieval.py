@@ -1,0 +1,281 @@
+"""How well grep answers: goals 1 to 6, through the public engine, beside SQLite FTS5 as lossless-claw asks it.
+
+LoCoMo's questions are used word for word; what they should find are the messages that hold the answer. The peer puts
+each word in quotes, joins them with AND and gives the newest first (porter unicode61). All conversations of the data
+lie in one workspace, so that "everywhere" is a mixed store, talk among agent sessions: goals 2 and 3 at once.
+Identifiers are those of agent sessions that stand in at most three messages: as they are, as the last part of a path,
+and as the words they are made of.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+import random
+import re
+import sqlite3
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from conversations.models import Message, Workspace
+from conversations.reading import rows
+from conversations.scope import Scope
+from conversations.store import ConversationStore
+from conversations.types import NewMessage, Role
+from retrieval.engine import RetrievalEngine
+from retrieval.types import GrepScope
+from tests.conversations.real_data import DATA, conversation_files, rows_of
+
+WORKSPACE = "evaluation of retrieval"
+DEPTH = 10
+IDENTIFIERS_A_SESSION = 30
+MOST_MESSAGES_OF_AN_IDENTIFIER = 3
+CATEGORIES = {4: "single-hop", 1: "multi-hop", 2: "temporal"}
+ADVERSARIAL = 5
+
+Search = Callable[[str, int | None, int], list[int]]
+
+_EVIDENCE = re.compile(r"D:?(\d+):(\d+)")
+_WORD = re.compile(r"\w+")
+_TEXTS = "SELECT content_tsv FROM messages WHERE conversation_id = {}"
+# Written apart from retrieval's own idea of an identifier, so that it cannot flatter it.
+_IDENTIFIER = re.compile(
+    r"""(?<![\w/.-])[\w@.-]*(?:/[\w@.-]+)+\.\w{1,5}\b
+    | (?<![\w/.-])(?:[a-z0-9]+_)+[a-z0-9]+\b
+    | \b[a-z]+(?:[A-Z][a-z0-9]+)+\b
+    | \b(?:[A-Z][a-z0-9]+){2,}\b
+    | (?<![\w/.-])[\w-]+\.(?:py|tsx?|jsx?|exs?|md|json|rs|go|sh|toml)\b""",
+    re.VERBOSE,
+)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One measured value; `goal` is what it should reach, None for a peer's."""
+
+    number: int
+    measure: str
+    method: str
+    value: float
+    goal: float | None = None
+
+
+@dataclass(frozen=True)
+class Query:
+    """What is asked, where, and the messages that answer it."""
+
+    text: str
+    conversation_id: int
+    answers: frozenset[int]
+    category: int = 0
+
+
+@dataclass
+class Scores:
+    """Sums over queries; `mean` makes figures of them."""
+
+    sums: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    queries: int = 0
+
+    def add(self, query: Query, found: Sequence[int]) -> None:
+        hits = [each in query.answers for each in found[:DEPTH]]
+        gain = sum(1 / math.log2(place + 2) for place, hit in enumerate(hits) if hit)
+        best = sum(1 / math.log2(place + 2) for place in range(min(DEPTH, len(query.answers))))
+        self.queries += 1
+        self.sums["R@10"] += sum(hits) / len(query.answers)
+        self.sums["R@1"] += sum(hits[:1]) / len(query.answers)
+        self.sums["nDCG@10"] += gain / best
+        self.sums["with an answer"] += bool(found)
+
+    def mean(self, measure: str) -> float:
+        return self.sums[measure] / max(1, self.queries)
+
+
+@dataclass
+class Corpus:
+    """The data in the store, by conversation; `of_dialogue` leads from a dialogue's turn to its message."""
+
+    engine: RetrievalEngine
+    conversations: dict[str, int]
+    of_dialogue: dict[tuple[str, str], int]
+
+    @classmethod
+    def loaded(cls) -> Corpus:
+        """All conversations of the data, stored once."""
+        scope = Scope(Workspace.objects.get_or_create(name=WORKSPACE)[0].pk)
+        store = ConversationStore.from_settings(scope)
+        conversations: dict[str, int] = {}
+        of_dialogue: dict[tuple[str, str], int] = {}
+        for file in conversation_files():
+            name = file.name.removesuffix(".jsonl.gz")
+            conversation = store.open_conversation(session_id=name)
+            conversations[name] = conversation.conversation_id
+            turns = list(rows_of(file))
+            for start in range(0, len(turns), 1000):
+                batch = turns[start : start + 1000]
+                appended = store.append_messages(
+                    conversation_id=conversation.conversation_id, messages=[_message(row) for row in batch]
+                )
+                for row, message in zip(batch, appended.messages, strict=True):
+                    if turn := (row.get("meta") or {}).get("dia_id"):
+                        of_dialogue[name, turn] = message.message_id
+        return cls(RetrievalEngine.from_settings(scope), conversations, of_dialogue)
+
+    def ours(self, text: str, conversation_id: int | None, limit: int) -> list[int]:
+        result = self.engine.grep(query=text, scope=GrepScope.MESSAGES, conversation_id=conversation_id, limit=limit)
+        return [int(match.id.removeprefix("msg_")) for match in result.matches]
+
+    def questions(self) -> list[Query]:
+        """LoCoMo's, but for the adversarial and those without evidence that could be found."""
+        found = []
+        with gzip.open(DATA / "locomo_questions.json.gz", "rt") as file:
+            asked = json.load(file)
+        for row in asked:
+            name = f"locomo_{row['conv']}"
+            turns = {f"D{int(a)}:{int(b)}" for evidence in row["evidence"] for a, b in _EVIDENCE.findall(evidence)}
+            answers = frozenset(self.of_dialogue[name, turn] for turn in turns if (name, turn) in self.of_dialogue)
+            if row["category"] != ADVERSARIAL and answers:
+                found.append(Query(row["question"], self.conversations[name], answers, row["category"]))
+        return found
+
+    def identifiers(self) -> Iterator[tuple[str, Query]]:
+        """Queries for identifiers that few messages of their session hold, by the form they are asked in."""
+        drawn = random.Random(7)
+        for name, conversation_id in sorted(self.conversations.items()):
+            if name.startswith(("locomo", "lme")):
+                continue
+            texts = dict(Message.objects.filter(conversation_id=conversation_id).values_list("message_id", "content"))
+            seen: dict[str, set[int]] = defaultdict(set)
+            for message_id, text in texts.items():
+                for identifier in set(_IDENTIFIER.findall(text)):
+                    seen[identifier].add(message_id)
+            rare = sorted(
+                identifier
+                for identifier, holders in seen.items()
+                if 5 <= len(identifier) <= 100 and len(holders) <= MOST_MESSAGES_OF_AN_IDENTIFIER
+            )
+            for identifier in drawn.sample(rare, min(IDENTIFIERS_A_SESSION, len(rare))):
+                answers = frozenset(message_id for message_id, text in texts.items() if identifier in text)
+                if len(answers) <= MOST_MESSAGES_OF_AN_IDENTIFIER:
+                    for form, text in _forms(identifier):
+                        yield form, Query(text, conversation_id, answers)
+
+
+@dataclass
+class Peer:
+    """The same messages in SQLite FTS5, one index a conversation and one of all."""
+
+    indexes: dict[int | None, sqlite3.Connection] = field(default_factory=dict)
+
+    def search(self, text: str, conversation_id: int | None, limit: int) -> list[int]:
+        words = " ".join(f'"{word}"' for word in text.replace('"', " ").split())
+        found = self._index(conversation_id).execute(
+            "SELECT rowid FROM texts WHERE texts MATCH ? ORDER BY rowid DESC LIMIT ?", [words, limit]
+        )
+        return [row[0] for row in found]
+
+    def _index(self, conversation_id: int | None) -> sqlite3.Connection:
+        if conversation_id not in self.indexes:
+            index = sqlite3.connect(":memory:")
+            index.execute("CREATE VIRTUAL TABLE texts USING fts5(content, tokenize = 'porter unicode61')")
+            messages = Message.objects.filter(conversation__workspace__name=WORKSPACE)
+            if conversation_id is not None:
+                messages = messages.filter(conversation_id=conversation_id)
+            texts = messages.values_list("pk", "content")
+            index.executemany("INSERT INTO texts (rowid, content) VALUES (?, ?)", texts)
+            self.indexes[conversation_id] = index
+        return self.indexes[conversation_id]
+
+
+def figures() -> Iterator[Figure]:
+    """Every goal that this file measures: ours, then the peer's. Needs an empty database to load the data into."""
+    corpus = Corpus.loaded()
+    methods: Mapping[str, Search] = {"lcm": corpus.ours, "FTS5, all words, newest": Peer().search}
+    questions = corpus.questions()
+    rarest = _Rarest(questions)
+    identifiers: dict[str, list[Query]] = defaultdict(list)
+    for form, query in corpus.identifiers():
+        identifiers[form].append(query)
+    for method, search in methods.items():
+        goal = _Goals(method == "lcm")
+        here = _scored(questions, search)
+        for measure, value in (("R@10", 0.78), ("R@1", 0.40), ("nDCG@10", 0.62)):
+            yield Figure(1, f"questions, one conversation: {measure}", method, here[0].mean(measure), goal.of(value))
+        answered = here[0].mean("with an answer")
+        yield Figure(1, "questions that get any answer", method, answered, goal.of(0.995))
+        everywhere = _scored(questions, search, everywhere=True)
+        yield Figure(2, "questions, everywhere: R@10", method, everywhere[0].mean("R@10"), goal.of(0.75))
+        yield Figure(3, "the same, as a mixed store: R@10", method, everywhere[0].mean("R@10"), goal.of(0.70))
+        two = _scored([rarest.of(query, 2) for query in questions], search)
+        yield Figure(4, "the two rarest words: R@10", method, two[0].mean("R@10"), goal.of(0.63))
+        for category, value in zip(CATEGORIES, (0.92, 0.46, 0.74), strict=True):
+            measure = f"{CATEGORIES[category]}: R@10"
+            yield Figure(5, measure, method, here[category].mean("R@10"), goal.of(value))
+        for form, value in (("as they are", 0.98), ("last part of a path", 0.88), ("as words", 0.95)):
+            measure = f"identifiers {form}: R@10"
+            yield Figure(6, measure, method, _scored(identifiers[form], search)[0].mean("R@10"), goal.of(value))
+
+
+@dataclass(frozen=True)
+class _Goals:
+    """Goals are ours; a peer has none."""
+
+    are_ours: bool
+
+    def of(self, value: float) -> float | None:
+        return value if self.are_ours else None
+
+
+class _Rarest:
+    """The words of a question whose lexemes stand in the fewest messages of its conversation; stop words have none."""
+
+    def __init__(self, questions: Sequence[Query]) -> None:
+        words = sorted({word for query in questions for word in _WORD.findall(query.text)})
+        lexed = rows(
+            "SELECT word, tsvector_to_array(to_tsvector('english', word)) FROM unnest(%s::text[]) AS word", [words]
+        )
+        self.lexeme = {word: lexemes[0] for word, lexemes in lexed if lexemes}
+        self.holding = {
+            conversation_id: dict(rows("SELECT word, ndoc FROM ts_stat(%s)", [_TEXTS.format(conversation_id)]))
+            for conversation_id in {query.conversation_id for query in questions}
+        }
+
+    def of(self, query: Query, how_many: int) -> Query:
+        holding = self.holding[query.conversation_id]
+        messages = {word: holding.get(self.lexeme.get(word, ""), 0) for word in _WORD.findall(query.text)}
+        rarest = sorted((word for word in messages if messages[word]), key=messages.__getitem__)[:how_many]
+        return Query(" ".join(rarest) or query.text, query.conversation_id, query.answers, query.category)
+
+
+def _scored(queries: Sequence[Query], search: Search, *, everywhere: bool = False) -> dict[int, Scores]:
+    """The scores of all queries (under 0) and of each category."""
+    scores: dict[int, Scores] = defaultdict(Scores)
+    for query in queries:
+        found = search(query.text, None if everywhere else query.conversation_id, DEPTH)
+        for category in {0, query.category}:
+            scores[category].add(query, found)
+    return scores
+
+
+def _forms(identifier: str) -> Iterator[tuple[str, str]]:
+    yield "as they are", identifier
+    if "/" in identifier:
+        yield "last part of a path", identifier.rsplit("/", 1)[1]
+    spaced = re.sub(r"([a-z0-9])([A-Z])", r"\1 \2", re.sub(r"[_/.@:-]+", " ", identifier))
+    if len(spaced.split()) > 1:
+        yield "as words", " ".join(spaced.lower().split())
+
+
+def _message(row: dict[str, Any]) -> NewMessage:
+    meta = row.get("meta") or {}
+    said = datetime.fromisoformat(row["created_at"]) if row.get("created_at") else None
+    return NewMessage(
+        Role(row["role"]),
+        row["content"],
+        author=meta.get("speaker"),
+        created_at=said.replace(tzinfo=said.tzinfo or UTC) if said else None,
+    )
