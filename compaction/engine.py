@@ -60,6 +60,13 @@ class CompactionEngine:
         job_id = jobs.request(conversation_id=conversation_id, reason=Reason(reason))
         return CompactionJob.objects.get(pk=job_id).as_record()
 
+    def get_job(self, *, job_id: int) -> JobRecord:
+        """One piece of background work, and the runs it led to; NotFound if there is none."""
+        job = self.store.scope.narrow(CompactionJob.objects.all()).filter(job_id=job_id).first()
+        if job is None:
+            raise NotFound(f"There is no job {job_id} that you may see.")
+        return job.as_record()
+
     def get_run(self, *, run_id: str) -> RunRecord:
         """One run; NotFound if there is none."""
         rows = self.store.scope.narrow(CompactionRun.objects.all())

@@ -56,6 +56,8 @@ class CompactionJob(models.Model):
             state=JobState(self.state),
             requested_at=self.requested_at,
             attempts=self.attempts,
+            finished_at=self.finished_at,
+            run_ids=tuple(self.runs.order_by("-started_at").values_list("run_id", flat=True)),
         )
 
 

@@ -21,5 +21,9 @@ class ListRunsParams(ConversationParams):
     limit = WholeNumber(required=False, min_value=1, max_value=1000, help_text="The most to list.")
 
 
+class JobParams(Params):
+    job_id = WholeNumber(min_value=1, help_text="The job.")
+
+
 class RunParams(Params):
     run_id = Text(max_length=200, help_text="The run.")

@@ -101,3 +101,6 @@ class JobRecord:
     state: JobState
     requested_at: datetime
     attempts: int
+    finished_at: datetime | None = None
+    # The runs that it led to, newest first; none where there was nothing to do.
+    run_ids: tuple[str, ...] = ()

@@ -4,7 +4,7 @@ agents are rendered from this list; who adds a line here has added it everywhere
 from __future__ import annotations
 
 from compaction.engine import CompactionEngine
-from compaction.params import CompactParams, EvaluateParams, ListRunsParams, RunParams
+from compaction.params import CompactParams, EvaluateParams, JobParams, ListRunsParams, RunParams
 from conversations.large_files import LargeFileService
 from conversations.params import (
     AppendMessagesParams,
@@ -57,6 +57,7 @@ _COMPACTION = (
         scope=WRITE, status=201, background="request",
     ),
     Operation(CompactionEngine, "list_runs", ListRunsParams, "GET", ONE + "compactions/", "lcm_runs"),
+    Operation(CompactionEngine, "get_job", JobParams, "GET", "jobs/{job_id}/", "lcm_job"),
     Operation(CompactionEngine, "get_run", RunParams, "GET", "compactions/{run_id}/", "lcm_run"),
 )  # fmt: skip
 

@@ -15,9 +15,10 @@ from compaction.policy import CompactionPolicy
 from compaction.signals import job_due
 from compaction.types import JobState, Outcome, Reason
 from compaction.worker import CompactionWorker
+from conversations.errors import NotFound
 from conversations.models import Conversation, Summary
 from conversations.types import NewMessage, Role
-from tests.factories import a_conversation, a_store
+from tests.factories import a_conversation, a_store, a_workspace
 
 pytestmark = pytest.mark.django_db
 
@@ -63,6 +64,24 @@ def test_a_persons_wish_outranks_the_machines():
     jobs.request(conversation_id=conversation.conversation_id, reason=Reason.THRESHOLD)
 
     assert CompactionJob.objects.get(pk=job_id).reason == Reason.MANUAL
+
+
+def test_a_job_can_be_watched_to_its_end_and_names_the_run_it_led_to(settings):
+    settings.LCM = {"leaf_chunk_tokens": 1000}
+    conversation = a_conversation(*[LONG] * 40)
+    engine = CompactionEngine.from_settings(a_store().scope)
+    job = engine.request(conversation_id=conversation.conversation_id)
+    assert engine.get_job(job_id=job.job_id).state == JobState.QUEUED
+
+    CompactionWorker.from_settings().work(job_id=job.job_id)
+
+    done = engine.get_job(job_id=job.job_id)
+    assert done.state == JobState.DONE
+    assert done.finished_at is not None
+    assert done.run_ids == (CompactionRun.objects.get().run_id,)
+    theirs = CompactionEngine.from_settings(a_store(a_workspace("theirs")).scope)
+    with pytest.raises(NotFound):
+        theirs.get_job(job_id=job.job_id)
 
 
 def test_one_more_wish_may_wait_while_a_job_is_at_work():

@@ -46,6 +46,7 @@ def world(db, monkeypatch):
         "session_id": "harbour",
         "message_id": Message.objects.order_by("seq").last().pk,
         "run_id": CompactionEngine.from_settings(scope).list_runs(conversation_id=conversation_id)[0].run_id,
+        "job_id": CompactionEngine.from_settings(scope).request(conversation_id=conversation_id).job_id,
         "summary_id": summary_id,
         "id": summary_id,
         "file_id": file.file_id,
