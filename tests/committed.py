@@ -24,6 +24,8 @@ def committed_db(django_db_setup: None, django_db_blocker: pytest.FixtureRequest
                 for model in apps.get_models(include_auto_created=True)
                 if model._meta.app_label not in ("contenttypes", "auth") and model._meta.managed
             }
+            # The queues' own tables: what is left in them would be taken for the next test's.
+            tables |= {table for table in connection.introspection.table_names() if table.startswith("huey_")}
             with connection.cursor() as cursor:
                 cursor.execute("SET session_replication_role = replica")
                 cursor.execute(f"TRUNCATE {', '.join(sorted(tables))} RESTART IDENTITY CASCADE")

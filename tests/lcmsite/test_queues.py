@@ -22,6 +22,7 @@ def queue(request: pytest.FixtureRequest) -> Iterator[Huey]:
         request.getfixturevalue("db")
         url = ""
     made = a_queue("compaction", redis_url=url)
+    made.storage.flush_all()
     yield made
     made.storage.flush_all()
     made.storage.close()
