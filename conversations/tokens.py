@@ -47,10 +47,10 @@ class TokenEstimator:
     @property
     def name(self) -> str:
         """The counter that really counts; stored beside every count."""
-        return _counter(self.encoding)[0]
+        return _known(self.encoding)
 
     def count(self, text: str) -> int:
-        return _counter(self.encoding)[1](text)
+        return _counter(_known(self.encoding))(text)
 
 
 def estimate(text: str) -> int:
@@ -66,19 +66,25 @@ def estimate(text: str) -> int:
 
 
 @lru_cache(maxsize=8)
-def _counter(encoding: str) -> tuple[str, Counter]:
-    """The name of the counter that this encoding or model leads to, and the counter."""
+def _known(encoding: str) -> str:
+    """The counter that this encoding or model leads to, by name; the estimate, where it leads to none."""
+    if encoding in BUNDLED or encoding == ESTIMATE:
+        return encoding
     import tiktoken
 
-    if encoding != ESTIMATE and encoding not in BUNDLED:
-        try:
-            encoding = tiktoken.encoding_name_for_model(encoding)
-        except KeyError:
-            encoding = ESTIMATE
-    if encoding not in BUNDLED:
-        # What is stored must be counted all the same, and the count says by whom.
-        return ESTIMATE, estimate
-    tokenizer = _load(encoding)
+    try:
+        encoding = tiktoken.encoding_name_for_model(encoding)
+    except KeyError:
+        return ESTIMATE
+    # What is stored must be counted all the same, and the count says by whom.
+    return encoding if encoding in BUNDLED else ESTIMATE
+
+
+@lru_cache(maxsize=8)
+def _counter(name: str) -> Counter:
+    if name == ESTIMATE:
+        return estimate
+    tokenizer = _load(name)
 
     def count(text: str) -> int:
         # encode(), not encode_ordinary(): the latter panics on a million blanks.
@@ -86,7 +92,7 @@ def _counter(encoding: str) -> tuple[str, Counter]:
             return len(tokenizer.encode(text, disallowed_special=()))
         return sum(len(tokenizer.encode(piece, disallowed_special=())) for piece in _pieces(text))
 
-    return encoding, count
+    return count
 
 
 def _load(encoding: str) -> tiktoken.Encoding:

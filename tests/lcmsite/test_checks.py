@@ -43,6 +43,14 @@ def test_each_problem_is_an_error_with_an_id_and_a_hint(tmp_path):
     assert "hunter2" not in checked.stderr
 
 
+def test_a_tokenizer_that_nobody_knows_is_an_error_and_not_an_estimate(tmp_path):
+    checked = manage_check(tmp_path, LCM_ENCODING="nonsense")
+
+    assert checked.returncode == 1
+    assert "(lcm.E004) LCM_ENCODING" in checked.stderr
+    assert "o200k_base" in checked.stderr
+
+
 def test_a_data_directory_that_cannot_be_written_is_an_error(tmp_path):
     (tmp_path / "file").write_text("not a directory")
 
