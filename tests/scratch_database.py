@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,6 +23,8 @@ from lcmsite.embedded.lease import EmbeddedPostgres
 @contextmanager
 def scratch_database() -> Iterator[None]:
     """Within, Django is set up on an empty LCM database: on the server of LCM_DATABASE_URL, or on one of its own."""
+    # Whoever stops the measurement, by either signal, stops its server, too.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lcmsite.settings")
     # A measurement prints a table; what the site would log of it says nothing more.
     os.environ.setdefault("LCM_LOG_LEVEL", "ERROR")
