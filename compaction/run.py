@@ -173,6 +173,18 @@ class Run:
 
     def _write(self, chunk: Sequence[Slot], read: ChunkSources, summary: NewSummary) -> Slot | None:
         """Summary, links, context, part, counters and the run's row: together or not at all."""
+        before = dict(self.made), self.tokens, self.messages
+        try:
+            slot = self._write_together(chunk, read, summary)
+        except BaseException:
+            # Rolled back, it was not made: the run must not claim it.
+            self.made, self.tokens, self.messages = before
+            raise
+        if slot is not None:
+            self._log("summary_created", summary_id=slot.summary_id, depth=slot.depth, level=summary.level.value)
+        return slot
+
+    def _write_together(self, chunk: Sequence[Slot], read: ChunkSources, summary: NewSummary) -> Slot | None:
         with transaction.atomic():
             # The conversation's row first, as every writer does, so that writers queue up and never cross.
             self.store.scope.conversation(self.conversation_id, locked=True)
@@ -196,7 +208,6 @@ class Run:
             self.tokens += item_tokens - planner.sum_tokens(chunk)
             self.messages -= len(read.message_ids)
             self._record(Outcome.RUNNING)
-        self._log("summary_created", summary_id=record.summary_id, depth=record.depth, level=summary.level.value)
         return Slot(ordinal=ordinal, tokens=item_tokens, summary_id=record.summary_id, depth=record.depth)
 
     def _leave_mark(self, message_id: int, summary_id: str) -> None:

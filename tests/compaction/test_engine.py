@@ -262,23 +262,28 @@ def test_a_summary_that_would_cost_more_than_its_sources_is_not_written(engine):
     assert not Summary.objects.exists()
 
 
-def test_a_failure_between_the_writes_leaves_no_partial_graph(engine, monkeypatch):
+@pytest.mark.parametrize("table", ["message_parts", "compaction_runs"])
+def test_a_failure_between_the_writes_leaves_no_partial_graph_and_no_run_that_claims_one(engine, table):
     conversation = a_talk()
     built = engine(leaf_chunk_tokens=600)
     before = [(item.ordinal, item.message_id, item.summary_id) for item in items_of(conversation)]
     with connection.cursor() as cursor:
         cursor.execute(
-            "CREATE FUNCTION refuse_parts() RETURNS trigger LANGUAGE plpgsql AS "
-            "$$ BEGIN RAISE EXCEPTION 'no room'; END $$; "
-            "CREATE TRIGGER refuse BEFORE INSERT ON message_parts FOR EACH ROW EXECUTE FUNCTION refuse_parts()"
+            "CREATE FUNCTION refuse_once() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+            # What is told of the run afterwards is let through, so that it shows if it is not true.
+            "IF to_jsonb(NEW) ->> 'outcome' = 'failed' THEN RETURN NEW; END IF; "
+            "RAISE EXCEPTION 'no room'; END $$; "
+            f"CREATE TRIGGER refuse BEFORE INSERT ON {table} FOR EACH ROW EXECUTE FUNCTION refuse_once()"
         )
 
-    with pytest.raises(Exception, match="no room"):
+    with pytest.raises(Exception, match="no room"), structlog.testing.capture_logs() as logs:
         built.compact(conversation_id=conversation.conversation_id)
 
     assert [(item.ordinal, item.message_id, item.summary_id) for item in items_of(conversation)] == before
     assert not Summary.objects.exists()
     assert not CompactionRun.objects.exists()
+    (failed,) = [entry for entry in logs if entry["event"] == "compaction_failed"]
+    assert failed["token_after"] == failed["token_before"]
 
 
 def test_another_workspaces_conversation_is_not_there(engine):

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from typing import Any
 from unittest.mock import patch
 
-import psycopg
 from django.test import Client
 
 from conversations.models import Workspace
@@ -116,17 +114,3 @@ def as_arguments(operation: Operation, given: dict[str, Any]) -> list[str]:
         else:
             options += [f"--{flag}", str(value)]
     return [operation.command, *(str(given[name]) for name in needed), *options]
-
-
-@contextmanager
-def counted_statements() -> Iterator[list[str]]:
-    """Every statement sent to the database, also those that go past Django's own cursor."""
-    statements: list[str] = []
-    execute = psycopg.Cursor.execute
-
-    def counting(cursor: Any, query: Any, *args: Any, **options: Any) -> Any:
-        statements.append(str(query))
-        return execute(cursor, query, *args, **options)
-
-    with patch.object(psycopg.Cursor, "execute", counting):
-        yield statements

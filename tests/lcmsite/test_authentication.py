@@ -12,7 +12,8 @@ from lcmsite.adapters.keys import Caller, caller_of
 from lcmsite.models import ApiKey
 from lcmsite.types import KeyScope
 from tests.factories import a_conversation, a_workspace
-from tests.lcmsite.callers import Api, an_api_key, counted_statements
+from tests.lcmsite.callers import Api, an_api_key
+from tests.statements import counted_statements
 
 pytestmark = pytest.mark.django_db
 

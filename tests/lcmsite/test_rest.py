@@ -14,7 +14,8 @@ from conversations.models import Conversation, Message, Summary
 from lcmsite.adapters.catalogue import CATALOGUE
 from lcmsite.adapters.operation import placeholders
 from tests.factories import a_conversation, a_workspace
-from tests.lcmsite.callers import Api, an_api_key, counted_statements
+from tests.lcmsite.callers import Api, an_api_key
+from tests.statements import counted_statements
 
 PROBLEM_FIELDS = {"code", "detail", "retryable", "status"}
 
