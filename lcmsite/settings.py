@@ -54,11 +54,6 @@ INSTALLED_APPS = [
     "pglock",
     "django_huey",
     "django_structlog",
-    "django.contrib.contenttypes",
-    "django.contrib.auth",
-    "django.contrib.sessions",
-    "django.contrib.messages",
-    "django.contrib.admin",
     "django.contrib.postgres",
     "django.contrib.staticfiles",
 ]
@@ -67,11 +62,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "lcmsite.middleware.RequestLog",
-    "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
-    "django.middleware.csrf.CsrfViewMiddleware",
-    "django.contrib.auth.middleware.AuthenticationMiddleware",
-    "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
 
@@ -86,8 +77,6 @@ TEMPLATES = [
         "OPTIONS": {
             "context_processors": [
                 "django.template.context_processors.request",
-                "django.contrib.auth.context_processors.auth",
-                "django.contrib.messages.context_processors.messages",
             ]
         },
     }
@@ -108,11 +97,11 @@ def _database() -> dict[str, Any]:
             "PORT": str(PORT),
         }
     else:
-        database = {**dj_database_url.parse(DEPLOYMENT.database_url)}
+        database = {**dj_database_url.parse(DEPLOYMENT.database_url, engine="lcmsite.postgresql")}
     return database | {
-        # The pool keeps connections, so Django must not; it tries each before use, as a server may have been restarted.
+        # The pool keeps connections, so Django must not; our backend looks after those that died in the meantime.
         "CONN_MAX_AGE": 0,
-        "CONN_HEALTH_CHECKS": True,
+        "CONN_HEALTH_CHECKS": False,
         "OPTIONS": database.get("OPTIONS", {})
         | {
             # None at rest: a command that asks one question opens one connection.

@@ -4,10 +4,10 @@ from typing import Any
 
 from django.conf import settings
 from django.db import OperationalError
-from django.db.backends.postgresql import base
 
 from lcmsite.embedded.lease import EmbeddedPostgres
 from lcmsite.embedded.location import EmbeddedPostgresError
+from lcmsite.postgresql import base
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
