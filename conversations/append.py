@@ -102,18 +102,15 @@ def _as_kept(part: NewPart, exact: str | None) -> NewPart:
 def _message_row(
     message: NewMessage, parts: list[NewPart], part_hashes: list[bytes], tokens: TokenEstimator, now: datetime
 ) -> dict[str, Any]:
-    values = {
-        "content": flattened(parts) if message.content is None else message.content,
-        "metadata": dict(message.metadata),
-    }
-    if not isinstance(values["content"], str):
+    content = flattened(parts) if message.content is None else message.content
+    if not isinstance(content, str):
         raise ValueError("content must be a text.")
-    columns, exact = split(values, _JSON_COLUMNS)
-    content = overlaid(values, exact)["content"]
-    whole = searchable(content, parts)
+    columns, exact = split({"content": content, "metadata": dict(message.metadata)}, _JSON_COLUMNS)
+    content = exact.get("content", content)
+    whole = content if message.content is None else searchable(content, parts)
     if whole != content:
         # The column is what is searched; the content itself is kept beside it.
-        exact = {**(exact or {}), "content": content}
+        exact = {**exact, "content": content}
         columns["content"] = storable(whole)
     content_hash = hashing.content_hash(content)
     return {
@@ -123,7 +120,7 @@ def _message_row(
         "author": checked_name("author", message.author),
         "idempotency_key": checked_name("idempotency_key", message.idempotency_key),
         "created_at": _moment(message.created_at or now).isoformat(),
-        "token_count": tokens.count(whole) + tokens.count(reasoning_in(parts)),
+        "token_count": tokens.count(whole) + (tokens.count(thought) if (thought := reasoning_in(parts)) else 0),
         "token_counter": tokens.name,
         "chained_parts": len(part_hashes),
         "content_hash": content_hash.hex(),

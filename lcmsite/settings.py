@@ -53,7 +53,6 @@ INSTALLED_APPS = [
     "pgactivity",
     "pglock",
     "django_huey",
-    "django_structlog",
     "django.contrib.postgres",
     "django.contrib.staticfiles",
 ]
@@ -118,9 +117,6 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 DJANGO_HUEY = queue_settings(redis_url=DEPLOYMENT.redis_url, threads=DEPLOYMENT.worker_threads)
 
 LOGGING = logging_settings(level=DEPLOYMENT.log_level, format=DEPLOYMENT.log_format)
-DJANGO_STRUCTLOG_STATUS_START_LOG_LEVEL = 10
-DJANGO_STRUCTLOG_IP_LOGGING_ENABLED = False
-DJANGO_STRUCTLOG_USER_ID_FIELD = ""
 
 LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
@@ -141,7 +137,7 @@ STORAGES = {
 DATA_UPLOAD_MAX_MEMORY_SIZE = DEPLOYMENT.max_request_bytes
 
 REST_FRAMEWORK: dict[str, Any] = {
-    "EXCEPTION_HANDLER": "lcmsite.adapters.rest.problem_response",
+    "EXCEPTION_HANDLER": "lcmsite.adapters.rest.of_drf",
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "UNAUTHENTICATED_USER": None,
 }

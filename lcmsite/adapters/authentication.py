@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.http import HttpRequest
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
 
@@ -9,14 +10,19 @@ from conversations.errors import Unauthenticated
 from lcmsite.adapters.keys import Caller, caller_of
 
 
+def caller_from(request: HttpRequest) -> Caller:
+    """Who holds the key that the request carries; Unauthenticated if nobody does. There are no users here."""
+    scheme, _, key = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
+    if scheme.lower() != "bearer" or not key.strip():
+        raise Unauthenticated("Send your API key as `Authorization: Bearer lcm_...`.")
+    return caller_of(key.strip())
+
+
 class BearerKey(BaseAuthentication):
-    """Makes the holder of an API key `request.auth`, as a Caller; refuses everybody else. There are no users here."""
+    """How DRF, and with it the schema, knows the holder of an API key: as `request.auth`."""
 
     def authenticate(self, request: Request) -> tuple[None, Caller]:
-        scheme, _, key = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
-        if scheme.lower() != "bearer" or not key.strip():
-            raise Unauthenticated("Send your API key as `Authorization: Bearer lcm_...`.")
-        return None, caller_of(key.strip())
+        return None, caller_from(request._request)
 
 
 CHALLENGE = 'Bearer realm="lcm"'

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import Any
 
 from django.core.signals import got_request_exception
 from django.http import HttpRequest, HttpResponse
@@ -14,42 +14,48 @@ from django.views import defaults
 from django.views.decorators.csrf import csrf_exempt
 from rest_framework.parsers import JSONParser
 from rest_framework.renderers import JSONRenderer
-from rest_framework.request import Request
 from rest_framework.views import APIView
 
 from conversations.errors import Invalid, NotFound
 from lcmsite.adapters import strict_json
-from lcmsite.adapters.authentication import CHALLENGE, BearerKey
+from lcmsite.adapters.authentication import CHALLENGE, BearerKey, caller_from
 from lcmsite.adapters.catalogue import CATALOGUE
 from lcmsite.adapters.keys import Caller
 from lcmsite.adapters.openapi import documented
 from lcmsite.adapters.operation import Operation
-from lcmsite.adapters.problems import INTERNAL, LengthRequired, problem_of
+from lcmsite.adapters.problems import INTERNAL, LengthRequired, MethodNotAllowed, UnsupportedMediaType, problem_of
 from lcmsite.adapters.results import as_json
 
 API = "/api/"
 JSON = "application/json"
 
 
-class StrictJson(JSONParser):
-    """Reads a body whole, which Django keeps within LCM_MAX_REQUEST_BYTES."""
-
-    def parse(self, stream: Any, media_type: str | None = None, parser_context: Any = None) -> Any:
-        return strict_json.read(stream.read())
-
-
 class CatalogueView(APIView):
-    """One path. Each of its verbs asks one operation."""
+    """One path. Each of its verbs asks one operation.
+
+    drf-spectacular describes it from these attributes. A request does not go through DRF's own dispatch, of which
+    nothing is needed here and which takes longer than a small append.
+    """
 
     authentication_classes = (BearerKey,)
     permission_classes = ()
-    parser_classes = (StrictJson,)
+    parser_classes = (JSONParser,)
     renderer_classes = (JSONRenderer,)
     http_method_names = ("get", "post", "put", "head")
 
-    def perform_content_negotiation(self, request: Request, force: bool = False) -> tuple[Any, str]:
-        # There is one form of answer, whatever a client would rather have.
-        return JSONRenderer(), JSON
+    def dispatch(self, request: HttpRequest, **in_path: str) -> HttpResponse:
+        verb = (request.method or "").lower()
+        try:
+            caller = caller_from(request)
+            answer = getattr(self, verb, None) if verb in self.http_method_names else None
+            if answer is None:
+                raise MethodNotAllowed(f"There is no {request.method} at this path.")
+            return answer(request, caller, in_path)
+        except Exception as error:
+            response = problem_response(error, request)
+        if response.status_code == 405:
+            response["Allow"] = ", ".join(name.upper() for name in self.http_method_names if hasattr(self, name))
+        return response
 
 
 Handler = Callable[..., HttpResponse]
@@ -57,17 +63,19 @@ Handler = Callable[..., HttpResponse]
 
 def _handler(operation: Operation, path: str) -> Handler:
     @documented(operation, path)
-    def handle(self: CatalogueView, request: Request, **in_path: str) -> HttpResponse:
-        answer = operation.perform(cast(Caller, request.auth), _given(operation, request, in_path))
+    def handle(self: CatalogueView, request: HttpRequest, caller: Caller, in_path: Mapping[str, str]) -> HttpResponse:
+        # Before the body is read: whoever may not write is told so, whatever they would have written.
+        caller.require(operation.scope)
+        answer = operation.perform(caller, _given(operation, request, in_path))
         return HttpResponse(as_json(answer.result), status=answer.status, content_type=JSON)
 
     return handle
 
 
-def _given(operation: Operation, request: Request, in_path: Mapping[str, str]) -> dict[str, Any]:
+def _given(operation: Operation, request: HttpRequest, in_path: Mapping[str, str]) -> dict[str, Any]:
     """What the request says, wherever it says it; Invalid for one thing said twice."""
     given: dict[str, Any] = {}
-    for name, values in request.query_params.lists():
+    for name, values in request.GET.lists():
         if len(values) > 1 or operation.has_body:
             where = "in the body, not in the query" if operation.has_body else "once"
             raise Invalid(f"{name[:80]} must be given {where}.", code="invalid_params")
@@ -80,27 +88,39 @@ def _given(operation: Operation, request: Request, in_path: Mapping[str, str]) -
     return {**given, **in_path}
 
 
-def _body(request: Request) -> dict[str, Any]:
+def _body(request: HttpRequest) -> dict[str, Any]:
+    """The body's object, read whole, which Django keeps within LCM_MAX_REQUEST_BYTES; no body is an empty one."""
     if "HTTP_TRANSFER_ENCODING" in request.META and not request.META.get("CONTENT_LENGTH"):
         raise LengthRequired("The request must say in Content-Length how long its body is.")
-    body = request.data
+    if request.META.get("HTTP_CONTENT_ENCODING", "").strip().lower() not in ("", "identity"):
+        raise UnsupportedMediaType("The body must be sent as it is: LCM takes no Content-Encoding such as gzip.")
+    if not request.body:
+        return {}
+    if request.content_type != JSON:
+        raise UnsupportedMediaType("The body must be JSON, sent as Content-Type: application/json.")
+    body = strict_json.read(request.body)
     if not isinstance(body, dict):
         raise Invalid("The body must be a JSON object.", code="invalid_params")
     return body
 
 
-def problem_response(error: BaseException, context: Mapping[str, Any] | None = None) -> HttpResponse:
-    """The error as every caller of the API gets it; DRF's exception handler."""
+def problem_response(error: BaseException, request: HttpRequest | None = None) -> HttpResponse:
+    """The error as every caller of the API gets it."""
     problem = problem_of(error)
-    if problem is INTERNAL and context:
+    if problem is INTERNAL and request is not None:
         # As Django itself does for errors that no view answers: who listens writes the log.
-        got_request_exception.send(sender=CatalogueView, request=context["request"]._request)
+        got_request_exception.send(sender=CatalogueView, request=request)
     response = HttpResponse(as_json(problem.as_json()), status=problem.status, content_type=JSON)
     if problem.status == 401:
         response["WWW-Authenticate"] = CHALLENGE
     if problem.retryable:
         response["Retry-After"] = str(problem.retry_after)
     return response
+
+
+def of_drf(error: Exception, context: Mapping[str, Any]) -> HttpResponse:
+    """DRF's exception handler: of the schema's own views."""
+    return problem_response(error, context["request"]._request)
 
 
 def refused(request: HttpRequest, exception: Exception) -> HttpResponse:

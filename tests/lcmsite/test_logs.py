@@ -7,7 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
+import structlog
 from django.db import IntegrityError, connection
+from django.http import HttpResponse
 from django.test import RequestFactory
 
 from lcmsite.logs import discreet_exception, logging_settings
@@ -77,10 +79,15 @@ def test_an_exception_is_logged_with_what_led_to_it():
     assert event["exception"].endswith("builtins.LookupError: second\n")
 
 
-def test_a_request_is_logged_without_what_was_searched_for():
+def test_a_request_is_logged_with_its_id_and_without_what_was_searched_for():
     request = RequestFactory().get("/api/v1/matches/", {"query": "my secret plan"})
 
-    assert RequestLog.format_request(request) == "GET /api/v1/matches/"
+    with structlog.testing.capture_logs(processors=[structlog.contextvars.merge_contextvars]) as logs:
+        response = RequestLog(lambda request: HttpResponse(status=404))(request)
+
+    [line] = logs
+    assert (line["request"], line["code"], line["log_level"]) == ("GET /api/v1/matches/", 404, "warning")
+    assert line["request_id"] == response["X-Request-ID"]
 
 
 def test_statements_are_not_logged_even_when_everything_else_is():
