@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -16,17 +17,46 @@ from compaction.signals import job_due
 from compaction.tasks import compact_conversation
 from compaction.types import Reason
 from conversations.signals import messages_appended
-from conversations.types import Counters
+from conversations.store.base import MESSAGE_OVERHEAD_TOKENS
+from conversations.types import AppendedMessage, Counters
+
+# While the pressure lasts, a job is asked for again after so many messages: the first may have ended without a word.
+ASK_AGAIN_AFTER = 16
 
 
 @receiver(messages_appended)
 def make_room_when_pressed(
-    *, conversation_id: int, counters: Counters, overrides: Mapping[str, Any], **_: object
+    *,
+    conversation_id: int,
+    messages: Sequence[AppendedMessage],
+    counters: Counters,
+    overrides: Mapping[str, Any],
+    **_: object,
 ) -> None:
-    """Below the threshold, an append costs this comparison and nothing more."""
-    policy = CompactionPolicy.from_settings()
-    if wants_compaction(conversation_id=conversation_id, counters=counters, overrides=overrides, policy=policy):
+    """Asks for a job as the pressure rises. Below the threshold, an append costs this comparison and nothing more."""
+    pressed = partial(
+        wants_compaction,
+        conversation_id=conversation_id,
+        overrides=overrides,
+        policy=CompactionPolicy.from_settings(),
+    )
+    if not pressed(counters=counters):
+        return
+    before = _before(counters, messages)
+    asked_lately = counters.message_count // ASK_AGAIN_AFTER == before.message_count // ASK_AGAIN_AFTER
+    if not (asked_lately and pressed(counters=before)):
         jobs.request(conversation_id=conversation_id, reason=Reason.THRESHOLD)
+
+
+def _before(counters: Counters, messages: Sequence[AppendedMessage]) -> Counters:
+    """The counters as they were without these messages."""
+    tokens = [each.token_count + MESSAGE_OVERHEAD_TOKENS for each in messages if each.created]
+    return replace(
+        counters,
+        message_count=counters.message_count - len(tokens),
+        active_messages=counters.active_messages - len(tokens),
+        active_tokens=counters.active_tokens - sum(tokens),
+    )
 
 
 @receiver(job_due)

@@ -2,5 +2,6 @@
 
 from django.dispatch import Signal
 
-# sender=ConversationStore, conversation_id: int, counters: Counters, overrides: dict[str, Any]
+# sender=ConversationStore, conversation_id: int, messages: tuple[AppendedMessage, ...],
+# counters: Counters as they are now, overrides: dict[str, Any]
 messages_appended = Signal(use_caching=True)

@@ -15,7 +15,7 @@ from conversations.append import APPEND, as_json, part_rows_of, rows_of
 from conversations.db import prepared
 from conversations.errors import Conflict, Invalid, NotFound
 from conversations.models import ContextItem, Conversation, Message, MessagePart
-from conversations.records import parts_of
+from conversations.records import messages_after, parts_of
 from conversations.signals import messages_appended
 from conversations.store.base import MESSAGE_OVERHEAD_TOKENS, Store
 from conversations.types import (
@@ -86,6 +86,7 @@ class MessageStore(Store):
         messages_appended.send(
             sender=MessageStore,
             conversation_id=conversation_id,
+            messages=messages,
             counters=counters,
             # The driver leaves jsonb to Django's fields, and no field is asked here.
             overrides=json.loads(row["overrides"]),
@@ -152,5 +153,5 @@ class MessageStore(Store):
 
     def list_messages(self, *, conversation_id: int, after_seq: int = 0, limit: int = 100) -> list[MessageRecord]:
         """The messages behind `after_seq`, oldest first, with their parts."""
-        conversation = self.scope.conversation(conversation_id)
-        return conversation.messages.filter(seq__gt=after_seq).oldest_first()[:limit].as_records()
+        self.scope.conversation(conversation_id)
+        return messages_after(conversation_id, after_seq=after_seq, limit=limit)

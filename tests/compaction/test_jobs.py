@@ -218,6 +218,20 @@ def test_an_append_that_fills_the_context_asks_for_room(settings):
     assert job.reason == Reason.THRESHOLD
 
 
+def test_while_the_pressure_lasts_an_append_asks_again_only_now_and_then(settings):
+    settings.LCM = {"max_active_messages": 4}
+    conversation, store = a_conversation(*["hello"] * 5), a_store()
+    CompactionJob.objects.all().delete()
+    asked = []
+
+    for count in range(6, 36):
+        store.append_messages(conversation_id=conversation.conversation_id, messages=[NewMessage(Role.USER, "more")])
+        if CompactionJob.objects.all().delete()[0]:
+            asked.append(count)
+
+    assert asked == [16, 32]
+
+
 @pytest.mark.parametrize("setting", [{"enabled": False}, {"autocompact_disabled": True}])
 def test_nobody_asks_for_room_where_compaction_is_switched_off(settings, setting):
     settings.LCM = {"model_token_budget": 1000, **setting}
