@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
 
 class Reason(StrEnum):
@@ -13,6 +15,8 @@ class Reason(StrEnum):
     THRESHOLD = "threshold"
     MANUAL = "manual"
     MAINTENANCE = "maintenance"
+    # A model is back, and summaries that were made without it are made again.
+    REDO = "redo"
 
     @property
     def is_automatic(self) -> bool:
@@ -39,6 +43,8 @@ class Outcome(StrEnum):
     STOPPED = "stopped"
     ABANDONED = "abandoned"
     FAILED = "failed"
+    # There was too little of substance to be worth a summary.
+    SKIPPED = "skipped"
 
 
 class JobState(StrEnum):
@@ -73,7 +79,9 @@ class CompactionResult:
     tokens_after: int
     leaf_summaries: int = 0
     condensed_summaries: int = 0
+    redone_summaries: int = 0
     run_id: str | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -88,7 +96,10 @@ class RunRecord:
     tokens_after: int
     leaf_summaries: int
     condensed_summaries: int
+    redone_summaries: int
     job_id: int | None
+    # The figures behind the outcome, such as those of the significance gate.
+    details: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

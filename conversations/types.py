@@ -197,6 +197,17 @@ class NewSummary:
     run_id: str
     file_ids: tuple[str, ...] = ()
     quality: Mapping[str, Any] = field(default_factory=dict)
+    # The share, from 0 to 1, of its sources' paths, identifiers, numbers, codes, addresses and names it still says.
+    retention: float | None = None
+    # Whether it, or one of its sources, was made by something lesser than what was asked for: it is to be made again.
+    is_degraded: bool = False
+    # The summary of the same sources that this one was made instead of.
+    supersedes_id: str | None = None
+    # What it cost to make: the version of the prompt, the tokens that went to the model and came back, the time.
+    prompt_hash: str = ""
+    tokens_in: int = 0
+    tokens_out: int = 0
+    duration_ms: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)

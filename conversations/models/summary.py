@@ -42,6 +42,13 @@ class Summary(models.Model):
     token_counter = models.TextField()
     summary_hash = models.BinaryField()
     run_id = models.TextField()
+    retention = models.FloatField(null=True)
+    is_degraded = models.BooleanField(default=False, db_default=False)
+    supersedes = models.OneToOneField("self", models.RESTRICT, null=True, related_name="superseded_by")
+    prompt_hash = models.TextField(default="", db_default="")
+    tokens_in = models.IntegerField(default=0, db_default=0)
+    tokens_out = models.IntegerField(default=0, db_default=0)
+    duration_ms = models.IntegerField(default=0, db_default=0)
 
     objects = SummaryQuerySet.as_manager()
 
@@ -52,6 +59,7 @@ class Summary(models.Model):
             models.Index(fields=["conversation", "created_at"], name="summaries_conv_created_idx"),
             GinIndex(fields=["content_tsv"], name="summaries_tsv_gin_idx"),
             models.Index(fields=["conversation", "first_seq", "last_seq"], name="summaries_conv_range_idx"),
+            models.Index(fields=["conversation"], condition=Q(is_degraded=True), name="summaries_degraded_idx"),
         ]
         constraints: ClassVar = [
             models.CheckConstraint(
@@ -92,6 +100,13 @@ class Summary(models.Model):
             run_id=self.run_id,
             file_ids=tuple(self.file_ids),
             quality=self.quality,
+            retention=self.retention,
+            is_degraded=self.is_degraded,
+            supersedes_id=self.supersedes_id,
+            prompt_hash=self.prompt_hash,
+            tokens_in=self.tokens_in,
+            tokens_out=self.tokens_out,
+            duration_ms=self.duration_ms,
         )
 
 

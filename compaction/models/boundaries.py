@@ -1,0 +1,33 @@
+"""Where a host that compacts by itself has cut its own context."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.db import models
+from django.db.models.functions import Now
+
+from conversations.models import Conversation
+
+
+class CompactionBoundary(models.Model):
+    """One compaction by the host, under the host's own name for it: up to which message it reaches."""
+
+    boundary_id = models.BigAutoField(primary_key=True)
+    conversation = models.ForeignKey(Conversation, models.CASCADE, related_name="boundaries")
+    host_reference = models.TextField()
+    last_seq = models.BigIntegerField()
+    recorded_at = models.DateTimeField(db_default=Now())
+    metadata = models.JSONField(default=dict)
+
+    class Meta:
+        db_table = "compaction_boundaries"
+        verbose_name_plural = "compaction boundaries"
+        constraints: ClassVar = [
+            models.UniqueConstraint(
+                fields=["conversation", "host_reference"], name="compaction_boundaries_have_one_name_each"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.host_reference} at {self.last_seq}"

@@ -1,0 +1,37 @@
+"""What a compaction would do, kept so that exactly this can be done."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.db import models
+from django.db.models.functions import Now
+
+from conversations.models import Conversation
+
+
+class CompactionPlan(models.Model):
+    """A dry run: its steps in order, and the context that they were made for."""
+
+    plan_id = models.TextField(primary_key=True)
+    conversation = models.ForeignKey(Conversation, models.CASCADE, related_name="compaction_plans")
+    created_at = models.DateTimeField(db_default=Now())
+    # What the context was: its last seq, its tokens, and the hash of its items.
+    last_seq = models.BigIntegerField()
+    tokens_before = models.BigIntegerField()
+    tokens_expected = models.BigIntegerField()
+    context_hash = models.TextField()
+    summarizer = models.TextField()
+    policy = models.JSONField()
+    steps = models.JSONField()
+    executed_at = models.DateTimeField(null=True)
+    run = models.ForeignKey("compaction.CompactionRun", models.SET_NULL, null=True, related_name="plans")
+
+    class Meta:
+        db_table = "compaction_plans"
+        indexes: ClassVar = [
+            models.Index(fields=["conversation", "-created_at"], name="compaction_plans_conv_idx"),
+        ]
+
+    def __str__(self) -> str:
+        return self.plan_id
