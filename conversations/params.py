@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Any, NoReturn, Self
@@ -21,6 +22,9 @@ MOST = 2**63 - 1
 
 # A larger file is read piece by piece.
 MOST_BYTES_READ = 8 * 1024**2
+
+# One way to write each number: 1.0, +1, 01 and 1_0 would be other names for what has one.
+_WHOLE = re.compile(r"0|-?[1-9][0-9]*")
 
 
 class Params(serializers.Serializer):
@@ -80,6 +84,8 @@ class WholeNumber(serializers.IntegerField):
     def to_internal_value(self, data: Any) -> int:
         if isinstance(data, bool | float):
             _refuse(f"This must be a whole number, not {data!r}.")
+        if isinstance(data, str) and not _WHOLE.fullmatch(data):
+            _refuse(f"This must be a whole number in plain digits, not {data[:40]!r}.")
         return super().to_internal_value(data)
 
 
@@ -135,14 +141,17 @@ def _refuse(sentence: str) -> NoReturn:
     raise ValidationError([sentence])
 
 
+_OF_A_NEW_ONE = "A conversation that exists keeps its own, as the answer shows."
+
+
 class OpenConversationParams(Params):
     session_id = Text(help_text="Your own name for the conversation, unique in the workspace.")
-    title = Text(required=False, allow_null=True, help_text="What people see; of a new conversation.")
-    metadata = JsonObject(required=False, allow_null=True, help_text="Anything of yours; of a new conversation.")
+    title = Text(required=False, allow_null=True, help_text=f"What people see. {_OF_A_NEW_ONE}")
+    metadata = JsonObject(required=False, allow_null=True, help_text=f"Anything of yours. {_OF_A_NEW_ONE}")
     overrides = JsonObject(
         required=False,
         allow_null=True,
-        help_text="Settings of its own, such as fresh_tail_count; of a new conversation.",
+        help_text=f"Settings of its own, such as fresh_tail_count. {_OF_A_NEW_ONE}",
     )
 
 

@@ -1,7 +1,8 @@
 """Every `LCM_*` name the site knows, read once: what is wrong is kept as a problem, never raised.
 
 The names of the domain's settings are derived from the apps' policies; those of a deployment are declared here, with
-the same knobs. A value that cannot be read leaves its default in force, and `lcmsite.checks` shows each problem.
+the same knobs. Where a value cannot be used its default stands in, for as long as it takes to show every problem: with
+one of them left, LCM does not start (`lcmsite.checks`, `lcmsite.adapters.cli`).
 """
 
 import difflib
@@ -154,8 +155,9 @@ def _unknown(name: str, known: Mapping[str, Variable]) -> Problem:
 
 
 def _unusable(variable: Variable, wrong: ValueError) -> Problem:
+    otherwise = f", which means {variable.default}" if variable.default not in ("", None) else ""
     return Problem(
         id="lcm.E002",
-        detail=f"{variable.name}: {wrong}; {variable.default!r} is used.",
+        detail=f"{variable.name}: {wrong}. LCM does not start until it is put right or removed{otherwise}.",
         hint=variable.knob.metadata["help"],
     )

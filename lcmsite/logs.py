@@ -42,7 +42,11 @@ def logging_settings(*, level: str, format: str) -> dict[str, Any]:
                 "processors": [structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
             }
         },
-        "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "lcm"}},
+        "filters": {"once_per_outage": {"()": "lcmsite.outages.OncePerOutage"}},
+        "handlers": {
+            "stderr": {"class": "logging.StreamHandler", "formatter": "lcm"},
+            "queues": {"class": "logging.StreamHandler", "formatter": "lcm", "filters": ["once_per_outage"]},
+        },
         "root": {"handlers": ["stderr"], "level": level},
         "loggers": {
             # Takes away Django's own handlers, which would log everything a second time.
@@ -54,7 +58,7 @@ def logging_settings(*, level: str, format: str) -> dict[str, Any]:
             "asyncio": {"level": "WARNING"},
             # With a handler of its own, as huey's consumer adds one to a logger that has none. At INFO it
             # says two lines for every task, which our own tasks say better.
-            "huey": {"handlers": ["stderr"], "level": level if level != "INFO" else "WARNING", "propagate": False},
+            "huey": {"handlers": ["queues"], "level": level if level != "INFO" else "WARNING", "propagate": False},
         },
     }
 

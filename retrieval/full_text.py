@@ -78,6 +78,8 @@ def _answer(question: Question, rows: Lookup, where: GrepScope, limit: int) -> A
     if how is None:
         return None
     search = _Search(question, rows, where, limit, size)
+    if question.is_one_word:
+        return search.run(replace(how, is_one_word=True))
     if not question.is_sentence and len(clauses) > 1:
         # A few words are mostly meant together, and that is also much the cheaper question.
         answer = search.run(how.for_every_clause())
@@ -152,9 +154,10 @@ class _Search:
         ]
 
     def _best(self, found: Sequence[Found], looked: Sequence[Looked], how: Plan, weights: Weights) -> Answer:
-        """The best of all: of those that answer every clause, if there is a handful of them."""
+        """The best of all: of those that answer every clause, if there is a handful of them, or one of the one word."""
         complete = [each for each in found if each.is_complete]
-        relaxed = len(complete) < A_HANDFUL and len(found) > len(complete)
+        enough = 1 if how.is_one_word else A_HANDFUL
+        relaxed = len(complete) < enough and len(found) > len(complete)
         complete_first = not self.question.is_sentence
         best = sorted(
             found if relaxed else complete,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import string
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -11,6 +12,7 @@ from conversations.errors import Invalid, Unavailable
 from conversations.exactness import is_storable, storable
 from conversations.scope import Scope
 from conversations.store.base import EVERYTHING
+from conversations.words import counted
 from retrieval import limits
 from retrieval.full_text import Answer, Found, FullText
 from retrieval.matches import Excerpt, matches
@@ -22,6 +24,9 @@ from retrieval.snippets import snippet
 from retrieval.types import GrepMode, GrepResult, GrepScope, Match, Snippet
 
 E = TypeVar("E", bound=StrEnum)
+
+# What is around a text that is sought as it stands.
+_BLANK = string.whitespace + '"“”„«»'
 
 _TOO_COMMON = "None of these words is in the index, so the text was looked for as it stands, newest first."
 _BOUNDED = (
@@ -62,8 +67,8 @@ class Grep:
 
     def _too_slow(self) -> Unavailable:
         return Unavailable(
-            f"The search took longer than {self.policy.search_timeout_ms} ms and was called off; "
-            "search one conversation, or for fewer and rarer words.",
+            f"The search took longer than {self.policy.search_timeout_ms} ms and was called off. Search one "
+            "conversation, or for fewer and rarer words; whoever runs LCM can allow more with LCM_SEARCH_TIMEOUT_MS.",
             code="search_timeout",
         )
 
@@ -88,17 +93,20 @@ class Grep:
     def _literally(self, asked: GrepResult, limit: int) -> GrepResult:
         """A query that has nothing for full text search, such as `to be` or an arrow, sought as it stands."""
         positive = " ".join(term.text for term in parse(asked.query).terms)
-        if not positive.strip():
-            raise Invalid("There is nothing to search for in this query; give at least one word that is not excluded.")
         # The parser takes `or` for an operator, which it is not in a text sought as it stands.
-        text = asked.query.strip().strip('"') if not parse(asked.query).excluded else positive
+        text = (asked.query if not parse(asked.query).excluded else positive).strip(_BLANK)
+        if not positive.strip(_BLANK) or not text:
+            raise _wrong(
+                "query", "There is nothing to search for in this; give at least one word that is not excluded."
+            )
         pattern = literally(text[: self.policy.max_pattern_length])
         return replace(asked, matches=self._by_pattern(pattern, asked, limit), note=_TOO_COMMON)
 
     def _by_pattern(self, pattern: Pattern, asked: GrepResult, limit: int) -> tuple[Match, ...]:
         refusal = Invalid(
             f"The search took longer than {self.policy.search_timeout_ms} ms and was called off. Narrow it: search one "
-            "conversation, write a word of three letters or more into the pattern, avoid nested repetition like (a+)+.",
+            "conversation, write a word of three letters or more into the pattern, avoid nested repetition like (a+)+; "
+            "whoever runs LCM can allow more with LCM_SEARCH_TIMEOUT_MS.",
             code="search_timeout",
         )
         search = PatternSearch(self.scope)
@@ -123,14 +131,14 @@ class Grep:
     def _check(self, query: str, mode: GrepMode, limit: int) -> None:
         most = self.policy.max_grep_results
         if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= most:
-            raise Invalid(f"limit: {str(limit)[:80]!r} is not a whole number from 1 to {most}.")
+            raise _wrong("limit", f"{str(limit)[:80]!r} is not a whole number from 1 to {most}.")
         longest = self.policy.max_pattern_length if mode is GrepMode.REGEX else self.policy.max_query_length
         if not isinstance(query, str) or not query.strip():
-            raise Invalid("query: there is nothing to search for.")
+            raise _wrong("query", "There is nothing to search for.")
         if len(query) > longest:
-            raise Invalid(f"query: {len(query)} characters are too many; the most are {longest}.")
+            raise _wrong("query", f"{counted(len(query), 'character')} are too many; the most are {longest}.")
         if not is_storable(query):
-            error = Invalid("query: no text holds a NUL or a lone surrogate, so it cannot be searched for.")
+            error = _wrong("query", "No text holds a NUL or a lone surrogate, so it cannot be searched for.")
             raise refused(error.detail) if mode is GrepMode.REGEX else error
 
 
@@ -144,7 +152,12 @@ def _one_of(kind: type[E], value: str, name: str) -> E:
     try:
         return kind(value)
     except ValueError:
-        raise Invalid(f"{name}: {str(value)[:80]!r} is none of {', '.join(kind)}.") from None
+        raise _wrong(name, f"{str(value)[:80]!r} is none of {', '.join(kind)}.") from None
+
+
+def _wrong(name: str, sentence: str) -> Invalid:
+    """The refusal of one param, as params themselves refuse: whose bound it breaks is nothing to the caller."""
+    return Invalid(f"{name}: {sentence}", code="invalid_params", errors={name: [sentence]})
 
 
 def _excerpt(found: Found, answer: Answer) -> Excerpt:

@@ -62,6 +62,11 @@ class Question:
         return len(self.clauses) >= _SENTENCE_WORDS and any(term.text.lower() in _FUNCTION_WORDS for term in self.terms)
 
     @property
+    def is_one_word(self) -> bool:
+        """Whether this is a single word; without spaces between them, several words look like one."""
+        return len(self.terms) == 1 and not self.terms[0].is_phrase and not UNSPACED.search(self.terms[0].text)
+
+    @property
     def is_look_up(self) -> bool:
         """Whether this asks for an identifier, not for what was said around it."""
         return not self.is_sentence and any(is_identifier(term.text) for term in self.terms)

@@ -70,6 +70,8 @@ class Plan:
     excluded: tuple[str, ...] = ()
     newest: float = 1.0
     wants_every_clause: bool = False
+    # One word was asked for, and so only texts that hold it answer.
+    is_one_word: bool = False
 
     @property
     def is_bounded(self) -> bool:
@@ -79,7 +81,7 @@ class Plan:
     @property
     def takes_neighbours(self) -> bool:
         """Whether a message beside a hit may be an answer: it need not hold what every answer must."""
-        return not (self.required or self.excluded or self.wants_every_clause)
+        return not (self.required or self.excluded or self.wants_every_clause or self.is_one_word)
 
     @property
     def query(self) -> str:

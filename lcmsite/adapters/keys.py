@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from conversations.db import prepared
@@ -19,6 +20,7 @@ from lcmsite.types import ApiKeyRecord, IssuedKey, KeyScope
 PREFIX = "lcm_"
 SHOWN_CHARACTERS = 12
 LONGEST_KEY = 200
+MOST_NAMED = 10
 
 _FIND = """
     SELECT api_key_id, workspace_id, scopes, expires_at <= now() AS is_expired, revoked_at IS NOT NULL AS is_revoked,
@@ -106,18 +108,35 @@ def list_keys(scope: Scope) -> list[ApiKeyRecord]:
     return [row.as_record() for row in rows]
 
 
-def revoke(scope: Scope, *, prefix: str) -> ApiKeyRecord:
-    """Take back the key that begins so, for good; a second time, nothing changes. NotFound if there is none."""
-    rows = ApiKey.objects.filter(prefix=prefix[:SHOWN_CHARACTERS]) if prefix.isprintable() else ApiKey.objects.none()
+def revoke(scope: Scope, *, key: str) -> ApiKeyRecord:
+    """Take back the key of this id, or that begins so, for good; a second time, nothing changes.
+
+    NotFound if there is none; Invalid, naming them, if several keys begin so.
+    """
+    rows = _named(key).select_related("workspace").order_by("api_key_id")
     if scope.workspace_id is not None:
         rows = rows.filter(workspace_id=scope.workspace_id)
-    row = rows.order_by("api_key_id").first()
-    if row is None:
-        raise NotFound(f"There is no key {prefix[:SHOWN_CHARACTERS]!r} that you may see.")
+    found = list(rows[: MOST_NAMED + 1])
+    if not found:
+        raise NotFound(f"There is no key {key[:SHOWN_CHARACTERS]!r} that you may see.")
+    if len(found) > 1:
+        named = ", ".join(f"{row.api_key_id} ({row.prefix}…, {row.name!r})" for row in found[:MOST_NAMED])
+        more = ", and more" if len(found) > MOST_NAMED else ""
+        raise Invalid(f"Several keys begin so: {named}{more}. Say which by its id.", code="ambiguous_key")
+    row = found[0]
     if row.revoked_at is None:
         row.revoked_at = timezone.now()
         row.save(update_fields=["revoked_at"])
     return row.as_record()
+
+
+def _named(key: str) -> QuerySet[ApiKey]:
+    """The keys that somebody may mean by an id, a beginning, or a whole key."""
+    if key.isascii() and key.isdigit():
+        return ApiKey.objects.filter(api_key_id=int(key[:19]))
+    if not (key.isascii() and key.isprintable() and key.startswith(PREFIX) and key != PREFIX):
+        return ApiKey.objects.none()
+    return ApiKey.objects.filter(prefix__startswith=key[:SHOWN_CHARACTERS])
 
 
 def _hash(key: str) -> bytes:

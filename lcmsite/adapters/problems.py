@@ -9,6 +9,7 @@ from typing import Any
 import psycopg
 from django.core.exceptions import RequestDataTooBig, SuspiciousOperation
 from django.db import DataError, Error, IntegrityError, InterfaceError, OperationalError, ProgrammingError
+from django.db.migrations.exceptions import MigrationSchemaMissing
 from django.http import Http404
 from rest_framework import exceptions as rest
 
@@ -65,6 +66,7 @@ _BY_ERROR = {kind.error: kind for kind in KINDS}
 
 FINDINGS_EXIT_CODE = 1
 INTERNAL_EXIT_CODE = 70
+INTERRUPTED_EXIT_CODE = 130
 EXIT_CODES: Mapping[int, str] = {
     0: "done",
     FINDINGS_EXIT_CODE: "done, and the check has findings",
@@ -74,6 +76,7 @@ EXIT_CODES: Mapping[int, str] = {
     5: "forbidden or not authenticated",
     6: "unavailable, such as a database that does not answer",
     INTERNAL_EXIT_CODE: "an error of LCM itself",
+    INTERRUPTED_EXIT_CODE: "stopped by Ctrl-C before it was done",
 }
 
 
@@ -149,6 +152,8 @@ def _of_database(error: BaseException) -> LcmError | None:
             return Unavailable("The database took too long over this.", code="timeout")
         case psycopg.errors.UndefinedTable() | psycopg.errors.UndefinedFunction():
             return Unavailable("The database is not set up for this version of LCM; run `lcm migrate`.")
+        case psycopg.errors.InsufficientPrivilege() | MigrationSchemaMissing():
+            return Unavailable("The database user that LCM was given may not do this; it must own LCM's tables.")
     match error:
         case DataError() | psycopg.DataError():
             return Invalid("The database cannot hold one of these values.")

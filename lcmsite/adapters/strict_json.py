@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from typing import Any
 
 from conversations.errors import Invalid
@@ -18,10 +19,18 @@ def read(text: str | bytes) -> Any:
     try:
         decoded = text if isinstance(text, str) else text.decode("utf-8-sig")
         return json.loads(decoded, parse_constant=_not_a_number, parse_float=_finite, object_pairs_hook=_once)
-    except ValueError as wrong:
+    except (json.JSONDecodeError, UnicodeDecodeError, _NotJson) as wrong:
         raise Invalid(f"This is not JSON in UTF-8: {str(wrong)[:200]}.", code="malformed_json") from None
+    except ValueError:
+        # Python's own int() is the only one left to refuse: it bounds the digits, as reading very many takes very long.
+        most = sys.get_int_max_str_digits()
+        raise Invalid(f"A whole number in this JSON has more than {most} digits.", code="malformed_json") from None
     except RecursionError:
         raise Invalid("The JSON is nested too deeply.", code="nested_too_deeply") from None
+
+
+class _NotJson(ValueError):
+    """What Python's reader would take and JSON has not."""
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -29,16 +38,16 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"an object has the key {twice[:40]!r} more than once")
+        raise _NotJson(f"an object has the key {twice[:40]!r} more than once")
     return found
 
 
 def _not_a_number(name: str) -> float:
-    raise ValueError(f"{name} is not a number")
+    raise _NotJson(f"{name} is not a number")
 
 
 def _finite(digits: str) -> float:
     number = float(digits)
     if not math.isfinite(number):
-        raise ValueError(f"{digits[:40]} is too large a number")
+        raise _NotJson(f"{digits[:40]} is too large a number")
     return number

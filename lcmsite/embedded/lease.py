@@ -26,8 +26,8 @@ PROJECT = Path(__file__).resolve().parents[2]
 _held: dict[Path, int] = {}
 _holding = threading.Lock()
 
-# Kept, so that a keeper that ended before us is reaped instead of staying a zombie.
-_keepers: "list[subprocess.Popen[bytes]]" = []
+# Kept, so that a keeper that ended before us is reaped instead of staying a zombie; by data directory.
+_keepers: "list[tuple[Path, subprocess.Popen[bytes]]]" = []
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,8 @@ class EmbeddedPostgres:
                 self.ensure_running()
             except BaseException:
                 os.close(descriptor)
+                # What was begun to be started is not left to end by itself, out of sight.
+                self._see_it_stop()
                 raise
             _held[self.data_dir] = descriptor
 
@@ -111,7 +113,7 @@ class EmbeddedPostgres:
         return descriptor
 
     def _start_keeper(self) -> "subprocess.Popen[bytes]":
-        _keepers[:] = [keeper for keeper in _keepers if keeper.poll() is None]
+        _keepers[:] = [started for started in _keepers if started[1].poll() is None]
         command = [sys.executable, "-m", "lcmsite.embedded.keeper", str(self.data_dir), "--refuge", str(self.refuge)]
         with self.location.keeper_log.open("ab") as log:
             keeper = subprocess.Popen(
@@ -124,7 +126,7 @@ class EmbeddedPostgres:
                 cwd=PROJECT,
                 start_new_session=True,
             )
-        _keepers.append(keeper)
+        _keepers.append((self.data_dir, keeper))
         return keeper
 
     def _last_words(self) -> str:
@@ -141,6 +143,8 @@ class EmbeddedPostgres:
                     return
             finally:
                 os.close(probe)
-            if nobody_holds and not self.has_keeper():
+            # A keeper that has only just been started holds nothing yet.
+            is_starting = any(of == self.data_dir and keeper.poll() is None for of, keeper in _keepers)
+            if nobody_holds and not is_starting and not self.has_keeper():
                 return
             time.sleep(0.02)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from conversations.words import counted
 from lcmsite.sample.code_base import CodeBase, CodeFile, Definition, Knob
 
 MOST_NAMES = 12
@@ -15,7 +16,8 @@ def overview(code: CodeBase, rooms: Sequence[str]) -> str:
         files = code.below(room)
         readme = code.file(f"{room}/README.md")
         about = f": {readme.doc}" if readme else ""
-        lines.append(f"- `{room}/`{about} ({len(files)} files, {sum(len(file.lines) for file in files)} lines)")
+        size = f"{counted(len(files), 'file')}, {counted(sum(len(file.lines) for file in files), 'line')}"
+        lines.append(f"- `{room}/`{about} ({size})")
     return "\n".join(
         ["These are the rooms:", *lines, "Each module begins with the promise it keeps; begin with those."]
     )
@@ -27,7 +29,7 @@ def about_file(code: CodeBase, file: CodeFile) -> str:
     return "\n\n".join(
         text
         for text in (
-            f"`{file.path}` has {len(file.lines)} lines. In its own words: {file.doc}",
+            f"`{file.path}` has {counted(len(file.lines), 'line')}. In its own words: {file.doc}",
             "It defines:\n" + "\n".join(map(_line_about, defined)) if defined else "It defines nothing public.",
             f"It is imported by {_listed(importers)}." if importers else "Nothing imports it by its full name.",
         )
@@ -54,18 +56,19 @@ def about_definition(code: CodeBase, file: CodeFile, definition: Definition) -> 
 def about_tests(file: CodeFile, tests: CodeFile) -> str:
     names = [each.name for each in tests.definitions if each.name.startswith("test_")]
     sentences = [name.removeprefix("test_").replace("_", " ") for name in names]
-    return f"`{tests.path}` holds {file.path} to {len(names)} sentences:\n" + "\n".join(
+    return f"`{tests.path}` holds {file.path} to {counted(len(names), 'sentence')}:\n" + "\n".join(
         f"- {sentence}" for sentence in sentences
     )
 
 
 def about_tables(file: CodeFile) -> str:
     lines = [f"- `{table}`: {', '.join(columns)}" for table, columns in file.tables.items()]
-    return "\n".join([f"`{file.path}` makes {len(lines)} tables:", *lines])
+    return "\n".join([f"`{file.path}` makes {counted(len(lines), 'table')}:", *lines])
 
 
 def about_slip(wrong: str, file: CodeFile) -> str:
-    return f"There is no `{wrong}`. You may mean `{file.path}`, which has {len(file.lines)} lines: {_first(file.doc)}"
+    size = counted(len(file.lines), "line")
+    return f"There is no `{wrong}`. You may mean `{file.path}`, which has {size}: {_first(file.doc)}"
 
 
 def another_value(knob: Knob) -> str | None:

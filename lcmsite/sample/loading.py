@@ -14,10 +14,10 @@ from django.conf import settings
 from compaction.engine import CompactionEngine
 from compaction.types import Reason
 from conversations.errors import ConversationBusy, Unauthenticated
-from conversations.models import Workspace
 from conversations.scope import Scope
 from conversations.store import ConversationStore
-from lcmsite.adapters.cli.session import DEFAULT_WORKSPACE
+from conversations.words import counted
+from lcmsite.adapters.cli.session import default_workspace
 from lcmsite.adapters.keys import caller_of, issue
 from lcmsite.embedded.location import make_directory
 from lcmsite.sample.code_base import CodeBase
@@ -35,11 +35,12 @@ def load_sample(*, url: str, echo: Callable[[str], object]) -> None:
 
     Safe to repeat: a sample that has been loaded is left as it is, also when the code it was made from has changed.
     """
-    scope = Scope(Workspace.objects.get_or_create(name=DEFAULT_WORKSPACE)[0].pk)
+    scope = Scope(default_workspace().pk)
     store = ConversationStore.from_settings(scope)
+    engine = CompactionEngine.from_settings(scope)
     conversation_id = _loaded(store)
-    if not _summaries(store, conversation_id):
-        _compact(conversation_id, CompactionEngine.from_settings(scope))
+    if not _summaries(store, conversation_id) or _is_at_work(conversation_id, engine):
+        _compact(conversation_id, engine)
     for line in _introduction(store, conversation_id, url=url, key=_kept_key(scope, _key_file())):
         echo(line)
 
@@ -59,6 +60,11 @@ def _summaries(store: ConversationStore, conversation_id: int) -> list[str]:
     """What stands in the active context for what was compacted, oldest first."""
     items = store.get_context_items(conversation_id=conversation_id)
     return [item.summary_id for item in items if item.summary_id is not None]
+
+
+def _is_at_work(conversation_id: int, engine: CompactionEngine) -> bool:
+    """Whether a compaction has begun and not ended: what it has made by now is only a part."""
+    return any(run.finished_at is None for run in engine.list_runs(conversation_id=conversation_id, limit=1))
 
 
 def _compact(conversation_id: int, engine: CompactionEngine) -> None:
@@ -100,7 +106,8 @@ def _introduction(store: ConversationStore, conversation_id: int, *, url: str, k
     summaries = _summaries(store, conversation_id)
     return [
         "",
-        f"The conversation {SESSION_ID!r} has {counters.message_count} messages of {counters.total_tokens:,} tokens; "
+        f"The conversation {SESSION_ID!r} has {counted(counters.message_count, 'message')} of "
+        f"{counted(counters.total_tokens, 'token')}; "
         f"its active context has {counters.active_tokens:,}.",
         f"  URL      {url}/api/v1/docs/",
         f"  API key  {key}",

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from conversations.words import counted
 from lcmsite.sample.code_base import CodeBase
 
 MOST_LINES = 320
@@ -38,7 +39,8 @@ class Tools:
         if not files:
             raise ToolError(f"{folder}: no such folder")
         listed = [f"{len(file.lines):>5} {file.path}" for file in files]
-        return "\n".join([*listed, f"{sum(len(file.lines) for file in files):>5} lines in {len(files)} files"])
+        total = sum(len(file.lines) for file in files)
+        return "\n".join([*listed, f"{total:>5} {'line' if total == 1 else 'lines'} in {counted(len(files), 'file')}"])
 
     def read_file(self, path: str, first_line: int = 1, last_line: int | None = None) -> str:
         """Numbered lines of a file."""
@@ -49,7 +51,7 @@ class Tools:
         wanted = file.lines[first_line - 1 : last_line]
         shown = [f"{number:>5}\t{line}" for number, line in enumerate(wanted[:MOST_LINES], start=first_line)]
         left_out = len(wanted) - len(shown)
-        return "\n".join([*shown, *([f"... {left_out} more lines, not shown"] if left_out else [])])
+        return "\n".join([*shown, *([f"... {counted(left_out, 'more line')}, not shown"] if left_out else [])])
 
     def grep(self, pattern: str, folder: str = ".") -> str:
         """Lines that match, each with its place."""
@@ -62,7 +64,7 @@ class Tools:
             if wanted.search(line)
         ]
         left_out = len(found) - MOST_MATCHES
-        more = [f"... {left_out} more matches, not shown"] if left_out > 0 else []
+        more = [f"... {counted(left_out, 'more match', 'more matches')}, not shown"] if left_out > 0 else []
         return "\n".join([*found[:MOST_MATCHES], *more]) or "no matches"
 
     def run_tests(self, path: str, collect_only: bool) -> str:

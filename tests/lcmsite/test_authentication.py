@@ -67,8 +67,8 @@ def test_a_revoked_key_is_refused_for_good():
     key = an_api_key()
     prefix = ApiKey.objects.get().prefix
 
-    first = keys.revoke(Scope(), prefix=prefix)
-    second = keys.revoke(Scope(), prefix=prefix)
+    first = keys.revoke(Scope(), key=prefix)
+    second = keys.revoke(Scope(), key=prefix)
 
     assert first.revoked_at == second.revoked_at is not None
     with pytest.raises(Unauthenticated) as refusal:
@@ -81,7 +81,7 @@ def test_a_key_of_another_workspace_cannot_be_revoked():
     prefix = ApiKey.objects.get().prefix
 
     with pytest.raises(NotFound):
-        keys.revoke(Scope(a_workspace("ours").pk), prefix=prefix)
+        keys.revoke(Scope(a_workspace("ours").pk), key=prefix)
 
     assert ApiKey.objects.get().revoked_at is None
 

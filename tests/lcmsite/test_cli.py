@@ -47,11 +47,12 @@ def test_help_tells_every_verb_and_every_exit_status(capsys):
     assert all(f"{code:<3} {meaning}" in shown for code, meaning in EXIT_CODES.items())
 
 
-def test_a_conversation_is_opened_in_a_workspace_that_is_made_on_the_way():
+def test_a_conversation_is_opened_in_a_workspace_that_was_made_for_it():
+    lcm("workspace", "create", "holidays")
+
     opened = lcm("open", "trip", "--title", "To Rome", "--workspace", "holidays")
 
     assert opened.exit_code == 0
-    assert Workspace.objects.get().name == "holidays"
     assert lcm("--workspace", "holidays", "--json", "list").json["items"][0]["title"] == "To Rome"
 
 

@@ -4,6 +4,7 @@ import psycopg
 import pytest
 from django.core.exceptions import RequestDataTooBig, SuspiciousOperation
 from django.db import DataError, IntegrityError, OperationalError, connection, transaction
+from django.db.migrations.exceptions import MigrationSchemaMissing
 from django.http import Http404
 from psycopg_pool import PoolTimeout
 from rest_framework import exceptions as rest
@@ -47,6 +48,8 @@ from lcmsite.adapters.rest import problem_response
         (psycopg.errors.DeadlockDetected(), "contention", 409, 4, True),
         (psycopg.errors.QueryCanceled(), "timeout", 503, 6, True),
         (psycopg.errors.UndefinedTable(), "unavailable", 503, 6, True),
+        (psycopg.errors.InsufficientPrivilege(), "unavailable", 503, 6, True),
+        (MigrationSchemaMissing(), "unavailable", 503, 6, True),
     ],
 )
 def test_every_error_has_a_code_a_status_and_an_exit_status(error, code, status, exit_code, retryable):

@@ -131,6 +131,8 @@ BAD_APPENDS = [
     ('{"messages": [{"role": "user", "conte', "malformed_json", "line 1"),
     ('{"messages": [{"role": "user", "content": NaN}]}', "malformed_json", "NaN"),
     ('{"messages": [{"role": "user", "content": "x", "metadata": {"n": 1e999}}]}', "malformed_json", "too large"),
+    ('{"messages": [{"role": "user", "content": "x", "metadata": {"n": ' + "9" * 5000 + "}}]}",
+     "malformed_json", "A whole number in this JSON has more than 4300 digits."),
     ('{"messages": ' + "[" * 100_000, "nested_too_deeply", "nested"),
     ('{"messages": [{"role": "user", "content": "x", "metadata": {"a": ' + "[" * 900 + "]" * 900 + "}}]}",
      "invalid", "nested"),

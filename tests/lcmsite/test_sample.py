@@ -234,7 +234,7 @@ def test_the_key_is_the_operators_alone_and_may_write(load, key_file):
 def test_a_key_that_lets_nobody_in_any_more_is_replaced(load, key_file):
     seen = [key_in(load())]
     spoilers: list[Callable[[], object]] = [
-        lambda: revoke(Scope(), prefix=seen[-1]),
+        lambda: revoke(Scope(), key=seen[-1]),
         lambda: key_file.write_text("lcm_nonsense"),
         lambda: key_file.write_bytes(b"\xff\xfe"),
         lambda: key_file.unlink(),

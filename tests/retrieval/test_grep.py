@@ -73,6 +73,26 @@ def test_a_question_finds_the_answer_that_shares_no_word_with_it():
     assert {match.first_seq for match in result.matches} == {4, 5}
 
 
+@pytest.mark.parametrize("query", ["kubernetes", "Kubernetes", "kubernetes?", '"kubernetes"', "and kubernetes"[4:]])
+def test_one_word_finds_the_texts_that_have_it_and_not_those_beside_them(query):
+    conversation = a_conversation(*FILLER, "We run kubernetes.", *FILLER, "More kubernetes!", *FILLER)
+
+    for scope in (None, conversation.conversation_id):
+        result = engine().grep(query=query, conversation_id=scope)
+
+        assert {match.first_seq for match in result.matches} == {4, 8}
+        assert not result.relaxed
+
+
+def test_one_compound_word_that_nobody_said_is_answered_by_its_parts_and_the_answer_says_so():
+    a_conversation("We load the user first.", "The session comes later.", *FILLER)
+
+    result = engine().grep(query="loadUserSession")
+
+    assert result.relaxed
+    assert [match.first_seq for match in result.matches] == [1, 2]
+
+
 def test_a_phrase_has_to_stand_as_it_is():
     a_conversation("red green blue", "green red blue", "blue green")
 
@@ -176,6 +196,14 @@ def test_an_emoji_is_found_whether_the_database_takes_it_for_a_word_or_not():
     a_conversation(*FILLER, "We are done 🎉 with it.", *FILLER)
 
     assert texts_found("🎉")[0] == "We are done 🎉 with it."
+
+
+@pytest.mark.parametrize("query", ['"', '""', '" "', '"""', "“", "«»", ' " ', '"\n"', '" -docker'])
+def test_a_query_of_nothing_but_quotes_is_refused_and_says_so(query):
+    a_conversation("docker")
+
+    with pytest.raises(Invalid, match="nothing to search for"):
+        engine().grep(query=query)
 
 
 @pytest.mark.parametrize("query", ["", "   ", "-docker", '-"docker compose"', "a\x00b", "a\ud800", "x" * 1_000_000])

@@ -118,6 +118,8 @@ def test_a_catastrophic_pattern_is_called_off_and_the_search_after_it_works():
 
     assert refusal.value.code == "search_timeout"
     assert "Narrow it" in refusal.value.detail
+    assert "LCM_SEARCH_TIMEOUT_MS" in refusal.value.detail
+    assert "Narrow it" in refusal.value.detail
     assert len(found("abcx$")) == 1
 
 

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Sequence
+
+# As in `lcmsite.adapters.problems`, which cannot be imported yet.
+_INTERRUPTED = 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Do what the arguments say and return the exit status; the program `lcm`."""
+    at_ctrl_c = signal.getsignal(signal.SIGINT)
+    if at_ctrl_c is signal.default_int_handler:
+        # While all is still being imported, there is nothing to clean up, and a traceback would say nothing.
+        signal.signal(signal.SIGINT, lambda *_: os._exit(_INTERRUPTED))
     import django
 
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lcmsite.settings")
@@ -15,4 +23,5 @@ def main(argv: Sequence[str] | None = None) -> int:
     # Not before: what it imports are models.
     from lcmsite.adapters.cli.program import run
 
+    signal.signal(signal.SIGINT, at_ctrl_c)
     return run(argv)

@@ -64,12 +64,12 @@ def _list_keys(session: Session, arguments: Namespace) -> Outcome:
 
 
 def _revoke_key_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("prefix", metavar="PREFIX", help="How the key begins, as `lcm key list` shows it.")
+    parser.add_argument("key", metavar="KEY", help="Its id or how it begins, as `lcm key list` shows them.")
 
 
 def _revoke_key(session: Session, arguments: Namespace) -> Outcome:
     session.caller.require(KeyScope.ADMIN)
-    return Outcome(keys.revoke(session.caller.scope, prefix=arguments.prefix))
+    return Outcome(keys.revoke(session.caller.scope, key=arguments.key))
 
 
 def _create_workspace_arguments(parser: ArgumentParser) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -16,10 +16,11 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
 from compaction.engine import CompactionEngine
 from compaction.types import CompactionResult
-from conversations.errors import ConversationBusy, Invalid
+from conversations.errors import Conflict, ConversationBusy, Invalid
 from conversations.interchange import READERS
 from conversations.store import ConversationStore
 from lcmsite.adapters.cli.history import Entry, History
+from lcmsite.adapters.cli.resuming import Comparison
 from lcmsite.adapters.cli.session import Session
 from lcmsite.adapters.cli.verbs import Outcome, Verb
 from lcmsite.types import KeyScope
@@ -45,24 +46,28 @@ class ImportReport:
     compactions: list[CompactionResult] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Importer:
     """Writes a history's entries into the conversations of their sessions."""
 
     store: ConversationStore
+    history: History
     _found: dict[str, ImportedConversation] = field(default_factory=dict)
+    _is_compared: bool = False
 
-    def run(self, entries: Iterator[Entry], *, on_batch: Callable[[int], None]) -> list[ImportedConversation]:
+    def run(self, *, on_batch: Callable[[], None]) -> list[ImportedConversation]:
         """Store everything; each batch in one transaction, before the next is read.
 
-        A message that an earlier run has stored is not stored again. Raises whatever reading raises, with nothing of
-        that batch stored and the ones before it kept.
+        A message that an earlier run has stored is not stored again; Conflict, before anything is, where the file is
+        no longer what that run has read. Raises whatever reading raises, with nothing of that batch stored and the
+        ones before it kept.
         """
         size = min(BATCH, self.store.policy.max_batch_messages)
+        entries = self.history.entries()
         while batch := list(islice(entries, size)):
             with transaction.atomic():
                 self._write(batch)
-            on_batch(len(batch))
+            on_batch()
         return list(self._found.values())
 
     def _write(self, batch: list[Entry]) -> None:
@@ -76,15 +81,19 @@ class Importer:
                 appended = self.store.append_messages(
                     conversation_id=conversation.conversation_id, messages=messages
                 ).messages
-            except Invalid as wrong:
+            except (Invalid, Conflict) as wrong:
                 span = f"{entries[0].where} to {entries[-1].where}"
-                raise Invalid(f"From {span}: {wrong.detail}", code=wrong.code) from wrong
+                raise type(wrong)(f"From {span}: {wrong.detail}", code=wrong.code) from wrong
             conversation.created += sum(message.created for message in appended)
             conversation.stored_before += sum(not message.created for message in appended)
 
     def _conversation(self, session_id: str) -> ImportedConversation:
         if session_id not in self._found:
             record = self.store.open_conversation(session_id=session_id)
+            if record.counters.message_count and not self._is_compared:
+                # Something may have been imported before: the whole file is compared with it, once.
+                self._is_compared = True
+                Comparison(self.store.scope).check(replace(self.history, _file=None).entries())
             self._found[session_id] = ImportedConversation(record.conversation_id, session_id)
         return self._found[session_id]
 
@@ -103,12 +112,10 @@ def _run(session: Session, arguments: Namespace) -> Outcome:
     caller.require(KeyScope.WRITE)
     path = Path(arguments.file)
     history = History(path=path, session=arguments.session or "", format=arguments.format or "")
-    importer = Importer(ConversationStore.from_settings(caller.scope))
+    importer = Importer(ConversationStore.from_settings(caller.scope), history)
     with _progress() as progress:
         reading = progress.add_task("Reading", total=history.size)
-        conversations = importer.run(
-            history.entries(), on_batch=lambda _: progress.update(reading, completed=history.position)
-        )
+        conversations = importer.run(on_batch=lambda: progress.update(reading, completed=history.position))
         compactions = []
         if arguments.compact:
             engine = CompactionEngine.from_settings(caller.scope)

@@ -5,23 +5,25 @@ from __future__ import annotations
 import logging
 import sys
 from argparse import REMAINDER, SUPPRESS, ArgumentParser, RawDescriptionHelpFormatter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from django.conf import settings
-from django.core.management import execute_from_command_line
+from django.core.checks import run_checks
+from django.core.management import get_commands, load_command_class
+from django.core.management.base import CommandError
+from django.db import connections
 
 from conversations.errors import Invalid
 from lcmsite.adapters.catalogue import CATALOGUE
 from lcmsite.adapters.cli import administration, importing, rendering
 from lcmsite.adapters.cli.session import DEFAULT_WORKSPACE, Session
 from lcmsite.adapters.cli.verbs import Outcome, Parser, Verb, from_operation
-from lcmsite.adapters.problems import EXIT_CODES, INTERNAL, problem_of
+from lcmsite.adapters.problems import EXIT_CODES, INTERNAL, INTERRUPTED_EXIT_CODE, problem_of
 from lcmsite.adapters.results import as_json
 
 logger = logging.getLogger(__name__)
 
-INTERRUPTED = 130
 # Verbs that are Django's own commands, with arguments of their own.
 MANAGEMENT = {
     "up": "Run LCM: database, web server and workers, until Ctrl-C.",
@@ -48,7 +50,7 @@ def run(argv: Sequence[str] | None = None) -> int:
         sys.stdout = None
         return 0
     except KeyboardInterrupt:
-        return INTERRUPTED
+        return INTERRUPTED_EXIT_CODE
     except Exception as error:
         return _report(error, wants_json=wants_json)
 
@@ -67,11 +69,10 @@ def _perform(given: list[str]) -> Outcome | None:
         top.print_help()
         return None
     if words[0] in MANAGEMENT:
-        execute_from_command_line(["lcm", *words])
+        _manage(words[0], words[1:])
         return None
     if settings.CONFIGURATION_PROBLEMS:
-        first = settings.CONFIGURATION_PROBLEMS[0]
-        raise Invalid(f"{first.detail} {first.hint}", code="misconfigured")
+        raise _misconfigured(f"{each.detail} {each.hint}" for each in settings.CONFIGURATION_PROBLEMS)
     verb, rest = _found(words)
     parser = Parser(prog=f"lcm {verb.name}", description=verb.description or verb.summary)
     _add_globals(parser)
@@ -82,6 +83,25 @@ def _perform(given: list[str]) -> Outcome | None:
             options[name] = getattr(arguments, name)
             delattr(arguments, name)
     return verb.run(_session(options), arguments)
+
+
+def _manage(name: str, rest: list[str]) -> None:
+    """Run a command of Django's, which here refuses in LCM's way: Django's own would print, and end with 1."""
+    command = load_command_class(get_commands()[name], name)
+    try:
+        options = vars(command.create_parser("lcm", name).parse_args(rest))
+        wrong = [check for check in run_checks() if check.is_serious()]
+        if wrong:
+            raise _misconfigured(f"{check.msg} {check.hint or ''}".strip() for check in wrong)
+        command.execute(*options.pop("args", ()), **options | {"skip_checks": True})
+    except CommandError as refusal:
+        raise Invalid(str(refusal).removeprefix("Error: "), code="usage") from refusal
+    finally:
+        connections.close_all()
+
+
+def _misconfigured(sentences: Iterable[str]) -> Invalid:
+    return Invalid(" ".join(sentences), code="misconfigured")
 
 
 def _session(options: dict[str, Any]) -> Session:

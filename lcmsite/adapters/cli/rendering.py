@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from conversations.types import MessageRecord
+from conversations.words import counted
 from integrity.types import IntegrityReport
 from lcmsite.adapters.cli.layout import blanked, body, cell, heading, lines, safe, span, table
 from lcmsite.types import IssuedKey
@@ -67,13 +68,14 @@ def _(issued: IssuedKey, console: Console) -> None:
 @show_one.register
 def _(context: AssembledContext, console: Console) -> None:
     for item in context.items:
-        heading(console, f"[{span(item)}] {item.role}", item.id, f"{item.tokens} tokens")
+        heading(console, f"[{span(item)}] {item.role}", item.id, counted(item.tokens, "token"))
         body(console, item.text)
     left_out = context.left_out
     over = ", over budget" if context.over_budget else ""
     console.print(
-        f"{context.total_tokens} tokens of {context.budget}{over}; left out: {left_out.messages} messages and "
-        f"{left_out.summaries} summaries, {left_out.tokens} tokens.",
+        f"{counted(context.total_tokens, 'token')} of {context.budget:,}{over}; left out: "
+        f"{counted(left_out.messages, 'message')} and {counted(left_out.summaries, 'summary', 'summaries')}, "
+        f"{counted(left_out.tokens, 'token')}.",
         style="dim",
     )
 
@@ -91,16 +93,16 @@ def _(found: GrepResult, console: Console) -> None:
         console.print()
     relaxed = ", any of the words" if found.relaxed else ""
     note = f" {found.note}" if found.note else ""
-    console.print(safe(f"{len(found.matches)} matches{relaxed}.{note}"), style="dim")
+    console.print(safe(f"{counted(len(found.matches), 'match', 'matches')}{relaxed}.{note}"), style="dim")
 
 
 @show_one.register
 def _(expanded: ExpandResult, console: Console) -> None:
     for item in expanded.items:
         what = item.role or f"{item.summary_kind} summary"
-        heading(console, f"{'  ' * (item.level - 1)}[{span(item)}] {what}", item.id, f"{item.tokens} tokens")
+        heading(console, f"{'  ' * (item.level - 1)}[{span(item)}] {what}", item.id, counted(item.tokens, "token"))
         body(console, item.content or item.parts_json)
-    console.print(f"{expanded.tokens} tokens.", style="dim")
+    console.print(f"{counted(expanded.tokens, 'token')}.", style="dim")
     if expanded.cursor:
         # A cursor belongs to its question.
         depth = f" --depth {expanded.depth}" if expanded.depth != 1 else ""
@@ -119,21 +121,25 @@ def _(lineage: Lineage, console: Console) -> None:
     while below:
         summary_id, level = below.pop()
         node = nodes[summary_id]
-        heading(console, f"{'  ' * level}[{span(node)}] {node.kind}", node.summary_id, f"{node.token_count} tokens")
+        tokens = counted(node.token_count, "token")
+        heading(console, f"{'  ' * level}[{span(node)}] {node.kind}", node.summary_id, tokens)
         below += [(source, level + 1) for source in reversed(sources.get(summary_id, []))]
     raw = ", ".join(map(span, lineage.raw_messages)) or "none"
-    console.print(f"{len(nodes)} summaries of {lineage.message_count} messages; still raw: {raw}.", style="dim")
+    summaries, messages = counted(len(nodes), "summary", "summaries"), counted(lineage.message_count, "message")
+    console.print(f"{summaries} of {messages}; still raw: {raw}.", style="dim")
 
 
 @show_one.register
 def _(report: IntegrityReport, console: Console) -> None:
     for result in report.invariants:
-        verdict = Text("holds ", "green") if not result.count else Text(f"{result.count} findings ", "bold red")
+        found = f"{counted(result.count, 'finding')} "
+        verdict = Text(found, "bold red") if result.count else Text("holds ", "green")
         console.print(Text.assemble(verdict, (f"{result.code}: ", "bold"), result.sentence), soft_wrap=True)
         for finding in result.findings:
             body(console, f"    {finding.id}: {finding.detail}", end="")
+    conversations = counted(report.conversations_checked, "conversation")
     console.print(
-        f"{report.conversations_checked} conversations and {report.messages_checked} messages checked: "
+        f"{conversations} and {counted(report.messages_checked, 'message')} checked: "
         f"{'everything holds' if report.is_clean else 'not everything holds'}.",
         style="dim",
     )

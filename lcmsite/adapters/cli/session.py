@@ -16,6 +16,7 @@ from lcmsite.types import KeyScope
 
 DEFAULT_WORKSPACE = "default"
 SESSION = "session:"
+MOST_NAMED = 20
 
 
 @dataclass(frozen=True)
@@ -32,15 +33,18 @@ class Session:
             return self._holder()
         row = Workspace.objects.filter(name=self._name).first()
         if row is None:
-            raise NotFound(f"There is no workspace {self._name!r}; `lcm open` and `lcm import` make it.")
+            raise self._unknown()
         return _operator(row)
 
     @cached_property
     def founding_caller(self) -> Caller:
-        """The same, but the operator's workspace is made if it is not there."""
-        if self.api_key:
-            return self._holder()
-        return _operator(Workspace.objects.get_or_create(name=self._name)[0])
+        """The same, but the default workspace is made if it is not there yet.
+
+        No other is: its name was typed, and may have been mistyped.
+        """
+        if not self.api_key and self._name == DEFAULT_WORKSPACE:
+            return _operator(default_workspace())
+        return self.caller
 
     def require_operator(self) -> None:
         """Forbidden with an API key: its holder has no business outside its workspace."""
@@ -58,12 +62,23 @@ class Session:
     def _name(self) -> str:
         return checked_workspace(self.workspace or DEFAULT_WORKSPACE)
 
+    def _unknown(self) -> NotFound:
+        known = list(Workspace.objects.order_by("workspace_id").values_list("name", flat=True)[: MOST_NAMED + 1])
+        more = ", and more" if len(known) > MOST_NAMED else ""
+        those = f"those there are: {', '.join(known[:MOST_NAMED])}{more}" if known else "there is none yet"
+        return NotFound(f"There is no workspace {self._name!r}; {those}. `lcm workspace create NAME` makes one.")
+
     def _holder(self) -> Caller:
         caller = caller_of(self.api_key)
         row = caller.scope.narrow(Workspace.objects.all()).get()
         if self.workspace and self.workspace != row.name:
             raise Forbidden("This API key is for another workspace; leave out --workspace and LCM_WORKSPACE.")
         return caller
+
+
+def default_workspace() -> Workspace:
+    """The one workspace that needs nobody to make it."""
+    return Workspace.objects.get_or_create(name=DEFAULT_WORKSPACE)[0]
 
 
 def checked_workspace(name: str) -> str:

@@ -16,6 +16,7 @@ from rich.console import Console
 
 from conversations.errors import Invalid
 from conversations.params import Bytes, ConversationId, JsonObject, MessageList
+from conversations.types import ConversationRecord
 from lcmsite.adapters import strict_json
 from lcmsite.adapters.cli.session import Session
 from lcmsite.adapters.operation import Operation, placeholders
@@ -66,13 +67,24 @@ def from_operation(operation: Operation) -> Verb:
         given = {name: _value(fields[name], value, session) for name, value in vars(arguments).items()}
         if "file_name" in fields and arguments.content != "-":
             given.setdefault("file_name", Path(arguments.content).name)
-        # To open a conversation is to begin: it needs no workspace made before.
+        # To open a conversation is to begin: in the default workspace it needs nothing made before.
         caller = session.founding_caller if operation.method == "open_conversation" else session.caller
         with waiting(f"{operation.command} ..."):
             result = operation.perform(caller, given).result
+        if operation.method == "open_conversation":
+            _tell_what_was_left(given, result)
         return Outcome(result, exit_code=FINDINGS_EXIT_CODE if getattr(result, "is_clean", True) is False else 0)
 
     return Verb(operation.command, operation.summary, add_arguments, run, description=operation.description)
+
+
+def _tell_what_was_left(given: dict[str, Any], opened: ConversationRecord) -> None:
+    """What was asked for and is otherwise, as the conversation was there already."""
+    left = [
+        name for name in ("title", "metadata", "overrides") if name in given and given[name] != getattr(opened, name)
+    ]
+    if left:
+        sys.stderr.write(f"lcm: The conversation was there already; left as it was: {', '.join(left)}.\n")
 
 
 @contextmanager

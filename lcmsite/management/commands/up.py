@@ -1,32 +1,47 @@
 """`lcm up`: everything LCM needs, in one process tree that starts with one command and ends with Ctrl-C."""
 
+import errno
 import signal
 import socket
+import sys
 import time
 import urllib.error
 import urllib.request
 from argparse import ArgumentParser
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import pglock
 from django.conf import settings
 from django.core.management import call_command
-from django.core.management.base import BaseCommand, CommandError
-from django.db import DatabaseError, connection
+from django.core.management.base import BaseCommand
+from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
+from conversations.errors import Invalid, Unavailable
+from lcmsite.adapters.cli.session import default_workspace
 from lcmsite.embedded.lease import EmbeddedPostgres
 from lcmsite.embedded.location import EmbeddedPostgresError
 from lcmsite.queues import QUEUES
+from lcmsite.servers import require_servers
 from lcmsite.supervisor import Process, ProcessKeepsDying, Supervisor
 
 SECONDS_TO_GET_READY = 60
+SECONDS_TO_STOP_A_START = 2
 ROUND = 0.2
 
 
 class Command(BaseCommand):
     help = "Run LCM: its database (unless LCM_DATABASE_URL names one), migrations, web server and workers."
+    is_ready = False
+
+    def run_from_argv(self, argv: list[str]) -> None:
+        # Not imported above: the command line imports this, for `lcm up`.
+        from lcmsite.adapters.cli.program import run
+
+        # As `manage.py up`, too, it refuses in the way of LCM's command line.
+        sys.exit(run(argv[1:]))
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--host", default=settings.DEPLOYMENT.host, help="the address to listen on")
@@ -47,6 +62,7 @@ class Command(BaseCommand):
         processes += [] if no_worker else [Process(f"{queue} worker", ("worker", queue)) for queue in QUEUES]
         if not no_web:
             _require_free(host, port)
+        require_servers()
         try:
             with database.lease() if database else nullcontext():
                 try:
@@ -55,21 +71,19 @@ class Command(BaseCommand):
                 finally:
                     connection.close()
         except KeyboardInterrupt:
+            if not self.is_ready:
+                raise
             self.stdout.write("LCM has stopped.")
-        except (EmbeddedPostgresError, ProcessKeepsDying, DatabaseError, OSError) as failure:
-            raise CommandError(str(failure)) from failure
+        except (EmbeddedPostgresError, ProcessKeepsDying, OSError) as failure:
+            raise Unavailable(str(failure)) from failure
 
     def _migrate(self) -> None:
-        """Bring the tables up to date; of several that start at once, one does it and the others wait."""
-        # Asked again and again: a session that waits inside PostgreSQL would hold up an index made concurrently.
-        while True:
-            with pglock.advisory("lcm.migrations", timeout=0) as mine:
-                if mine:
-                    executor = MigrationExecutor(connection)
-                    if executor.migration_plan(executor.loader.graph.leaf_nodes()):
-                        call_command("migrate", interactive=False, verbosity=1, stdout=self.stdout)
-                    return
-            time.sleep(0.1)
+        """Bring the tables up to date, with a workspace to begin in."""
+        with _alone("lcm.migrations"):
+            executor = MigrationExecutor(connection)
+            if executor.migration_plan(executor.loader.graph.leaf_nodes()):
+                call_command("migrate", interactive=False, verbosity=1, stdout=self.stdout)
+        default_workspace()
 
     def _run(self, supervisor: Supervisor, database: EmbeddedPostgres | None, *, url: str | None, sample: bool) -> None:
         try:
@@ -79,10 +93,12 @@ class Command(BaseCommand):
             supervisor.look_after()
             self.stdout.write(f"LCM is ready{f' at {url}' if url else ''}. Ctrl-C stops it.")
             self.stdout.flush()
+            self.is_ready = True
             if sample and url is not None:
                 from lcmsite.sample import load_sample
 
-                load_sample(url=url, echo=self.stdout.write)
+                with _alone("lcm.sample"):
+                    load_sample(url=url, echo=self.stdout.write)
                 self.stdout.flush()
             while True:
                 supervisor.look_after()
@@ -90,6 +106,9 @@ class Command(BaseCommand):
                     database.ensure_running()
                 time.sleep(ROUND)
         finally:
+            if not self.is_ready:
+                # There is no work to finish, and a web server that is told to stop while it starts may not hear it.
+                supervisor.seconds_to_stop = SECONDS_TO_STOP_A_START
             supervisor.stop()
 
     def _wait_until_ready(self, web: Process, url: str) -> None:
@@ -97,9 +116,21 @@ class Command(BaseCommand):
         deadline = time.monotonic() + SECONDS_TO_GET_READY
         while (answer := _readiness(url)) is not None:
             if time.monotonic() > deadline:
-                raise CommandError(f"LCM did not get ready: {answer}")
+                raise Unavailable(f"LCM did not get ready: {answer}")
             web.look_after()
             time.sleep(0.05)
+
+
+@contextmanager
+def _alone(name: str) -> Iterator[None]:
+    """Within, nobody else is in the block of this name: of several LCMs that start at once, the others wait."""
+    # Asked again and again: a session that waits inside PostgreSQL would hold up an index made concurrently.
+    while True:
+        with pglock.advisory(name, timeout=0) as mine:
+            if mine:
+                yield
+                return
+        time.sleep(0.1)
 
 
 def _require_free(host: str, port: int) -> None:
@@ -110,7 +141,11 @@ def _require_free(host: str, port: int) -> None:
         try:
             probe.bind((host, port))
         except (OSError, OverflowError) as refusal:
-            raise CommandError(f"Cannot listen on {host} port {port}: {refusal}. Choose another.") from refusal
+            why = str(getattr(refusal, "strerror", None) or refusal).rstrip(".")
+            sentence = f"Cannot listen on {host} port {port}: {why}."
+            if getattr(refusal, "errno", None) == errno.EADDRINUSE:
+                raise Unavailable(f"{sentence} Choose another port with --port or LCM_PORT.") from refusal
+            raise Invalid(f"{sentence} Choose others with --host and --port, or LCM_HOST and LCM_PORT.") from refusal
 
 
 def _url(host: str, port: int) -> str:

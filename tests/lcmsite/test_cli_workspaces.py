@@ -1,0 +1,95 @@
+"""Workspaces and keys on the command line: nothing is made by a slip, and a key is taken back by any of its names."""
+
+import json
+
+import pytest
+
+from conversations.models import Conversation, Workspace
+from lcmsite.models import ApiKey
+from tests.factories import a_workspace
+from tests.lcmsite.callers import lcm
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def history(tmp_path):
+    file = tmp_path / "history.jsonl"
+    file.write_text(json.dumps({"role": "user", "content": "hello"}))
+    return str(file)
+
+
+def _writes(history):
+    return [["open", "trip"], ["key", "create", "laptop"], ["import", history]]
+
+
+def test_a_workspace_that_there_is_not_is_made_by_no_verb(history):
+    a_workspace("default")
+    a_workspace("holidays")
+
+    for verb in [*_writes(history), ["list"], ["grep", "x"], ["key", "list"]]:
+        refused = lcm("--json", "--workspace", "hollidays", *verb)
+
+        assert (refused.exit_code, refused.problem["code"]) == (3, "not_found")
+        assert "'hollidays'; those there are: default, holidays." in refused.problem["detail"]
+        assert "lcm workspace create" in refused.problem["detail"]
+    assert list(Workspace.objects.values_list("name", flat=True)) == ["default", "holidays"]
+
+
+def test_the_default_workspace_is_made_by_whoever_writes_first(history):
+    for verb in _writes(history):
+        Conversation.objects.all().delete()
+        ApiKey.objects.all().delete()
+        Workspace.objects.all().delete()
+
+        assert lcm(*verb).exit_code == 0
+        assert Workspace.objects.get().name == "default"
+
+
+def test_a_key_is_taken_back_by_its_id_its_beginning_or_the_key_itself():
+    for name_of in (
+        lambda issued: str(issued["record"]["api_key_id"]),
+        lambda issued: issued["record"]["prefix"],
+        lambda issued: issued["key"][:8],
+        lambda issued: issued["key"],
+    ):
+        issued = lcm("--json", "key", "create", "laptop").json
+
+        revoked = lcm("--json", "key", "revoke", name_of(issued)).json
+
+        assert revoked["api_key_id"] == issued["record"]["api_key_id"]
+        assert revoked["revoked_at"]
+
+
+def test_a_beginning_that_several_keys_share_takes_back_none_and_lists_them():
+    first, second = (lcm("--json", "key", "create", name).json["record"] for name in ("laptop", "server"))
+    ApiKey.objects.update(prefix="lcm_sameeeee")
+
+    refused = lcm("--json", "key", "revoke", "lcm_same")
+
+    assert (refused.exit_code, refused.problem["code"]) == (2, "ambiguous_key")
+    for record in (first, second):
+        assert f"{record['api_key_id']} (lcm_sameeeee…, '{record['name']}')" in refused.problem["detail"]
+    assert not ApiKey.objects.filter(revoked_at__isnull=False).exists()
+
+
+@pytest.mark.parametrize("name", ["lcm_", "", "0", "9" * 30, "lcm_\x00", "nope", "laptop"])
+def test_what_names_no_key_takes_back_none(name):
+    lcm("key", "create", "laptop")
+
+    refused = lcm("--json", "key", "revoke", name)
+
+    assert (refused.exit_code, refused.problem["code"]) == (3, "not_found")
+    assert not ApiKey.objects.filter(revoked_at__isnull=False).exists()
+
+
+def test_opening_a_conversation_that_is_there_says_what_was_left_as_it_was():
+    lcm("open", "trip", "--title", "To Rome")
+
+    again = lcm("open", "trip", "--title", "To Paris", "--metadata", '{"a": 1}')
+    same = lcm("open", "trip", "--title", "To Rome")
+
+    assert (again.exit_code, same.exit_code) == (0, 0)
+    assert "left as it was: title, metadata" in again.err
+    assert same.err == ""
+    assert Conversation.objects.get().title == "To Rome"

@@ -1,0 +1,71 @@
+"""What a worker's log says while the server of its queues is away: that it is, once, and that it is back, once."""
+
+import json
+import signal
+import threading
+import time
+
+import psycopg
+import pytest
+import redis
+from django.db import OperationalError, connection, transaction
+
+from lcmsite.embedded.location import DATABASE, PORT, ROLE, Location
+from lcmsite.outages import is_outage
+from lcmsite.queues import QUEUES
+from tests.lcmsite.operating import eventually, process_of, processes_of, until_ready
+
+
+def test_a_killed_database_is_two_lines_in_each_workers_log(up, data_dir):
+    running = up("--no-web")
+    until_ready(running)
+    lines: list[str] = []
+    threading.Thread(target=lambda: [lines.append(line) for line in running.stderr], daemon=True).start()
+    eventually(lambda: _listening(data_dir) == {"compaction", "maintenance"})
+    keeper = process_of(data_dir, ".keeper")
+    # It would have a new server there before anybody had noticed.
+    keeper.suspend()
+
+    process_of(data_dir, "postgres -D").kill()
+    eventually(lambda: _events(lines).count("queue_unavailable") == 2)
+    # As long as it takes to try again a few times.
+    time.sleep(3)
+    keeper.resume()
+    eventually(lambda: _events(lines).count("queue_answers_again") == 2)
+
+    running.send_signal(signal.SIGTERM)
+    running.wait(timeout=60)
+    assert sorted(_events(lines)) == ["queue_answers_again"] * 2 + ["queue_unavailable"] * 2
+    assert processes_of(data_dir) == []
+
+
+def _listening(data_dir):
+    """The queues that somebody waits for."""
+    server = {"host": Location(data_dir).socket_dir, "port": PORT, "user": ROLE, "dbname": DATABASE}
+    with psycopg.connect(**server) as asking:
+        asked = asking.execute("SELECT query FROM pg_stat_activity WHERE query LIKE 'listen %'").fetchall()
+    return {queue for queue in QUEUES if any(queue in query for (query,) in asked)}
+
+
+def _events(lines):
+    return [json.loads(line)["event"] for line in lines]
+
+
+def test_a_refused_connection_is_an_outage():
+    with pytest.raises(psycopg.OperationalError) as of_database:
+        psycopg.connect("postgres://me@127.0.0.1:1/none")
+    with pytest.raises(redis.ConnectionError) as of_redis:
+        redis.Redis(port=1).ping()
+
+    assert is_outage(of_database.value)
+    assert is_outage(of_redis.value)
+    assert not is_outage(ValueError())
+
+
+@pytest.mark.django_db
+def test_a_question_that_took_too_long_is_not_an_outage():
+    with pytest.raises(OperationalError) as refused, transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SET LOCAL statement_timeout = 1")
+        cursor.execute("SELECT pg_sleep(5)")
+
+    assert not is_outage(refused.value)

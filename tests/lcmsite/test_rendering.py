@@ -1,0 +1,36 @@
+"""What the command line says to people: one of a thing is not several."""
+
+import re
+
+import pytest
+
+from compaction.engine import CompactionEngine
+from conversations.models import Summary
+from conversations.words import counted
+from tests.factories import a_conversation
+from tests.lcmsite.callers import lcm
+
+pytestmark = pytest.mark.django_db
+
+SLIP = re.compile(r"\b1 (messages|summaries|conversations|matches|findings|tokens|keys|files|lines)\b")
+
+
+def test_one_is_counted_as_one_and_many_as_many():
+    said = [counted(1, "message"), counted(0, "match", "matches"), counted(1234, "token")]
+
+    assert said == ["1 message", "0 matches", "1,234 tokens"]
+
+
+@pytest.mark.parametrize("verb", ["check", "lineage", "assemble", "grep", "show", "items", "expand", "describe"])
+def test_no_verb_says_one_messages(verb):
+    one = a_conversation("hello", session_id="one")
+    many = a_conversation("hello", *(f"word {number} " * 50 for number in range(20)), session_id="many")
+    CompactionEngine.from_settings().compact(conversation_id=many.conversation_id)
+    summary_id = Summary.objects.first().summary_id
+    arguments = {"grep": ["one", "hello"], "expand": [summary_id], "describe": [summary_id]}.get(verb, ["one"])
+
+    shown = lcm(verb, *arguments)
+
+    assert one.counters.message_count == 1
+    assert shown.exit_code == 0, shown.err
+    assert not SLIP.search(shown.out)

@@ -1,0 +1,81 @@
+"""Requests at the edges of HTTP: one name for each thing, one answer to each mistake, whoever makes it."""
+
+import gzip
+import json
+
+import pytest
+from django.test import Client
+
+from conversations.models import Message
+from tests.factories import a_conversation
+from tests.lcmsite.callers import Api, an_api_key
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def conversation():
+    return a_conversation("hello", "hi there", session_id="s1")
+
+
+@pytest.mark.parametrize("form", ["{}.0", "%20{}", "{}%20", "+{}", "0{}", "{}_0", "{}e0", "0x{}", "{}%0A", "-{}"])
+def test_a_number_in_a_path_is_written_in_one_way(conversation, form):
+    api = Api(an_api_key())
+    written = form.format(conversation.conversation_id)
+
+    assert api.get(f"conversations/{conversation.conversation_id}/").status == 200
+    assert api.get(f"conversations/{written}/").status == 400
+    assert api.get(f"messages/msg_{written}/").status == 400
+
+
+@pytest.mark.parametrize("number", ["1.0", "+1", " 1", "1_0", "01", "\u0661", "1" * 2000])
+def test_a_number_in_a_query_is_written_in_one_way_too(conversation, number):
+    reply = Api(an_api_key()).get(f"conversations/{conversation.conversation_id}/messages/", limit=number)
+
+    assert (reply.status, reply.body["code"]) == (400, "invalid_params")
+
+
+@pytest.mark.parametrize("body", ['{"messages": [', "[]", "{}", '{"messages": [{"role": "wizard"}]}', "\x00"])
+@pytest.mark.parametrize("path", ["messages/", "compactions/", "files/"])
+def test_a_key_that_may_not_write_is_told_so_whatever_it_sends(conversation, path, body):
+    reader = Api(an_api_key(None, "read"))
+
+    reply = reader.post(f"conversations/{conversation.conversation_id}/{path}", body)
+
+    assert (reply.status, reply.body["code"]) == (403, "forbidden")
+
+
+@pytest.mark.parametrize("coding", ["gzip", "GZIP", "br", "deflate, gzip"])
+def test_an_encoded_body_is_refused_and_says_why(conversation, coding):
+    body = gzip.compress(json.dumps({"messages": [{"role": "user", "content": "x"}]}).encode())
+
+    reply = Client().generic(
+        "POST",
+        f"/api/v1/conversations/{conversation.conversation_id}/messages/",
+        body,
+        content_type="application/json",
+        headers={"Authorization": f"Bearer {an_api_key()}", "Content-Encoding": coding},
+    )
+
+    assert (reply.status_code, reply.json()["code"]) == (415, "unsupported_media_type")
+    assert "Content-Encoding" in reply.json()["detail"]
+    assert Message.objects.count() == 2
+
+
+def test_a_body_that_says_it_is_sent_as_it_is_is_taken(conversation):
+    reply = Client().post(
+        f"/api/v1/conversations/{conversation.conversation_id}/messages/",
+        {"messages": [{"role": "user", "content": "x"}]},
+        content_type="application/json",
+        headers={"Authorization": f"Bearer {an_api_key()}", "Content-Encoding": "identity"},
+    )
+
+    assert reply.status_code == 201
+
+
+@pytest.mark.parametrize("limit", [0, 201, 10_001, "many"])
+def test_a_limit_out_of_range_has_one_code_whoever_sets_the_range(conversation, limit):
+    reply = Api(an_api_key()).get("matches/", query="hello", limit=limit)
+
+    assert (reply.status, reply.body["code"]) == (400, "invalid_params")
+    assert list(reply.body["errors"]) == ["limit"]

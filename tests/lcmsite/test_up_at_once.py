@@ -1,0 +1,33 @@
+"""Two operators, or one in a hurry: two `lcm up` that start at the same moment do not get in each other's way."""
+
+import re
+import signal
+import subprocess
+import threading
+
+from tests.lcmsite.operating import free_port, processes_of
+
+
+def test_two_first_starts_at_once_announce_the_same_compacted_sample(up, fresh_dir):
+    both = [up("--sample", "--port", str(free_port()), LCM_DATA_DIR=str(fresh_dir)) for _ in range(2)]
+
+    announced = [_until_announced(running) for running in both]
+
+    for running in both:
+        running.send_signal(signal.SIGTERM)
+    for running in both:
+        running.wait(timeout=60)
+    stored, active = (int(number.replace(",", "")) for number in re.findall(r"\d+,\d+", announced[0]))
+    assert announced[0] == announced[1]
+    assert active < 0.7 * stored
+    assert processes_of(fresh_dir) == []
+
+
+def _until_announced(running: "subprocess.Popen[str]") -> str:
+    """What it says of the sample."""
+    # Nobody else reads it, and a full pipe would hold it up.
+    threading.Thread(target=running.stderr.read, daemon=True).start()
+    while line := running.stdout.readline():
+        if "active context" in line:
+            return line
+    raise AssertionError("It ended before it had announced the sample.")
