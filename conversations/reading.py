@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any, cast
 
 import psycopg
-from django.db import connection, transaction
+from django.db import DEFAULT_DB_ALIAS, connection, connections, transaction
 
 
 @contextmanager
@@ -19,24 +19,42 @@ def snapshot() -> Iterator[None]:
     if connection.in_atomic_block:
         yield
         return
-    with transaction.atomic():
-        with connection.cursor() as cursor:
-            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-        yield
+    connection.ensure_connection()
+    driver = cast("psycopg.Connection[Any]", connection.connection)
+    before = driver.isolation_level, driver.read_only
+    # Said to the driver, which begins the transaction with it: a statement of its own would be one more round trip.
+    _begin_with(driver, psycopg.IsolationLevel.REPEATABLE_READ, True)
+    try:
+        with transaction.atomic():
+            yield
+    finally:
+        _begin_with(driver, *before)
+
+
+def _begin_with(
+    driver: psycopg.Connection[Any], isolation: psycopg.IsolationLevel | None, read_only: bool | None
+) -> None:
+    """How the transactions of a connection begin from now on; one that is lost begins none and takes no settings."""
+    if not driver.closed:
+        driver.isolation_level, driver.read_only = isolation, read_only
 
 
 def rows(statement: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> list[tuple[Any, ...]]:
     """All rows of a statement that the server prepares once a connection; see `db.prepared` for what that saves."""
-    connection.ensure_connection()
-    connection.validate_no_broken_transaction()
-    if connection.queries_logged:
-        connection.queries_log.append({"sql": statement, "time": "0"})
+    # Looked up once: `django.db.connection` would do so at every mention.
+    current = connections[DEFAULT_DB_ALIAS]
+    current.ensure_connection()
+    current.validate_no_broken_transaction()
+    if current.queries_logged:
+        # Whoever counts queries counts these, too.
+        current.queries_log.append({"sql": statement, "time": "0"})
     try:
-        with connection.wrap_database_errors, psycopg.Cursor(cast(Any, connection.connection)) as cursor:
-            cursor.execute(cast(Any, statement), values, prepare=True)
-            return cursor.fetchall()
+        with current.wrap_database_errors:
+            # A new cursor each time, and not kept: it holds what it has read last until it reads again.
+            cursor = psycopg.Cursor(cast(Any, current.connection))
+            return cursor.execute(cast(Any, statement), values, prepare=True).fetchall()
     except Exception:
-        if connection.in_atomic_block:
+        if current.in_atomic_block:
             transaction.set_rollback(True)
         raise
 

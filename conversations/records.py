@@ -10,15 +10,23 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any
 
+from conversations.frozen import record
 from conversations.reading import array, rows
 from conversations.types import MessageRecord, PartRecord, PartType, Role
 
-R = TypeVar("R")
+# `exact` is no field: it says what some of the fields really are.
+_MESSAGE_COLUMNS = (*(name for name in MessageRecord.__dataclass_fields__ if name != "parts"), "exact")
 
-_MESSAGE_FIELDS = tuple(name for name in MessageRecord.__dataclass_fields__ if name != "parts")
-_PART_FIELDS = tuple(PartRecord.__dataclass_fields__)
+# What nearly every part is made of. The other columns are empty in nearly all parts, and to read and keep thirty values
+# of each takes twice as long: they are read of the parts that have any of them.
+_USUAL = (
+    "part_id", "message_id", "ordinal", "part_type", "text_content", "tool_call_id", "tool_name", "tool_status",
+    "tool_input", "tool_output", "metadata"
+)  # fmt: skip
+_EMPTY_PART = dict.fromkeys(PartRecord.__dataclass_fields__)
+_UNUSUAL = tuple(name for name in _EMPTY_PART if name not in _USUAL)
 
 # Columns that are read as something else than what they are.
 _READ_AS = {
@@ -33,55 +41,98 @@ _READ_AS = {
 }
 
 
-def _columns(fields: Sequence[str]) -> str:
-    return ", ".join(_READ_AS.get(field, field) for field in fields)
+def _columns(names: Sequence[str]) -> str:
+    return ", ".join(_READ_AS.get(name, name) for name in names)
 
 
-_MESSAGES = f"SELECT {_columns(_MESSAGE_FIELDS)}, exact FROM messages WHERE message_id = ANY(%s)"
+_MESSAGES = f"SELECT {_columns(_MESSAGE_COLUMNS)} FROM messages"
+_THESE = f"{_MESSAGES} WHERE message_id = ANY(%s)"
+_FOLLOWING = f"{_MESSAGES} WHERE conversation_id = %s AND seq > %s ORDER BY seq LIMIT %s"
 _PARTS = f"""
-    SELECT {_columns(_PART_FIELDS)}, exact FROM message_parts WHERE message_id = ANY(%s)
-    ORDER BY message_id, ordinal
+    SELECT {_columns(_USUAL)}, exact, num_nonnulls({_columns(_UNUSUAL)}) > 0
+    FROM message_parts WHERE message_id = ANY(%s)
 """
-_ROLES = {role.value: role for role in Role}
+_MORE_OF_PARTS = f"SELECT part_id, {_columns(_UNUSUAL)} FROM message_parts WHERE part_id = ANY(%s)"
+_IN_ORDER = " ORDER BY message_id, ordinal"
+# The part that compaction leaves on a message is a note of our own; nobody said it.
+_SAID = " AND (part_type = 'compaction' AND is_synthetic AND is_ignored) IS NOT TRUE"
+ROLES = {role.value: role for role in Role}
 _PART_TYPES = {part_type.value: part_type for part_type in PartType}
+# Once for all: `json.loads` looks for what it is to do, and for white space, which the database writes none of.
+_decode = json.JSONDecoder().raw_decode
 
 
 def messages_of(message_ids: Sequence[int], *, with_parts: bool = True) -> list[MessageRecord]:
     """The messages with these ids, in this order; those that there are."""
     if not message_ids:
         return []
-    ids = array(message_ids)
-    parts = parts_of(message_ids) if with_parts else {}
-    found = {}
-    for *values, exact in rows(_MESSAGES, [ids]):
-        stored = dict(zip(_MESSAGE_FIELDS, values, strict=True))
-        stored["role"] = _ROLES[stored["role"]]
+    found = _read(rows(_THESE, [array(message_ids)]), with_parts=with_parts)
+    by_id = {message.message_id: message for message in found}
+    return [by_id[message_id] for message_id in message_ids if message_id in by_id]
+
+
+def messages_after(conversation_id: int, *, after_seq: int, limit: int) -> list[MessageRecord]:
+    """The messages of a conversation behind `after_seq`, with their parts, oldest first, at most so many."""
+    return _read(rows(_FOLLOWING, [conversation_id, after_seq, limit]), with_parts=True)
+
+
+def _read(found: Sequence[tuple[Any, ...]], *, with_parts: bool) -> list[MessageRecord]:
+    parts = parts_of(row[0] for row in found) if found and with_parts else {}
+    messages = []
+    for row in found:
+        stored: dict[str, Any] = dict(zip(_MESSAGE_COLUMNS, row, strict=True))
+        exact = stored.pop("exact")
+        stored["role"] = ROLES[stored["role"]]
         stored["created_at"] = datetime.fromisoformat(stored["created_at"])
-        stored["metadata"] = {} if stored["metadata"] == "{}" else json.loads(stored["metadata"])
+        stored["metadata"] = metadata_of(stored["metadata"])
         stored["parts"] = tuple(parts.get(stored["message_id"], ()))
-        stored.update(exact or {})
-        found[stored["message_id"]] = record(MessageRecord, stored)
-    return [found[message_id] for message_id in message_ids if message_id in found]
+        if exact:
+            stored.update(exact)
+        messages.append(record(MessageRecord, stored))
+    return messages
 
 
-def parts_of(message_ids: Iterable[int]) -> dict[int, list[PartRecord]]:
-    """The parts of these messages, by message, in order."""
+def parts_of(message_ids: Iterable[int], *, with_notes: bool = True) -> dict[int, list[PartRecord]]:
+    """The parts of these messages, by message, in order; `with_notes` also those that compaction has left there."""
     found: dict[int, list[PartRecord]] = defaultdict(list)
-    for *values, exact in rows(_PARTS, [array(message_ids)]):
-        stored = dict(zip(_PART_FIELDS, values, strict=True))
-        stored["part_type"] = _PART_TYPES[stored["part_type"]]
-        for name in ("tool_input", "metadata"):
-            if stored[name] is not None:
-                stored[name] = json.loads(stored[name])
-        stored.update(exact or {})
-        if stored["patch_files"] is not None:
-            stored["patch_files"] = tuple(stored["patch_files"])
-        found[stored["message_id"]].append(record(PartRecord, stored))
+    incomplete: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}
+    statement = _PARTS + ("" if with_notes else _SAID) + _IN_ORDER
+    for row in rows(statement, [array(message_ids)]):
+        part_id, message_id, ordinal, kind, text, call_id, tool, status, given, output, metadata, exact, has_more = row
+        stored = {
+            **_EMPTY_PART,
+            "part_type": _PART_TYPES[kind],
+            "text_content": text,
+            "tool_call_id": call_id,
+            "tool_name": tool,
+            "tool_status": status,
+            "tool_input": None if given is None else _decode(given)[0],
+            "tool_output": output,
+            "metadata": None if metadata is None else _decode(metadata)[0],
+            "part_id": part_id,
+            "message_id": message_id,
+            "ordinal": ordinal,
+        }
+        if has_more:
+            incomplete[part_id] = stored, exact or {}
+        elif exact:
+            stored.update(exact)
+        found[message_id].append(record(PartRecord, stored))
+    if incomplete:
+        _complete(incomplete)
     return found
 
 
-def record(kind: type[R], values: dict[str, Any]) -> R:
-    """A frozen record of values for all of its fields, made past the constructor that would set them one by one."""
-    made = object.__new__(kind)
-    made.__dict__.update(values)
-    return made
+def _complete(parts: dict[str, tuple[dict[str, Any], dict[str, Any]]]) -> None:
+    """Add to each of these parts, by id, its unusual columns, and what it says of any column exactly."""
+    for part_id, *values in rows(_MORE_OF_PARTS, [list(parts)]):
+        stored, exact = parts[part_id]
+        stored.update(zip(_UNUSUAL, values, strict=True))
+        stored.update(exact)
+        if stored["patch_files"] is not None:
+            stored["patch_files"] = tuple(stored["patch_files"])
+
+
+def metadata_of(text: str) -> Any:
+    """A message's metadata, which mostly are none, from the text of its column."""
+    return {} if text == "{}" else _decode(text)[0]

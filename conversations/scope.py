@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.db.models import Model, QuerySet
 
 from conversations.errors import NotFound
+from conversations.one_row import OneRow
 
 if TYPE_CHECKING:
     from conversations.models import Conversation, LargeFile, Message, Summary
@@ -38,43 +40,60 @@ class Scope:
         """
         from conversations.models import Conversation
 
-        rows = Conversation.objects.select_for_update(no_key=True) if locked else Conversation.objects.all()
-        return self._one(rows, "conversation", conversation_id, conversation_id=conversation_id)
+        if locked:
+            held = Conversation.objects.select_for_update(no_key=True)
+            return self._locked(held, "conversation", conversation_id, conversation_id=conversation_id)
+        return self._one(Conversation, "conversation", conversation_id)
 
     def conversation_of(self, *, message_id: int) -> Conversation:
         """The conversation that a message is in, its row held until the transaction ends."""
         from conversations.models import Conversation
 
-        rows = Conversation.objects.select_for_update(no_key=True, of=("self",))
-        return self._one(rows, "message", f"msg_{message_id}", messages__message_id=message_id)
+        held = Conversation.objects.select_for_update(no_key=True, of=("self",))
+        return self._locked(held, "message", f"msg_{message_id}", messages__message_id=message_id)
 
     def message(self, message_id: int) -> Message:
         from conversations.models import Message
 
-        return self._one(Message.objects.all(), "message", f"msg_{message_id}", message_id=message_id)
+        return self._one(Message, "message", message_id, shown=f"msg_{message_id}")
 
     def summary(self, summary_id: str) -> Summary:
         from conversations.models import Summary
 
-        return self._one(Summary.objects.all(), "summary", summary_id, summary_id=summary_id)
+        return self._one(Summary, "summary", summary_id)
 
     def file(self, file_id: str) -> LargeFile:
         from conversations.models import LargeFile
 
-        return self._one(LargeFile.objects.all(), "file", file_id, file_id=file_id)
+        return self._one(LargeFile, "file", file_id)
 
-    def _one(self, rows: QuerySet[M], noun: str, shown: Any, **lookup: Any) -> M:
-        rows = self.narrow(rows.filter(**lookup))
-        if hasattr(rows, "readable"):
-            rows = rows.readable()
-        # A number past a bigint or a text with a NUL cannot be any row's id, and PostgreSQL would refuse the question.
-        found = None if _unaskable(*lookup.values()) else rows.first()
-        if found is None:
-            raise NotFound(f"There is no {noun} {str(shown)[:80]!r} that you may see.")
-        return found
+    def _one(self, model: type[M], noun: str, key: int | str, *, shown: Any = None) -> M:
+        narrow = self.workspace_id is not None
+        values = [model._meta.pk.get_prep_value(key), *([self.workspace_id] if narrow else [])]
+        found = None if _unaskable(key) else _by_key(model, narrow).get(values)
+        return _seen(found, noun, key if shown is None else shown)
+
+    def _locked(self, rows: QuerySet[M], noun: str, shown: Any, **lookup: Any) -> M:
+        found = None if _unaskable(*lookup.values()) else self.narrow(rows.filter(**lookup)).first()
+        return _seen(found, noun, shown)
+
+
+@cache
+def _by_key(model: type[M], narrow: bool) -> OneRow[M]:
+    """The question for a row by its key, of any workspace or of one."""
+    # Of the example only the question is kept, not what it asks for.
+    row = model._default_manager.filter(pk="0")
+    return OneRow.like(Scope(0).narrow(row) if narrow else row)
+
+
+def _seen(found: M | None, noun: str, shown: Any) -> M:
+    if found is None:
+        raise NotFound(f"There is no {noun} {str(shown)[:80]!r} that you may see.")
+    return found
 
 
 def _unaskable(*values: Any) -> bool:
+    # A number past a bigint or a text with a NUL cannot be any row's id, and PostgreSQL would refuse the question.
     return any(
         not -(2**63) <= value < 2**63 if isinstance(value, int) else "\x00" in value or not value.isprintable()
         for value in values

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import astuple, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.core.signing import BadSignature, Signer
 
@@ -13,9 +13,10 @@ _SIGNER = "lcm.expand"
 LONGEST = 4000
 
 
-@dataclass(frozen=True, order=True)
-class Key:
+class Key(NamedTuple):
     """The place of an item in the order of an expansion: by seq; of summaries that begin there, the widest first."""
+
+    # A tuple, as those are compared fastest: all that may come on a page is put in this order.
 
     seq: int
     rank: int
@@ -55,7 +56,7 @@ class Request:
 def written(request: Request, position: Position) -> str:
     """The cursor for this position in this expansion."""
     key, content_offset, parts_offset = position.key, position.content_offset, position.parts_offset
-    return Signer(salt=_SIGNER).sign_object([*astuple(request), *astuple(key), content_offset, parts_offset])
+    return Signer(salt=_SIGNER).sign_object([*astuple(request), *key, content_offset, parts_offset])
 
 
 def read(cursor: str, request: Request) -> Position:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 from conversations.errors import NotFound
+from conversations.frozen import record
 from conversations.models import LargeFile, Message, Summary
 from conversations.reading import rows
 from conversations.scope import Scope
@@ -14,11 +16,14 @@ from conversations.types import Level, Role, SummaryKind
 from retrieval.types import Description, ItemKind, MessageSpan, SummaryOutline
 
 MOST_IN_MANIFEST = 50
+_KINDS = {kind.value: kind for kind in SummaryKind}
+_LEVELS = {level.value: level for level in Level}
 
 _ID = re.compile(
     r"(?<![A-Za-z0-9_])(?:(?P<summary>sum_\w+)|(?P<file>file_\w+)|msg_(?P<message>\d{1,19}))(?![A-Za-z0-9_])"
 )
 
+# Times come as text: the driver, as Django has set it up, takes ten times as long over them.
 # To open a summary is to read the texts of its sources. What a leaf stands for are its sources; of a condensed one, the
 # messages that are sources themselves are what it stands for beyond what its source summaries do.
 _OUTLINE = """
@@ -28,8 +33,9 @@ _OUTLINE = """
                FROM summary_parents p JOIN summaries c ON c.summary_id = p.parent_summary_id
                WHERE p.summary_id = s.summary_id
            ), 0)::bigint,
-           s.first_seq, s.last_seq, s.earliest_at, s.latest_at, s.descendant_count, s.level,
-           NOT EXISTS (SELECT FROM summary_parents p WHERE p.parent_summary_id = s.summary_id), kin.distance
+           s.first_seq, s.last_seq, s.earliest_at::text, s.latest_at::text, s.descendant_count, s.level,
+           NOT EXISTS (SELECT FROM summary_parents p WHERE p.parent_summary_id = s.summary_id)
+           AND NOT EXISTS (SELECT FROM summaries later WHERE later.supersedes_id = s.summary_id), kin.distance
 """
 # The limit ends the recursion: no more of a large subtree is walked than is shown.
 _OF_SUMMARY = f"""
@@ -93,21 +99,22 @@ def describe(id: str, *, scope: Scope) -> Description:
 
 def _outline(row: Sequence[Any]) -> SummaryOutline:
     summary_id, kind, depth, tokens, opening, first, last, earliest, latest, messages, level, active, distance = row
-    return SummaryOutline(
-        summary_id=summary_id,
-        kind=SummaryKind(kind),
-        depth=depth,
-        token_count=tokens,
-        opening_tokens=opening,
-        first_seq=first,
-        last_seq=last,
-        earliest_at=earliest,
-        latest_at=latest,
-        descendant_count=messages,
-        level=Level(level),
-        active=active,
-        distance=distance,
-    )
+    values = {
+        "summary_id": summary_id,
+        "kind": _KINDS[kind],
+        "depth": depth,
+        "token_count": tokens,
+        "opening_tokens": opening,
+        "first_seq": first,
+        "last_seq": last,
+        "earliest_at": datetime.fromisoformat(earliest),
+        "latest_at": datetime.fromisoformat(latest),
+        "descendant_count": messages,
+        "level": _LEVELS[level],
+        "active": active,
+        "distance": distance,
+    }
+    return record(SummaryOutline, values)
 
 
 def _in_order(outlines: Sequence[SummaryOutline]) -> list[SummaryOutline]:

@@ -20,8 +20,8 @@ from retrieval.slices import slice_of
 from retrieval.types import ExpandedItem, ExpandResult
 
 DEEPEST = 1_000_000
-# How many messages are looked up for a page: as many as it may hold, if they are short.
-FEWEST_AT_ONCE, TOKENS_A_MESSAGE = 32, 32
+# How many messages are looked up for a page: as many as it may hold, if they are shorter than most.
+FEWEST_AT_ONCE, TOKENS_A_MESSAGE = 32, 64
 _BEGINNING = Position(Key(0, -DEEPEST))
 
 

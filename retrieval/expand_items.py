@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields
 from datetime import datetime
 from typing import Any
 
+from conversations.frozen import record
 from conversations.reading import rows
 from conversations.records import messages_of
 from conversations.store.base import MESSAGE_OVERHEAD_TOKENS
 from conversations.tokens import estimate
 from conversations.types import MessageRecord, SummaryKind
 from retrieval.expand_outline import Entry
-from retrieval.slices import PartView, Slice, as_json, views
+from retrieval.slices import Slice, as_json, views
 from retrieval.types import ExpandedItem, ItemKind
 
 _SUMMARIES = """
@@ -44,7 +45,7 @@ class Items:
 
     @classmethod
     def read(cls, entries: Sequence[Entry]) -> Items:
-        """Three queries at most, whatever the number of entries."""
+        """Four queries at most, whatever the number of entries."""
         message_ids = [entry.id for entry in entries if isinstance(entry.id, int)]
         summary_ids = [entry.id for entry in entries if isinstance(entry.id, str)]
         summaries = [SummaryText(*row) for row in rows(_SUMMARIES, [summary_ids])] if summary_ids else []
@@ -86,10 +87,8 @@ class Items:
         return _of_message(entry, self.messages[entry.id], piece.content, **given)
 
 
-def _of_message(
-    entry: Entry, message: MessageRecord, content: str, *, parts: tuple[PartView, ...] = (), **values: Any
-) -> ExpandedItem:
-    return ExpandedItem(
+def _of_message(entry: Entry, message: MessageRecord, content: str, **values: Any) -> ExpandedItem:
+    return _item(
         id=message.id,
         kind=ItemKind.MESSAGE,
         of=entry.of,
@@ -100,13 +99,12 @@ def _of_message(
         created_at=message.created_at,
         role=message.role,
         author=message.author,
-        parts=parts,
         **values,
     )
 
 
 def _of_summary(entry: Entry, summary: SummaryText, content: str, **values: Any) -> ExpandedItem:
-    return ExpandedItem(
+    return _item(
         id=summary.summary_id,
         kind=ItemKind.SUMMARY,
         of=entry.of,
@@ -120,3 +118,11 @@ def _of_summary(entry: Entry, summary: SummaryText, content: str, **values: Any)
         descendant_count=summary.descendant_count,
         **{"content_total": len(content), **values},
     )
+
+
+# Every field in its order, for an item that is made of a dictionary; see `record`.
+_DEFAULTS = {each.name: None if each.default is MISSING else each.default for each in fields(ExpandedItem)}
+
+
+def _item(**values: Any) -> ExpandedItem:
+    return record(ExpandedItem, {**_DEFAULTS, **values})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from conversations.models import Summary
 from conversations.reading import rows
@@ -53,12 +53,12 @@ _WINDOW = """
 """
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(NamedTuple):
     """One item below a summary: its place, what its text costs, and whose source it is."""
 
-    id: int | str
+    # The key comes first: entries are in order as they are.
     key: Key
+    id: int | str
     tokens: int
     level: int
     of: str
@@ -104,7 +104,7 @@ def _window(root: Summary, levels: int, include_messages: bool, begin: int, upto
     entries = []
     for kind, item_id, seq, depth, tokens, level, of in found:
         if kind == "message":
-            entries.append(Entry(int(item_id), Key.of_message(seq), tokens, level, of))
+            entries.append(Entry(Key.of_message(seq), int(item_id), tokens, level, of))
         else:
-            entries.append(Entry(item_id, Key.of_summary(seq, depth, item_id), tokens, level, of))
-    return sorted(entries, key=lambda entry: entry.key)
+            entries.append(Entry(Key.of_summary(seq, depth, item_id), item_id, tokens, level, of))
+    return sorted(entries)

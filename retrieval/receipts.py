@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from conversations.frozen import record
 from retrieval.assembly_types import AssemblyReason, LeftOut, ReceiptLine
-from retrieval.records import record
 from retrieval.selection import Candidate, Decision, Selection
 
 # So many of the newest items that did not fit have a line of their own.
@@ -14,7 +14,7 @@ LINES_LEFT_OUT = 100
 
 def left_out(selection: Selection, whole: LeftOut) -> LeftOut:
     """What a selection leaves out of a context that is so much as a whole."""
-    return _less(whole, selection.included)
+    return _less(whole, (decision.candidate for decision in selection.decisions if decision.included))
 
 
 def receipt(selection: Selection, missing: LeftOut, *, begins: int, edge: int | None) -> tuple[ReceiptLine, ...]:
@@ -75,4 +75,4 @@ def _line(decision: Decision) -> ReceiptLine:
         "messages": int(candidate.is_raw),
         "summaries": int(not candidate.is_raw),
     }
-    return record(ReceiptLine, values.items())
+    return record(ReceiptLine, values)

@@ -7,9 +7,8 @@ a summary, a message, a tool call with its results. Where the fresh tail and the
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import cast
+from dataclasses import dataclass
+from typing import NamedTuple, cast
 
 from compaction.planner import MAX_ATOM_MESSAGES, TAIL_REACH, Slot, atoms, fresh_tail
 from compaction.policy import CompactionPolicy
@@ -45,20 +44,21 @@ class Candidate(Slot):
         return self.ordinal, self.is_recalled
 
 
-@dataclass(frozen=True)
-class Group:
+class Group(NamedTuple):
     """Candidates that go in together, and how well the messages in them, or below them, answer the query."""
+
+    # Groups and decisions are tuples, as those are made fastest, and a context may have a thousand of each.
 
     candidates: tuple[Candidate, ...]
     mandatory: AssemblyReason | None = None
     hits: frozenset[int] = frozenset()
     score: float = 0.0
 
-    @cached_property
+    @property
     def tokens(self) -> int:
-        return sum(candidate.tokens for candidate in self.candidates)
+        return sum([candidate.tokens for candidate in self.candidates])
 
-    @cached_property
+    @property
     def newest(self) -> tuple[int, bool]:
         """The place of its last candidate: how new it is as a whole."""
         return self.candidates[-1].place
@@ -76,8 +76,7 @@ class Group:
         return any(candidate.is_recalled for candidate in self.candidates)
 
 
-@dataclass(frozen=True)
-class Decision:
+class Decision(NamedTuple):
     candidate: Candidate
     included: bool
     reason: AssemblyReason
@@ -164,7 +163,7 @@ def with_hits(
         shown = {candidate.message_id for candidate in group.candidates if candidate.message_id in scores}
         below = {hit for candidate in group.candidates for hit in stands_for.get(candidate.summary_id or "", ())}
         hits = frozenset(hit for hit in shown | below if hit is not None)
-        marked.append(replace(group, hits=hits, score=max(scores[hit] for hit in hits)) if hits else group)
+        marked.append(group._replace(hits=hits, score=max(scores[hit] for hit in hits)) if hits else group)
     return marked
 
 

@@ -24,11 +24,11 @@ EXCHANGES = 12
 REACH = MAX_ATOM_MESSAGES
 
 _MESSAGES = """
-    SELECT m.seq, m.token_count + %s, m.message_id, NULL, m.role::text, NULL, m.seq
+    SELECT m.seq, m.token_count + %s, m.message_id, NULL, m.seq
     FROM messages m WHERE m.message_id = ANY(%s) ORDER BY m.seq
 """
 _NEIGHBOURS = """
-    SELECT m.seq, m.token_count + %s, m.message_id, NULL, m.role::text, NULL, m.seq
+    SELECT m.seq, m.token_count + %s, m.message_id, NULL, m.seq
     FROM messages m WHERE m.conversation_id = %s AND m.seq BETWEEN %s AND %s ORDER BY m.seq
 """
 _SHOWN_RAW = "SELECT message_id FROM context_items WHERE message_id = ANY(%s)"

@@ -7,11 +7,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from compaction.planner import MAX_ATOM_MESSAGES, TAIL_REACH
+from compaction.planner import MAX_ATOM_MESSAGES, TAIL_REACH, sum_tokens
 from compaction.policy import CompactionPolicy
 from conversations.reading import array, rows
-from conversations.types import ConversationRecord, Counters, Role
+from conversations.records import ROLES
+from conversations.types import ConversationRecord, Counters
 from retrieval.assembly_types import AssemblyReason, LeftOut
+from retrieval.receipts import LINES_LEFT_OUT
 from retrieval.selection import Candidate, Group, edge_of, groups_of, inside, is_enough
 
 # The first page is made to suffice; should sizes be very uneven, each further one doubles what is known.
@@ -19,10 +21,9 @@ SPARE = 1.5
 SMALLEST_PAGE = 64
 LARGEST_TYPICAL_ITEM = 500
 END = 2**63 - 1
-ROLES = {role.value: role for role in Role}
 
-# Of the newest items before an ordinal, at most so many: those that the tokens reach, and a margin behind them. What an
-# item points at is looked up for each, for in a join the planner may think a scan of all messages worth its while.
+# Of the newest items before an ordinal, at most so many: those that the tokens reach, and a margin behind them. What a
+# summary reaches to is looked up for each, for in a join the planner may think a scan of all worth its while.
 _PAGE = """
     WITH newest AS MATERIALIZED (
         SELECT ordinal, token_count, message_id, summary_id,
@@ -35,15 +36,13 @@ _PAGE = """
         LIMIT %s
     )
     SELECT ordinal, token_count, message_id, summary_id,
-           (SELECT m.role::text FROM messages m WHERE m.message_id = newest.message_id),
-           (SELECT s.depth FROM summaries s WHERE s.summary_id = newest.summary_id),
            coalesce((SELECT s.last_seq FROM summaries s WHERE s.summary_id = newest.summary_id), ordinal)
     FROM newest
     WHERE place <= %s + (SELECT count(*) FROM newest WHERE newer_tokens <= %s)
     ORDER BY ordinal
 """
 _SYSTEM = """
-    SELECT c.ordinal, c.token_count, c.message_id, NULL, m.role::text, NULL, c.ordinal
+    SELECT c.ordinal, c.token_count, c.message_id, NULL, c.ordinal
     FROM messages m
     JOIN context_items c ON c.message_id = m.message_id
     WHERE m.conversation_id = %s AND m.seq < %s AND m.role = 'system'
@@ -51,7 +50,7 @@ _SYSTEM = """
 """
 # A user's message that only carries tool results is nobody's question.
 _QUESTION = """
-    SELECT c.ordinal, c.token_count, c.message_id, NULL, m.role::text, NULL, c.ordinal
+    SELECT c.ordinal, c.token_count, c.message_id, NULL, c.ordinal
     FROM messages m
     JOIN context_items c ON c.message_id = m.message_id
     WHERE m.conversation_id = %s AND m.seq < %s AND m.role = 'user'
@@ -63,15 +62,18 @@ _QUESTION = """
     LIMIT 1
 """
 _SUMMARIES = """
-    SELECT c.ordinal, c.token_count, NULL, c.summary_id, NULL, s.depth, s.last_seq
+    SELECT c.ordinal, c.token_count, NULL, c.summary_id, s.last_seq
     FROM context_items c
     JOIN summaries s ON s.summary_id = c.summary_id
     WHERE c.summary_id = ANY(%s)
     ORDER BY c.ordinal
 """
 _COUNT_SUMMARIES = "SELECT count(*) FROM context_items WHERE conversation_id = %s AND item_type = 'summary'"
-_PARTS = """
-    SELECT message_id, part_type::text, tool_call_id FROM message_parts WHERE message_id = ANY(%s)
+# All of the messages at once: to look up each where it is found takes four times as long.
+_SPEAKERS_AND_PARTS = """
+    SELECT message_id, role::text, NULL, NULL FROM messages WHERE message_id = ANY(%(ids)s)
+    UNION ALL
+    SELECT message_id, NULL, part_type::text, tool_call_id FROM message_parts WHERE message_id = ANY(%(ids)s)
 """
 
 
@@ -89,12 +91,17 @@ def read_window(*, conversation_id: int, counters: Counters, budget: int, policy
 
     What must be shown is in it wherever it lies.
     """
-    margin = TAIL_REACH * policy.fresh_tail_count + MAX_ATOM_MESSAGES
+    # Behind what the budget reaches: as many as decide which groups are whole, and as a receipt names.
+    behind = min(TAIL_REACH * policy.fresh_tail_count + MAX_ATOM_MESSAGES, counters.active_messages)
+    margin = max(behind, LINES_LEFT_OUT)
     fits = counters.active_tokens <= budget
     size = END if fits else max(SMALLEST_PAGE, int(SPARE * budget / _typical_item(counters)) + margin)
     slots = _page(conversation_id, before=END, size=size, tokens=budget, margin=margin)
     groups = groups_of(slots, policy)
     while slots and not fits:
+        if sum(slot.is_raw for slot in slots) == counters.active_messages and sum_tokens(slots) > budget:
+            # Farther back are only summaries, each of which is whole by itself.
+            return Window(groups, begins=1, edge=slots[0].ordinal)
         edge = edge_of(groups)
         if edge is not None and is_enough(groups, edge=edge, budget=budget, policy=policy):
             farther = _mandatory_before(conversation_id, slots)
@@ -149,13 +156,17 @@ def _page(conversation_id: int, *, before: int, size: int, tokens: int, margin: 
 
 
 def candidates(found: Sequence[tuple[Any, ...]], *, is_recalled: bool = False) -> list[Candidate]:
-    """Rows as candidates, the messages with the tool calls that they make or answer."""
+    """Rows as candidates, the messages with who said them and the tool calls that they make or answer."""
+    roles: dict[int | None, str] = {}
     calls: dict[int, set[str]] = defaultdict(set)
     tools: set[int] = set()
     words: set[int] = set()
     message_ids = [row[2] for row in found if row[2] is not None]
-    for message_id, part_type, call_id in rows(_PARTS, [array(message_ids)]) if message_ids else ():
-        if part_type == "tool":
+    known = rows(_SPEAKERS_AND_PARTS, {"ids": array(message_ids)}) if message_ids else []
+    for message_id, role, part_type, call_id in known:
+        if role is not None:
+            roles[message_id] = role
+        elif part_type == "tool":
             tools.add(message_id)
             if call_id is not None:
                 calls[message_id].add(call_id)
@@ -168,12 +179,11 @@ def candidates(found: Sequence[tuple[Any, ...]], *, is_recalled: bool = False) -
             tokens=tokens,
             message_id=message_id,
             summary_id=summary_id,
-            role=ROLES.get(role),
-            depth=depth,
+            role=ROLES.get(roles.get(message_id, "")),
             calls=frozenset(calls[message_id]) if message_id in calls else nothing,
-            is_answer=role == "user" and message_id in tools and message_id not in words,
+            is_answer=message_id in tools and message_id not in words and roles[message_id] == "user",
             last_seq=last_seq,
             is_recalled=is_recalled,
         )
-        for ordinal, tokens, message_id, summary_id, role, depth, last_seq in found
+        for ordinal, tokens, message_id, summary_id, last_seq in found
     ]

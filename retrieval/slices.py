@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
+from conversations.frozen import record
 from conversations.types import NewPart, PartRecord, PartType
 
 # A text shorter than this takes no less room as a span.
@@ -21,6 +22,9 @@ SHORTEST_SPAN = 24
 _COLUMNS = frozenset(NewPart.__dataclass_fields__) - {"part_type"}
 _JSON_COLUMNS = frozenset({"tool_input", "metadata"})
 _CHARACTERS_A_TOKEN = 4
+# Made once: `json.dumps` makes a new one for every text that is not to look the usual way.
+_compact = json.JSONEncoder(separators=(",", ":")).encode
+_readable = json.JSONEncoder(ensure_ascii=False).encode
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,7 @@ def _view(part: PartRecord, content: str) -> PartView:
     for name, value in vars(part).items():
         if value is None or name not in _COLUMNS:
             continue
-        text = json.dumps(value, ensure_ascii=False) if name in _JSON_COLUMNS else value
+        text = _readable(value) if name in _JSON_COLUMNS else value
         begin = content.find(text) if isinstance(text, str) and len(text) >= SHORTEST_SPAN else -1
         if begin >= 0:
             spans[name] = (begin, begin + len(text))
@@ -71,15 +75,19 @@ def _view(part: PartRecord, content: str) -> PartView:
             values[name] = str(value)
         else:
             values[name] = list(value) if isinstance(value, tuple) else value
-    return PartView(part.ordinal, part.part_type, values, spans)
+    return record(PartView, {"ordinal": part.ordinal, "part_type": part.part_type, "values": values, "spans": spans})
 
 
 def as_json(parts: Sequence[PartView]) -> str:
     """The parts one a line, in ASCII: a part that is added later only lengthens it."""
-    return "".join(
-        json.dumps([part.ordinal, part.part_type, part.values, part.spans], separators=(",", ":")) + "\n"
-        for part in parts
-    )
+    return "".join(map(_line, parts))
+
+
+def _line(part: PartView) -> str:
+    # Most parts are a span and nothing else; what is only numbers and names needs no encoder.
+    values = _compact(part.values) if part.values else "{}"
+    spans = ",".join(f'"{name}":[{begin},{end}]' for name, (begin, end) in part.spans.items())
+    return f'[{part.ordinal},"{part.part_type}",{values},{{{spans}}}]\n'
 
 
 def from_json(text: str) -> tuple[PartView, ...]:

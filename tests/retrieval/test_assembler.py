@@ -15,7 +15,7 @@ from conversations.types import ContextItemType, NewMessage, NewPart, PartType, 
 from retrieval.assembler import ContextAssembler
 from retrieval.assembly_types import AssembledContext, AssemblyReason, BudgetSource
 from retrieval.formats import as_neutral
-from retrieval.selection_window import LARGEST_TYPICAL_ITEM
+from retrieval.selection_window import LARGEST_TYPICAL_ITEM, read_window
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
 from tests.summaries import a_summary_of
 
@@ -304,6 +304,23 @@ def test_of_a_long_conversation_only_the_part_that_can_be_shown_is_read(assemble
     assert len(context.items) > 20
     assert rows_read("context_items") - items < 800
     assert rows_read("messages") - messages < 800
+
+
+def test_of_many_summaries_only_those_that_can_be_shown_and_some_behind_them_are_read(assembler, store):
+    conversation_id = a_compacted_conversation(store, 1200, fresh=8, leaf=2)
+    counters = store.get_conversation(conversation_id=conversation_id).counters
+    whole = assembler.assemble(conversation_id=conversation_id)
+
+    window = read_window(
+        conversation_id=conversation_id, counters=counters, budget=1200, policy=CompactionPolicy.from_settings()
+    )
+    context = assembler.assemble(conversation_id=conversation_id, budget=1200)
+
+    assert len(whole.items) == 604
+    assert len(window.groups) < 150
+    assert ids(context) == ids(whole)[-len(context.items) :]
+    assert context.total_tokens + whole.items[-len(context.items) - 1].tokens > 1200
+    assert sum(line.summaries for line in context.receipt) == 596
 
 
 def test_uneven_sizes_are_no_hindrance(assembler, store):

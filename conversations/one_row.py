@@ -1,0 +1,53 @@
+"""One row as an instance of its model, by a question that Django puts into words once and the server prepares.
+
+To make the words takes Django four times as long as to have the answer, and every service begins with such a question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from django.db import DEFAULT_DB_ALIAS, connection
+from django.db.models import Model, QuerySet
+
+from conversations.reading import rows
+
+M = TypeVar("M", bound=Model)
+
+
+@dataclass(frozen=True)
+class OneRow(Generic[M]):
+    """A question for one row, its values left open."""
+
+    model: type[M]
+    statement: str
+    columns: tuple[str, ...]
+    # By place: columns that come from the database as something else than what the model has them as.
+    readers: tuple[tuple[int, Callable[..., Any]], ...]
+
+    @classmethod
+    def like(cls, example: QuerySet[M]) -> OneRow[M]:
+        """What this example asks, to be asked with other values in the same order."""
+        # A generated column is for searching only, large, and never worth reading.
+        fields = [field for field in example.model._meta.concrete_fields if not field.generated]
+        columns = tuple(field.attname for field in fields)
+        statement, _ = example.values_list(*columns).query.sql_with_params()
+        readers = [(place, getattr(field, "from_db_value", None)) for place, field in enumerate(fields)]
+        return cls(
+            model=example.model,
+            statement=statement,
+            columns=columns,
+            readers=tuple((place, reader) for place, reader in readers if reader is not None),
+        )
+
+    def get(self, values: Sequence[Any]) -> M | None:
+        """The row that answers the question with these values; None if there is none."""
+        found = rows(self.statement, values)
+        if not found:
+            return None
+        row = list(found[0])
+        for place, reader in self.readers:
+            row[place] = reader(row[place], None, connection)
+        return self.model.from_db(DEFAULT_DB_ALIAS, self.columns, row)
