@@ -47,8 +47,12 @@ Source = SourceMessage | SourceSummary
 class SummaryRequest:
     """What to summarize, oldest first, and how long the answer may be by `count_tokens`.
 
-    `level` and `depth` are for summarizers that are asked in words. The two kept here answer alike at every level: what
-    makes them press harder is a smaller target.
+    `level` and `depth` are for summarizers that are asked in words, and so are the last four. The two kept here answer
+    alike at every level: what makes them press harder is a smaller target.
+
+    `previous` is what an earlier summary has told already, `instructions` what this conversation's owner wants kept.
+    `most_tokens` is what would still be accepted (None: three times the target), `deadline` the moment of
+    time.monotonic() by which an answer must be there.
     """
 
     sources: tuple[Source, ...]
@@ -56,6 +60,10 @@ class SummaryRequest:
     count_tokens: Callable[[str], int]
     depth: int = 0
     level: Level = Level.NORMAL
+    previous: str = ""
+    instructions: str = ""
+    most_tokens: int | None = None
+    deadline: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,13 +71,17 @@ class SummaryDraft:
     """A text that stands for its sources, and what its maker can tell about it.
 
     `quality` is the share, from 0 to 1, of what the sources say (their words and names, weighted) that the text still
-    says; None when not measured. `left_out` counts the sources of which no line was kept.
+    says; None when not measured. `left_out` counts the sources of which no line was kept. The last three are a language
+    model's: the version of the prompt, and the tokens that were read and written for this text, failed calls included.
     """
 
     text: str
     model: str
     quality: float | None = None
     left_out: int = 0
+    prompt_hash: str | None = None
+    tokens_in: int = 0
+    tokens_out: int = 0
 
 
 class Summarizer(Protocol):

@@ -1,0 +1,161 @@
+"""What a language model is asked with, what it answers, and the ways it fails. A key is in none of their texts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, ClassVar
+from urllib.parse import urlsplit
+
+
+class Protocol(StrEnum):
+    """The two languages that nearly every vendor and every server for open models speaks."""
+
+    CHAT = "chat"
+    ANTHROPIC = "anthropic"
+
+
+class CallOutcome(StrEnum):
+    """How one HTTP call ended, for whoever counts calls."""
+
+    ANSWERED = "answered"
+    UNREACHABLE = "unreachable"
+    RATE_LIMITED = "rate_limited"
+    REFUSED = "refused"
+    DENIED = "denied"
+    BAD_ANSWER = "bad_answer"
+    CONTEXT_LENGTH = "context_length"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Endpoint:
+    """One model at one place. Raises ValueError, which never quotes the key, for what could not be called.
+
+    `timeout_seconds` is for one call from name look-up to the last byte. `max_output_tokens` must leave a reasoning
+    model room to think. `extra` goes into every request as it is; an entry that is None removes ours.
+    """
+
+    name: str
+    protocol: Protocol
+    base_url: str
+    model: str
+    key: str = field(default="", repr=False)
+    timeout_seconds: float = 60.0
+    max_output_tokens: int = 4096
+    attempts: int = 3
+    # May hold a credential of its own, in a server's own field.
+    extra: Mapping[str, Any] = field(default_factory=dict, repr=False, hash=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "protocol", Protocol(self.protocol))
+        url = urlsplit(self.base_url)
+        if url.scheme not in ("http", "https") or not url.hostname:
+            raise ValueError(f"The base URL of {self.name!r} must begin with http:// or https:// and name a host.")
+        if url.username is not None or url.password is not None or url.query or url.fragment:
+            raise ValueError(f"The base URL of {self.name!r} must have no user, password, query or fragment.")
+        if any(not "!" <= character <= "~" for character in self.key):
+            # As a header it would fail later, with an error of the HTTP library that quotes it.
+            raise ValueError(f"The key of {self.name!r} holds a blank, a line break or a character beyond ASCII.")
+        if not self.model or self.timeout_seconds <= 0 or self.max_output_tokens < 1 or self.attempts < 1:
+            raise ValueError(f"{self.name!r} needs a model, and a timeout, output tokens and attempts above zero.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prompt:
+    """What is sent, the tag that the reply must come back in, and which version of the templates it was made with."""
+
+    system: str = field(repr=False)
+    user: str = field(repr=False)
+    envelope: str = field(default="", repr=False)
+    hash: str = ""
+
+
+@dataclass(frozen=True)
+class Usage:
+    """The tokens that a call cost: the vendor's own count, or an estimate of ours where it gives none."""
+
+    tokens_in: int = 0
+    tokens_out: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(self.tokens_in + other.tokens_in, self.tokens_out + other.tokens_out)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reply:
+    """A complete answer. `model` is the one that says it answered; the text is as yet unchecked."""
+
+    text: str = field(repr=False)
+    model: str
+    tokens_in: int = 0
+    tokens_out: int = 0
+
+    @property
+    def usage(self) -> Usage:
+        return Usage(self.tokens_in, self.tokens_out)
+
+
+@dataclass(frozen=True)
+class HttpRequest:
+    """One request, ready to be sent."""
+
+    url: str
+    headers: Mapping[str, str] = field(repr=False)
+    body: bytes = field(repr=False)
+
+
+class ModelFailed(Exception):
+    """No usable answer. `detail` is in our own words: no key, no prompt and nothing of what was answered."""
+
+    reason: ClassVar[CallOutcome]
+    # Whether the same call may succeed a little later.
+    is_transient: ClassVar[bool] = False
+
+    def __init__(
+        self, detail: str, *, status: int | None = None, retry_after: float | None = None, usage: Usage | None = None
+    ) -> None:
+        at = f" (HTTP {status})" if status is not None else ""
+        super().__init__(f"{self.reason.value}: {detail}{at}")
+        self.detail = detail
+        self.status = status
+        self.retry_after = retry_after
+        self.usage = usage or Usage()
+
+
+class Unreachable(ModelFailed):
+    """Nobody answered in time, the connection broke, or the vendor has a fault of its own (5xx)."""
+
+    reason = CallOutcome.UNREACHABLE
+    is_transient = True
+
+
+class RateLimited(ModelFailed):
+    """Too many calls (429); `retry_after` is what the vendor asked for, in seconds."""
+
+    reason = CallOutcome.RATE_LIMITED
+    is_transient = True
+
+
+class Refused(ModelFailed):
+    """The vendor will not answer this request, however often it is asked: something in its body is wrong."""
+
+    reason = CallOutcome.REFUSED
+
+
+class Denied(Refused):
+    """The vendor will answer no request of ours: a wrong key, model or address."""
+
+    reason = CallOutcome.DENIED
+
+
+class BadAnswer(ModelFailed):
+    """There was an answer, but it is empty, cut off, or not in the protocol."""
+
+    reason = CallOutcome.BAD_ANSWER
+
+
+class ContextLength(ModelFailed):
+    """The prompt is longer than the model takes: a shorter one may do."""
+
+    reason = CallOutcome.CONTEXT_LENGTH

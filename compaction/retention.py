@@ -1,0 +1,89 @@
+"""How much of what cannot be said in other words a summary still says: one figure, the same on every machine. Pure.
+
+Paths, URLs, identifiers, error codes, numbers and proper names either stand in a text letter by letter or are lost. So
+they can be counted, whoever wrote the summary, and the share that survives tells a summary that was written from its
+sources from one that only sounds like it. It is no mark for style, and not comparable between conversations: of a
+talk nearly all names survive, of a tool's long listings nearly none, and that is as it should be.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from compaction.summarizers.identifiers import PIECE, names_of
+from compaction.summarizers.words import COMMON, EVERYDAY, FUNCTION_WORDS, PLAIN, PROGRAMMING, SMALL_TALK
+
+# A path or a code is looked for again as it was written. A number may be told otherwise ("some thirty"), and many are
+# counts and line numbers that nobody needs; a name may be a pronoun's, or a word that only began with a capital.
+_NAME_WEIGHT = 1.0
+_PERSON_WEIGHT = 0.7
+_NUMBER_WEIGHT = 0.4
+
+# A number by itself: not inside a name or a path, and of two digits at least, because "2" is as often written "two".
+_NUMBER = re.compile(r"(?<![\w./:-])\d(?:[\d.,:/-]{0,30}\d)(?![\w/]|-\w)")
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3})")
+
+# A word with a capital after a word without one, so that it is no sentence that begins. Scripts that have capitals.
+_LOWER, _UPPER = "a-zß-öø-ÿа-яёα-ωά-ώ", "A-ZÀ-ÖØ-ÞА-ЯЁΑ-Ω"
+_PERSON = re.compile(rf"(?<=[{_LOWER},] )[{_UPPER}][{_LOWER}]{{2,30}}\b")
+_WORD = re.compile(r"[^\W\d_]{3,31}")
+_KNOWN_WORDS = FUNCTION_WORDS | SMALL_TALK | PLAIN | EVERYDAY | COMMON | PROGRAMMING
+
+
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    """What of a text must survive letter by letter."""
+
+    names: frozenset[str]
+    numbers: frozenset[str]
+    people: frozenset[str]
+
+
+def retention(sources: Iterable[str], summary: str) -> float | None:
+    """The weighted share, from 0 to 1, of the facts in the sources that the summary holds; None if they hold none.
+
+    Every distinct fact counts once, and by the logarithm more the more sources speak of it: what came up again and
+    again was worked on, what stood once in a listing was not.
+    """
+    names: Counter[str] = Counter()
+    numbers: Counter[str] = Counter()
+    people: Counter[str] = Counter()
+    for text in sources:
+        facts = _facts_of(text)
+        names.update(facts.names)
+        numbers.update(facts.numbers)
+        people.update(facts.people)
+    kept = _facts_of(summary)
+    words = frozenset(_WORD.findall(summary))
+    whole = _sum((names, _NAME_WEIGHT), (numbers, _NUMBER_WEIGHT), (people, _PERSON_WEIGHT))
+    if not whole:
+        return None
+    saved = _sum(
+        (_only(names, kept.names), _NAME_WEIGHT),
+        (_only(numbers, kept.numbers), _NUMBER_WEIGHT),
+        (_only(people, words), _PERSON_WEIGHT),
+    )
+    return round(saved / whole, 4)
+
+
+def _only(counts: Counter[str], kept: frozenset[str]) -> Counter[str]:
+    return Counter({fact: count for fact, count in counts.items() if fact in kept})
+
+
+def _sum(*weighted: tuple[Counter[str], float]) -> float:
+    # Exactly rounded whatever the order, and the order of a set differs from process to process.
+    return math.fsum(weight * (1 + math.log(count)) for counts, weight in weighted for count in counts.values())
+
+
+def _facts_of(text: str) -> _Facts:
+    # The end of a tag is no path.
+    pieces = set(PIECE.findall(text.replace("</", "<")))
+    return _Facts(
+        names=frozenset(name for piece in pieces for name in names_of(piece)),
+        numbers=frozenset(_THOUSANDS.sub("", number) for number in set(_NUMBER.findall(text))),
+        people=frozenset(word for word in set(_PERSON.findall(text)) if word.lower() not in _KNOWN_WORDS),
+    )

@@ -1,0 +1,336 @@
+from __future__ import annotations
+
+import logging
+import time
+import traceback
+from concurrent.futures import ThreadPoolExecutor
+from email.utils import formatdate
+
+import pytest
+
+from compaction.language_models.client import ModelClient
+from compaction.language_models.types import (
+    BadAnswer,
+    CallOutcome,
+    ContextLength,
+    ModelFailed,
+    Prompt,
+    Protocol,
+    RateLimited,
+    Refused,
+    Unreachable,
+)
+from tests.compaction import vendor as behaviour
+from tests.compaction.vendor import Vendor, failing, good, rate_limited, refusing, replying, saying
+
+PROMPT = Prompt(
+    system="Be brief, in about 40 words.",
+    user="<source-n1>\n[2026-03-07 14:02 UTC | user]\nThe port was 5433.\n</source-n1>",
+)
+
+both_protocols = pytest.mark.parametrize("protocol", list(Protocol))
+
+
+class Nap:
+    """Sleeps by moving the clock, and remembers."""
+
+    def __init__(self) -> None:
+        self.taken: list[float] = []
+        self.moved = 0.0
+
+    def __call__(self, seconds: float) -> None:
+        self.taken.append(seconds)
+        self.moved += seconds
+
+    def clock(self) -> float:
+        return time.monotonic() + self.moved
+
+
+def a_client(vendor: Vendor, nap: Nap | None = None, *, protocol: Protocol = Protocol.CHAT, **options) -> ModelClient:
+    nap = nap or Nap()
+    return ModelClient(endpoint=vendor.endpoint(protocol, **options), sleep=nap, clock=nap.clock)
+
+
+def calls_of(client: ModelClient) -> tuple[ModelClient, list]:
+    """The client, and a list of what it will report."""
+    reported: list = []
+    return (
+        ModelClient(
+            endpoint=client.endpoint,
+            sleep=client.sleep,
+            clock=client.clock,
+            before_call=lambda: reported.append("call"),
+            after_call=lambda outcome, usage: reported.append((outcome, usage)),
+        ),
+        reported,
+    )
+
+
+@both_protocols
+def test_a_prompt_is_answered_in_both_protocols(protocol):
+    with Vendor(saying("The port was 5433.", enveloped=False)) as vendor:
+        reply = a_client(vendor, protocol=protocol).complete(PROMPT)
+
+    assert reply.text == "The port was 5433."
+    assert reply.model == "served-model"
+    assert reply.tokens_in > 10
+    assert reply.tokens_out == 5
+
+
+@both_protocols
+def test_the_key_is_sent_as_each_protocol_wants_it_and_nowhere_else(protocol):
+    with Vendor(good) as vendor:
+        a_client(vendor, protocol=protocol).complete(PROMPT)
+
+    (asked,) = vendor.requests
+    holding = {name.lower(): value for name, value in asked.headers.items() if "sk-secret-key" in value}
+    wanted = {
+        Protocol.CHAT: {"authorization": "Bearer sk-secret-key"},
+        Protocol.ANTHROPIC: {"x-api-key": "sk-secret-key"},
+    }
+    assert holding == wanted[protocol]
+    assert "sk-secret-key" not in asked.path
+    assert "sk-secret-key" not in str(asked.body)
+
+
+@pytest.mark.parametrize("status", [500, 502, 503, 529])
+def test_a_fault_of_the_vendor_is_tried_again_with_growing_pauses(status):
+    nap = Nap()
+    with Vendor(failing(status), failing(status), good) as vendor:
+        a_client(vendor, nap).complete(PROMPT)
+
+    assert len(vendor.requests) == 3
+    first, second = nap.taken
+    assert 0.5 <= first <= 1.0 <= second <= 1.5
+
+
+def test_it_gives_up_after_the_attempts_it_was_given():
+    with Vendor(failing()) as vendor, pytest.raises(Unreachable) as failed:
+        a_client(vendor, attempts=2).complete(PROMPT)
+
+    assert len(vendor.requests) == 2
+    assert failed.value.status == 500
+
+
+def test_retry_after_in_seconds_is_honoured():
+    nap = Nap()
+    with Vendor(rate_limited("7"), good) as vendor:
+        a_client(vendor, nap).complete(PROMPT)
+
+    assert 7.0 <= nap.taken[0] <= 8.5
+
+
+def test_retry_after_as_a_date_is_honoured_by_the_clock_of_the_vendor():
+    nap = Nap()
+    # The vendor's clock is an hour slow; what it means is nine seconds.
+    slow = time.time() - 3600
+    with Vendor(_dated(slow, retry_after=formatdate(slow + 9, usegmt=True)), good) as vendor:
+        a_client(vendor, nap).complete(PROMPT)
+
+    assert 9.0 <= nap.taken[0] <= 10.5
+
+
+def _dated(moment: float, *, retry_after: str):
+    def behave(asked):
+        asked.handler.date_time_string = lambda timestamp=None: formatdate(moment, usegmt=True)
+        rate_limited(retry_after)(asked)
+
+    return behave
+
+
+@pytest.mark.parametrize("nonsense", ["soon", "nan", "inf", "-3", "Thu, 99 Foo 2026"])
+def test_a_retry_after_that_means_nothing_leaves_the_usual_pause(nonsense):
+    nap = Nap()
+    with Vendor(rate_limited(nonsense), good) as vendor:
+        a_client(vendor, nap).complete(PROMPT)
+
+    assert nap.taken[0] <= 1.0
+
+
+def test_a_wait_beyond_the_deadline_is_not_begun():
+    nap = Nap()
+    with Vendor(rate_limited("3600"), good) as vendor, pytest.raises(RateLimited) as failed:
+        a_client(vendor, nap).complete(PROMPT, deadline=nap.clock() + 60)
+
+    assert nap.taken == []
+    assert failed.value.retry_after == 3600
+    assert len(vendor.requests) == 1
+
+
+def test_nobody_is_asked_after_the_deadline():
+    nap = Nap()
+    with Vendor(good) as vendor, pytest.raises(Unreachable):
+        a_client(vendor, nap).complete(PROMPT, deadline=nap.clock() - 1)
+
+    assert vendor.requests == []
+
+
+@both_protocols
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 408, 422])
+def test_a_refusal_is_not_tried_again(protocol, status):
+    with Vendor(refusing(status), good) as vendor, pytest.raises(Refused) as failed:
+        a_client(vendor, protocol=protocol).complete(PROMPT)
+
+    assert len(vendor.requests) == 1
+    assert failed.value.status == status
+
+
+@both_protocols
+def test_a_prompt_that_is_too_long_is_told_apart(protocol):
+    with Vendor(behaviour.too_long_over(3)) as vendor, pytest.raises(ContextLength):
+        a_client(vendor, protocol=protocol).complete(PROMPT)
+
+    assert len(vendor.requests) == 1
+
+
+def test_a_redirect_is_not_followed():
+    with Vendor(good) as elsewhere, Vendor(replying(307, location=f"{elsewhere.url}/chat/completions")) as vendor:
+        with pytest.raises(Refused):
+            a_client(vendor).complete(PROMPT)
+
+        assert elsewhere.requests == []
+
+
+def test_a_proxy_of_the_environment_is_not_asked(monkeypatch):
+    with Vendor(good) as proxy, Vendor(good) as vendor:
+        for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+            monkeypatch.setenv(name, proxy.url)
+        a_client(vendor).complete(PROMPT)
+
+        assert proxy.requests == []
+        assert len(vendor.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "behave", [behaviour.hangs, behaviour.drips, behaviour.drips_its_head], ids=lambda behave: behave.__name__
+)
+def test_a_call_ends_in_time_however_slowly_the_vendor_speaks(behave):
+    started = time.monotonic()
+    with Vendor(behave) as vendor, pytest.raises(Unreachable) as failed:
+        a_client(vendor, timeout_seconds=0.4, attempts=1).complete(PROMPT)
+
+    assert time.monotonic() - started < 10
+    # What was sent may have been read, and be on the bill.
+    assert failed.value.usage.tokens_in > 10
+
+
+def test_the_deadline_ends_a_call_before_its_timeout():
+    started = time.monotonic()
+    with Vendor(behaviour.hangs) as vendor, pytest.raises(Unreachable):
+        a_client(vendor, timeout_seconds=25).complete(PROMPT, deadline=started + 0.4)
+
+    assert time.monotonic() - started < 10
+
+
+@pytest.mark.parametrize("behave", [behaviour.resets, behaviour.breaks_off], ids=lambda behave: behave.__name__)
+def test_a_broken_connection_is_tried_again(behave):
+    with Vendor(behave, saying("Done.")) as vendor:
+        reply = a_client(vendor).complete(PROMPT)
+
+    assert "Done." in reply.text
+    assert len(vendor.requests) == 2
+
+
+def test_where_nobody_listens_there_is_no_answer():
+    with Vendor() as vendor:
+        client = a_client(vendor)
+
+    with pytest.raises(Unreachable) as failed:
+        client.complete(PROMPT)
+
+    assert failed.value.usage.tokens_in == 0
+
+
+@both_protocols
+@pytest.mark.parametrize(
+    "behave",
+    [
+        behaviour.empty,
+        behaviour.truncated_json,
+        behaviour.wrong_json,
+        behaviour.pours,
+        replying(200, b"[" * 100_000),
+        replying(200, b'{"choices": "none", "content": {}}'),
+        replying(200, b"\xff\xfe\x00{"),
+        replying(200, b"{}", content_encoding="gzip"),
+    ],
+)
+def test_what_is_no_answer_is_a_bad_one_and_is_not_asked_for_again(protocol, behave):
+    with Vendor(behave) as vendor, pytest.raises(BadAnswer):
+        a_client(vendor, protocol=protocol).complete(PROMPT)
+
+    assert len(vendor.requests) == 1
+
+
+def test_an_answer_that_was_cut_is_a_bad_one_and_has_its_price():
+    with Vendor(behaviour.is_cut_at_limit) as vendor, pytest.raises(BadAnswer) as failed:
+        a_client(vendor).complete(PROMPT)
+
+    assert failed.value.usage.tokens_out > 0
+
+
+def test_every_call_is_announced_and_reported():
+    with Vendor(rate_limited(), failing(), saying("Done.")) as vendor:
+        client, reported = calls_of(a_client(vendor))
+        reply = client.complete(PROMPT)
+
+    assert [each if isinstance(each, str) else each[0] for each in reported] == [
+        "call",
+        CallOutcome.RATE_LIMITED,
+        "call",
+        CallOutcome.UNREACHABLE,
+        "call",
+        CallOutcome.ANSWERED,
+    ]
+    assert reported[-1][1] == reply.usage
+
+
+def test_many_workers_ask_at_once():
+    with Vendor(good) as vendor, ThreadPoolExecutor(8) as workers:
+        client = a_client(vendor)
+        replies = list(workers.map(client.complete, [PROMPT] * 24))
+
+    assert len(vendor.requests) == 24
+    assert all("5433" in reply.text for reply in replies)
+
+
+def test_a_call_that_is_forbidden_is_not_made():
+    class Forbidden(Exception):
+        pass
+
+    def forbid() -> None:
+        raise Forbidden
+
+    with Vendor(good) as vendor:
+        client = ModelClient(endpoint=vendor.endpoint(), before_call=forbid)
+        with pytest.raises(Forbidden):
+            client.complete(PROMPT)
+
+        assert vendor.requests == []
+
+
+def test_a_cost_that_the_vendor_does_not_tell_is_estimated():
+    with Vendor(replying(200, {"choices": [{"message": {"content": "word " * 40}}]})) as vendor:
+        reply = a_client(vendor).complete(PROMPT)
+
+    assert reply.model == "asked-model"
+    assert reply.tokens_in > 10
+    assert 30 < reply.tokens_out < 80
+
+
+@pytest.mark.parametrize(
+    "behave",
+    [refusing(), refusing(500), behaviour.truncated_json, behaviour.resets, rate_limited(), behaviour.hangs],
+)
+def test_neither_key_nor_prompt_nor_answer_is_in_what_a_failure_says_or_carries(behave, caplog):
+    caplog.set_level(logging.DEBUG)
+    with Vendor(behave) as vendor, pytest.raises(ModelFailed) as failed:
+        a_client(vendor, attempts=2, timeout_seconds=0.4).complete(PROMPT)
+
+    told = "".join(traceback.TracebackException.from_exception(failed.value, capture_locals=True).format())
+    for secret in ("sk-secret-key", "5433", "Incorrect API key"):
+        # The test's own frame knows the prompt; ours must not print it.
+        assert secret not in told.replace(repr(PROMPT), "")
+        assert secret not in caplog.text
+        assert secret not in str(failed.value) + repr(failed.value) + repr(vendor.endpoint())
+    assert failed.value.__context__ is None
