@@ -5,17 +5,20 @@ One run: lock, read the context, plan, and then chunk by chunk: summarize with n
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from compaction import jobs, planner
+from compaction.chain import escalation_of
 from compaction.escalation import Escalation
+from compaction.gate import is_insignificant
 from compaction.jobs import Claim
 from compaction.locks import compaction_lock
 from compaction.models import CompactionJob, CompactionRun
+from compaction.passes import leaf_and_condensed
 from compaction.policy import CompactionPolicy
+from compaction.redo import redo
 from compaction.run import Run, abandon_runs
-from compaction.summarizers.extractive import ExtractiveSummarizer
-from compaction.summarizers.telegraphic import TelegraphicSummarizer
 from compaction.types import CompactionDecision, CompactionResult, JobRecord, Outcome, Reason, RunRecord
 from conversations.errors import NotFound
 from conversations.models import Conversation
@@ -35,14 +38,11 @@ class CompactionEngine:
     @classmethod
     def from_settings(cls, scope: Scope = EVERYTHING) -> CompactionEngine:
         store = ConversationStore.from_settings(scope)
+        policy = CompactionPolicy.from_settings()
         return cls(
             store=store,
-            policy=CompactionPolicy.from_settings(),
-            escalation=Escalation(
-                summarizer=ExtractiveSummarizer(),
-                last_resort=TelegraphicSummarizer(),
-                count_tokens=store.tokens.count,
-            ),
+            policy=policy,
+            escalation=escalation_of(policy.summarizer, count_tokens=store.tokens.count),
         )
 
     def evaluate(self, *, conversation_id: int) -> CompactionDecision:
@@ -59,6 +59,21 @@ class CompactionEngine:
         self.store.scope.conversation(conversation_id)
         job_id = jobs.request(conversation_id=conversation_id, reason=Reason(reason))
         return CompactionJob.objects.get(pk=job_id).as_record()
+
+    def backfill(self, *, conversation_id: int | None = None) -> list[JobRecord]:
+        """Have done what automatic compaction passed over as not worth a summary: in one conversation, or in all."""
+        if conversation_id is not None:
+            self.store.scope.conversation(conversation_id)
+        runs = self.store.scope.narrow(CompactionRun.objects.all())
+        if conversation_id is not None:
+            runs = runs.filter(conversation_id=conversation_id)
+        latest = runs.order_by("conversation_id", "-started_at").distinct("conversation_id")
+        skipped = [run.conversation_id for run in latest if run.outcome == Outcome.SKIPPED]
+        return [self.request(conversation_id=each) for each in skipped]
+
+    def request_redo(self, *, conversation_id: int) -> JobRecord:
+        """Have a worker make the degraded summaries again."""
+        return self.request(conversation_id=conversation_id, reason=Reason.REDO)
 
     def get_job(self, *, job_id: int) -> JobRecord:
         """One piece of background work, and the runs it led to; NotFound if there is none."""
@@ -91,32 +106,56 @@ class CompactionEngine:
         Raises ConversationBusy, retryable, while another compaction of the conversation is at work.
         """
         reason = Reason(reason)
+
+        def passes(run: Run) -> Outcome:
+            if reason.is_automatic and not run.decision.should_compact:
+                return Outcome.NOT_NEEDED
+            if reason.is_automatic and is_insignificant(run):
+                return Outcome.SKIPPED
+            return leaf_and_condensed(run)
+
+        return self.run(conversation_id=conversation_id, reason=reason, claim=claim, passes=passes)
+
+    def redo(self, *, conversation_id: int, claim: Claim | None = None) -> CompactionResult:
+        """Make again, with a model, the summaries in the context that were made without one.
+
+        The new ones supersede the old ones, which stay in the lineage. Raises ConversationBusy as `compact` does.
+        """
+        return self.run(conversation_id=conversation_id, reason=Reason.REDO, claim=claim, passes=redo)
+
+    def run(
+        self, *, conversation_id: int, reason: Reason, passes: Callable[[Run], Outcome], claim: Claim | None = None
+    ) -> CompactionResult:
+        """Do these passes under the conversation's lock, unless compaction is switched off for it."""
         conversation = self.store.scope.conversation(conversation_id)
         policy = self.policy.overridden(conversation.overrides)
         if not policy.enabled or (policy.autocompact_disabled and reason.is_automatic):
-            return _nothing_done(conversation, reason, Outcome.DISABLED)
+            return _disabled(conversation, reason)
         with compaction_lock(conversation_id):
             conversation.refresh_from_db()
             abandon_runs(conversation_id)
-            decision = planner.decide(conversation_id=conversation_id, counters=conversation.counters, policy=policy)
-            if reason.is_automatic and not decision.should_compact:
-                return _nothing_done(conversation, reason, Outcome.NOT_NEEDED)
             run = Run(
                 store=self.store,
-                escalation=self.escalation,
+                escalation=self._escalation(policy),
                 policy=policy,
                 conversation=conversation,
                 reason=reason,
                 claim=claim,
             )
-            return run.execute()
+            return run.execute(passes)
+
+    def _escalation(self, policy: CompactionPolicy) -> Escalation:
+        """The engine's own, unless the conversation asks for other summarizers."""
+        if policy.summarizer == self.policy.summarizer:
+            return self.escalation
+        return escalation_of(policy.summarizer, count_tokens=self.store.tokens.count)
 
 
-def _nothing_done(conversation: Conversation, reason: Reason, outcome: Outcome) -> CompactionResult:
+def _disabled(conversation: Conversation, reason: Reason) -> CompactionResult:
     return CompactionResult(
         conversation_id=conversation.conversation_id,
         reason=reason,
-        outcome=outcome,
+        outcome=Outcome.DISABLED,
         tokens_before=conversation.active_tokens,
         tokens_after=conversation.active_tokens,
     )

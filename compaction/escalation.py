@@ -2,56 +2,130 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from itertools import accumulate
 
-from compaction.summarizers.base import Source, Summarizer, SummaryDraft, SummaryRequest
+from compaction.language_models.types import ModelFailed
+from compaction.retention import retention
+from compaction.summarizers.base import Summarizer, SummaryDraft, SummaryRequest
+from compaction.vetting import Rejected
+from conversations.exactness import storable
 from conversations.types import Level
 
 # An accepted text may overshoot its target by this much; a model counts less well than we do.
 OVERSHOOT = 3
 
 
+class Lack(StrEnum):
+    """Why no model made a summary that a model should have made."""
+
+    UNAVAILABLE = "unavailable"
+    REJECTED = "rejected"
+
+
 @dataclass(frozen=True)
 class Accepted:
-    """A text that was accepted, what it costs, and how hard it had to be pressed for."""
+    """A text that was accepted, what it costs, how hard it had to be pressed for, and what went wrong on the way."""
 
     draft: SummaryDraft
     level: Level
     tokens: int
+    retention: float | None
+    duration_ms: int
+    # Set where a model was to be asked and none made this text: it should be made again.
+    lack: Lack | None = None
+    # Each failed attempt: who was asked, at which level, and the reason in one word.
+    failures: tuple[str, ...] = ()
+
+
+@dataclass
+class _Attempts:
+    """What has failed so far."""
+
+    failures: list[str] = field(default_factory=list)
+    # Whether a model answered at all, and whether nobody did when last asked.
+    has_model_answered: bool = False
+    is_silent: bool = False
+
+    def note(self, summarizer: Summarizer, level: Level, reason: str) -> None:
+        self.failures.append(f"{summarizer.name} {level.value}: {reason}")
 
 
 @dataclass(frozen=True)
 class Escalation:
-    """Normal, aggressive, deterministic."""
+    """Normal, aggressive, deterministic.
 
-    summarizer: Summarizer
+    At each level the summarizers of the chain are asked in order, until one answers: the next is for when the first is
+    not there. A text that is not accepted leads to the next level. `models` names those that ask a language model.
+    """
+
+    chain: tuple[Summarizer, ...]
     last_resort: Summarizer
     count_tokens: Callable[[str], int]
+    models: frozenset[str] = frozenset()
 
-    def summarize(self, *, sources: tuple[Source, ...], target_tokens: int, depth: int) -> Accepted | None:
+    def summarize(self, request: SummaryRequest) -> Accepted | None:
         """The first text that is shorter than its sources and at most three times the target; None if there is none.
 
         The deterministic level ends below its target on any source, so None means that the sources are no longer
         than a summary of them could be.
         """
-        attempts = (
-            (Level.NORMAL, self.summarizer, target_tokens),
-            (Level.AGGRESSIVE, self.summarizer, max(1, target_tokens // 2)),
-            (Level.DETERMINISTIC, self.last_resort, target_tokens),
-        )
-        for level, summarizer, target in attempts:
-            draft = summarizer.summarize(
-                SummaryRequest(
-                    sources=sources, target_tokens=target, count_tokens=self.count_tokens, depth=depth, level=level
-                )
-            )
+        started = time.monotonic()
+        attempts = _Attempts()
+        for level, target in (
+            (Level.NORMAL, request.target_tokens),
+            (Level.AGGRESSIVE, max(1, request.target_tokens // 2)),
+            (Level.DETERMINISTIC, request.target_tokens),
+        ):
+            if level is Level.AGGRESSIVE and attempts.is_silent:
+                # Who was not there a moment ago need not be waited for again.
+                continue
+            asked = replace(request, level=level, target_tokens=target, most_tokens=OVERSHOOT * request.target_tokens)
+            made = self._made(asked, attempts)
+            if made is None:
+                continue
+            summarizer, draft = made
             tokens = self.count_tokens(draft.text)
-            if draft.text.strip() and tokens <= OVERSHOOT * target_tokens and self._is_less(tokens, sources):
-                return Accepted(draft=draft, level=level, tokens=tokens)
+            if draft.text.strip() and tokens <= OVERSHOOT * request.target_tokens and self._is_less(tokens, request):
+                return Accepted(
+                    draft=draft,
+                    level=level,
+                    tokens=tokens,
+                    retention=retention((source.text for source in request.sources), draft.text),
+                    duration_ms=int(1000 * (time.monotonic() - started)),
+                    lack=self._lack(summarizer, attempts),
+                    failures=tuple(attempts.failures),
+                )
+            attempts.note(summarizer, level, "too long" if draft.text.strip() else "empty")
         return None
 
-    def _is_less(self, tokens: int, sources: tuple[Source, ...]) -> bool:
+    def _made(self, request: SummaryRequest, attempts: _Attempts) -> tuple[Summarizer, SummaryDraft] | None:
+        """The first draft that anybody makes of the request, and who made it."""
+        if request.level is Level.DETERMINISTIC:
+            return self.last_resort, self.last_resort.summarize(request)
+        for summarizer in self.chain:
+            try:
+                draft = summarizer.summarize(request)
+            except ModelFailed as failure:
+                attempts.note(summarizer, request.level, str(failure.reason))
+            except Rejected as rejected:
+                attempts.has_model_answered = True
+                attempts.note(summarizer, request.level, str(rejected.reason))
+                return None
+            else:
+                attempts.has_model_answered |= summarizer.name in self.models
+                return summarizer, replace(draft, text=storable(draft.text))
+        attempts.is_silent = True
+        return None
+
+    def _lack(self, maker: Summarizer, attempts: _Attempts) -> Lack | None:
+        if not self.models or maker.name in self.models:
+            return None
+        return Lack.REJECTED if attempts.has_model_answered else Lack.UNAVAILABLE
+
+    def _is_less(self, tokens: int, request: SummaryRequest) -> bool:
         """Whether the sources have more tokens than so many; they are counted no farther than it takes to know."""
-        return any(total > tokens for total in accumulate(self.count_tokens(source.text) for source in sources))
+        return any(total > tokens for total in accumulate(self.count_tokens(source.text) for source in request.sources))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from django.db import connection, transaction
+from django.db.models import OuterRef, QuerySet
 from django.utils import timezone
 
 from compaction.models import CompactionJob
@@ -154,3 +155,10 @@ def due() -> list[int]:
             "ORDER BY run_after LIMIT 1000"
         )
         return [job_id for (job_id,) in cursor.fetchall()]
+
+
+def open_jobs() -> QuerySet[CompactionJob]:
+    """The jobs of a conversation, in a query about conversations, that are waiting or at work."""
+    return CompactionJob.objects.filter(
+        conversation_id=OuterRef("conversation_id"), state__in=[JobState.QUEUED, JobState.LEASED]
+    )

@@ -89,6 +89,8 @@ def decide(*, conversation_id: int, counters: Counters, policy: CompactionPolicy
         trigger=trigger,
         active_tokens=counters.active_tokens,
         threshold_tokens=threshold,
+        hard_tokens=hard_tokens(policy),
+        is_hard=counters.active_tokens >= hard_tokens(policy),
         model_token_budget=policy.model_token_budget,
         active_messages=counters.active_messages,
         max_active_messages=policy.max_active_messages,
@@ -97,6 +99,10 @@ def decide(*, conversation_id: int, counters: Counters, policy: CompactionPolicy
 
 def threshold_tokens(policy: CompactionPolicy) -> int:
     return max(1, int(policy.context_threshold * policy.model_token_budget))
+
+
+def hard_tokens(policy: CompactionPolicy) -> int:
+    return max(threshold_tokens(policy), int(policy.hard_threshold * policy.model_token_budget))
 
 
 def is_relieved(*, active_tokens: int, active_messages: int, policy: CompactionPolicy) -> bool:
@@ -178,8 +184,11 @@ def leaf_chunks(slots: Sequence[Slot], protected: Protected, policy: CompactionP
         for group in atoms(run):
             free = [slot for slot in group if slot.ordinal not in protected]
             more = sum_tokens(free)
-            too_many = 0 < policy.leaf_batch_messages < len(chunk) + len(free)
-            if chunk and (too_many or tokens + more > policy.leaf_chunk_tokens):
+            # A batch that is not worth a summary by itself waits for more, or short messages would never be compacted.
+            is_full = 0 < policy.leaf_batch_messages < len(chunk) + len(free) and is_worthwhile(
+                chunk, leaf_target(chunk, policy)
+            )
+            if chunk and (is_full or tokens + more > policy.leaf_chunk_tokens):
                 yield from _if_worthwhile(chunk, leaf_target(chunk, policy))
                 chunk, tokens = [], 0
             chunk += free
@@ -200,8 +209,13 @@ def _runs_of_raw(slots: Iterable[Slot], protected: Protected) -> Iterator[list[S
 
 
 def _if_worthwhile(chunk: Sequence[Slot], target: int) -> Iterator[tuple[Slot, ...]]:
-    if chunk and target + SHELL_TOKENS <= WORTHWHILE * sum_tokens(chunk):
+    if is_worthwhile(chunk, target):
         yield tuple(chunk)
+
+
+def is_worthwhile(chunk: Sequence[Slot], target: int) -> bool:
+    """Whether a summary of so many tokens would be enough cheaper than the chunk to be worth making."""
+    return bool(chunk) and target + SHELL_TOKENS <= WORTHWHILE * sum_tokens(chunk)
 
 
 def condensed_chunk(slots: Sequence[Slot], protected: Protected, policy: CompactionPolicy) -> tuple[Slot, ...] | None:
@@ -219,7 +233,7 @@ def condensed_chunk(slots: Sequence[Slot], protected: Protected, policy: Compact
         if best is None or depth < (_depth_of(best)):
             last = summaries[policy.condense_fan_in - 1].ordinal
             chunk = [slot for slot in run if slot.ordinal <= last]
-            if list(_if_worthwhile(chunk, condensed_target(chunk, policy))):
+            if is_worthwhile(chunk, condensed_target(chunk, policy)):
                 best = chunk
     return tuple(best) if best else None
 
@@ -249,11 +263,18 @@ def _depth_of(chunk: Sequence[Slot]) -> int:
 
 def leaf_target(chunk: Sequence[Slot], policy: CompactionPolicy) -> int:
     """The most tokens the text of a leaf summary of this chunk may have."""
-    return min(policy.leaf_target_tokens, max(1, int(LEAF_SHARE * sum_tokens(chunk))))
+    return target_of(sum_tokens(chunk), depth=0, policy=policy)
 
 
 def condensed_target(chunk: Sequence[Slot], policy: CompactionPolicy) -> int:
-    return min(policy.condensed_target_tokens, max(1, int(CONDENSED_SHARE * sum_tokens(chunk))))
+    return target_of(sum_tokens(chunk), depth=1, policy=policy)
+
+
+def target_of(source_tokens: int, *, depth: int, policy: CompactionPolicy) -> int:
+    """The most tokens the text of a summary of this depth may have, made from so many."""
+    if depth == 0:
+        return min(policy.leaf_target_tokens, max(1, int(LEAF_SHARE * source_tokens)))
+    return min(policy.condensed_target_tokens, max(1, int(CONDENSED_SHARE * source_tokens)))
 
 
 def sum_tokens(slots: Iterable[Slot]) -> int:

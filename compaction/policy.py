@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from compaction.language_models.configuration import checked_chain
+from conversations.errors import Invalid
 from conversations.policy import Policy, knob
 
 
@@ -23,6 +25,19 @@ class CompactionPolicy(Policy):
         "Compaction starts when the context fills this share of the budget.",
         low=0.01,
         high=1.0,
+        per_conversation=True,
+    )
+    hard_threshold: float = knob(
+        0.9,
+        "From this share of the budget on nothing is put off: what is there is compacted, significant or not.",
+        low=0.01,
+        high=1.0,
+        per_conversation=True,
+    )
+    significance_gate: bool = knob(
+        True,
+        "Whether automatic compaction passes over what is not worth a summary: few turns of substance, few new names, "
+        "and little that is not summarized already.",
         per_conversation=True,
     )
     compaction_goal: float = knob(
@@ -48,7 +63,7 @@ class CompactionPolicy(Policy):
     )
     leaf_batch_messages: int = knob(
         0,
-        "The most messages of one leaf summary; 0 for no such limit.",
+        "The most messages of one leaf summary, unless they are too short to be worth one; 0 for no such limit.",
         low=0,
         high=100_000,
         per_conversation=True,
@@ -69,8 +84,31 @@ class CompactionPolicy(Policy):
     max_depth: int = knob(
         -1, "The deepest summaries to make; -1 for no limit.", low=-1, high=1000, per_conversation=True
     )
+    summarizer: str = knob(
+        "extractive",
+        "Who writes the summaries: one of extractive (needs no model), chat and anthropic, or several separated by "
+        "commas, each asked when those before it fail.",
+        per_conversation=True,
+    )
+    summary_instructions: str = knob(
+        "",
+        "What a language model is told besides, when it writes a summary; so many characters.",
+        low=0,
+        high=2000,
+        per_conversation=True,
+    )
     max_passes: int = knob(2000, "The most summaries one run may make.", low=1, high=1_000_000)
     run_deadline_seconds: int = knob(600, "How long one run may take.", low=1, high=86_400)
     job_lease_seconds: int = knob(
         60, "How long a worker may be silent before its job is given to another.", low=1, high=3600
     )
+
+    def require_possible(self) -> None:
+        """Raise Invalid for a summarizer that there is not, or that the operator has not configured, and for settings
+        that cannot be satisfied together, with the sum that shows it."""
+        checked_chain(self.summarizer)
+        # Not above: the arithmetic is the planner's, which reads this policy.
+        from compaction.arithmetic import contradictions
+
+        if found := contradictions(self):
+            raise Invalid(" ".join(found), code="cannot_be_satisfied")

@@ -6,13 +6,13 @@ import re
 from datetime import UTC, datetime
 from xml.sax.saxutils import escape, quoteattr
 
-from conversations.types import SummaryRecord
+from conversations.types import NewSummary
 
 # A run of base64 this long is an image or an archive, never something to be said again in a summary.
 _BASE64 = re.compile(r"[A-Za-z0-9+/]{400,}={0,2}")
 
 
-def render_summary(summary: SummaryRecord) -> str:
+def render_summary(summary: NewSummary) -> str:
     """The summary as an element that says what it is and how to open it.
 
     The text is escaped: whatever a conversation contained, it cannot end the element or pass for another one.

@@ -1,10 +1,13 @@
-"""One execution of compaction under the conversation's lock: plans, summarizes, writes, and keeps its own record."""
+"""One execution of compaction under the conversation's lock: has texts made, writes them, and keeps its own record."""
 
 from __future__ import annotations
 
+import json
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import structlog
 from django.db import transaction
@@ -12,21 +15,33 @@ from django.db.models import F
 from django.utils import timezone
 
 from compaction import planner
-from compaction.escalation import Accepted, Escalation
+from compaction.escalation import Escalation
 from compaction.jobs import Claim
+from compaction.making import Made, Maker
 from compaction.models import CompactionRun
 from compaction.planner import Slot
 from compaction.policy import CompactionPolicy
-from compaction.rendering import render_summary
-from compaction.sources import ChunkSources, read_slots, read_sources
+from compaction.sources import read_sources
 from compaction.types import CompactionResult, Outcome, Reason
-from conversations import hashing
+from conversations.db import prepared
 from conversations.models import Conversation
 from conversations.store import ConversationStore
-from conversations.store.base import MESSAGE_OVERHEAD_TOKENS
 from conversations.types import NewPart, NewSummary, PartType, SummaryKind
 
 logger = structlog.get_logger(__name__)
+
+_RECORD = """
+    INSERT INTO compaction_runs (run_id, conversation_id, job_id, reason, outcome, started_at, finished_at,
+                                 tokens_before, tokens_after, leaf_summaries, condensed_summaries, redone_summaries,
+                                 details)
+    VALUES (%(run_id)s, %(conversation_id)s, %(job_id)s, %(reason)s, %(outcome)s, %(started_at)s, %(finished_at)s,
+            %(tokens_before)s, %(tokens_after)s, %(leaf)s, %(condensed)s, %(redone)s, %(details)s)
+    ON CONFLICT (run_id) DO UPDATE SET
+        outcome = excluded.outcome, finished_at = excluded.finished_at, tokens_after = excluded.tokens_after,
+        leaf_summaries = excluded.leaf_summaries, condensed_summaries = excluded.condensed_summaries,
+        redone_summaries = excluded.redone_summaries, details = excluded.details
+    RETURNING run_id
+"""
 
 
 def abandon_runs(conversation_id: int) -> None:
@@ -36,6 +51,32 @@ def abandon_runs(conversation_id: int) -> None:
     """
     running = CompactionRun.objects.filter(conversation_id=conversation_id, outcome=Outcome.RUNNING)
     running.update(outcome=Outcome.ABANDONED, finished_at=timezone.now())
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a run has come to so far; a failed write leaves the run with the one it had before."""
+
+    tokens: int
+    messages: int
+    leaf: int = 0
+    condensed: int = 0
+    redone: int = 0
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def summaries(self) -> int:
+        return self.leaf + self.condensed + self.redone
+
+    def with_summary(self, kind: SummaryKind, *, saved: int, messages: int) -> Progress:
+        is_leaf = kind is SummaryKind.LEAF
+        return replace(
+            self,
+            tokens=self.tokens - saved,
+            messages=self.messages - messages,
+            leaf=self.leaf + is_leaf,
+            condensed=self.condensed + (not is_leaf),
+        )
 
 
 class Run:
@@ -52,7 +93,6 @@ class Run:
         claim: Claim | None,
     ) -> None:
         self.store = store
-        self.escalation = escalation
         self.policy = policy
         self.conversation_id = conversation.conversation_id
         self.session_id = conversation.session_id
@@ -61,171 +101,111 @@ class Run:
         self.run_id = f"run_{secrets.token_hex(8)}"
         self.started_at = timezone.now()
         self.deadline = time.monotonic() + policy.run_deadline_seconds
+        self.decision = planner.decide(
+            conversation_id=conversation.conversation_id, counters=conversation.counters, policy=policy
+        )
         self.tokens_before = conversation.active_tokens
-        self.tokens = conversation.active_tokens
-        self.messages = conversation.active_messages
-        self.made = {SummaryKind.LEAF: 0, SummaryKind.CONDENSED: 0}
+        self.progress = Progress(tokens=conversation.active_tokens, messages=conversation.active_messages)
+        self.maker = Maker(
+            escalation=escalation,
+            tokens=store.tokens,
+            policy=policy,
+            conversation_id=conversation.conversation_id,
+            run_id=self.run_id,
+            deadline=self.deadline,
+        )
 
-    def execute(self) -> CompactionResult:
+    def execute(self, passes: Callable[[Run], Outcome]) -> CompactionResult:
+        """Do the passes, which say how it ended, and leave a record of it, of a failure too."""
         try:
-            finished = self._leaf_and_condensed_passes()
+            outcome = passes(self)
         except BaseException:
-            if self._has_written():
-                self._record(Outcome.FAILED)
-            self._log("compaction_failed")
+            if self.progress.summaries:
+                self.record(Outcome.FAILED)
+            self.log("compaction_failed")
             raise
-        outcome = self._outcome(finished)
-        if self._has_written() or outcome is Outcome.EXHAUSTED:
-            self._record(outcome)
-        self._log("compaction_finished", outcome=outcome.value)
+        is_worth_a_row = bool(self.progress.summaries or self.progress.details) or outcome is Outcome.EXHAUSTED
+        if is_worth_a_row:
+            self.record(outcome)
+        self.log("compaction_finished", outcome=outcome.value)
         return CompactionResult(
             conversation_id=self.conversation_id,
             reason=self.reason,
             outcome=outcome,
             tokens_before=self.tokens_before,
-            tokens_after=self.tokens,
-            leaf_summaries=self.made[SummaryKind.LEAF],
-            condensed_summaries=self.made[SummaryKind.CONDENSED],
-            run_id=self.run_id if self._has_written() or outcome is Outcome.EXHAUSTED else None,
+            tokens_after=self.progress.tokens,
+            leaf_summaries=self.progress.leaf,
+            condensed_summaries=self.progress.condensed,
+            redone_summaries=self.progress.redone,
+            run_id=self.run_id if is_worth_a_row else None,
+            details=self.progress.details,
         )
 
-    def _leaf_and_condensed_passes(self) -> bool:
-        """Whether the run came to its natural end; false if a bound stopped it."""
-        slots = read_slots(self.conversation_id)
-        protected = planner.fresh_tail(slots, self.policy)
-        stands_for: dict[int, Slot] = {}
-        gone: set[int] = set()
-        for chunk in planner.leaf_chunks(slots, protected, self.policy):
-            if self._is_enough():
-                return True
-            if self._is_out_of_bounds():
-                return False
-            slot = self._summarize(chunk, SummaryKind.LEAF, planner.leaf_target(chunk, self.policy))
-            if slot is not None:
-                gone.update(source.ordinal for source in chunk)
-                stands_for[slot.ordinal] = slot
-        slots = [
-            stands_for.get(slot.ordinal, slot)
-            for slot in slots
-            if slot.ordinal in stands_for or slot.ordinal not in gone
-        ]
-        while not self._is_enough():
-            condensed = planner.condensed_chunk(slots, protected, self.policy)
-            if condensed is None:
-                return True
-            if self._is_out_of_bounds():
-                return False
-            target = planner.condensed_target(condensed, self.policy)
-            slot = self._summarize(condensed, SummaryKind.CONDENSED, target)
-            if slot is None:
-                return True
-            merged = {source.ordinal for source in condensed}
-            slots = [
-                slot if each.ordinal == slot.ordinal else each
-                for each in slots
-                if each.ordinal == slot.ordinal or each.ordinal not in merged
-            ]
-        return True
+    @property
+    def is_out_of_bounds(self) -> bool:
+        return self.progress.summaries >= self.policy.max_passes or time.monotonic() > self.deadline
 
-    def _is_enough(self) -> bool:
-        """An automatic run makes room for some time to come, and no more; a person gets all the room there is."""
-        return self.reason.is_automatic and planner.is_relieved(
-            active_tokens=self.tokens, active_messages=self.messages, policy=self.policy
-        )
-
-    def _is_out_of_bounds(self) -> bool:
-        return sum(self.made.values()) >= self.policy.max_passes or time.monotonic() > self.deadline
-
-    def _summarize(self, chunk: Sequence[Slot], kind: SummaryKind, target_tokens: int) -> Slot | None:
+    def summarize(self, chunk: Sequence[Slot], target_tokens: int, *, previous: Slot | None = None) -> Slot | None:
         """The slot that now stands for the chunk, or None if a summary would not have been cheaper."""
-        read = read_sources(chunk)
-        # No transaction is open here: a summarizer may take as long as a model does.
-        accepted = self.escalation.summarize(sources=read.sources, target_tokens=target_tokens, depth=read.depth)
-        if accepted is None:
+        made = self.maker.make(
+            read_sources(chunk), target_tokens=target_tokens, previous_id=previous.summary_id if previous else None
+        )
+        if made is None or made.item_tokens >= planner.sum_tokens(chunk):
             return None
-        summary = self._summary_of(kind, read, accepted)
-        return self._write(chunk, read, summary)
-
-    def _summary_of(self, kind: SummaryKind, read: ChunkSources, accepted: Accepted) -> NewSummary:
-        draft = accepted.draft
-        return NewSummary(
-            summary_id=f"sum_{secrets.token_hex(8)}",
-            conversation_id=self.conversation_id,
-            kind=kind,
-            depth=read.depth,
-            content=draft.text,
-            token_count=accepted.tokens,
-            first_seq=read.first_seq,
-            last_seq=read.last_seq,
-            earliest_at=read.earliest_at,
-            latest_at=read.latest_at,
-            source_count=len(read.sources),
-            descendant_count=read.descendant_count,
-            source_tokens=read.source_tokens,
-            level=accepted.level,
-            model=draft.model,
-            summary_hash=hashing.summary_hash(read.hashes, draft.text).hex(),
-            token_counter=self.store.tokens.name,
-            run_id=self.run_id,
-            file_ids=read.file_ids,
-            quality={"kept": draft.quality, "left_out": draft.left_out},
+        saved = planner.sum_tokens(chunk) - made.item_tokens
+        after = self.progress.with_summary(made.summary.kind, saved=saved, messages=len(made.message_ids))
+        [ordinal] = self.write([made], after)
+        assert ordinal is not None
+        return Slot(
+            ordinal=ordinal,
+            tokens=made.item_tokens,
+            summary_id=made.summary.summary_id,
+            depth=made.summary.depth,
         )
 
-    def _write(self, chunk: Sequence[Slot], read: ChunkSources, summary: NewSummary) -> Slot | None:
-        """Summary, links, context, part, counters and the run's row: together or not at all."""
-        before = dict(self.made), self.tokens, self.messages
+    def write(self, all_made: Sequence[Made], after: Progress) -> list[int | None]:
+        """Summaries, links, context, parts, counters and the run's row: together or not at all.
+
+        The last one is shown in the context; those before it are what it was made from.
+        """
+        before = self.progress
         try:
-            slot = self._write_together(chunk, read, summary)
+            with transaction.atomic():
+                ordinals = [
+                    self.store.write_summary(
+                        summary=made.summary,
+                        message_ids=made.message_ids,
+                        source_ids=made.source_ids,
+                        item_tokens=made.item_tokens if made is all_made[-1] else None,
+                        mark=self._mark_of(made.summary),
+                    )
+                    for made in all_made
+                ]
+                if self.claim is not None:
+                    # After the conversation's row, which every writer takes first.
+                    self.claim.renew()
+                self.progress = after
+                self.record(Outcome.RUNNING)
         except BaseException:
             # Rolled back, it was not made: the run must not claim it.
-            self.made, self.tokens, self.messages = before
+            self.progress = before
             raise
-        if slot is not None:
-            self._log("summary_created", summary_id=slot.summary_id, depth=slot.depth, level=summary.level.value)
-        return slot
+        for made in all_made:
+            summary = made.summary
+            self.log("summary_created", summary_id=summary.summary_id, depth=summary.depth, level=summary.level.value)
+        return ordinals
 
-    def _write_together(self, chunk: Sequence[Slot], read: ChunkSources, summary: NewSummary) -> Slot | None:
-        with transaction.atomic():
-            # The conversation's row first, as every writer does, so that writers queue up and never cross.
-            self.store.scope.conversation(self.conversation_id, locked=True)
-            if self.claim is not None:
-                self.claim.renew()
-            record = self.store.insert_summary(summary=summary)
-            item_tokens = self.store.tokens.count(render_summary(record)) + MESSAGE_OVERHEAD_TOKENS
-            if item_tokens >= planner.sum_tokens(chunk):
-                transaction.set_rollback(True)
-                return None
-            self.store.link_summary_to_messages(summary_id=record.summary_id, message_ids=read.message_ids)
-            self.store.link_summary_to_parents(summary_id=record.summary_id, source_ids=read.summary_ids)
-            ordinal = self.store.replace_context_range_with_summary(
-                conversation_id=self.conversation_id,
-                summary_id=record.summary_id,
-                source_count=len(read.sources),
-                item_tokens=item_tokens,
-            )
-            self._leave_mark(read.last_message_id, record.summary_id)
-            self.made[summary.kind] += 1
-            self.tokens += item_tokens - planner.sum_tokens(chunk)
-            self.messages -= len(read.message_ids)
-            self._record(Outcome.RUNNING)
-        return Slot(ordinal=ordinal, tokens=item_tokens, summary_id=record.summary_id, depth=record.depth)
-
-    def _leave_mark(self, message_id: int, summary_id: str) -> None:
-        """The compaction part on the last source message: synthetic, ignored, and never part of what was said."""
-        self.store.create_message_parts(
-            message_id=message_id,
-            parts=[
-                NewPart(
-                    part_type=PartType.COMPACTION,
-                    is_synthetic=True,
-                    is_ignored=True,
-                    compaction_auto=self.reason.is_automatic,
-                    metadata={"run_id": self.run_id, "summary_id": summary_id},
-                )
-            ],
+    def _mark_of(self, summary: NewSummary) -> NewPart:
+        """The compaction part for the last source message: synthetic, ignored, and never part of what was said."""
+        return NewPart(
+            part_type=PartType.COMPACTION,
+            is_synthetic=True,
+            is_ignored=True,
+            compaction_auto=self.reason.is_automatic,
+            metadata={"run_id": self.run_id, "summary_id": summary.summary_id},
         )
 
-    def _log(self, event: str, **more: object) -> None:
+    def log(self, event: str, **more: object) -> None:
         logger.info(
             event,
             compaction_id=self.run_id,
@@ -233,40 +213,31 @@ class Run:
             session_id=self.session_id,
             trigger_reason=self.reason.value,
             token_before=self.tokens_before,
-            token_after=self.tokens,
+            token_after=self.progress.tokens,
             **more,
         )
 
-    def _outcome(self, finished: bool) -> Outcome:
-        if not finished:
-            return Outcome.STOPPED
-        if self.reason.is_automatic and self._still_pressed():
-            return Outcome.EXHAUSTED
-        return Outcome.COMPACTED if self._has_written() else Outcome.NOTHING_TO_DO
-
-    def _still_pressed(self) -> bool:
-        return self.tokens >= planner.threshold_tokens(self.policy) or self.messages > self.policy.max_active_messages
-
-    def _has_written(self) -> bool:
-        return any(self.made.values())
-
-    def _record(self, outcome: Outcome) -> None:
-        run = CompactionRun(
-            run_id=self.run_id,
-            conversation_id=self.conversation_id,
-            job_id=self.claim.job_id if self.claim is not None else None,
-            reason=self.reason,
-            outcome=outcome,
-            started_at=self.started_at,
-            finished_at=None if outcome is Outcome.RUNNING else timezone.now(),
-            tokens_before=self.tokens_before,
-            tokens_after=self.tokens,
-            leaf_summaries=self.made[SummaryKind.LEAF],
-            condensed_summaries=self.made[SummaryKind.CONDENSED],
+    def record(self, outcome: Outcome) -> None:
+        """Write the run's row, or bring it up to date."""
+        prepared(
+            _RECORD,
+            {
+                "run_id": self.run_id,
+                "conversation_id": self.conversation_id,
+                "job_id": self.claim.job_id if self.claim is not None else None,
+                "reason": self.reason.value,
+                "outcome": outcome.value,
+                "started_at": self.started_at,
+                "finished_at": None if outcome is Outcome.RUNNING else timezone.now(),
+                "tokens_before": self.tokens_before,
+                "tokens_after": self.progress.tokens,
+                "leaf": self.progress.leaf,
+                "condensed": self.progress.condensed,
+                "redone": self.progress.redone,
+                "details": json.dumps(self.progress.details),
+            },
         )
-        moving = ["outcome", "finished_at", "tokens_after", "leaf_summaries", "condensed_summaries"]
-        CompactionRun.objects.bulk_create([run], update_conflicts=True, unique_fields=["run_id"], update_fields=moving)
-        if outcome is Outcome.EXHAUSTED:
+        if outcome in (Outcome.EXHAUSTED, Outcome.SKIPPED):
             # Asked again before anything has changed, it would find nothing again.
             Conversation.objects.filter(pk=self.conversation_id).update(
                 rest_until_seq=F("next_seq") - 1 + self.policy.fresh_tail_count

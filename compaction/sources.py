@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -14,7 +14,7 @@ from compaction.rendering import readable_source
 from compaction.summarizers.base import Source, SourceMessage, SourceSummary
 from conversations.models import Summary
 from conversations.reading import array, rows
-from conversations.types import Role
+from conversations.types import NewSummary, Role
 
 _SLOTS = """
     SELECT c.ordinal, c.token_count, c.message_id, c.summary_id, m.role::text, s.depth
@@ -44,14 +44,41 @@ _ANSWERS = """
     HAVING bool_or(p.part_type = 'tool') AND NOT bool_or(p.part_type IN ('text', 'file'))
 """
 
+# A user's message that only carries results is a tool's word, whatever protocol it came by.
 _MESSAGES = """
-    SELECT message_id, seq, role::text, author, content, created_at, token_count, content_hash
-    FROM messages WHERE message_id = ANY(%s)
+    SELECT message_id, seq,
+           CASE WHEN role = 'user' AND EXISTS (
+                    SELECT FROM message_parts p WHERE p.message_id = m.message_id
+                    HAVING bool_or(p.part_type = 'tool') AND NOT bool_or(p.part_type IN ('text', 'file'))
+                ) THEN 'tool' ELSE role::text END,
+           author, content, created_at, token_count, content_hash
+    FROM messages m WHERE message_id = ANY(%s)
 """
-_MESSAGE_AT = """
-    SELECT m.message_id FROM summaries s JOIN messages m ON m.conversation_id = s.conversation_id
-    WHERE s.summary_id = %s AND m.seq = %s
+_SOURCE_MESSAGES = "SELECT message_id FROM summary_messages WHERE summary_id = %s ORDER BY ordinal"
+_SOURCE_SUMMARIES = "SELECT parent_summary_id FROM summary_parents WHERE summary_id = %s ORDER BY ordinal"
+# The newest turns, and the newest summaries, that are in the context.
+_TURNS = """
+    SELECT left(m.content, %s) FROM context_items c JOIN messages m USING (message_id)
+    WHERE c.conversation_id = %s AND m.role <> 'system' ORDER BY c.ordinal DESC LIMIT %s
 """
+_SUMMARIES = """
+    SELECT s.content FROM context_items c JOIN summaries s USING (summary_id)
+    WHERE c.conversation_id = %s ORDER BY c.ordinal DESC LIMIT %s
+"""
+# What the significance gate reads at most: a look, not a study.
+_MOST_TURNS = 200
+_MOST_SUMMARIES = 20
+_MOST_CHARACTERS = 4_000
+
+
+def read_turns(conversation_id: int) -> list[str]:
+    """The newest raw turns in the context, oldest first, each cut to what tells what it is about."""
+    return [text for (text,) in reversed(rows(_TURNS, [_MOST_CHARACTERS, conversation_id, _MOST_TURNS]))]
+
+
+def read_summary_texts(conversation_id: int) -> list[str]:
+    """The texts of the newest summaries in the context."""
+    return [text for (text,) in rows(_SUMMARIES, [conversation_id, _MOST_SUMMARIES])]
 
 
 def read_slots(conversation_id: int) -> list[Slot]:
@@ -87,22 +114,51 @@ class ChunkSources:
     hashes: tuple[str, ...]
     first_seq: int
     last_seq: int
-    last_message_id: int
     earliest_at: datetime
     latest_at: datetime
     source_tokens: int
     descendant_count: int
     depth: int
     file_ids: tuple[str, ...]
+    # Those of its summaries that were made by something lesser than what was asked for.
+    degraded_ids: tuple[str, ...] = ()
 
 
 def read_sources(chunk: Sequence[Slot]) -> ChunkSources:
     """The rows behind a chunk's slots, in the order of the context."""
     message_ids = tuple(slot.message_id for slot in chunk if slot.message_id is not None)
     summary_ids = tuple(slot.summary_id for slot in chunk if slot.summary_id is not None)
-    read: dict[Any, _Read] = {**_read_messages(message_ids), **_read_summaries(summary_ids)}
-    in_order = [read[slot.summary_id or slot.message_id] for slot in chunk]
-    last_seq = max(each.last_seq for each in in_order)
+    return _together(_read_messages(message_ids), _read_summaries(summary_ids))
+
+
+def read_sources_again(summary_id: str, *, instead: Mapping[str, NewSummary]) -> ChunkSources:
+    """What a summary was made from, for another to be made of it; `instead` of some sources, what supersedes them."""
+    message_ids = [message_id for (message_id,) in rows(_SOURCE_MESSAGES, [summary_id])]
+    source_ids = [source_id for (source_id,) in rows(_SOURCE_SUMMARIES, [summary_id])]
+    summaries = _read_summaries([source_id for source_id in source_ids if source_id not in instead])
+    made = {new.summary_id: _read_of(new) for source_id in source_ids if (new := instead.get(source_id)) is not None}
+    return _together(_read_messages(message_ids), {**summaries, **made})
+
+
+def text_of(summary_id: str) -> str:
+    """A summary's text."""
+    return Summary.objects.values_list("content", flat=True).get(pk=summary_id)
+
+
+def degraded_sources_of(summary_id: str) -> list[str]:
+    """The summaries that this one was made from which were made by something lesser than what was asked for."""
+    return list(
+        Summary.objects.filter(derived_links__summary_id=summary_id, is_degraded=True)
+        .order_by("derived_links__ordinal")
+        .values_list("pk", flat=True)
+    )
+
+
+def _together(messages: dict[int, _Read], summaries: dict[str, _Read]) -> ChunkSources:
+    read: dict[Any, _Read] = {**messages, **summaries}
+    in_order = sorted(read.values(), key=lambda each: each.first_seq)
+    message_ids = tuple(sorted(messages, key=lambda each: messages[each].first_seq))
+    summary_ids = tuple(sorted(summaries, key=lambda each: summaries[each].first_seq))
     return ChunkSources(
         sources=tuple(each.source for each in in_order),
         message_ids=message_ids,
@@ -110,24 +166,15 @@ def read_sources(chunk: Sequence[Slot]) -> ChunkSources:
         # In the order of the link tables: messages, then summaries, each from the oldest on.
         hashes=tuple(read[each].hash for each in (*message_ids, *summary_ids)),
         first_seq=min(each.first_seq for each in in_order),
-        last_seq=last_seq,
-        last_message_id=_message_at(last_seq, chunk),
+        last_seq=max(each.last_seq for each in in_order),
         earliest_at=min(each.earliest_at for each in in_order),
         latest_at=max(each.latest_at for each in in_order),
         source_tokens=sum(each.tokens for each in in_order),
         descendant_count=sum(each.messages for each in in_order),
         depth=1 + max(each.depth for each in in_order),
         file_ids=tuple(sorted({file_id for each in in_order for file_id in each.file_ids})),
+        degraded_ids=tuple(each.source.source_id for each in in_order if each.is_degraded),
     )
-
-
-def _message_at(seq: int, chunk: Sequence[Slot]) -> int:
-    """The message of this seq, which is in the chunk or below one of its summaries."""
-    for slot in chunk:
-        if slot.ordinal == seq and slot.message_id is not None:
-            return slot.message_id
-    summary_id = next(slot.summary_id for slot in chunk if slot.summary_id is not None)
-    return rows(_MESSAGE_AT, [summary_id, seq])[0][0]
 
 
 @dataclass(frozen=True)
@@ -144,6 +191,7 @@ class _Read:
     messages: int = 1
     depth: int = -1
     file_ids: tuple[str, ...] = ()
+    is_degraded: bool = False
 
 
 def _read_messages(message_ids: Sequence[int]) -> dict[int, _Read]:
@@ -175,26 +223,29 @@ def _read_messages(message_ids: Sequence[int]) -> dict[int, _Read]:
 def _read_summaries(summary_ids: Sequence[str]) -> dict[str, _Read]:
     if not summary_ids:
         return {}
-    return {
-        summary.summary_id: _Read(
-            source=SourceSummary(
-                source_id=summary.summary_id,
-                depth=summary.depth,
-                first_seq=summary.first_seq,
-                last_seq=summary.last_seq,
-                text=summary.content,
-                earliest_at=summary.earliest_at,
-                latest_at=summary.latest_at,
-            ),
-            hash=bytes(summary.summary_hash).hex(),
+    found = Summary.objects.filter(pk__in=summary_ids).readable()
+    return {summary.summary_id: _read_of(summary.as_record()) for summary in found}
+
+
+def _read_of(summary: NewSummary) -> _Read:
+    return _Read(
+        source=SourceSummary(
+            source_id=summary.summary_id,
+            depth=summary.depth,
             first_seq=summary.first_seq,
             last_seq=summary.last_seq,
+            text=summary.content,
             earliest_at=summary.earliest_at,
             latest_at=summary.latest_at,
-            tokens=summary.source_tokens,
-            messages=summary.descendant_count,
-            depth=summary.depth,
-            file_ids=tuple(summary.file_ids),
-        )
-        for summary in Summary.objects.filter(pk__in=summary_ids).readable()
-    }
+        ),
+        hash=summary.summary_hash,
+        first_seq=summary.first_seq,
+        last_seq=summary.last_seq,
+        earliest_at=summary.earliest_at,
+        latest_at=summary.latest_at,
+        tokens=summary.source_tokens,
+        messages=summary.descendant_count,
+        depth=summary.depth,
+        file_ids=tuple(summary.file_ids),
+        is_degraded=summary.is_degraded,
+    )

@@ -8,6 +8,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from conversations.types import SummaryKind
+
 
 class Reason(StrEnum):
     """Why a compaction was asked for."""
@@ -21,7 +23,7 @@ class Reason(StrEnum):
     @property
     def is_automatic(self) -> bool:
         """Whether nobody asked: such a run starts only under pressure, and stops when the pressure is gone."""
-        return self is not Reason.MANUAL
+        return self in (Reason.THRESHOLD, Reason.MAINTENANCE)
 
 
 class Trigger(StrEnum):
@@ -45,6 +47,8 @@ class Outcome(StrEnum):
     FAILED = "failed"
     # There was too little of substance to be worth a summary.
     SKIPPED = "skipped"
+    # No model answered, so what was made without one stays until one does.
+    UNAVAILABLE = "unavailable"
 
 
 class JobState(StrEnum):
@@ -63,6 +67,9 @@ class CompactionDecision:
     trigger: Trigger | None
     active_tokens: int
     threshold_tokens: int
+    hard_tokens: int
+    # Above the hard threshold, what is there is compacted whatever it is worth.
+    is_hard: bool
     model_token_budget: int
     active_messages: int
     max_active_messages: int
@@ -115,3 +122,173 @@ class JobRecord:
     finished_at: datetime | None = None
     # The runs that it led to, newest first; none where there was nothing to do.
     run_ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class SeqRange:
+    """Messages that stand next to each other, by seq."""
+
+    first_seq: int
+    last_seq: int
+
+
+@dataclass(frozen=True)
+class PlanStep:
+    """One summary that a plan would have made: of what, how long, and what it should cost in the context."""
+
+    number: int
+    kind: SummaryKind
+    depth: int
+    first_seq: int
+    last_seq: int
+    # What the summary would stand for; more than one range where something protected is stepped over.
+    ranges: tuple[SeqRange, ...]
+    # How many context items it takes, and which earlier steps make some of them.
+    item_count: int
+    from_steps: tuple[int, ...]
+    source_tokens: int
+    target_tokens: int
+    expected_tokens: int
+
+
+@dataclass(frozen=True)
+class PlanOutline:
+    """A dry run in figures: the context as it was and as it should be, and what the summaries should take.
+
+    The figures of the calls hold if every first answer is accepted; `cost` is None where no price is configured.
+    """
+
+    plan_id: str
+    conversation_id: int
+    created_at: datetime
+    last_seq: int
+    tokens_before: int
+    messages_before: int
+    items_before: int
+    tokens_expected: int
+    messages_expected: int
+    items_expected: int
+    step_count: int
+    # Who would be asked first, and which model that is; None where no model is asked.
+    summarizer: str
+    model: str | None
+    calls: int
+    tokens_in: int
+    tokens_out: int
+    cost: float | None
+    executed_at: datetime | None
+    # The run that carried it out.
+    run_id: str | None
+
+
+@dataclass(frozen=True)
+class PlanRecord(PlanOutline):
+    """A dry run with its steps: what a compaction would do, kept so that exactly this can be done."""
+
+    # SHA-256 over the context items that the steps take and the settings in force.
+    context_hash: str
+    steps: tuple[PlanStep, ...]
+
+
+@dataclass(frozen=True)
+class BoundaryRecord:
+    """Where a host has cut its own context, under the host's own name for it: behind the message `last_seq`."""
+
+    conversation_id: int
+    host_reference: str
+    last_seq: int
+    recorded_at: datetime
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class FlushResult:
+    """A boundary, and what was done before it was recorded. `created` is false for one that was recorded before.
+
+    `job` is the work that was left to a worker: all of it, if asked for in the background, or what a bound cut off.
+    """
+
+    boundary: BoundaryRecord
+    created: bool
+    compaction: CompactionResult | None = None
+    job: JobRecord | None = None
+
+
+class GapKind(StrEnum):
+    """What is wrong with the messages of a gap."""
+
+    # No row has their seq.
+    MISSING = "missing"
+    # They are stored, but stand neither in the active context nor below a summary that does.
+    UNREACHABLE = "unreachable"
+
+
+@dataclass(frozen=True)
+class CoverageGap:
+    """Messages that follow each other and cannot be had."""
+
+    first_seq: int
+    last_seq: int
+    kind: GapKind
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """Whether what a host has dropped, all up to `last_seq`, can be had from the archive.
+
+    `stored` messages lie up to there; each is `summarized`, `raw` in the active context, or `unreachable`. `missing`
+    are in no row. All are counted; of the gaps the first are listed, and `gaps_left_out` says how many more there are.
+    `missing_keys` are keys that the host believes to be archived, and no message has.
+    """
+
+    conversation_id: int
+    host_reference: str | None
+    last_seq: int
+    stored: int
+    summarized: int
+    raw: int
+    missing: int
+    unreachable: int
+    is_complete: bool
+    gaps: tuple[CoverageGap, ...] = ()
+    gaps_left_out: int = 0
+    missing_keys: tuple[str, ...] = ()
+
+
+class BreakerState(StrEnum):
+    """Whether a model is asked: closed, it is; open, it is left alone; probing, one call is finding out."""
+
+    CLOSED = "closed"
+    OPEN = "open"
+    PROBING = "probing"
+
+
+@dataclass(frozen=True)
+class EndpointRecord:
+    """One language model: whether it is asked, how it has answered, and what it has cost. Its key is nowhere here."""
+
+    name: str
+    protocol: str
+    host: str
+    model: str
+    is_configured: bool
+    state: BreakerState
+    # While it is open: when the next call may find out whether the model is back.
+    open_until: datetime | None
+    consecutive_failures: int
+    last_failure: str
+    last_failure_at: datetime | None
+    last_success_at: datetime | None
+    # Spent in the running window, and what may be; None for no limit.
+    window_ends_at: datetime | None
+    window_calls: int
+    window_calls_limit: int | None
+    window_tokens: int
+    window_tokens_limit: int | None
+    # In all, since the model was first asked.
+    calls: int
+    failures: int
+    tokens_in: int
+    tokens_out: int
+    # At the prices that are configured now; None where they are not.
+    cost: float | None

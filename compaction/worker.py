@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, Q, QuerySet
+from django.utils import timezone
 
 from compaction import jobs, planner
 from compaction.engine import CompactionEngine
-from compaction.jobs import LeaseLost
-from compaction.models import CompactionJob
+from compaction.jobs import Claim, LeaseLost
+from compaction.language_models.configuration import chain_of
+from compaction.language_models.guards import is_anyone_reachable
 from compaction.pressure import wants_compaction
+from compaction.redo import waiting_for_a_model
 from compaction.signals import job_due
-from compaction.types import JobState, Outcome, Reason
+from compaction.types import CompactionResult, Outcome, Reason
 from conversations.errors import ConversationBusy, NotFound
 from conversations.models import Conversation
 
@@ -27,6 +32,8 @@ LONGEST_DELAY_SECONDS = 300.0
 @dataclass(frozen=True)
 class CompactionWorker:
     engine: CompactionEngine
+    # The clock of the models' circuit breakers.
+    now: Callable[[], datetime] = timezone.now
 
     @classmethod
     def from_settings(cls) -> CompactionWorker:
@@ -45,7 +52,7 @@ class CompactionWorker:
         # Should this process die, the lease runs out and this wake-up finds the job.
         job_due.send(sender=None, job_id=claim.job_id, delay_seconds=claim.lease_seconds + 1.0)
         try:
-            result = self.engine.compact(conversation_id=claim.conversation_id, reason=claim.reason, claim=claim)
+            result = self._carry_out(claim)
         except ConversationBusy:
             claim.put_back(error=ConversationBusy.code, delay_seconds=BUSY_DELAY_SECONDS)
         except LeaseLost:
@@ -65,10 +72,15 @@ class CompactionWorker:
                 claim.finish()
         return True
 
-    def sweep(self) -> None:
-        """Wake a worker for every job that is due, and ask for one where there is pressure and no job.
+    def _carry_out(self, claim: Claim) -> CompactionResult:
+        if claim.reason is Reason.REDO:
+            return self.engine.redo(conversation_id=claim.conversation_id, claim=claim)
+        return self.engine.compact(conversation_id=claim.conversation_id, reason=claim.reason, claim=claim)
 
-        What a lost wake-up, a crash or a changed setting has left behind is found here.
+    def sweep(self) -> None:
+        """Wake a worker for every job that is due, and ask for one where there is pressure, or a redo, and no job.
+
+        What a lost wake-up, a crash, a changed setting or a model that was away has left behind is found here.
         """
         for job_id in jobs.due():
             job_due.send(sender=None, job_id=job_id, delay_seconds=0.0)
@@ -80,6 +92,18 @@ class CompactionWorker:
                 policy=self.engine.policy,
             ):
                 jobs.request(conversation_id=conversation.conversation_id, reason=Reason.THRESHOLD)
+        for conversation in self._to_redo():
+            jobs.request(conversation_id=conversation.conversation_id, reason=Reason.REDO)
+
+    def _to_redo(self) -> Iterator[Conversation]:
+        """Conversations with summaries that wait for a model, where one may be asked again."""
+        reachable: dict[str, bool] = {}
+        for conversation in waiting_for_a_model().iterator(chunk_size=1000):
+            policy = self.engine.policy.overridden(conversation.overrides)
+            if policy.summarizer not in reachable:
+                reachable[policy.summarizer] = is_anyone_reachable(chain_of(policy.summarizer), now=self.now)
+            if reachable[policy.summarizer] and policy.enabled and not policy.autocompact_disabled:
+                yield conversation
 
     def _maybe_pressed(self) -> QuerySet[Conversation]:
         """Conversations without an open job whose counters, or whose own settings, call for a closer look."""
@@ -89,7 +113,4 @@ class CompactionWorker:
             | Q(active_messages__gt=policy.max_active_messages)
             | ~Q(overrides={})
         )
-        open_jobs = CompactionJob.objects.filter(
-            conversation_id=OuterRef("conversation_id"), state__in=[JobState.QUEUED, JobState.LEASED]
-        )
-        return Conversation.objects.filter(pressed, ~Exists(open_jobs))
+        return Conversation.objects.filter(pressed, ~Exists(jobs.open_jobs()))

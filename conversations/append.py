@@ -89,9 +89,11 @@ def part_row_of(part: NewPart) -> dict[str, Any]:
     return {**columns, "exact": json.dumps(exact) if exact else None, "part_hash": part_hash}
 
 
-def as_json(rows: list[dict[str, Any]]) -> str:
-    """The rows as the database reads them: what is left out is null there, and costs nothing on the way."""
-    return _ENCODER.encode([{name: value for name, value in row.items() if value is not None} for row in rows])
+def as_json(given: list[dict[str, Any]] | dict[str, Any]) -> str:
+    """Rows, or one, as the database reads them: what is left out is null there, and costs nothing on the way."""
+    if isinstance(given, dict):
+        return _ENCODER.encode({name: value for name, value in given.items() if value is not None})
+    return _ENCODER.encode([{name: value for name, value in row.items() if value is not None} for row in given])
 
 
 def _as_kept(part: NewPart, exact: str | None) -> NewPart:

@@ -13,6 +13,16 @@ from functools import cache
 from typing import Any, Self, get_type_hints
 
 from conversations.errors import Invalid
+from conversations.exactness import is_storable
+
+
+class Secret(str):
+    """A text that whoever prints what holds it does not get to see: settings, a debug page, a traceback's locals."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "'***'" if self else "''"
 
 
 def knob(
@@ -22,11 +32,24 @@ def knob(
     low: float | None = None,
     high: float | None = None,
     per_conversation: bool = False,
+    schemes: tuple[str, ...] = (),
+    secret: bool = False,
 ) -> Any:
-    """One setting: its default, what it does, and the inclusive bounds of a sensible value."""
+    """One setting: its default, what it does, and the inclusive bounds of a sensible value; of a text, its length.
+
+    `schemes` are those of an address. What is `secret` is shown by nothing that shows settings.
+    """
     return field(
         default=default,
-        metadata={"help": help, "low": low, "high": high, "per_conversation": per_conversation},
+        repr=not secret,
+        metadata={
+            "help": help,
+            "low": low,
+            "high": high,
+            "per_conversation": per_conversation,
+            "schemes": schemes,
+            "secret": secret,
+        },
     )
 
 
@@ -66,8 +89,16 @@ def checked(knob_field: Field[Any], kind: type, value: Any) -> Any:
         if (low is not None and number < low) or (high is not None and number > high):
             raise ValueError(f"{value!r} is outside {_range(low, high)}")
         return number
+    if knob_field.metadata.get("secret"):
+        # Nothing is said of the value: a sentence that quotes it would be shown.
+        return Secret(value)
     if not isinstance(value, str):
         raise ValueError(f"{value!r} is not a text")
+    if high is not None and len(value) > high:
+        raise ValueError(f"a text of {len(value):,} characters is too long: at most {high:,} are taken")
+    if knob_field.metadata.get("per_conversation") and not is_storable(value):
+        # It goes into a row, which would refuse it later and less clearly.
+        raise ValueError("a text must not contain NUL or lone surrogates")
     return value
 
 
@@ -116,6 +147,12 @@ class Policy:
                 raise Invalid(f"{name}: {wrong}.") from wrong
         return replace(self, **changes)
 
+    def require_possible(self) -> None:
+        """Raise Invalid, and say why, where these values are good one by one and cannot be satisfied together.
+
+        Asked when a conversation's own settings are saved, of the policy that they lead to.
+        """
+
 
 @dataclass(frozen=True)
 class StorePolicy(Policy):
@@ -141,4 +178,7 @@ def check_overrides(overrides: Mapping[str, Any]) -> dict[str, Any]:
         if name not in owners:
             known = ", ".join(sorted(owners))
             raise Invalid(f"{str(name)[:80]!r} is not a setting of a conversation; those are {known}.")
-    return {name: getattr(owners[name]().overridden({name: value}), name) for name, value in overrides.items()}
+    values = {name: getattr(owners[name]().overridden({name: value}), name) for name, value in overrides.items()}
+    for policy in {owners[name] for name in values}:
+        policy.from_settings().overridden(values).require_possible()
+    return values

@@ -53,9 +53,9 @@ class SummaryQuerySet(SearchableQuerySet):
         return self.order_by("conversation_id", "first_seq", "-depth", "summary_id")
 
     def active(self) -> Self:
-        """Summaries from which nothing else was derived: the frontier, by lineage alone."""
+        """Summaries from which nothing was derived and which nothing supersedes: the frontier, by lineage alone."""
         derived = apps.get_model("conversations", "SummaryParent").objects.filter(source_id=OuterRef("summary_id"))
-        return self.filter(~Exists(derived))
+        return self.filter(~Exists(derived), superseded_by=None)
 
 
 class ContextItemQuerySet(models.QuerySet):

@@ -11,6 +11,7 @@ from dataclasses import MISSING, Field, dataclass, field, fields
 from typing import Any, get_type_hints
 from urllib.parse import urlsplit
 
+from compaction.language_models.configuration import ModelsPolicy
 from compaction.policy import CompactionPolicy
 from conversations.policy import StorePolicy, checked, environment_name, knob
 from retrieval.policy import RetrievalPolicy
@@ -25,7 +26,8 @@ def choice(default: str, help: str, *, among: tuple[str, ...]) -> Any:
 
 def url(help: str, *, schemes: tuple[str, ...]) -> Any:
     """The address of a server; empty when there is none."""
-    return field(default="", metadata={"help": help, "low": None, "high": None, "schemes": schemes})
+    # It may hold a password.
+    return knob("", help, schemes=schemes, secret=True)
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,9 @@ class Deployment:
         schemes=("redis", "rediss", "unix"),
     )
     data_dir: str = knob("", "The directory for LCM's own files; var/ beside manage.py when not given.")
-    secret_key: str = knob("", "Django's secret key; when not given, one is made and kept in the data directory.")
+    secret_key: str = knob(
+        "", "Django's secret key; when not given, one is made and kept in the data directory.", secret=True
+    )
     debug: bool = knob(False, "Django's debug pages; never where others can reach them.")
     allowed_hosts: str = knob("localhost,127.0.0.1,[::1]", "The host names answered to, separated by commas.")
     log_level: str = choice("INFO", "The mildest level logged.", among=("DEBUG", "INFO", "WARNING", "ERROR"))
@@ -57,7 +61,7 @@ class Deployment:
     worker_threads: int = knob(2, "Tasks each queue works on at once.", low=1, high=64)
     pool_size: int = knob(16, "The most database connections one process keeps.", low=1, high=500)
     max_request_bytes: int = knob(64 * 1024**2, "The largest request body.", low=64 * 1024, high=1024**3)
-    api_key: str = knob("", "The API key the command line sends.")
+    api_key: str = knob("", "The API key the command line sends.", secret=True)
     workspace: str = knob("", "The workspace the command line works in.")
 
 
@@ -123,7 +127,7 @@ class Variable:
         schemes = self.knob.metadata.get("schemes")
         if schemes and not _is_url(value, schemes):
             # Not repeated: it may hold a password.
-            raise ValueError(f"not an address that starts with {schemes[0]}://")
+            raise ValueError(f"not an address that starts with {' or '.join(f'{each}://' for each in schemes)}")
         return value
 
 
@@ -133,7 +137,7 @@ def variables() -> dict[str, Variable]:
 
 
 def _declared() -> Iterator[Variable]:
-    for owner in (Deployment, StorePolicy, CompactionPolicy, RetrievalPolicy):
+    for owner in (Deployment, StorePolicy, CompactionPolicy, ModelsPolicy, RetrievalPolicy):
         kinds = get_type_hints(owner)
         for knob_field in fields(owner):
             yield Variable(owner=owner, knob=knob_field, kind=kinds[knob_field.name])

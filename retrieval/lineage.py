@@ -30,7 +30,7 @@ _RAW = """
 
 
 def lineage(conversation_id: int, *, scope: Scope) -> Lineage:
-    """See `RetrievalEngine.lineage`: four queries, whatever the size."""
+    """See `RetrievalEngine.lineage`: five queries, whatever the size."""
     conversation = scope.conversation(conversation_id)
     edges = tuple(LineageEdge(*row) for row in rows(_EDGES, [conversation_id]))
     used = {edge.source_id for edge in edges}
@@ -60,4 +60,5 @@ def lineage(conversation_id: int, *, scope: Scope) -> Lineage:
         nodes=nodes,
         edges=edges,
         raw_messages=tuple(MessageSpan(*row) for row in rows(_RAW, [conversation_id])),
+        boundaries=tuple(each.as_record() for each in conversation.boundaries.order_by("last_seq", "boundary_id")),
     )

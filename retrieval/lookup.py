@@ -77,6 +77,8 @@ _NEIGHBOURS = """
     SELECT message_id, conversation_id, seq, token_count, created_at, author
     FROM unnest(%s::bigint[], %s::bigint[]) AS near(conversation_id, seq) JOIN messages USING (conversation_id, seq)
 """
+# Of a summary that was made again, the newer text is found.
+NOT_SUPERSEDED = "NOT EXISTS (SELECT FROM summaries later WHERE later.supersedes_id = summaries.summary_id)"
 _ALL_OF = "conversation_id IN (SELECT conversation_id FROM conversations WHERE workspace_id = %(workspace_id)s)"
 
 
@@ -90,10 +92,12 @@ class Table:
     # What tells the newest rows of all conversations, and of one.
     newest: str
     asks: str
+    # What a row must be to be searched at all.
+    only: str = ""
 
 
 MESSAGES = Table("messages", id="message_id", seq="seq", newest="message_id", asks=_ASKS)
-SUMMARIES = Table("summaries", id="summary_id", seq="first_seq", newest="", asks="false")
+SUMMARIES = Table("summaries", id="summary_id", seq="first_seq", newest="", asks="false", only=NOT_SUPERSEDED)
 
 
 @dataclass(frozen=True)
@@ -157,7 +161,7 @@ class Lookup:
     def _where(self, table: Table, how: Plan, size: int) -> tuple[str, dict[str, Any]]:
         """The condition for the rows to search; of a plan that expects too many of them, for the newest."""
         values: dict[str, Any] = {}
-        conditions = []
+        conditions = [table.only] if table.only else []
         if self.conversation_id is not None:
             conditions.append("conversation_id = %(conversation_id)s")
             values["conversation_id"] = self.conversation_id

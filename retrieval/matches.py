@@ -20,9 +20,10 @@ _SUMMARIES = """
     SELECT summary_id, conversation_id, first_seq, last_seq, latest_at, token_count, depth,
            CASE WHEN summary_id = ANY(%s) THEN left(content, {searched}) END,
            NOT EXISTS (SELECT FROM summary_parents p WHERE p.parent_summary_id = summaries.summary_id)
+           AND NOT EXISTS (SELECT FROM summaries later WHERE later.supersedes_id = summaries.summary_id)
     FROM summaries WHERE summary_id = ANY(%s)
 """
-# From each message up through everything derived from it, to what nothing was derived from.
+# From each message up through everything derived from it, to what nothing was derived from and nothing supersedes.
 _COVERING = """
     WITH RECURSIVE above AS (
         SELECT message_id, summary_id FROM summary_messages WHERE message_id = ANY(%s)
@@ -32,6 +33,7 @@ _COVERING = """
     )
     SELECT message_id, min(summary_id) FROM above
     WHERE NOT EXISTS (SELECT FROM summary_parents p WHERE p.parent_summary_id = above.summary_id)
+      AND NOT EXISTS (SELECT FROM summaries later WHERE later.supersedes_id = above.summary_id)
     GROUP BY message_id
 """
 

@@ -14,6 +14,7 @@ from conversations.errors import Invalid
 from conversations.models import Conversation
 from conversations.scope import Scope
 from retrieval.limits import Deadline
+from retrieval.lookup import NOT_SUPERSEDED
 from retrieval.patterns import Pattern, refused
 from retrieval.snippets import WIDTH, around
 from retrieval.types import Snippet
@@ -44,7 +45,7 @@ _SUMMARIES = """
                regexp_instr(content, %(pattern)s, 1, 1, 1) AS to_place
         FROM (
             SELECT summary_id, conversation_id, first_seq, last_seq, latest_at, content FROM summaries
-            WHERE {where} AND {place} >= %(since)s AND {matches}
+            WHERE {where} AND {place} >= %(since)s AND {matches} AND {current}
             ORDER BY {place} DESC, depth DESC LIMIT %(limit)s
         ) AS newest
         OFFSET 0
@@ -89,7 +90,9 @@ class PatternSearch:
         """The summaries of the newest history that match, none that ends before `since`; Invalid as for messages."""
         where, values = self._where(conversation_id)
         place = "last_seq" if conversation_id is not None else "latest_at"
-        statement = _SUMMARIES.format(width=WIDTH, where=where, place=place, matches=_matches(pattern))
+        statement = _SUMMARIES.format(
+            width=WIDTH, where=where, place=place, matches=_matches(pattern), current=NOT_SUPERSEDED
+        )
         if conversation_id is not None:
             values["since"] = since.seq if since is not None else 0
         else:

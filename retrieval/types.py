@@ -8,6 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from compaction.types import BoundaryRecord
 from conversations.types import Level, Role, SummaryKind
 from retrieval.slices import PartView
 
@@ -236,10 +237,14 @@ class LineageEdge:
 
 @dataclass(frozen=True)
 class Lineage:
-    """A conversation's summaries, what each was made from, and the messages that are still raw in its context."""
+    """A conversation's summaries, what each was made from, and the messages that are still raw in its context.
+
+    `boundaries` are the places where a host that compacts by itself has cut its own context, in order.
+    """
 
     conversation_id: int
     message_count: int
     nodes: tuple[LineageNode, ...]
     edges: tuple[LineageEdge, ...]
     raw_messages: tuple[MessageSpan, ...]
+    boundaries: tuple[BoundaryRecord, ...] = ()

@@ -125,6 +125,7 @@ class Migration(migrations.Migration):
                 ("summarizer", models.TextField()),
                 ("policy", models.JSONField()),
                 ("steps", models.JSONField()),
+                ("figures", models.JSONField()),
                 ("executed_at", models.DateTimeField(null=True)),
                 (
                     "conversation",

@@ -7,6 +7,7 @@ from typing import ClassVar
 from django.db import models
 from django.db.models.functions import Now
 
+from compaction.types import BoundaryRecord
 from conversations.models import Conversation
 
 
@@ -31,3 +32,12 @@ class CompactionBoundary(models.Model):
 
     def __str__(self) -> str:
         return f"{self.host_reference} at {self.last_seq}"
+
+    def as_record(self) -> BoundaryRecord:
+        return BoundaryRecord(
+            conversation_id=self.conversation_id,
+            host_reference=self.host_reference,
+            last_seq=self.last_seq,
+            recorded_at=self.recorded_at,
+            metadata=self.metadata,
+        )

@@ -24,6 +24,8 @@ class CompactionPlan(models.Model):
     summarizer = models.TextField()
     policy = models.JSONField()
     steps = models.JSONField()
+    # How many messages and items the context had and should have, and what the summaries should take.
+    figures = models.JSONField()
     executed_at = models.DateTimeField(null=True)
     run = models.ForeignKey("compaction.CompactionRun", models.SET_NULL, null=True, related_name="plans")
 

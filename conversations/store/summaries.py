@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from django.db import connection, transaction
 
+from conversations.append import as_json, part_row_of
+from conversations.db import prepared
 from conversations.errors import Conflict
 from conversations.models import Message, Summary
 from conversations.store.base import Store
@@ -15,6 +19,7 @@ from conversations.types import (
     ContextItemRecord,
     ContextItemType,
     MessageRecord,
+    NewPart,
     NewSummary,
     SummaryRecord,
 )
@@ -27,33 +32,15 @@ _LINK_PARENTS = """
     INSERT INTO summary_parents (summary_id, parent_summary_id, ordinal)
     SELECT %s, source_id, place - 1 FROM unnest(%s::text[]) WITH ORDINALITY AS given(source_id, place)
 """
-# Each source finds its own item: a search among the items would go through the whole context for every summary.
-_REPLACE = """
-    WITH raw AS (
-        DELETE FROM context_items item USING summary_messages link
-        WHERE link.summary_id = %(summary_id)s AND item.message_id = link.message_id
-          AND item.conversation_id = %(conversation_id)s
-        RETURNING item.ordinal, item.token_count
-    ), merged AS (
-        DELETE FROM context_items item USING summary_parents link
-        WHERE link.summary_id = %(summary_id)s AND item.summary_id = link.parent_summary_id
-          AND item.conversation_id = %(conversation_id)s
-        RETURNING item.ordinal, item.token_count
-    ), gone AS (
-        SELECT count(*) AS items, min(ordinal) AS ordinal, sum(token_count) AS tokens,
-               (SELECT count(*) FROM raw) AS messages
-        FROM (SELECT * FROM raw UNION ALL SELECT * FROM merged) AS item
-    ), shown AS (
-        INSERT INTO context_items (conversation_id, ordinal, item_type, summary_id, token_count)
-        SELECT %(conversation_id)s, ordinal, 'summary', %(summary_id)s, %(item_tokens)s FROM gone WHERE items > 0
-    ), counted AS (
-        UPDATE conversations
-        SET active_messages = active_messages - gone.messages,
-            active_tokens = active_tokens - gone.tokens + %(item_tokens)s
-        FROM gone WHERE conversation_id = %(conversation_id)s AND items > 0
-    )
-    SELECT items, ordinal FROM gone
-"""
+_SHOW = "SELECT items, ordinal FROM lcm_show_summary(%s, %s, %s)"
+_WRITE = "SELECT items, ordinal FROM lcm_write_summary(%s, %s, %s::bigint[], %s::text[], %s, %s)"
+
+
+def _ordinal_of(shown: dict[str, Any] | None, *, expected: int) -> int:
+    """Where the summary stands now; Conflict unless it replaced as many items as it should."""
+    if shown is None or shown["items"] != expected:
+        raise Conflict("The context changed while this summary was made; nothing was replaced.")
+    return shown["ordinal"]
 
 
 @dataclass(frozen=True)
@@ -101,15 +88,41 @@ class SummaryStore(Store):
         nothing changed, unless every one of the `source_count` sources is still in the context.
         """
         self.scope.conversation(conversation_id, locked=True)
-        with connection.cursor() as cursor:
-            cursor.execute(
-                _REPLACE,
-                {"conversation_id": conversation_id, "summary_id": summary_id, "item_tokens": item_tokens},
-            )
-            removed, ordinal = cursor.fetchone()
-        if removed != source_count or removed == 0:
-            raise Conflict("The context changed while this summary was made; nothing was replaced.")
-        return ordinal
+        shown = prepared(_SHOW, (conversation_id, summary_id, item_tokens))
+        return _ordinal_of(shown, expected=source_count)
+
+    @transaction.atomic(savepoint=False)
+    def write_summary(
+        self,
+        *,
+        summary: NewSummary,
+        message_ids: Sequence[int],
+        source_ids: Sequence[str],
+        item_tokens: int | None,
+        mark: NewPart,
+    ) -> int | None:
+        """A finished summary with its lineage and its place in the context: all at once, or not at all.
+
+        It stands in the context, for so many tokens, where its sources stood, or, if it supersedes a summary, where
+        that one stood; with None for tokens it does not stand there. `mark` goes to the last message it stands for.
+        Returns its ordinal. Raises Conflict, with nothing written, unless what it replaces is all still there.
+        """
+        if self.scope.workspace_id is not None:
+            self.scope.conversation(summary.conversation_id)
+        written = prepared(
+            _WRITE,
+            (
+                summary.conversation_id,
+                json.dumps(vars(summary), default=str),
+                list(message_ids),
+                list(source_ids),
+                item_tokens,
+                as_json(part_row_of(mark)),
+            ),
+        )
+        if item_tokens is None:
+            return None
+        return _ordinal_of(written, expected=1 if summary.supersedes_id else len(message_ids) + len(source_ids))
 
     def get_context_items(self, *, conversation_id: int) -> list[ContextItemRecord]:
         """The active context's slots, in order."""

@@ -66,9 +66,9 @@ def ordinals_are_unique(conversation_ids: Sequence[int]) -> Found:
 
 @invariant(Severity.ERROR)
 def context_is_what_lineage_says(conversation_ids: Sequence[int]) -> Found:
-    """The stored context is the derived one: the summaries that are nobody's source, and the messages in no summary.
+    """The stored context is the derived one: each at its first seq, and a message for what it counts.
 
-    Each stands at its first seq, and a message costs what it counts.
+    Derived are the summaries that are nobody's source and not superseded, and the messages in no summary.
     """
     return violations(
         f"""
@@ -83,6 +83,7 @@ def context_is_what_lineage_says(conversation_ids: Sequence[int]) -> Found:
             FROM summaries s
             WHERE s.conversation_id = ANY(%(ids)s)
               AND NOT EXISTS (SELECT FROM summary_parents p WHERE p.parent_summary_id = s.summary_id)
+              AND NOT EXISTS (SELECT FROM summaries later WHERE later.supersedes_id = s.summary_id)
         ), stored AS (
             SELECT conversation_id, ordinal, coalesce('msg_' || message_id, summary_id, 'nothing') AS id,
                    CASE WHEN message_id IS NOT NULL THEN token_count END AS tokens

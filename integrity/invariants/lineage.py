@@ -113,3 +113,20 @@ def summaries_know_what_they_cover(conversation_ids: Sequence[int]) -> Found:
         """,
         conversation_ids,
     )
+
+
+@invariant(Severity.ERROR)
+def redone_summaries_stand_for_the_same(conversation_ids: Sequence[int]) -> Found:
+    """A summary that supersedes another stands for exactly the same messages, in the same conversation."""
+    return violations(
+        """
+        SELECT s.conversation_id, s.summary_id,
+               format('supersedes %%s, which stands for other messages', s.supersedes_id)
+        FROM summaries s LEFT JOIN summaries old ON old.summary_id = s.supersedes_id
+        WHERE s.conversation_id = ANY(%(ids)s) AND s.supersedes_id IS NOT NULL
+          AND (s.conversation_id, s.first_seq, s.last_seq, s.depth, s.descendant_count, s.source_count)
+              IS DISTINCT FROM
+              (old.conversation_id, old.first_seq, old.last_seq, old.depth, old.descendant_count, old.source_count)
+        """,
+        conversation_ids,
+    )

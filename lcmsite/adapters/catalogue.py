@@ -3,8 +3,28 @@ agents are rendered from this list; who adds a line here has added it everywhere
 
 from __future__ import annotations
 
+from compaction.endpoints import ModelEndpoints
 from compaction.engine import CompactionEngine
-from compaction.params import CompactParams, EvaluateParams, JobParams, ListRunsParams, RunParams
+from compaction.hosts import HostCompaction
+from compaction.params import (
+    BackfillParams,
+    BoundaryParams,
+    CompactParams,
+    CoverageParams,
+    EvaluateParams,
+    FlushParams,
+    JobParams,
+    ListBoundariesParams,
+    ListEndpointsParams,
+    ListPlansParams,
+    ListRunsParams,
+    PlanIdParams,
+    PlanParams,
+    RedoParams,
+    ResetEndpointParams,
+    RunParams,
+)
+from compaction.plans import CompactionPlans
 from conversations.large_files import LargeFileService
 from conversations.params import (
     AppendMessagesParams,
@@ -29,6 +49,7 @@ from retrieval.engine import RetrievalEngine
 from retrieval.params import AssembleParams, DescribeParams, ExpandParams, GrepParams, LineageParams
 
 WRITE = KeyScope.WRITE
+ADMIN = KeyScope.ADMIN
 ALL = "conversations/"
 ONE = ALL + "{conversation_id}/"
 
@@ -56,9 +77,51 @@ _COMPACTION = (
         CompactionEngine, "compact", CompactParams, "POST", ONE + "compactions/", "lcm_compact",
         scope=WRITE, status=201, background="request",
     ),
+    Operation(
+        CompactionEngine, "redo", RedoParams, "POST", ONE + "redo/", "lcm_redo",
+        scope=WRITE, status=201, background="request_redo",
+    ),
+    Operation(
+        CompactionEngine, "backfill", BackfillParams, "POST", ONE + "backfill/", "lcm_backfill",
+        scope=WRITE, status=202, everywhere="backfill/",
+    ),
     Operation(CompactionEngine, "list_runs", ListRunsParams, "GET", ONE + "compactions/", "lcm_runs"),
     Operation(CompactionEngine, "get_job", JobParams, "GET", "jobs/{job_id}/", "lcm_job"),
     Operation(CompactionEngine, "get_run", RunParams, "GET", "compactions/{run_id}/", "lcm_run"),
+)  # fmt: skip
+
+_PLANS = (
+    Operation(CompactionPlans, "plan", PlanParams, "POST", ONE + "plans/", "lcm_plan", scope=WRITE, status=201),
+    Operation(CompactionPlans, "list_plans", ListPlansParams, "GET", ONE + "plans/", "lcm_plans"),
+    Operation(CompactionPlans, "get_plan", PlanIdParams, "GET", "plans/{plan_id}/", "lcm_show_plan"),
+    Operation(
+        CompactionPlans, "execute_plan", PlanIdParams, "POST", "plans/{plan_id}/execution/", "lcm_execute_plan",
+        scope=WRITE, status=201,
+    ),
+)  # fmt: skip
+
+_HOSTS = (
+    Operation(
+        HostCompaction, "flush", FlushParams, "POST", ONE + "flushes/", "lcm_flush",
+        scope=WRITE, status=201, background="flush_in_background",
+    ),
+    Operation(
+        HostCompaction, "record_boundary", BoundaryParams, "POST", ONE + "boundaries/", "lcm_boundary",
+        scope=WRITE, status=201,
+    ),
+    Operation(HostCompaction, "list_boundaries", ListBoundariesParams, "GET", ONE + "boundaries/", "lcm_boundaries"),
+    Operation(HostCompaction, "verify_coverage", CoverageParams, "POST", ONE + "coverage/", "lcm_coverage"),
+)  # fmt: skip
+
+_MODELS = (
+    Operation(
+        ModelEndpoints, "list_endpoints", ListEndpointsParams, "GET", "models/", "lcm_models",
+        scope=ADMIN, of_the_site=True,
+    ),
+    Operation(
+        ModelEndpoints, "reset_endpoint", ResetEndpointParams, "POST", "models/{name}/reset/", "lcm_reset_model",
+        scope=ADMIN, of_the_site=True,
+    ),
 )  # fmt: skip
 
 _FILES = (
@@ -84,4 +147,13 @@ _INTEGRITY = (
     ),
 )  # fmt: skip
 
-CATALOGUE: tuple[Operation, ...] = (*_CONVERSATIONS, *_COMPACTION, *_FILES, *_RETRIEVAL, *_INTEGRITY)
+CATALOGUE: tuple[Operation, ...] = (
+    *_CONVERSATIONS,
+    *_COMPACTION,
+    *_PLANS,
+    *_HOSTS,
+    *_MODELS,
+    *_FILES,
+    *_RETRIEVAL,
+    *_INTEGRITY,
+)

@@ -29,8 +29,8 @@ class Operation:
     """Which method of which service answers, what it takes, and its name on each face.
 
     `path` holds the params that stand in it in braces. An operation on one conversation that can also be asked of the
-    whole workspace has a second path, `everywhere`. One whose params have `background` calls the method of that name
-    instead when it is true, and answers 202 with the job.
+    whole workspace has a second path, `everywhere`; one `of_the_site` is of no workspace. One whose params have
+    `background` calls the method of that name instead when it is true, and answers 202 with the job.
     """
 
     service: type
@@ -43,6 +43,7 @@ class Operation:
     status: int = 200
     everywhere: str = ""
     background: str = ""
+    of_the_site: bool = False
 
     @property
     def command(self) -> str:

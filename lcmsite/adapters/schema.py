@@ -112,6 +112,8 @@ def of_field(field: serializers.Field) -> Schema:
             schema = {"type": "object"}
         case Bytes():
             schema = dict(_BASE64)
+        case serializers.ListField():
+            schema = _bounded({"type": "array", "items": of_field(field.child)}, maxItems=field.max_length)
         case serializers.BooleanField():
             schema = {"type": "boolean"}
         case serializers.ChoiceField():

@@ -75,8 +75,8 @@ def compact(_: Any, pair: Pair, kind: SummaryKind) -> Figures:
     floor = CompactionFloor(pair.floor)
     steps = floor.steps(kind)
     engine = CompactionEngine.from_settings()
-    timed = Timed(engine.escalation.summarizer, steps)
-    engine = replace(engine, escalation=replace(engine.escalation, summarizer=timed))
+    timed = Timed(engine.escalation.chain[0], steps)
+    engine = replace(engine, escalation=replace(engine.escalation, chain=(timed,)))
     started = time.perf_counter()
     result = engine.compact(conversation_id=pair.ours)
     taken = time.perf_counter() - started

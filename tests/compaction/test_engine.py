@@ -243,7 +243,7 @@ class Talker:
 def test_an_unacceptable_summary_escalates_to_the_deterministic_level(engine, answer):
     conversation = a_talk()
     built = engine()
-    stubborn = replace(built, escalation=replace(built.escalation, summarizer=Talker(answer)))
+    stubborn = replace(built, escalation=replace(built.escalation, chain=(Talker(answer),)))
 
     result = stubborn.compact(conversation_id=conversation.conversation_id)
 
@@ -254,7 +254,7 @@ def test_an_unacceptable_summary_escalates_to_the_deterministic_level(engine, an
 def test_a_summary_that_would_cost_more_than_its_sources_is_not_written(engine):
     conversation = a_talk()
     built = engine()
-    empty = Escalation(summarizer=Talker(""), last_resort=Talker(""), count_tokens=built.store.tokens.count)
+    empty = Escalation(chain=(Talker(""),), last_resort=Talker(""), count_tokens=built.store.tokens.count)
 
     result = replace(built, escalation=empty).compact(conversation_id=conversation.conversation_id)
 

@@ -34,8 +34,8 @@ class Scripted:
 
 def escalate(normal: int, aggressive: int) -> tuple[Level, list[SummaryRequest]]:
     model = Scripted({Level.NORMAL: normal, Level.AGGRESSIVE: aggressive})
-    escalation = Escalation(summarizer=model, last_resort=TelegraphicSummarizer(), count_tokens=count_words)
-    accepted = escalation.summarize(sources=SOURCES, target_tokens=100, depth=0)
+    escalation = Escalation(chain=(model,), last_resort=TelegraphicSummarizer(), count_tokens=count_words)
+    accepted = escalation.summarize(SummaryRequest(sources=SOURCES, target_tokens=100, count_tokens=count_words))
     assert accepted is not None
     assert accepted.tokens == count_words(accepted.draft.text)
     return accepted.level, model.asked
@@ -69,9 +69,9 @@ def test_when_nothing_is_acceptable_the_deterministic_level_ends_it(length):
 def test_a_source_shorter_than_any_summary_has_none():
     source = SourceMessage(source_id="msg_1", seq=1, role="user", text="ok")
     escalation = Escalation(
-        summarizer=Scripted({Level.NORMAL: 5, Level.AGGRESSIVE: 5}),
+        chain=(Scripted({Level.NORMAL: 5, Level.AGGRESSIVE: 5}),),
         last_resort=Scripted({Level.DETERMINISTIC: 5}),
         count_tokens=count_words,
     )
 
-    assert escalation.summarize(sources=(source,), target_tokens=10, depth=0) is None
+    assert escalation.summarize(SummaryRequest(sources=(source,), target_tokens=10, count_tokens=count_words)) is None

@@ -187,6 +187,26 @@ def test_a_leaf_chunk_may_be_bounded_by_messages_too():
     assert [len(chunk) for chunk in chunks] == [2, 2, 2, 2]
 
 
+def test_a_bound_on_messages_does_not_tear_a_tool_call_from_its_results():
+    policy = CompactionPolicy(fresh_tail_count=4, leaf_batch_messages=3)
+    slots = [
+        raw(1, Role.USER),
+        raw(2),
+        raw(3, calls="a b"),
+        raw(4, Role.TOOL, calls="a"),
+        raw(5, Role.TOOL, calls="b"),
+        raw(6),
+        raw(7, calls="c d e"),
+        *(raw(n, Role.TOOL, calls=call) for n, call in zip((8, 9, 10), "cde", strict=True)),
+        *chat(20)[10:],
+    ]
+
+    chunks = planner.leaf_chunks(slots, planner.fresh_tail(slots, policy), policy)
+
+    # The last of them is one atom, larger than the bound: it goes alone.
+    assert [ordinals(chunk) for chunk in chunks][:4] == [[1, 2], [3, 4, 5], [6], [7, 8, 9, 10]]
+
+
 def test_messages_too_short_to_be_worth_a_summary_are_left_as_they_are():
     slots = chat(12, tokens=5)
 
@@ -279,3 +299,26 @@ def test_condensing_ends(slots: list[Slot]):
         ]
     else:
         raise AssertionError("condensing went on for ever")
+
+
+@given(slots_strategy, st.integers(1, 12))
+def test_no_leaf_chunk_has_more_messages_than_the_bound_unless_fewer_would_be_too_short(slots: list[Slot], most: int):
+    policy = CompactionPolicy(fresh_tail_count=4, leaf_batch_messages=most)
+    protected = planner.fresh_tail(slots, policy)
+
+    chunks = list(planner.leaf_chunks(slots, protected, policy))
+
+    atom_of = {slot.ordinal: place for place, atom in enumerate(planner.atoms(slots)) for slot in atom}
+    for chunk in chunks:
+        before_its_last_atom = [slot for slot in chunk if atom_of[slot.ordinal] != atom_of[chunk[-1].ordinal]]
+        target = planner.leaf_target(before_its_last_atom, policy)
+        assert len(chunk) <= most or not planner.is_worthwhile(before_its_last_atom, target)
+
+
+def test_messages_too_short_for_a_summary_by_the_batch_are_compacted_all_the_same():
+    slots = [Slot(ordinal=n, tokens=15, message_id=n, role=Role.ASSISTANT) for n in range(1, 401)]
+    policy = CompactionPolicy(leaf_batch_messages=8)
+
+    chunks = list(planner.leaf_chunks(slots, planner.fresh_tail(slots, policy), policy))
+
+    assert sum(len(chunk) for chunk in chunks) >= 380

@@ -489,6 +489,13 @@ def test_a_summary_that_says_untruly_what_it_covers_is_found(conversation, check
     assert told is None or covers.findings[0].detail == told
 
 
+def test_a_summary_that_supersedes_one_of_other_messages_is_found(conversation, check):
+    first, second = conversation.leaves[0].summary_id, conversation.leaves[1].summary_id
+    breaking("UPDATE summaries SET supersedes_id = %s WHERE summary_id = %s", first, second)
+
+    assert found(check()) == {"redone_summaries_stand_for_the_same": [second]}
+
+
 def test_a_wrong_depth_is_found(conversation, check):
     breaking("UPDATE summaries SET depth = 2 WHERE summary_id = %s", conversation.top.summary_id)
 
@@ -534,6 +541,6 @@ def test_nothing_to_check_is_clean(db):
 
 
 def test_every_invariant_has_a_code_a_severity_and_a_sentence():
-    assert len({invariant.code for invariant in INVARIANTS}) == len(INVARIANTS) == 15
+    assert len({invariant.code for invariant in INVARIANTS}) == len(INVARIANTS) == 16
     assert all(isinstance(invariant.severity, Severity) for invariant in INVARIANTS)
     assert all(invariant.sentence.endswith(".") for invariant in INVARIANTS)

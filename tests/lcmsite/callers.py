@@ -112,5 +112,5 @@ def as_arguments(operation: Operation, given: dict[str, Any]) -> list[str]:
         if isinstance(value, bool):
             options.append(f"--{flag}" if value else f"--no-{flag}")
         else:
-            options += [f"--{flag}", str(value)]
+            options += [f"--{flag}", json.dumps(value) if isinstance(value, list | dict) else str(value)]
     return [operation.command, *(str(given[name]) for name in needed), *options]

@@ -3,12 +3,15 @@
 import inspect
 import json
 import re
+from dataclasses import replace
 
 import jsonschema
 import pytest
 from django.core.files.storage import InMemoryStorage
 
 from compaction.engine import CompactionEngine
+from compaction.hosts import HostCompaction
+from compaction.plans import CompactionPlans
 from conversations.errors import LcmError
 from conversations.large_files import LargeFileService
 from conversations.models import Conversation, Message, Summary
@@ -21,7 +24,7 @@ from lcmsite.types import KeyScope
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
 from tests.lcmsite.callers import Api, an_api_key, as_arguments, lcm
 
-READS = [operation for operation in CATALOGUE if operation.scope is KeyScope.READ]
+READS = [operation for operation in CATALOGUE if operation.scope is KeyScope.READ or operation.verb == "GET"]
 WRITES = [operation for operation in CATALOGUE if operation.scope is not KeyScope.READ]
 
 
@@ -36,7 +39,10 @@ def world(db, monkeypatch):
     conversation_id = conversation.conversation_id
     a_store().append_messages(
         conversation_id=conversation_id,
-        messages=[a_tool_call("c1", path="boats.txt"), a_tool_result("c1", "seven boats \ud800\x00")],
+        messages=[
+            replace(a_tool_call("c1", path="boats.txt"), idempotency_key="call 1"),
+            a_tool_result("c1", "seven boats \ud800\x00"),
+        ],
     )
     CompactionEngine.from_settings(scope).compact(conversation_id=conversation_id)
     file = LargeFileService.from_settings(scope).store(conversation_id=conversation_id, content=b"a,b\n1,2\n")
@@ -47,9 +53,14 @@ def world(db, monkeypatch):
         "message_id": Message.objects.order_by("seq").last().pk,
         "run_id": CompactionEngine.from_settings(scope).list_runs(conversation_id=conversation_id)[0].run_id,
         "job_id": CompactionEngine.from_settings(scope).request(conversation_id=conversation_id).job_id,
+        "plan_id": CompactionPlans.from_settings(scope).plan(conversation_id=conversation_id).plan_id,
         "summary_id": summary_id,
         "id": summary_id,
         "file_id": file.file_id,
+        "host_reference": HostCompaction.from_settings(scope)
+        .record_boundary(conversation_id=conversation_id, host_reference="compaction 1 · é")
+        .host_reference,
+        "name": "chat",
         "query": "harbour boats",
         # Of writes: such as change nothing, so that each face finds what the last one left.
         "overrides": {"fresh_tail_count": 5},
@@ -63,6 +74,9 @@ OPTIONS = {
     "lcm_list": {"limit": 5, "after_id": 0},
     "lcm_messages": {"after_seq": 38, "limit": 3},
     "lcm_runs": {"limit": 1},
+    "lcm_plans": {"limit": 1},
+    "lcm_boundaries": {"limit": 1},
+    "lcm_coverage": {"host_reference": "compaction 1 · é", "idempotency_keys": ["call 1"]},
     "lcm_assemble": {"budget": 2000, "query": "boats"},
     "lcm_read_file": {"offset": 2, "length": 3},
     "lcm_grep": {"mode": "regex", "scope": "messages", "limit": 3},
@@ -97,7 +111,7 @@ def _lasting(value):
 
 @pytest.mark.parametrize("operation", READS, ids=lambda operation: operation.tool)
 def test_service_rest_and_command_line_give_one_answer(world, operation):
-    api = Api(an_api_key(None, "read"))
+    api = Api(an_api_key(None, operation.scope))
 
     for given in _questions(operation, world):
         expected = _lasting(_of_service(operation, given))
@@ -120,7 +134,7 @@ def test_every_answer_can_be_read_on_a_terminal(world, operation):
         assert "\x00" not in shown.out
 
 
-ABOUT_ONE_THING = [operation for operation in CATALOGUE if placeholders(operation.path)]
+ABOUT_ONE_THING = [operation for operation in CATALOGUE if placeholders(operation.path) and not operation.of_the_site]
 
 
 @pytest.mark.parametrize("operation", ABOUT_ONE_THING, ids=lambda operation: operation.tool)
@@ -177,6 +191,17 @@ REFUSALS = [
     ("lcm_evaluate", {"conversation_id": 987654321}, 404, "not_found"),
     ("lcm_check", {"conversation_id": 987654321}, 404, "not_found"),
     ("lcm_compact", {"conversation_id": 987654321}, 404, "not_found"),
+    ("lcm_plan", {"conversation_id": 987654321}, 404, "not_found"),
+    ("lcm_plans", {"limit": 0}, 400, "invalid_params"),
+    ("lcm_show_plan", {"plan_id": "plan_0000000000000000"}, 404, "not_found"),
+    ("lcm_execute_plan", {"plan_id": "plan_0000000000000000"}, 404, "not_found"),
+    ("lcm_flush", {"host_reference": "NUL \x00"}, 400, "invalid_params"),
+    ("lcm_flush", {"host_reference": "x" * 501}, 400, "invalid_params"),
+    ("lcm_boundary", {"host_reference": "one that is new", "last_seq": 43}, 400, "invalid"),
+    ("lcm_boundaries", {"conversation_id": 987654321}, 404, "not_found"),
+    ("lcm_coverage", {"host_reference": "another"}, 404, "not_found"),
+    ("lcm_coverage", {"idempotency_keys": ["k"] * 1001}, 400, "invalid_params"),
+    ("lcm_coverage", {"idempotency_keys": [7]}, 400, "invalid_params"),
 ]
 
 
@@ -253,6 +278,67 @@ def test_a_compaction_may_be_left_to_a_worker(world):
     assert shown.json["job_id"] == reply.body["job_id"]
 
 
+def test_a_plan_is_told_carried_out_once_and_then_refused_alike_everywhere(world):
+    a_conversation(*(f"We set port {5000 + n} for service-{n}. " * 90 for n in range(40)), session_id="ports")
+
+    plan = lcm("--json", "plan", "ports").json
+    told = lcm("show-plan", plan["plan_id"])
+    done = lcm("--json", "execute-plan", plan["plan_id"])
+    reply = Api(an_api_key()).post(f"plans/{plan['plan_id']}/execution/", {})
+    again = lcm("--json", "execute-plan", plan["plan_id"])
+
+    assert plan["step_count"] == len(plan["steps"]) > 0
+    assert "leaf summary of [1-" in told.out
+    assert done.json["details"]["plan_id"] == plan["plan_id"]
+    assert (reply.status, reply.body["code"]) == (409, "plan_executed")
+    assert reply.body["context"] == {"plan_id": plan["plan_id"], "run_id": done.json["run_id"]}
+    assert (again.exit_code, again.problem) == (4, reply.body)
+
+
+def test_settings_that_cannot_work_together_are_refused_alike_everywhere(world):
+    path = f"conversations/{world['conversation_id']}/overrides/"
+
+    reply = Api(an_api_key()).ask("PUT", path, {"overrides": {"fresh_tail_count": 300}})
+    shown = lcm("--json", "configure", "harbour", '{"fresh_tail_count": 300}')
+
+    assert (reply.status, reply.body["code"]) == (400, "cannot_be_satisfied")
+    assert "300 is more than max_active_messages 200" in reply.body["detail"]
+    assert shown.problem == reply.body
+
+
+def test_a_flush_may_be_left_to_a_worker(world):
+    path = f"conversations/{world['conversation_id']}/flushes/"
+
+    reply = Api(an_api_key()).post(path, {"host_reference": "second", "background": True})
+    shown = lcm("flush", "harbour", "third", "--background")
+
+    assert reply.status == 202
+    assert (reply.body["boundary"]["last_seq"], reply.body["job"]["state"]) == (42, "queued")
+    assert "third" in shown.out
+    assert "queued" in shown.out
+
+
+def test_a_boundary_said_to_be_another_is_refused_alike_everywhere(world):
+    path = f"conversations/{world['conversation_id']}/boundaries/"
+
+    reply = Api(an_api_key()).post(path, {"host_reference": world["host_reference"], "last_seq": 3})
+    shown = lcm("--json", "boundary", "harbour", world["host_reference"], "--last-seq", "3")
+
+    assert (reply.status, reply.body["code"], reply.body["retryable"]) == (409, "conflict", False)
+    assert shown.problem == reply.body
+
+
+def test_what_is_not_covered_shows_in_the_exit_status(world):
+    covered = lcm("coverage", "harbour")
+    keys = json.dumps(["call 1", "call \u2028 2"])
+
+    lacking = lcm("coverage", "harbour", "--idempotency-keys", keys)
+
+    assert (covered.exit_code, lacking.exit_code) == (0, 1)
+    assert "Everything can be had." in covered.out
+    assert "no message has the key call" in lacking.out
+
+
 def test_the_catalogue_is_of_one_piece():
     assert len({operation.tool for operation in CATALOGUE}) == len(CATALOGUE)
     assert len({(operation.verb, path) for operation in CATALOGUE for path in operation.paths}) == sum(
@@ -309,7 +395,7 @@ def test_answers_and_requests_are_as_the_document_says(world, document, operatio
     for given in _questions(operation, world):
         if placeholders(operation.path) and not all(name in given for name in placeholders(operation.path)):
             continue
-        reply = Api(an_api_key()).perform(operation, given)
+        reply = Api(an_api_key(None, operation.scope, "write")).perform(operation, given)
 
         assert reply.status == operation.status
         answer = told["responses"][str(operation.status)]["content"]["application/json"]["schema"]

@@ -373,7 +373,7 @@ STATEMENTS = {
     "lcm_grep": 16,
     "lcm_describe": 4,
     "lcm_expand": 5,
-    "lcm_lineage": 5,
+    "lcm_lineage": 6,
     "lcm_assemble": 9,
 }
 

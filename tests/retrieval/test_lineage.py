@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from compaction.hosts import HostCompaction
 from conversations.errors import NotFound
 from conversations.scope import Scope
 from conversations.types import SummaryKind
@@ -31,7 +32,7 @@ def test_nodes_edges_and_what_is_still_raw_are_given():
     with counted_statements() as sent:
         graph = RetrievalEngine.from_settings().lineage(conversation_id=number)
 
-    assert len(sent) == 4
+    assert len(sent) == 5
 
     assert [(node.summary_id, node.direct_messages, node.active) for node in graph.nodes] == [
         (root.summary_id, 1, True),
@@ -78,3 +79,19 @@ def test_somebody_elses_conversation_is_not_found():
 
     with pytest.raises(NotFound):
         lineage(foreign.conversation_id)
+
+
+def test_boundaries_of_a_host_stand_in_the_order_of_what_they_cut_off():
+    number = a_conversation(*(f"message {seq}" for seq in range(1, 11))).conversation_id
+    hosts = HostCompaction.from_settings()
+    hosts.record_boundary(conversation_id=number, host_reference="second", last_seq=8, metadata={"tokens": [1.5, "é"]})
+    hosts.record_boundary(conversation_id=number, host_reference="first", last_seq=4)
+    hosts.record_boundary(conversation_id=a_conversation("hello").conversation_id, host_reference="of another")
+
+    graph = lineage(number)
+
+    assert [(each.host_reference, each.last_seq, each.metadata) for each in graph.boundaries] == [
+        ("first", 4, {}),
+        ("second", 8, {"tokens": [1.5, "é"]}),
+    ]
+    assert list(graph.boundaries) == hosts.list_boundaries(conversation_id=number)

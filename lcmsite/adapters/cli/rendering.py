@@ -9,6 +9,7 @@ from typing import Any, TextIO
 from rich.console import Console
 from rich.text import Text
 
+from compaction.types import Coverage, EndpointRecord, FlushResult, PlanOutline, PlanRecord
 from conversations.types import MessageRecord
 from conversations.words import counted
 from integrity.types import IntegrityReport
@@ -38,9 +39,9 @@ def show(result: Any, stream: TextIO) -> None:
 def _show_many(results: Sequence[Any], console: Console) -> None:
     if not results:
         console.print("Nothing.")
-    elif isinstance(results[0], MessageRecord):
-        for message in results:
-            show_one(message, console)
+    elif isinstance(results[0], MessageRecord | EndpointRecord | PlanOutline):
+        for each in results:
+            show_one(each, console)
     else:
         console.print(table(results))
 
@@ -63,6 +64,28 @@ def _(issued: IssuedKey, console: Console) -> None:
     console.print(issued.key, soft_wrap=True)
     console.print("Keep it: it cannot be shown again.", style="dim")
     lines(issued.record, console)
+
+
+@show_one.register
+def _(model: EndpointRecord, console: Console) -> None:
+    heading(console, model.name, model.model or "no model", model.host or "no address")
+    until = f" until {cell(model.open_until)}" if model.open_until else ""
+    state = f"{model.state}{until}" if model.is_configured else "not configured"
+    failed = f", last {model.last_failure} at {cell(model.last_failure_at)}" if model.last_failure else ""
+    ends = f", until {cell(model.window_ends_at)}" if model.window_ends_at else ""
+    cost = "" if model.cost is None else f", cost {model.cost:,.2f}"
+    for line in (
+        f"{state}; {counted(model.consecutive_failures, 'failure')} in a row{failed}",
+        f"in this window: {_of(model.window_calls, model.window_calls_limit)} calls, "
+        f"{_of(model.window_tokens, model.window_tokens_limit)} tokens{ends}",
+        f"in all: {counted(model.calls, 'call')} ({model.failures:,} failed), {model.tokens_in:,} tokens read, "
+        f"{model.tokens_out:,} written{cost}",
+    ):
+        console.print(f"  {line}", soft_wrap=True)
+
+
+def _of(spent: int, limit: int | None) -> str:
+    return f"{spent:,}" if limit is None else f"{spent:,} of {limit:,}"
 
 
 @show_one.register
@@ -127,6 +150,66 @@ def _(lineage: Lineage, console: Console) -> None:
     raw = ", ".join(map(span, lineage.raw_messages)) or "none"
     summaries, messages = counted(len(nodes), "summary", "summaries"), counted(lineage.message_count, "message")
     console.print(f"{summaries} of {messages}; still raw: {raw}.", style="dim")
+    for boundary in lineage.boundaries:
+        when = cell(boundary.recorded_at)
+        console.print(safe(f"The host cut behind {boundary.last_seq}: {boundary.host_reference}, {when}."), style="dim")
+
+
+@show_one.register
+def _(plan: PlanOutline, console: Console) -> None:
+    heading(console, "plan", plan.plan_id, f"conversation {plan.conversation_id}", cell(plan.created_at))
+    console.print(
+        f"  {counted(plan.step_count, 'step')}: {counted(plan.tokens_before, 'token')} in "
+        f"{counted(plan.items_before, 'item')} to {counted(plan.tokens_expected, 'token')} in "
+        f"{counted(plan.items_expected, 'item')}",
+        soft_wrap=True,
+    )
+    takes = f"{counted(plan.calls, 'call')}, {plan.tokens_in:,} tokens in, {plan.tokens_out:,} out"
+    cost = "cost not known" if plan.cost is None else f"cost {plan.cost:,.4f}"
+    by = f"{plan.summarizer} ({plan.model}): {takes}, {cost}" if plan.model else plan.summarizer
+    console.print(safe(f"  by {by}"), style="dim", soft_wrap=True)
+    if plan.executed_at is not None:
+        console.print(f"  carried out by {plan.run_id}, {cell(plan.executed_at)}", style="dim", soft_wrap=True)
+
+
+@show_one.register
+def _(plan: PlanRecord, console: Console) -> None:
+    show_one.dispatch(PlanOutline)(plan, console)
+    for step in plan.steps:
+        taken = ", ".join(map(span, step.ranges))
+        made = f" (of steps {', '.join(map(str, step.from_steps))})" if step.from_steps else ""
+        console.print(
+            f"{step.number:>4}  depth {step.depth}  {step.kind} summary of [{taken}]{made}: "
+            f"{counted(step.source_tokens, 'token')} to at most {step.expected_tokens:,}",
+            soft_wrap=True,
+        )
+
+
+@show_one.register
+def _(flushed: FlushResult, console: Console) -> None:
+    boundary = flushed.boundary
+    heading(console, f"boundary behind {boundary.last_seq}", boundary.host_reference, cell(boundary.recorded_at))
+    if not flushed.created:
+        console.print("It was recorded before.", style="dim")
+    for done in (flushed.compaction, flushed.job):
+        if done is not None:
+            lines(done, console)
+
+
+@show_one.register
+def _(coverage: Coverage, console: Console) -> None:
+    for gap in coverage.gaps:
+        console.print(Text.assemble((f"{gap.kind} ", "bold red"), f"[{span(gap)}]"))
+    if coverage.gaps_left_out:
+        console.print(f"and {counted(coverage.gaps_left_out, 'more gap')}", style="dim")
+    for key in coverage.missing_keys:
+        console.print(Text.assemble(("no message has the key ", "bold red"), safe(key)), soft_wrap=True)
+    console.print(
+        f"{counted(coverage.stored, 'message')} up to {coverage.last_seq}: {coverage.summarized:,} summarized, "
+        f"{coverage.raw:,} raw, {coverage.unreachable:,} unreachable; {coverage.missing:,} missing. "
+        f"{'Everything can be had.' if coverage.is_complete else 'Not everything can be had.'}",
+        style="dim",
+    )
 
 
 @show_one.register

@@ -67,15 +67,22 @@ def from_operation(operation: Operation) -> Verb:
         given = {name: _value(fields[name], value, session) for name, value in vars(arguments).items()}
         if "file_name" in fields and arguments.content != "-":
             given.setdefault("file_name", Path(arguments.content).name)
-        # To open a conversation is to begin: in the default workspace it needs nothing made before.
-        caller = session.founding_caller if operation.method == "open_conversation" else session.caller
+        # To open a conversation is to begin: in the default workspace it needs nothing made before. Nor does what is of
+        # no workspace.
+        begins = operation.method == "open_conversation" or operation.of_the_site
+        caller = session.founding_caller if begins else session.caller
         with waiting(f"{operation.command} ..."):
             result = operation.perform(caller, given).result
         if operation.method == "open_conversation":
             _tell_what_was_left(given, result)
-        return Outcome(result, exit_code=FINDINGS_EXIT_CODE if getattr(result, "is_clean", True) is False else 0)
+        return Outcome(result, exit_code=FINDINGS_EXIT_CODE if _has_findings(result) else 0)
 
     return Verb(operation.command, operation.summary, add_arguments, run, description=operation.description)
+
+
+def _has_findings(result: Any) -> bool:
+    """Whether the answer is a report that something is not as it should be."""
+    return getattr(result, "is_clean", True) is False or getattr(result, "is_complete", True) is False
 
 
 def _tell_what_was_left(given: dict[str, Any], opened: ConversationRecord) -> None:
@@ -124,7 +131,7 @@ def _add_option(parser: ArgumentParser, name: str, field: serializers.Field, def
             parser.add_argument(flag, action=BooleanOptionalAction, default=SUPPRESS, help=help)
         case serializers.ChoiceField():
             parser.add_argument(flag, choices=list(field.choices), default=SUPPRESS, help=help)
-        case JsonObject() | MessageList():
+        case JsonObject() | MessageList() | serializers.ListField():
             parser.add_argument(flag, default=SUPPRESS, metavar="JSON", help=f"{help} ({JSON_HELP})")
         case _:
             metavar = "N" if isinstance(field, serializers.IntegerField) else "TEXT"
@@ -136,7 +143,7 @@ def _metavar(name: str) -> str:
 
 
 def _value(field: serializers.Field, given: Any, session: Session) -> Any:
-    if isinstance(field, JsonObject | MessageList):
+    if isinstance(field, JsonObject | MessageList | serializers.ListField):
         return strict_json.read(_text_of(given))
     if isinstance(field, Bytes):
         return base64.b64encode(_bytes_of(given)).decode("ascii")

@@ -1,0 +1,130 @@
+-- These functions are planned anew each time: a plan made while a conversation was small would be kept, and would read
+-- whole tables once it is large.
+
+-- Lets a summary stand in the active context where its sources stood, at the place of the first of them, and moves the
+-- counters. `items` is how many sources were found there: unless it is all of them, the caller must roll back.
+CREATE FUNCTION lcm_show_summary(
+  p_conversation_id bigint, p_summary_id text, p_item_tokens integer, OUT items bigint, OUT ordinal bigint
+)
+LANGUAGE plpgsql SET plan_cache_mode = force_custom_plan AS $$
+BEGIN
+  -- Each source finds its own item: a search among the items would go through the whole context for every summary.
+  WITH raw AS (
+    DELETE FROM context_items item USING summary_messages link
+    WHERE link.summary_id = p_summary_id AND item.message_id = link.message_id
+      AND item.conversation_id = p_conversation_id
+    RETURNING item.ordinal, item.token_count
+  ), merged AS (
+    DELETE FROM context_items item USING summary_parents link
+    WHERE link.summary_id = p_summary_id AND item.summary_id = link.parent_summary_id
+      AND item.conversation_id = p_conversation_id
+    RETURNING item.ordinal, item.token_count
+  ), gone AS (
+    SELECT count(*) AS items, min(item.ordinal) AS ordinal, sum(item.token_count) AS tokens,
+           (SELECT count(*) FROM raw) AS messages
+      FROM (SELECT * FROM raw UNION ALL SELECT * FROM merged) AS item
+  ), shown AS (
+    INSERT INTO context_items (conversation_id, ordinal, item_type, summary_id, token_count)
+    SELECT p_conversation_id, gone.ordinal, 'summary', p_summary_id, p_item_tokens FROM gone WHERE gone.items > 0
+  ), counted AS (
+    UPDATE conversations
+       SET active_messages = active_messages - gone.messages,
+           active_tokens = active_tokens - gone.tokens + p_item_tokens
+      FROM gone WHERE conversation_id = p_conversation_id AND gone.items > 0
+  )
+  SELECT gone.items, gone.ordinal INTO items, ordinal FROM gone;
+END
+$$;
+
+-- Lets a summary stand where the one stood that it was made instead of, of the same sources. `items` is 1, or 0 if that
+-- one is not in the context.
+CREATE FUNCTION lcm_show_instead(
+  p_conversation_id bigint, p_summary_id text, p_item_tokens integer, OUT items bigint, OUT ordinal bigint
+)
+LANGUAGE plpgsql SET plan_cache_mode = force_custom_plan AS $$
+BEGIN
+  WITH before AS (
+    SELECT item.ordinal, item.token_count
+      FROM summaries s
+      JOIN context_items item ON item.summary_id = s.supersedes_id AND item.conversation_id = p_conversation_id
+     WHERE s.summary_id = p_summary_id
+  ), counted AS (
+    UPDATE conversations SET active_tokens = active_tokens - before.token_count + p_item_tokens
+      FROM before WHERE conversation_id = p_conversation_id
+  )
+  UPDATE context_items item SET summary_id = p_summary_id, token_count = p_item_tokens
+    FROM before WHERE item.conversation_id = p_conversation_id AND item.ordinal = before.ordinal
+    RETURNING 1, item.ordinal INTO items, ordinal;
+  items := coalesce(items, 0);
+END
+$$;
+
+-- Writes a finished summary with its lineage and the mark on the last message it stands for, and shows it in the context
+-- instead of its sources, or, where it supersedes a summary, instead of that one. `p_item_tokens` NULL: it is not shown,
+-- as below another one that is. One call for the client, as each call more would cost a compaction a tenth of its time.
+CREATE FUNCTION lcm_write_summary(
+  p_conversation_id bigint,
+  p_summary json,
+  p_message_ids bigint[],
+  p_source_ids text[],
+  p_item_tokens integer,
+  p_mark json,
+  OUT items bigint,
+  OUT ordinal bigint
+)
+LANGUAGE plpgsql SET plan_cache_mode = force_custom_plan AS $$
+DECLARE
+  new_id text := p_summary ->> 'summary_id';
+  session text;
+BEGIN
+  -- The conversation's row first, as every writer does, so that writers queue up and never cross.
+  SELECT session_id INTO session FROM conversations WHERE conversation_id = p_conversation_id FOR NO KEY UPDATE;
+
+  INSERT INTO summaries (
+    summary_id, conversation_id, kind, content, token_count, file_ids, depth, first_seq, last_seq, earliest_at, latest_at,
+    source_count, descendant_count, source_tokens, level, model, quality, token_counter, summary_hash, run_id, retention,
+    is_degraded, supersedes_id, prompt_hash, tokens_in, tokens_out, duration_ms
+  )
+  SELECT summary_id, p_conversation_id, kind, content, token_count, file_ids, depth, first_seq, last_seq, earliest_at,
+         latest_at, source_count, descendant_count, source_tokens, level, model, quality, token_counter,
+         decode(summary_hash, 'hex'), run_id, retention, is_degraded, supersedes_id, prompt_hash, tokens_in, tokens_out,
+         duration_ms
+    FROM json_to_record(p_summary) AS s(
+      summary_id text, kind summary_kind, content text, token_count integer, file_ids jsonb, depth integer,
+      first_seq bigint, last_seq bigint, earliest_at timestamptz, latest_at timestamptz, source_count integer,
+      descendant_count integer, source_tokens bigint, level text, model text, quality jsonb, token_counter text,
+      summary_hash text, run_id text, retention float, is_degraded boolean, supersedes_id text, prompt_hash text,
+      tokens_in integer, tokens_out integer, duration_ms integer
+    );
+
+  INSERT INTO summary_messages (summary_id, message_id, ordinal)
+  SELECT new_id, message_id, place - 1 FROM unnest(p_message_ids) WITH ORDINALITY AS given(message_id, place);
+
+  INSERT INTO summary_parents (summary_id, parent_summary_id, ordinal)
+  SELECT new_id, source_id, place - 1 FROM unnest(p_source_ids) WITH ORDINALITY AS given(source_id, place);
+
+  IF p_item_tokens IS NULL THEN
+    items := 0;
+  ELSIF p_summary ->> 'supersedes_id' IS NULL THEN
+    SELECT shown.items, shown.ordinal INTO items, ordinal
+      FROM lcm_show_summary(p_conversation_id, new_id, p_item_tokens) AS shown;
+  ELSE
+    SELECT shown.items, shown.ordinal INTO items, ordinal
+      FROM lcm_show_instead(p_conversation_id, new_id, p_item_tokens) AS shown;
+  END IF;
+
+  INSERT INTO message_parts (
+    part_id, message_id, session_id, part_type, ordinal, is_ignored, is_synthetic, compaction_auto, metadata, part_hash
+  )
+  SELECT 'part_' || last.message_id || '_' || next.ordinal, last.message_id, session, mark.part_type, next.ordinal,
+         mark.is_ignored, mark.is_synthetic, mark.compaction_auto, mark.metadata, decode(mark.part_hash, 'hex')
+    FROM json_to_record(p_mark) AS mark(
+      part_type message_part_type, is_ignored boolean, is_synthetic boolean, compaction_auto boolean, metadata jsonb,
+      part_hash text
+    )
+    JOIN messages last ON last.conversation_id = p_conversation_id AND last.seq = (p_summary ->> 'last_seq')::bigint
+    CROSS JOIN LATERAL (
+      SELECT coalesce(max(p.ordinal) + 1, 0) AS ordinal FROM message_parts p WHERE p.message_id = last.message_id
+    ) next;
+END
+$$;

@@ -1,0 +1,40 @@
+"""A host's side of the tests: the service it calls, something to say, and a way to break what is stored."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from django.db import connection
+
+from compaction.engine import CompactionEngine
+from compaction.hosts import HostCompaction
+from compaction.policy import CompactionPolicy
+from conversations.models import Workspace
+from conversations.scope import Scope
+from conversations.types import ConversationRecord, NewMessage, Role
+from tests.factories import a_conversation, a_store, a_workspace
+
+
+def hosts(workspace: Workspace | None = None, **settings: Any) -> HostCompaction:
+    """The service in a workspace, with the given settings changed."""
+    engine = CompactionEngine.from_settings(Scope((workspace or a_workspace()).pk))
+    return HostCompaction(engine=replace(engine, policy=CompactionPolicy(**settings)))
+
+
+def a_talk(messages: int = 40) -> ConversationRecord:
+    return a_conversation(*(f"Message {n} is about harbour {n} and port {5000 + n}. " * 12 for n in range(messages)))
+
+
+def append(conversation_id: int, text: str, **values: Any) -> None:
+    a_store().append_messages(conversation_id=conversation_id, messages=[NewMessage(Role.USER, text, **values)])
+
+
+def breaking(statement: str, *values: object) -> int:
+    """Run a statement as somebody who can get past triggers and foreign keys; how many rows it touched."""
+    with connection.cursor() as cursor:
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE; SET LOCAL session_replication_role = replica")
+        cursor.execute(statement, values)
+        touched = cursor.rowcount
+        cursor.execute("SET LOCAL session_replication_role = origin")
+    return touched

@@ -1,0 +1,227 @@
+"""Which models there are is read from the settings; what is missing is named, and no key is ever shown."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import pytest
+
+from compaction.language_models.configuration import ModelsPolicy, chain_of, checked_chain, endpoints
+from compaction.language_models.types import ModelFailed, Protocol
+from compaction.language_models.withheld import Misconfigured
+from compaction.policy import CompactionPolicy
+from conversations.errors import Invalid
+from conversations.policy import Secret, check_overrides
+from lcmsite.environment import Environment
+from tests.compaction.model_settings import KEY, models, shown
+from tests.factories import a_conversation, a_store
+
+
+def test_without_settings_there_is_no_model_and_none_is_needed(settings):
+    settings.LCM = {}
+
+    assert endpoints() == {}
+    assert checked_chain(CompactionPolicy.from_settings().summarizer) == ("extractive",)
+
+
+def test_an_endpoint_is_what_its_settings_say(settings):
+    settings.LCM = {
+        "chat_url": "http://models.example/v1",
+        "chat_model": "small",
+        "model_timeout_seconds": 7,
+        "model_attempts": 2,
+        "model_max_output_tokens": 999,
+    }
+
+    found = endpoints()
+
+    assert list(found) == ["chat"]
+    assert found["chat"].protocol is Protocol.CHAT
+    assert found["chat"].base_url == "http://models.example/v1"
+    assert found["chat"].key == ""
+    assert (found["chat"].timeout_seconds, found["chat"].attempts, found["chat"].max_output_tokens) == (7, 2, 999)
+
+
+def test_a_key_file_is_read_when_the_key_is_needed(tmp_path):
+    file = tmp_path / "key"
+    policy = models(anthropic_key_file=str(file))
+    file.write_text(f"\ufeff  {KEY}\n")
+
+    first = policy.endpoint("anthropic").key
+    file.write_text("another\n")
+
+    assert first == KEY
+    assert policy.endpoint("anthropic").key == "another"
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (None, "cannot be read (No such file or directory)"),
+        (b"", "the file is empty"),
+        (b" \n\t\n", "the file is empty"),
+        (KEY.encode() * 1000, "too long to be a key"),
+        (f"{KEY}\n{KEY}\n".encode(), "blank, a line break"),
+        (KEY.encode() + b"\xff\xfe", "beyond ASCII"),
+    ],
+)
+def test_a_key_file_without_a_key_is_told_by_its_setting_and_not_by_its_content(tmp_path, content, said):
+    file = tmp_path / "key"
+    if content is not None:
+        file.write_bytes(content)
+
+    with pytest.raises(Misconfigured) as refusal:
+        models(chat_key="", chat_key_file=str(file)).endpoint("chat")
+
+    assert said in str(refusal.value)
+    assert "chat" in str(refusal.value).lower()
+    assert KEY not in shown(refusal.value)
+    assert refusal.value.reason == "misconfigured"
+    assert isinstance(refusal.value, ModelFailed)
+
+
+def test_a_key_that_was_put_where_its_file_belongs_is_not_shown():
+    with pytest.raises(Misconfigured) as refusal:
+        models(chat_key="", chat_key_file=KEY).endpoint("chat")
+
+    assert KEY not in str(refusal.value)
+
+
+@pytest.mark.parametrize("path", ["~nobody-at-all/key", "nul\x00byte", "/"])
+def test_a_path_that_is_none_is_told_like_any_other_file(path):
+    with pytest.raises(Misconfigured, match="LCM_CHAT_KEY_FILE: the file cannot be read"):
+        models(chat_key="", chat_key_file=path).endpoint("chat")
+
+
+def test_a_key_given_twice_is_refused(tmp_path):
+    (tmp_path / "key").write_text("another")
+
+    with pytest.raises(Misconfigured, match="LCM_CHAT_KEY_FILE: LCM_CHAT_KEY is given too") as refusal:
+        models(chat_key_file=str(tmp_path / "key")).endpoint("chat")
+
+    assert KEY not in shown(refusal.value)
+
+
+def test_a_key_that_no_header_can_carry_is_not_shown():
+    with pytest.raises(Misconfigured) as refusal:
+        models(chat_key=f"{KEY}\nx").endpoint("chat")
+
+    assert KEY not in shown(refusal.value)
+    assert refusal.value.__context__ is None
+
+
+def test_a_model_that_is_not_configured_cannot_be_called():
+    with pytest.raises(Misconfigured, match="'chat' is not configured: LCM_CHAT_URL and LCM_CHAT_MODEL are not set"):
+        ModelsPolicy().endpoint("chat")
+
+
+def test_the_vendor_wants_a_key_and_a_server_of_ones_own_may_not():
+    at_home = ModelsPolicy(anthropic_model="m", anthropic_url="http://127.0.0.1:8080")
+
+    assert ModelsPolicy(anthropic_model="m").missing("anthropic") == ("LCM_ANTHROPIC_KEY",)
+    assert ModelsPolicy(anthropic_model="m", anthropic_key="k").missing("anthropic") == ()
+    assert ModelsPolicy(anthropic_model="m", anthropic_key_file="f").missing("anthropic") == ()
+    assert at_home.missing("anthropic") == ()
+
+
+def test_a_chain_is_the_order_in_which_summarizers_are_asked():
+    assert chain_of("extractive") == ("extractive",)
+    assert chain_of(" chat, anthropic ,extractive") == ("chat", "anthropic", "extractive")
+    assert checked_chain("anthropic,chat", models()) == ("anthropic", "chat")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "'' is not one; they are extractive, chat, anthropic"),
+        ("chat,", "'' is not one"),
+        ("gpt", "'gpt' is not one"),
+        ("Chat", "'Chat' is not one"),
+        ("chat,chat", "'chat' is named twice"),
+        ("extractive,chat", "'chat' would never be asked"),
+        ("chat,extractive", "'chat' is not configured: LCM_CHAT_MODEL is not set."),
+        ("anthropic", "'anthropic' is not configured: LCM_ANTHROPIC_MODEL and LCM_ANTHROPIC_KEY are not set."),
+    ],
+)
+def test_a_chain_that_cannot_be_is_refused_with_what_is_missing(text, said):
+    with pytest.raises(Invalid) as refusal:
+        checked_chain(text, ModelsPolicy(chat_url="http://127.0.0.1:9"))
+
+    assert said in refusal.value.detail
+
+
+def test_prices_are_known_of_both_directions_or_not_at_all():
+    assert models().prices("chat") is None
+    assert models(chat_price_in=1.5).prices("chat") is None
+    assert models(chat_price_in=1.5, chat_price_out=6).prices("chat") == (1.5, 6)
+    assert models(anthropic_window_tokens=5000).window_tokens("anthropic") == 5000
+
+
+@pytest.mark.django_db
+def test_a_conversation_may_choose_a_model_that_is_configured(settings):
+    settings.LCM = {"chat_url": "http://127.0.0.1:9/v1", "chat_model": "small"}
+    own = {"summarizer": "chat,extractive", "summary_instructions": "Keep every price."}
+
+    conversation = a_conversation(overrides=own)
+
+    assert conversation.overrides == own
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("own", "said"),
+    [
+        ({"summarizer": "anthropic"}, "'anthropic' is not configured: LCM_ANTHROPIC_MODEL and LCM_ANTHROPIC_KEY"),
+        ({"summarizer": "nobody"}, "'nobody' is not one"),
+        ({"summarizer": 5}, "5 is not a text"),
+        ({"summary_instructions": "x" * 2001}, "a text of 2,001 characters is too long: at most 2,000 are taken"),
+        ({"summary_instructions": "NUL \x00"}, "NUL or lone surrogates"),
+        ({"summary_instructions": "half \ud800"}, "NUL or lone surrogates"),
+        ({"chat_key": KEY}, "'chat_key' is not a setting of a conversation"),
+    ],
+)
+def test_what_a_conversation_cannot_have_is_refused_when_it_is_saved(settings, own, said):
+    settings.LCM = {"chat_url": "http://127.0.0.1:9/v1", "chat_model": "small"}
+    conversation = a_conversation()
+
+    with pytest.raises(Invalid) as refusal:
+        a_store().configure_conversation(conversation_id=conversation.conversation_id, overrides=own)
+
+    assert said in refusal.value.detail
+    assert a_store().get_conversation(conversation_id=conversation.conversation_id).overrides == {}
+
+
+def test_settings_of_other_policies_are_not_asked_whether_they_are_possible(settings):
+    settings.LCM = {"summarizer": "chat"}
+
+    assert check_overrides({}) == {}
+    with pytest.raises(Invalid, match="'chat' is not configured"):
+        check_overrides({"fresh_tail_count": 4})
+
+
+def test_no_key_of_the_environment_shows_in_what_holds_it():
+    environment = Environment.read(
+        {
+            "LCM_CHAT_KEY": KEY,
+            "LCM_ANTHROPIC_KEY": KEY,
+            "LCM_SECRET_KEY": KEY,
+            "LCM_API_KEY": KEY,
+            "LCM_DATABASE_URL": f"postgres://me:{KEY}@host/db",
+            "LCM_CHAT_KEYS": KEY,
+        }
+    )
+    policy = ModelsPolicy(**environment.overrides)
+
+    assert policy.chat_key == KEY
+    assert environment.deployment.database_url.endswith(f"{KEY}@host/db")
+    assert [problem.id for problem in environment.problems] == ["lcm.E001"]
+    for holder in (environment, environment.overrides, environment.deployment, environment.problems, policy):
+        assert KEY not in repr(holder)
+    assert KEY not in repr(models(chat_key=Secret(KEY)).endpoint("chat"))
+
+
+def test_every_setting_that_is_a_key_is_marked_secret():
+    secrets = {each.name for each in fields(ModelsPolicy) if each.metadata["secret"]}
+
+    assert secrets == {each.name for each in fields(ModelsPolicy) if each.name.endswith("_key")}
+    assert all(not each.repr for each in fields(ModelsPolicy) if each.name in secrets)

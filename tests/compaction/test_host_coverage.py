@@ -1,0 +1,229 @@
+"""What a host that compacts by itself is told after: whether all that it dropped can be had, and what cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from compaction.reach import MOST_GAPS
+from compaction.types import CoverageGap, GapKind
+from conversations.errors import Invalid, NotFound
+from conversations.models import Summary
+from tests.compaction.hosting import a_talk, append, breaking, hosts
+from tests.factories import a_conversation, a_store
+from tests.statements import counted_statements
+from tests.summaries import a_summary_of
+
+
+@pytest.mark.django_db
+def test_every_message_up_to_the_boundary_is_counted_once():
+    talk = a_talk(60)
+    service = hosts(leaf_chunk_tokens=600)
+    service.flush(conversation_id=talk.conversation_id, host_reference="compaction-7")
+    for number in range(5):
+        append(talk.conversation_id, f"after the boundary {number}")
+    raw = a_store().get_conversation(conversation_id=talk.conversation_id).counters.active_messages
+
+    covered = service.verify_coverage(conversation_id=talk.conversation_id, host_reference="compaction-7")
+    whole = service.verify_coverage(conversation_id=talk.conversation_id)
+
+    assert Summary.objects.filter(depth__gte=1).exists()
+    assert (covered.last_seq, covered.stored, covered.raw, covered.summarized) == (60, 60, raw - 5, 65 - raw)
+    assert (whole.last_seq, whole.stored, whole.raw, whole.summarized) == (65, 65, raw, 65 - raw)
+    for report in (covered, whole):
+        assert (report.missing, report.unreachable, report.gaps, report.gaps_left_out) == (0, 0, (), 0)
+        assert report.is_complete
+
+
+@pytest.fixture
+def layered(db: None) -> tuple[int, list[str], str]:
+    """A conversation of 40 messages: 2 to 25 below a condensed summary of four leaves, the rest raw."""
+    a_summary_of(a_store(), a_talk(9).conversation_id, seqs=[1, 2, 3])
+    number = a_talk(40).conversation_id
+    leaves = [a_summary_of(a_store(), number, seqs=range(first, first + 6)) for first in (2, 8, 14, 20)]
+    top = a_summary_of(a_store(), number, summaries=leaves)
+    return number, [leaf.summary_id for leaf in leaves], top.summary_id
+
+
+def gap(first_seq: int, last_seq: int, kind: str) -> CoverageGap:
+    return CoverageGap(first_seq, last_seq, GapKind(kind))
+
+
+def test_messages_whose_rows_are_gone_are_missing_in_the_middle_and_at_both_ends(layered):
+    number, _, _ = layered
+    breaking("DELETE FROM messages WHERE conversation_id = %s AND seq IN (1, 5, 6, 7, 33, 39, 40)", number)
+
+    covered = hosts().verify_coverage(conversation_id=number)
+
+    assert covered.gaps == tuple(gap(*ends, "missing") for ends in ((1, 1), (5, 7), (33, 33), (39, 40)))
+    assert (covered.stored, covered.missing, covered.unreachable) == (33, 7, 0)
+    assert (covered.summarized, covered.raw) == (21, 12)
+    assert not covered.is_complete
+
+
+def test_raw_messages_that_fell_out_of_the_context_are_unreachable(layered):
+    number, _, _ = layered
+    breaking("DELETE FROM context_items WHERE conversation_id = %s AND ordinal IN (1, 30, 31, 40)", number)
+
+    covered = hosts().verify_coverage(conversation_id=number)
+
+    assert covered.gaps == tuple(gap(*ends, "unreachable") for ends in ((1, 1), (30, 31), (40, 40)))
+    assert (covered.stored, covered.missing, covered.unreachable) == (40, 0, 4)
+    assert (covered.summarized, covered.raw) == (24, 12)
+
+
+def test_what_a_broken_link_cuts_off_is_unreachable(layered):
+    number, leaves, top = layered
+    breaking("DELETE FROM summary_parents WHERE summary_id = %s AND parent_summary_id = %s", top, leaves[1])
+    breaking(
+        "DELETE FROM summary_messages WHERE summary_id = %s AND message_id IN "
+        "(SELECT message_id FROM messages WHERE conversation_id = %s AND seq IN (3, 4))",
+        leaves[0],
+        number,
+    )
+
+    covered = hosts().verify_coverage(conversation_id=number)
+
+    assert covered.gaps == (gap(3, 4, "unreachable"), gap(8, 13, "unreachable"))
+    assert (covered.summarized, covered.raw, covered.unreachable) == (16, 16, 8)
+
+
+def test_a_summary_that_fell_out_of_the_context_leaves_all_below_it_unreachable(layered):
+    number, _, top = layered
+    breaking("DELETE FROM context_items WHERE summary_id = %s", top)
+    breaking("DELETE FROM messages WHERE conversation_id = %s AND seq = 10", number)
+
+    covered = hosts().verify_coverage(conversation_id=number)
+
+    assert covered.gaps == (gap(2, 9, "unreachable"), gap(10, 10, "missing"), gap(11, 25, "unreachable"))
+    assert (covered.missing, covered.unreachable, covered.summarized, covered.raw) == (1, 23, 0, 16)
+
+
+def test_a_gap_behind_the_boundary_is_none_of_its(layered):
+    number, _, _ = layered
+    hosts().record_boundary(conversation_id=number, host_reference="before", last_seq=29)
+    hosts().record_boundary(conversation_id=number, host_reference="in it", last_seq=30)
+    breaking("DELETE FROM context_items WHERE conversation_id = %s AND ordinal IN (30, 31)", number)
+
+    before = hosts().verify_coverage(conversation_id=number, host_reference="before")
+    within = hosts().verify_coverage(conversation_id=number, host_reference="in it")
+
+    assert (before.is_complete, before.stored) == (True, 29)
+    assert within.gaps == (gap(30, 30, "unreachable"),)
+
+
+def test_a_lineage_that_runs_in_a_circle_does_not_keep_the_report_from_ending(layered):
+    number, leaves, top = layered
+    breaking("INSERT INTO summary_parents (summary_id, parent_summary_id, ordinal) VALUES (%s, %s, 0)", leaves[0], top)
+
+    covered = hosts().verify_coverage(conversation_id=number)
+
+    assert (covered.is_complete, covered.summarized, covered.raw) == (True, 24, 16)
+
+
+@pytest.mark.django_db
+def test_of_very_many_gaps_the_first_are_listed_and_all_are_counted():
+    number = a_conversation(*(f"message {n}" for n in range(1, 301))).conversation_id
+    breaking("DELETE FROM messages WHERE conversation_id = %s AND seq %% 2 = 0", number)
+
+    covered = hosts().verify_coverage(conversation_id=number)
+
+    assert len(covered.gaps) == MOST_GAPS
+    assert covered.gaps[0] == gap(2, 2, "missing")
+    assert covered.gaps[-1] == gap(200, 200, "missing")
+    assert (covered.gaps_left_out, covered.missing, covered.stored, covered.raw) == (50, 150, 150, 150)
+
+
+@pytest.mark.django_db
+def test_keys_that_the_host_believes_to_be_archived_and_are_not_are_named():
+    number = a_conversation().conversation_id
+    other = a_conversation().conversation_id
+    append(number, "here", idempotency_key="schlüssel 1")
+    append(other, "elsewhere", idempotency_key="schlüssel 2")
+    keys = ["schlüssel 3", "schlüssel 1", "schlüssel 2", "schlüssel 3"]
+
+    partly = hosts().verify_coverage(conversation_id=number, idempotency_keys=keys)
+    wholly = hosts().verify_coverage(conversation_id=number, idempotency_keys=["schlüssel 1"])
+
+    assert partly.missing_keys == ("schlüssel 3", "schlüssel 2")
+    assert (partly.is_complete, partly.gaps) == (False, ())
+    assert (wholly.is_complete, wholly.missing_keys) == (True, ())
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("keys", [["NUL \x00"], ["\ud800"], [""], ["x" * 501], ["k"] * 1001], ids=range(5))
+def test_keys_that_no_message_could_have_are_refused(keys):
+    talk = a_talk(2)
+
+    with pytest.raises(Invalid, match="idempotency_key"):
+        hosts().verify_coverage(conversation_id=talk.conversation_id, idempotency_keys=keys)
+
+
+@pytest.mark.django_db
+def test_a_thousand_keys_may_be_asked_about_at_once():
+    talk = a_talk(2)
+
+    covered = hosts().verify_coverage(
+        conversation_id=talk.conversation_id, idempotency_keys=[f"key {n}" for n in range(1000)]
+    )
+
+    assert len(covered.missing_keys) == 1000
+
+
+@pytest.mark.django_db
+def test_a_boundary_that_nobody_recorded_is_not_there():
+    talk, other = a_talk(2), a_talk(2)
+    hosts().record_boundary(conversation_id=other.conversation_id, host_reference="of another")
+
+    with pytest.raises(NotFound, match="no boundary 'of another'"):
+        hosts().verify_coverage(conversation_id=talk.conversation_id, host_reference="of another")
+
+
+@pytest.mark.django_db
+def test_coverage_costs_as_many_statements_for_a_long_history_as_for_a_short_one():
+    short, long = a_talk(20), a_talk(300)
+    service = hosts(leaf_chunk_tokens=600)
+    sent = []
+    for talk in (short, long):
+        service.flush(conversation_id=talk.conversation_id, host_reference="one")
+        with counted_statements() as statements:
+            service.verify_coverage(
+                conversation_id=talk.conversation_id, host_reference="one", idempotency_keys=["a", "b"]
+            )
+        sent.append(len(statements))
+
+    assert sent == [4, 4]
+
+
+def test_coverage_beside_writers_and_a_compaction_is_complete_at_every_moment(committed_db):
+    talk = a_talk(60)
+    number = talk.conversation_id
+    service = hosts(leaf_chunk_tokens=600)
+
+    def write() -> None:
+        for n in range(60):
+            append(number, f"meanwhile {n}")
+
+    def closing(work: Callable[[], Any]) -> None:
+        try:
+            work()
+        finally:
+            connection.close()
+
+    reports = []
+    with ThreadPoolExecutor(2) as pool:
+        compact = lambda: service.flush(conversation_id=number, host_reference="one")  # noqa: E731
+        work = [pool.submit(closing, each) for each in (write, compact)]
+        while not all(each.done() for each in work):
+            reports.append(service.verify_coverage(conversation_id=number))
+        for each in work:
+            each.result()
+
+    assert [report for report in reports if not report.is_complete] == []
+    assert len({report.last_seq for report in reports}) > 1
+    last = service.verify_coverage(conversation_id=number)
+    assert (last.is_complete, last.stored) == (True, 120)

@@ -1,0 +1,341 @@
+"""What a host that compacts by itself says before: its summaries are made, and its boundary is kept as it was said."""
+
+from __future__ import annotations
+
+import math
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from compaction.locks import compaction_lock
+from compaction.models import CompactionBoundary, CompactionJob
+from compaction.summarizers.base import SummaryDraft, SummaryRequest
+from compaction.types import BoundaryRecord, FlushResult, JobState, Outcome, Reason
+from conversations.errors import Conflict, ConversationBusy, Invalid, NotFound
+from conversations.models import Summary
+from integrity.checker import IntegrityChecker
+from tests.compaction.hosting import a_talk, append, hosts
+from tests.conversations.appending import at_once
+from tests.factories import a_conversation, a_store, a_workspace
+
+REFERENCES = ["compaction-7", "compactação n.º 7 · 圧縮 🗜", "e\u0301 is not \u00e9", " blanks stay ", "x" * 500]
+NO_REFERENCES = ["", "NUL \x00", "half a character \ud800", "x" * 501]
+
+
+# -- flush -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.django_db
+def test_a_flush_makes_the_pending_summaries_and_records_the_boundary():
+    talk = a_talk()
+
+    flushed = hosts(leaf_chunk_tokens=1000).flush(
+        conversation_id=talk.conversation_id, host_reference="compaction-7", metadata={"tokens": 90_000}
+    )
+
+    assert flushed.created
+    assert flushed.boundary.last_seq == 40
+    assert flushed.boundary.metadata == {"tokens": 90_000}
+    assert flushed.compaction is not None
+    assert (flushed.compaction.outcome, flushed.compaction.reason) == (Outcome.COMPACTED, Reason.MANUAL)
+    assert flushed.compaction.leaf_summaries > 1
+    assert a_store().get_conversation(conversation_id=talk.conversation_id).counters.active_messages <= 10
+
+
+@pytest.mark.django_db
+def test_the_same_reference_again_gives_the_same_boundary_and_compacts_nothing():
+    talk = a_talk()
+    first = hosts().flush(conversation_id=talk.conversation_id, host_reference="compaction-7", metadata={"a": 1})
+    for number in range(40):
+        append(talk.conversation_id, f"Later {number} about something else. " * 30)
+    summaries = Summary.objects.count()
+
+    again = hosts().flush(conversation_id=talk.conversation_id, host_reference="compaction-7")
+
+    assert again == FlushResult(boundary=first.boundary, created=False)
+    assert Summary.objects.count() == summaries
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("metadata", [{}, {"a": 2}, {"a": 1, "b": None}, {"a": "1"}, {"a": True}])
+def test_a_flush_is_refused_if_its_metadata_are_said_to_differ(metadata):
+    talk = a_talk()
+    service = hosts()
+    service.flush(conversation_id=talk.conversation_id, host_reference="compaction-7", metadata={"a": 1})
+    (before,) = service.list_boundaries(conversation_id=talk.conversation_id)
+
+    with pytest.raises(Conflict, match="metadata") as refused:
+        service.flush(conversation_id=talk.conversation_id, host_reference="compaction-7", metadata=metadata)
+
+    assert not refused.value.retryable
+    assert service.list_boundaries(conversation_id=talk.conversation_id) == [before]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("metadata", [{"x": 1e23, "b": 0.1}, {"b": [1, {"é": None}], "a": ""}, {"n": 10**300}, {}])
+def test_metadata_said_again_as_they_were_said_do_not_differ(metadata):
+    talk = a_talk(4)
+    service = hosts()
+    first = service.flush(conversation_id=talk.conversation_id, host_reference="one", metadata=metadata)
+
+    again = service.flush(conversation_id=talk.conversation_id, host_reference="one", metadata=metadata)
+
+    assert again.boundary == first.boundary
+    assert not again.created
+
+
+@pytest.mark.django_db
+def test_what_was_never_said_may_be_flushed_too():
+    empty = a_conversation()
+
+    flushed = hosts().flush(conversation_id=empty.conversation_id, host_reference="first")
+    covered = hosts().verify_coverage(conversation_id=empty.conversation_id, host_reference="first")
+
+    assert flushed.boundary.last_seq == 0
+    assert (covered.stored, covered.is_complete, covered.gaps) == (0, True, ())
+
+
+@pytest.mark.django_db
+def test_where_compaction_is_disabled_the_boundary_is_recorded_all_the_same():
+    talk = a_talk()
+
+    flushed = hosts(enabled=False).flush(conversation_id=talk.conversation_id, host_reference="compaction-7")
+
+    assert flushed.boundary.last_seq == 40
+    assert flushed.compaction is not None
+    assert flushed.compaction.outcome is Outcome.DISABLED
+
+
+@pytest.mark.django_db
+def test_what_a_bound_cuts_off_is_left_to_a_worker():
+    talk = a_talk(80)
+
+    flushed = hosts(leaf_chunk_tokens=1000, max_passes=1).flush(
+        conversation_id=talk.conversation_id, host_reference="compaction-7"
+    )
+
+    assert flushed.compaction is not None
+    assert flushed.compaction.outcome is Outcome.STOPPED
+    assert flushed.job is not None
+    assert CompactionJob.objects.get().reason == Reason.MANUAL
+    assert flushed.boundary.last_seq == 80
+
+
+@dataclass(frozen=True)
+class Interrupted:
+    """A summarizer that has no answer, and while it looks for one the conversation goes on."""
+
+    conversation_id: int
+    name: str = "interrupted"
+
+    def summarize(self, request: SummaryRequest) -> SummaryDraft:
+        append(self.conversation_id, "said while the summary was made")
+        return SummaryDraft(text="", model=self.name)
+
+
+@pytest.mark.django_db
+def test_what_is_said_during_a_flush_lies_behind_its_boundary():
+    talk = a_talk()
+    service = hosts()
+    escalation = replace(service.engine.escalation, chain=(Interrupted(talk.conversation_id),))
+    service = replace(service, engine=replace(service.engine, escalation=escalation))
+
+    flushed = service.flush(conversation_id=talk.conversation_id, host_reference="compaction-7")
+
+    assert a_store().get_conversation(conversation_id=talk.conversation_id).counters.message_count > 40
+    assert flushed.boundary.last_seq == 40
+
+
+@pytest.mark.django_db
+def test_a_flush_that_fails_records_nothing_and_may_be_tried_again():
+    talk = a_talk()
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no room'; END $$; "
+            "CREATE TRIGGER refuse BEFORE INSERT ON summaries FOR EACH ROW EXECUTE FUNCTION refuse()"
+        )
+
+    with pytest.raises(Exception, match="no room"):
+        hosts().flush(conversation_id=talk.conversation_id, host_reference="compaction-7")
+
+    assert not CompactionBoundary.objects.exists()
+    with connection.cursor() as cursor:
+        cursor.execute("DROP TRIGGER refuse ON summaries")
+    assert hosts().flush(conversation_id=talk.conversation_id, host_reference="compaction-7").created
+
+
+@pytest.mark.django_db
+def test_a_flush_in_the_background_records_at_once_and_leaves_the_summaries_to_a_worker():
+    talk = a_talk()
+    service = hosts()
+
+    flushed = service.flush_in_background(conversation_id=talk.conversation_id, host_reference="compaction-7")
+    again = service.flush_in_background(conversation_id=talk.conversation_id, host_reference="compaction-7")
+
+    assert flushed.job is not None
+    assert (flushed.job.state, flushed.job.reason) == (JobState.QUEUED, Reason.MANUAL)
+    assert (flushed.created, flushed.boundary.last_seq, flushed.compaction) == (True, 40, None)
+    assert again == FlushResult(boundary=flushed.boundary, created=False)
+    assert not Summary.objects.exists()
+
+
+def test_a_flush_beside_another_compaction_is_busy_and_records_nothing(committed_db):
+    talk = a_talk()
+    service = hosts()
+
+    def flush() -> FlushResult:
+        try:
+            return service.flush(conversation_id=talk.conversation_id, host_reference="compaction-7")
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(1) as pool:
+        with compaction_lock(talk.conversation_id), pytest.raises(ConversationBusy) as busy:
+            pool.submit(flush).result()
+        recorded_while_busy = service.list_boundaries(conversation_id=talk.conversation_id)
+        later = pool.submit(flush).result()
+
+    assert busy.value.retryable
+    assert recorded_while_busy == []
+    assert later.created
+
+
+@pytest.mark.parametrize("names", ["one for all", "one for each"])
+def test_flushes_at_once_end_each_with_its_boundary_and_summarize_nothing_twice(committed_db, names):
+    talk = a_talk()
+    service = hosts(leaf_chunk_tokens=1000)
+
+    def flush(worker: int) -> FlushResult:
+        reference = "shared" if names == "one for all" else f"host {worker}"
+        while True:
+            try:
+                return service.flush(conversation_id=talk.conversation_id, host_reference=reference)
+            except ConversationBusy:
+                time.sleep(0.02)
+
+    flushed = at_once(flush, workers=6)
+
+    boundaries = service.list_boundaries(conversation_id=talk.conversation_id)
+    assert {each.boundary.host_reference for each in flushed} == {each.host_reference for each in boundaries}
+    assert sum(each.created for each in flushed) == len(boundaries) == (1 if names == "one for all" else 6)
+    assert all(each.boundary in boundaries for each in flushed)
+    assert IntegrityChecker.from_settings().run(conversation_id=talk.conversation_id).is_clean
+
+
+# -- boundaries --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.django_db
+def test_a_boundary_lies_behind_the_newest_message_or_behind_the_one_that_is_said():
+    talk = a_talk(12)
+    service = hosts()
+
+    newest = service.record_boundary(conversation_id=talk.conversation_id, host_reference="newest")
+    earlier = service.record_boundary(conversation_id=talk.conversation_id, host_reference="earlier", last_seq=5)
+    nothing = service.record_boundary(conversation_id=talk.conversation_id, host_reference="nothing", last_seq=0)
+
+    assert [each.last_seq for each in (newest, earlier, nothing)] == [12, 5, 0]
+    assert service.list_boundaries(conversation_id=talk.conversation_id) == [nothing, earlier, newest]
+    assert service.list_boundaries(conversation_id=talk.conversation_id, limit=1) == [nothing]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("last_seq", [-1, 13, 2**63 - 1, 10**30])
+def test_a_boundary_beyond_the_conversation_is_refused(last_seq):
+    talk = a_talk(12)
+
+    with pytest.raises(Invalid, match="ends at message 12"):
+        hosts().record_boundary(conversation_id=talk.conversation_id, host_reference="wrong", last_seq=last_seq)
+
+    assert not CompactionBoundary.objects.exists()
+
+
+@pytest.mark.django_db
+def test_a_boundary_said_again_is_the_same_one_and_never_another():
+    talk = a_talk(12)
+    service = hosts()
+    first = service.record_boundary(
+        conversation_id=talk.conversation_id, host_reference="one", last_seq=5, metadata={"a": 1}
+    )
+
+    def again(**said: Any) -> BoundaryRecord:
+        return service.record_boundary(conversation_id=talk.conversation_id, host_reference="one", **said)
+
+    assert again() == again(last_seq=5) == again(metadata={"a": 1}) == first
+    for wrong, said in {"last_seq": {"last_seq": 6}, "metadata": {"last_seq": 5, "metadata": {}}}.items():
+        with pytest.raises(Conflict, match=wrong):
+            again(**said)
+    assert service.list_boundaries(conversation_id=talk.conversation_id) == [first]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("reference", REFERENCES, ids=range(len(REFERENCES)))
+def test_a_host_may_call_its_compactions_what_it_likes(reference):
+    talk = a_talk(12)
+    service = hosts()
+
+    recorded = service.record_boundary(conversation_id=talk.conversation_id, host_reference=reference)
+    flushed = service.flush(conversation_id=talk.conversation_id, host_reference=reference)
+    covered = service.verify_coverage(conversation_id=talk.conversation_id, host_reference=reference)
+
+    assert recorded.host_reference == covered.host_reference == reference
+    assert flushed.boundary == recorded
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("reference", NO_REFERENCES, ids=range(len(NO_REFERENCES)))
+@pytest.mark.parametrize("verb", ["flush", "flush_in_background", "record_boundary", "verify_coverage"])
+def test_a_reference_that_could_not_be_kept_exactly_is_refused(verb, reference):
+    talk = a_talk()
+
+    with pytest.raises(Invalid, match="host_reference"):
+        getattr(hosts(), verb)(conversation_id=talk.conversation_id, host_reference=reference)
+
+    assert not CompactionBoundary.objects.exists()
+    assert not Summary.objects.exists()
+    assert not CompactionJob.objects.exists()
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    "metadata", [{"a": "\x00"}, {"\ud800": 1}, {"a": math.nan}, {"a": math.inf}, {"a": object()}, {"a": 10**5000}]
+)
+def test_metadata_that_could_not_be_kept_are_refused_before_anything_is_done(metadata):
+    talk = a_talk()
+
+    with pytest.raises(Invalid, match="metadata"):
+        hosts().flush(conversation_id=talk.conversation_id, host_reference="one", metadata=metadata)
+
+    assert not CompactionBoundary.objects.exists()
+    assert not Summary.objects.exists()
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    "verb", ["flush", "flush_in_background", "record_boundary", "verify_coverage", "list_boundaries"]
+)
+def test_another_workspaces_conversation_is_not_there(verb):
+    theirs = a_conversation("hello", workspace=a_workspace("theirs"))
+    hosts(a_workspace("theirs")).record_boundary(conversation_id=theirs.conversation_id, host_reference="theirs")
+    given = {} if verb == "list_boundaries" else {"host_reference": "theirs"}
+
+    for conversation_id in (theirs.conversation_id, 987_654_321, 10**30):
+        with pytest.raises(NotFound, match="no conversation"):
+            getattr(hosts(a_workspace("ours")), verb)(conversation_id=conversation_id, **given)
+
+    assert CompactionBoundary.objects.count() == 1
+
+
+def test_a_boundary_recorded_at_once_by_many_is_one(committed_db):
+    talk = a_talk(12)
+
+    recorded = at_once(
+        lambda worker: hosts().record_boundary(conversation_id=talk.conversation_id, host_reference="shared")
+    )
+
+    assert len({each.recorded_at for each in recorded}) == 1
+    assert CompactionBoundary.objects.count() == 1

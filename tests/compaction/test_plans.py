@@ -1,0 +1,380 @@
+"""A plan tells what a compaction would do and touches nothing; carried out, it is exactly that which is done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+from django.apps import apps
+
+from compaction.engine import CompactionEngine
+from compaction.language_models.configuration import ModelsPolicy
+from compaction.models import CompactionPlan, CompactionRun
+from compaction.planned import PlanOutdated
+from compaction.plans import CompactionPlans, PlanExecuted
+from compaction.policy import CompactionPolicy
+from compaction.summarizers.base import Summarizer, SummaryDraft, SummaryRequest
+from compaction.types import Outcome, PlanRecord
+from conversations.errors import NotFound
+from conversations.models import ContextItem, Summary
+from conversations.reading import rows
+from conversations.scope import Scope
+from conversations.types import ConversationRecord, NewMessage, Role, SummaryKind
+from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
+
+pytestmark = pytest.mark.django_db
+
+SETTINGS = {"leaf_chunk_tokens": 600, "leaf_target_tokens": 150, "condense_fan_in": 3}
+
+
+def plans(models: ModelsPolicy | None = None, **settings: Any) -> CompactionPlans:
+    engine = replace(CompactionEngine.from_settings(), policy=CompactionPolicy(**{**SETTINGS, **settings}))
+    return CompactionPlans(engine=engine, models=models or ModelsPolicy())
+
+
+def a_talk(count: int = 60, **options: Any) -> ConversationRecord:
+    """A conversation with something in every message that the others do not say."""
+    return a_conversation(
+        *(f"Item {n}: " + f"we set port {5000 + n} for service-{n}. " * 7 for n in range(count)), **options
+    )
+
+
+def planned(conversation: ConversationRecord, **settings: Any) -> PlanRecord:
+    return plans(**settings).plan(conversation_id=conversation.conversation_id)
+
+
+def say(conversation: ConversationRecord, *messages: NewMessage) -> None:
+    a_store().append_messages(conversation_id=conversation.conversation_id, messages=messages)
+
+
+def items_of(conversation: ConversationRecord) -> list[tuple[int, int | None, str | None]]:
+    items = ContextItem.objects.filter(conversation_id=conversation.conversation_id).in_order()
+    return [(item.ordinal, item.message_id, item.summary_id) for item in items]
+
+
+def every_row() -> dict[str, list[Any]]:
+    """All that is stored, by table."""
+    tables = {model._meta.db_table for model in apps.get_models() if model._meta.managed}
+    return {table: rows(f"SELECT t::text FROM {table} t ORDER BY 1") for table in sorted(tables)}
+
+
+def test_a_plan_touches_nothing_but_its_own_row():
+    conversation = a_talk()
+    before = every_row()
+
+    plan = planned(conversation)
+
+    after = every_row()
+    assert len(after.pop("compaction_plans")) == 1
+    before.pop("compaction_plans")
+    assert after == before
+    assert plan.step_count == len(plan.steps) > 0
+
+
+def test_a_plan_is_kept_and_listed_newest_first():
+    conversation = a_talk()
+    first, second = planned(conversation), planned(conversation)
+    service = plans()
+
+    listed = service.list_plans(conversation_id=conversation.conversation_id)
+
+    assert [each.plan_id for each in listed] == [second.plan_id, first.plan_id]
+    assert service.get_plan(plan_id=first.plan_id) == first
+    assert len(service.list_plans(conversation_id=conversation.conversation_id, limit=1)) == 1
+
+
+def test_a_plan_carried_out_makes_the_very_summaries_that_were_planned():
+    conversation = a_talk()
+    plan = planned(conversation)
+
+    result = plans().execute_plan(plan_id=plan.plan_id)
+
+    made = {row.pk: (row.depth, row.first_seq, row.last_seq) for row in Summary.objects.all()}
+    ranges = {step.number: (step.depth, step.first_seq, step.last_seq) for step in plan.steps}
+    steps = {each["step"]: made[each["summary_id"]] for each in result.details["steps_made"]}
+    skipped = {each["step"] for each in result.details["steps_skipped"]}
+    assert result.outcome is Outcome.COMPACTED
+    assert steps == {number: each for number, each in ranges.items() if number not in skipped}
+    assert len(steps) == len(made)
+    assert any(step.kind is SummaryKind.CONDENSED for step in plan.steps)
+
+
+def test_the_context_is_then_no_longer_than_was_expected():
+    conversation = a_talk()
+    plan = planned(conversation, condense_fan_in=100)
+
+    result = plans(condense_fan_in=100).execute_plan(plan_id=plan.plan_id)
+
+    after = a_store().get_conversation(conversation_id=conversation.conversation_id).counters
+    assert (plan.messages_expected, plan.items_expected) == (after.active_messages, len(items_of(conversation)))
+    assert result.tokens_after <= plan.tokens_expected < plan.tokens_before == result.tokens_before
+
+
+def test_a_plan_does_what_a_compaction_would_have_done():
+    talk = [f"Item {n}: " + f"we set port {5000 + n} for service-{n}. " * 7 for n in range(60)]
+    by_plan, at_once = a_conversation(*talk), a_conversation(*talk)
+    plan = planned(by_plan, condense_fan_in=100)
+
+    plans(condense_fan_in=100).execute_plan(plan_id=plan.plan_id)
+    plans(condense_fan_in=100).engine.compact(conversation_id=at_once.conversation_id)
+
+    def texts(conversation: ConversationRecord) -> list[str]:
+        return list(
+            Summary.objects.filter(conversation_id=conversation.conversation_id)
+            .oldest_first()
+            .values_list("content", flat=True)
+        )
+
+    assert texts(by_plan) == texts(at_once)
+
+
+def test_a_plan_takes_in_summaries_that_are_there_with_all_that_they_stand_for():
+    conversation = a_talk()
+    plans(condense_fan_in=100).engine.compact(conversation_id=conversation.conversation_id)
+
+    plan = planned(conversation, condense_fan_in=6)
+    plans(condense_fan_in=6).execute_plan(plan_id=plan.plan_id)
+
+    assert {step.kind for step in plan.steps} == {SummaryKind.CONDENSED}
+    first = Summary.objects.get(depth=1, first_seq=1)
+    assert (plan.steps[0].depth, plan.steps[0].from_steps) == (1, ())
+    assert [(each.first_seq, each.last_seq) for each in plan.steps[0].ranges] == [(1, first.last_seq)]
+
+
+def test_a_plan_is_carried_out_once():
+    conversation = a_talk()
+    plan = planned(conversation)
+    result = plans().execute_plan(plan_id=plan.plan_id)
+    after = items_of(conversation)
+
+    with pytest.raises(PlanExecuted) as refusal:
+        plans().execute_plan(plan_id=plan.plan_id)
+
+    kept = plans().get_plan(plan_id=plan.plan_id)
+    assert (refusal.value.code, refusal.value.context["run_id"]) == ("plan_executed", result.run_id)
+    assert not refusal.value.retryable
+    assert (kept.run_id, kept.executed_at is None) == (result.run_id, False)
+    assert items_of(conversation) == after
+
+
+def test_the_run_of_a_plan_says_which_plan_it_was():
+    conversation = a_talk()
+    plan = planned(conversation)
+
+    result = plans().execute_plan(plan_id=plan.plan_id)
+
+    run = CompactionRun.objects.get(pk=result.run_id)
+    assert run.outcome == Outcome.COMPACTED
+    assert run.details == result.details
+    assert run.details["plan_id"] == plan.plan_id
+    assert run.details["steps_left"] == []
+
+
+def test_what_was_said_since_does_not_matter():
+    conversation = a_talk()
+    plan = planned(conversation)
+    say(conversation, NewMessage(Role.USER, "One thing more."), NewMessage(Role.ASSISTANT, "Yes?"))
+
+    result = plans().execute_plan(plan_id=plan.plan_id)
+
+    first = next(step for step in plan.steps if step.number == 1)
+    assert result.outcome is Outcome.COMPACTED
+    assert Summary.objects.get(depth=0, first_seq=1).last_seq == first.last_seq
+
+
+def test_a_context_that_was_compacted_since_is_told_and_left_alone():
+    conversation = a_talk()
+    plan = planned(conversation)
+    plans().engine.compact(conversation_id=conversation.conversation_id)
+    before = items_of(conversation)
+
+    with pytest.raises(PlanOutdated) as refusal:
+        plans().execute_plan(plan_id=plan.plan_id)
+
+    context = refusal.value.context
+    changes = {item["ordinal"]: item for item in context["items"]}
+    assert (refusal.value.code, refusal.value.retryable) == ("plan_outdated", False)
+    assert (changes[1]["change"], changes[1]["now"]) == ("replaced", before[0][2])
+    assert (changes[2]["change"], changes[2]["now"]) == ("gone", None)
+    assert context["items_changed"] == sum(step.item_count for step in plan.steps if step.depth == 0)
+    assert len(context["items"]) == 20
+    assert items_of(conversation) == before
+    assert plans().get_plan(plan_id=plan.plan_id).executed_at is None
+
+
+def test_settings_that_changed_since_are_told_as_they_were_and_are():
+    conversation = a_talk()
+    plan = planned(conversation)
+    a_store().configure_conversation(
+        conversation_id=conversation.conversation_id, overrides={"leaf_target_tokens": 300}
+    )
+
+    with pytest.raises(PlanOutdated, match="leaf_target_tokens 150 to 300") as refusal:
+        plans().execute_plan(plan_id=plan.plan_id)
+
+    assert refusal.value.context["settings"] == {"leaf_target_tokens": {"was": 150, "is": 300}}
+    assert refusal.value.context["items"] == []
+    assert not Summary.objects.exists()
+
+
+def test_compaction_switched_off_since_is_a_setting_that_changed():
+    conversation = a_talk()
+    plan = planned(conversation)
+    a_store().configure_conversation(conversation_id=conversation.conversation_id, overrides={"enabled": False})
+
+    with pytest.raises(PlanOutdated, match="enabled True to False") as refusal:
+        plans().execute_plan(plan_id=plan.plan_id)
+
+    assert refusal.value.context["items"] == []
+
+
+def test_where_compaction_is_switched_off_the_plan_has_no_steps():
+    conversation = a_talk(overrides={"enabled": False})
+
+    plan = planned(conversation)
+    result = plans().execute_plan(plan_id=plan.plan_id)
+
+    assert plan.steps == ()
+    assert plan.tokens_expected == plan.tokens_before
+    assert result.outcome is Outcome.DISABLED
+
+
+def test_a_plan_without_steps_can_be_carried_out_and_does_nothing():
+    conversation = a_conversation("hello")
+    plan = planned(conversation)
+
+    result = plans().execute_plan(plan_id=plan.plan_id)
+
+    assert result.outcome is Outcome.NOTHING_TO_DO
+    assert plans().get_plan(plan_id=plan.plan_id).run_id == result.run_id
+
+
+def test_a_message_that_has_come_under_protection_is_not_compacted():
+    conversation = a_talk(30)
+    say(conversation, a_tool_call("late"), *(NewMessage(Role.ASSISTANT, "Still at it. " * 40) for _ in range(20)))
+    plan = planned(conversation)
+    say(conversation, a_tool_result("late", "done at last"))
+
+    with pytest.raises(PlanOutdated) as refusal:
+        plans().execute_plan(plan_id=plan.plan_id)
+
+    assert {item["change"] for item in refusal.value.context["items"]} == {"protected"}
+    assert 31 in {item["ordinal"] for item in refusal.value.context["items"]}
+    assert not Summary.objects.exists()
+
+
+def test_a_call_is_not_torn_from_a_result_that_came_since():
+    conversation = a_talk(30)
+    say(conversation, a_tool_call("late"), *(NewMessage(Role.ASSISTANT, "Still at it. " * 40) for _ in range(20)))
+    plan = planned(conversation)
+    talk = (NewMessage(role, "And so on. " * 20) for _ in range(10) for role in (Role.USER, Role.ASSISTANT))
+    say(conversation, a_tool_result("late", "done at last"), *talk)
+
+    with pytest.raises(PlanOutdated, match="belongs together with a newer message"):
+        plans().execute_plan(plan_id=plan.plan_id)
+
+
+@dataclass(frozen=True)
+class Wordy:
+    """Answers as the other does, but cannot put a source that holds a certain word more briefly than it is."""
+
+    other: Summarizer
+    word: str
+
+    @property
+    def name(self) -> str:
+        return self.other.name
+
+    def summarize(self, request: SummaryRequest) -> SummaryDraft:
+        texts = [source.text for source in request.sources]
+        if any(self.word in text for text in texts):
+            return SummaryDraft(text=" ".join(texts) * 2, model=self.name)
+        return self.other.summarize(request)
+
+
+def with_summarizers(around: Callable[[Summarizer], Summarizer]) -> CompactionPlans:
+    """The service with each of its summarizers in another."""
+    service = plans()
+    escalation = service.engine.escalation
+    changed = replace(
+        escalation,
+        chain=tuple(around(each) for each in escalation.chain),
+        last_resort=around(escalation.last_resort),
+    )
+    return replace(service, engine=replace(service.engine, escalation=changed))
+
+
+def test_a_step_that_cannot_be_made_is_reported_and_so_is_what_hangs_on_it():
+    conversation = a_talk()
+    plan = planned(conversation)
+    lost = next(step for step in plan.steps if step.first_seq <= 3 <= step.last_seq)
+    dependent = next(step for step in plan.steps if lost.number in step.from_steps)
+
+    result = with_summarizers(lambda each: Wordy(each, "service-2.")).execute_plan(plan_id=plan.plan_id)
+
+    skipped = {each["step"]: each["why"] for each in result.details["steps_skipped"]}
+    assert skipped[lost.number] == "no summary of it would have been cheaper than what it stands for"
+    assert skipped[dependent.number] == f"step {lost.number}, whose summary it takes, made none"
+    assert len(result.details["steps_made"]) == len(plan.steps) - len(skipped)
+    assert {ordinal for ordinal, message, _ in items_of(conversation) if message} >= set(
+        range(lost.first_seq, lost.last_seq + 1)
+    )
+
+
+def test_a_run_that_a_bound_stops_says_which_steps_are_left():
+    conversation = a_talk()
+    plan = planned(conversation)
+
+    result = plans(max_passes=2).execute_plan(plan_id=plan.plan_id)
+
+    assert result.outcome is Outcome.STOPPED
+    assert [each["step"] for each in result.details["steps_made"]] == [1, 2]
+    assert result.details["steps_left"] == [step.number for step in plan.steps[2:]]
+
+
+def test_what_a_model_would_take_is_told_with_its_cost():
+    conversation = a_talk(overrides={})
+    models = ModelsPolicy(chat_url="http://127.0.0.1:9/v1", chat_model="m-1", chat_price_in=2.0, chat_price_out=10.0)
+    service = plans(models, summarizer="chat,extractive")
+
+    plan = service.plan(conversation_id=conversation.conversation_id)
+
+    assert (plan.summarizer, plan.model, plan.calls) == ("chat", "m-1", plan.step_count)
+    assert plan.tokens_in > sum(step.source_tokens for step in plan.steps)
+    assert plan.tokens_out == sum(step.target_tokens for step in plan.steps)
+    assert plan.cost == pytest.approx((2 * plan.tokens_in + 10 * plan.tokens_out) / 1_000_000)
+
+
+def test_without_a_price_the_cost_is_not_known_and_without_a_model_there_is_none():
+    conversation = a_talk()
+    models = ModelsPolicy(chat_url="http://127.0.0.1:9/v1", chat_model="m-1")
+
+    unpriced = plans(models, summarizer="chat").plan(conversation_id=conversation.conversation_id)
+    built_in = planned(conversation)
+
+    assert unpriced.cost is None
+    assert (built_in.summarizer, built_in.model, built_in.calls, built_in.cost) == ("extractive", None, 0, 0.0)
+
+
+@pytest.mark.parametrize("plan_id", ["plan_0000000000000000", "", "\x00", "run_1"])
+def test_an_unknown_plan_is_not_there(plan_id):
+    for ask in (plans().get_plan, plans().execute_plan):
+        with pytest.raises(NotFound):
+            ask(plan_id=plan_id)
+
+
+def test_another_workspaces_plan_is_not_there():
+    plan = planned(a_conversation("hello", workspace=a_workspace("theirs")))
+    ours = CompactionPlans.from_settings(Scope(a_workspace("ours").pk))
+
+    for refused in (
+        lambda: ours.get_plan(plan_id=plan.plan_id),
+        lambda: ours.execute_plan(plan_id=plan.plan_id),
+        lambda: ours.list_plans(conversation_id=plan.conversation_id),
+        lambda: ours.plan(conversation_id=plan.conversation_id),
+    ):
+        with pytest.raises(NotFound):
+            refused()
+    assert CompactionPlan.objects.count() == 1

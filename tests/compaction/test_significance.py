@@ -1,0 +1,128 @@
+"""What is worth a summary, and what automatic compaction passes over."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compaction.engine import CompactionEngine
+from compaction.models import CompactionJob, CompactionRun
+from compaction.significance import significance
+from compaction.types import Outcome, Reason
+from conversations.models import Conversation
+from conversations.scope import Scope
+from conversations.types import NewMessage, Role
+from tests.factories import a_conversation, a_store, a_workspace
+
+TALK = [
+    "The harbour master wants the northern quay dredged before the autumn storms arrive.",
+    "Dredging costs are shared between the fishing cooperative and the municipal budget.",
+    "Invoice 4711 from Hansen Marine covers the survey of the seabed near pier seven.",
+    "Survey vessels may anchor only beyond the breakwater during the regatta weekend.",
+    "Regatta organisers asked whether spectators could watch from the customs building.",
+]
+# The same status, again and again.
+STATUS = "Build 7 is still running, nothing else has changed since the last report of the build server. "
+
+
+def test_a_talk_that_gets_on_is_significant():
+    found = significance(TALK, summaries=[])
+
+    assert found.substantive_turns == 5
+    assert not found.is_trivial
+
+
+def test_courtesies_and_repetition_are_not():
+    turns = ["ok", "thanks!", "yes, please do that", *[STATUS] * 50]
+
+    found = significance(turns, summaries=[STATUS])
+
+    assert found.substantive_turns <= 1
+    assert found.is_trivial
+
+
+@pytest.mark.parametrize(
+    ("turns", "why"),
+    [
+        ([*TALK, STATUS], "turns of substance"),
+        ([STATUS + "See src/a.py, src/b.py, src/c.py and src/d.py."], "names"),
+        (["Quinces ripen slowly."], "novelty"),
+    ],
+)
+def test_one_figure_that_is_not_low_is_enough(turns, why):
+    assert not significance(turns, summaries=[STATUS, *TALK]).is_trivial, why
+
+
+def test_what_no_summary_tells_yet_is_all_new():
+    assert significance(["Quinces ripen slowly."], summaries=[]).novelty == 1.0
+
+
+@given(st.lists(st.text(), max_size=20), st.lists(st.text(), max_size=5))
+def test_the_figures_stay_in_their_bounds_on_any_text(turns, summaries):
+    found = significance(turns, summaries=summaries)
+
+    assert 0 <= found.novelty <= 1
+    assert 0 <= found.substantive_turns <= found.turns == len(turns)
+
+
+@pytest.fixture
+def idle(db, settings):
+    """A conversation that is full of the same, and has told it in a summary already."""
+    settings.LCM = {"max_active_messages": 20}
+    conversation = a_conversation(*[STATUS * 6] * 30)
+    CompactionEngine.from_settings().compact(conversation_id=conversation.conversation_id)
+    more = [NewMessage(Role.USER, STATUS * 6)] * 30
+    a_store().append_messages(conversation_id=conversation.conversation_id, messages=more)
+    CompactionJob.objects.all().delete()
+    return conversation.conversation_id
+
+
+def under_pressure(conversation_id: int):
+    return CompactionEngine.from_settings().compact(conversation_id=conversation_id, reason=Reason.THRESHOLD)
+
+
+def test_automatic_compaction_passes_over_the_insignificant_and_records_the_figures(idle):
+    result = under_pressure(idle)
+
+    run = CompactionRun.objects.get(pk=result.run_id)
+    assert result.outcome is Outcome.SKIPPED
+    assert (result.tokens_after, run.outcome) == (result.tokens_before, Outcome.SKIPPED)
+    assert run.details["significance"]["novelty"] < 0.1
+    assert run.details["significance"]["substantive_turns"] <= 1
+
+
+def test_what_was_passed_over_rests_until_there_is_more(idle):
+    under_pressure(idle)
+
+    conversation = Conversation.objects.get(pk=idle)
+    assert conversation.rest_until_seq > conversation.next_seq - 1
+
+
+@pytest.mark.parametrize("change", [{"significance_gate": False}, {"model_token_budget": 4000}])
+def test_without_the_gate_and_above_the_hard_threshold_it_is_compacted(idle, settings, change):
+    settings.LCM = {**settings.LCM, **change}
+
+    assert under_pressure(idle).outcome in (Outcome.COMPACTED, Outcome.EXHAUSTED)
+
+
+def test_a_person_is_not_second_guessed(idle):
+    assert CompactionEngine.from_settings().compact(conversation_id=idle).outcome is Outcome.COMPACTED
+
+
+def test_backfill_asks_for_what_was_passed_over_and_for_nothing_else(idle):
+    a_conversation(*TALK, session_id="another")
+    engine = CompactionEngine.from_settings()
+    assert engine.backfill() == []
+    under_pressure(idle)
+
+    jobs = engine.backfill()
+
+    assert [(job.conversation_id, job.reason) for job in jobs] == [(idle, Reason.MANUAL)]
+    assert [job.job_id for job in engine.backfill(conversation_id=idle)] == [jobs[0].job_id]
+
+
+def test_backfill_sees_its_own_workspace_alone(idle):
+    under_pressure(idle)
+
+    assert CompactionEngine.from_settings(Scope(a_workspace("other").pk)).backfill() == []
