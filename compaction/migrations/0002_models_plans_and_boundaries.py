@@ -71,6 +71,7 @@ class Migration(migrations.Migration):
                     ("abandoned", "abandoned"),
                     ("failed", "failed"),
                     ("skipped", "skipped"),
+                    ("unavailable", "unavailable"),
                 ]
             ),
         ),

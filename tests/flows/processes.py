@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote
@@ -25,9 +25,13 @@ def database_url() -> str:
 
 
 def environment(**settings: object) -> dict[str, str]:
-    """The environment of such a process; settings by the names of their fields."""
+    """The environment of such a process; settings by the names of their fields.
+
+    With a `data_dir` among them it works on the server that LCM runs there, else on the database of this test.
+    """
     own = {f"LCM_{name.upper()}": str(value) for name, value in settings.items()}
-    return {**os.environ, "LCM_DATABASE_URL": database_url(), "DJANGO_SETTINGS_MODULE": "lcmsite.settings", **own}
+    own["LCM_DATABASE_URL"] = "" if "data_dir" in settings else database_url()
+    return {**os.environ, "DJANGO_SETTINGS_MODULE": "lcmsite.settings", **own}
 
 
 def start(*arguments: str, **settings: object) -> subprocess.Popen[bytes]:
@@ -53,14 +57,19 @@ def workers(count: int, **settings: object) -> Iterator[list[subprocess.Popen[by
     try:
         yield running
     finally:
-        for worker in running:
-            worker.terminate()
-        for worker in running:
-            try:
-                worker.wait(timeout=20)
-            except subprocess.TimeoutExpired:
-                worker.kill()
-                worker.wait()
+        stop(running)
+
+
+def stop(running: Collection[subprocess.Popen[bytes]]) -> None:
+    """End processes in good order, or at any rate."""
+    for process in running:
+        process.terminate()
+    for process in running:
+        try:
+            process.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
 
 
 def wait_until(happened: Callable[[], bool], *, seconds: float, what: str) -> None:

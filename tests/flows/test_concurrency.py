@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import random
-import threading
 import time
 
 import pytest
-from django.db import connection
 
 from compaction import jobs
 from compaction.models import CompactionJob
 from compaction.types import JobState, Reason
-from conversations.models import ContextItem, Message, Summary
-from conversations.types import NewMessage, Role
+from conversations.models import ContextItem, Summary
 from integrity.checker import IntegrityChecker
-from tests.factories import a_conversation, a_store
+from tests.factories import a_conversation
 from tests.flows.processes import start_worker, wait_until, workers
+from tests.flows.writers import Writers, assert_nothing_is_lost
 
 # Settings under which a conversation is under pressure soon and a run makes many small summaries.
 TIGHT = {
@@ -29,60 +27,6 @@ TIGHT = {
 WRITERS = 8
 
 
-class Writers:
-    """Threads that append to one conversation until told to stop, and know what they have written."""
-
-    def __init__(self, conversation_id: int, count: int) -> None:
-        self.conversation_id = conversation_id
-        self.written: dict[int, str] = {}
-        self.failures: list[Exception] = []
-        self._stop = threading.Event()
-        self._lock = threading.Lock()
-        self._threads = [threading.Thread(target=self._write, args=(number,)) for number in range(count)]
-
-    def __enter__(self) -> Writers:
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        for thread in self._threads:
-            thread.join()
-
-    def _write(self, number: int) -> None:
-        chance = random.Random(number)
-        store = a_store()
-        turn = 0
-        try:
-            while not self._stop.is_set():
-                texts = [
-                    f"writer {number} turn {turn + n} " + "says a thing or two " * 8
-                    for n in range(chance.choice((1, 1, 5)))
-                ]
-                turn += len(texts)
-                result = store.append_messages(
-                    conversation_id=self.conversation_id,
-                    messages=[NewMessage(chance.choice((Role.USER, Role.ASSISTANT)), text) for text in texts],
-                )
-                with self._lock:
-                    self.written.update(
-                        {message.message_id: text for message, text in zip(result.messages, texts, strict=True)}
-                    )
-                time.sleep(0.01)
-        except Exception as failure:
-            self.failures.append(failure)
-        finally:
-            connection.close()
-
-
-def assert_nothing_is_lost(conversation_id: int, written: dict[int, str]) -> None:
-    stored = dict(Message.objects.filter(conversation_id=conversation_id).values_list("message_id", "content"))
-    assert {message_id: stored.get(message_id) for message_id in written} == written
-    seqs = sorted(Message.objects.filter(conversation_id=conversation_id).values_list("seq", flat=True))
-    assert seqs == list(range(1, len(seqs) + 1))
-
-
 def assert_sound(conversation_id: int) -> None:
     report = IntegrityChecker.from_settings().run(conversation_id=conversation_id)
     assert report.is_clean, report
@@ -92,9 +36,9 @@ def assert_sound(conversation_id: int) -> None:
 @pytest.mark.timeout(180)
 def test_eight_writers_and_two_workers_lose_nothing_and_tear_nothing(committed_db, settings, seconds):
     settings.LCM = TIGHT
-    conversation = a_conversation("Let us begin.")
+    conversation = a_conversation()
 
-    with workers(2, **TIGHT), Writers(conversation.conversation_id, WRITERS) as writers:
+    with workers(2, **TIGHT), Writers([conversation.conversation_id], WRITERS) as writers:
         wait_until(Summary.objects.exists, seconds=30, what="a worker has made a summary")
         end = time.monotonic() + seconds
         while time.monotonic() < end:
