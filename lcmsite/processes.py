@@ -3,6 +3,7 @@
 Each ends in good order on SIGTERM, and sends it to itself when the process that started it is gone.
 """
 
+import gc
 import os
 import signal
 import sys
@@ -50,8 +51,13 @@ def serve(*, host: str, port: int) -> None:
 def _application(target: str) -> Callable[..., Any]:
     """The WSGI application; called in each web worker."""
     end_with_parent(os.getppid())
+    from django.urls import get_resolver
+
     from lcmsite.wsgi import application
 
+    # Loaded with the first request otherwise.
+    assert get_resolver().url_patterns
+    settle()
     return application
 
 
@@ -61,7 +67,17 @@ def work(*, queue: str) -> None:
     from django.core.management import call_command
 
     django.setup()
+    settle()
     call_command("djangohuey", queue=queue)
+
+
+def settle() -> None:
+    """Tell the garbage collector that what is loaded by now stays: it need not be looked through again and again.
+
+    A fifth of the time of a large read went there.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 def main(parent: str, kind: str, *arguments: str) -> None:

@@ -15,7 +15,8 @@ from django.conf import settings
 from django.db import connection
 
 from conversations.types import SummaryKind
-from tests.benchmarks import compaction, http, ingest, reading, search
+from lcmsite.processes import settle
+from tests.benchmarks import beside, compaction, http, ingest, reading, resident, search
 from tests.benchmarks.corpus import Corpus
 from tests.benchmarks.report import Line, table, verdict
 
@@ -26,7 +27,10 @@ def run(sizes: Sequence[int], *, only: Sequence[str] = ()) -> None:
         "ingest": _ingest,
         "http": lambda _: http.over_http(),
         "history": _histories,
+        "memory": lambda _: resident.resident(),
     }
+    # As every process of LCM does.
+    settle()
     weather = [_weather()]
     lines: list[Line] = []
     for name, chapter in chapters.items():
@@ -46,6 +50,8 @@ def _ingest(sizes: Sequence[int]) -> list[Line]:
         *ingest.under_pressure(),
         *ingest.four_writers(found),
         *ingest.counting_tokens(found),
+        *ingest.evaluating_pressure(),
+        *beside.beside_compaction(),
     ]
 
 

@@ -18,6 +18,7 @@ from tests.benchmarks.corpus import Corpus
 from tests.benchmarks.floor import Floor, Row, rows_of
 from tests.benchmarks.measure import Duel, Laps, blocks, duel
 from tests.benchmarks.report import BEYOND_F, F, Line, at_least, at_most
+from tests.statements import counted_statements
 
 BATCH = 100
 SINGLES_IN_A_LAP = 25
@@ -160,6 +161,15 @@ def counting_tokens(found: Ingest) -> list[Line]:
         Line("4", f"counting tokens, share of append {name}", ours=100 * laps.cost / run.ours.cost, unit="%", goal=goal)
         for name, run, goal in shares
     ]
+
+
+def evaluating_pressure() -> list[Line]:
+    """Goal 8: what asking whether there is pressure adds to an append, in statements."""
+    store, pair = a_store(), Pair.opened("calm")
+    [message] = Corpus(1, seed=9)
+    with counted_statements() as sent:
+        store.append_messages(conversation_id=pair.ours, messages=[message])
+    return [Line("8", "evaluating pressure after an append, statements", ours=len(sent) - 1, goal=at_most(0, ""))]
 
 
 def four_writers(found: Ingest) -> list[Line]:
