@@ -8,12 +8,15 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import accumulate
 
-from compaction.language_models.types import ModelFailed
+from compaction.language_models.types import CallOutcome, ModelFailed
 from compaction.retention import retention
 from compaction.summarizers.base import Summarizer, SummaryDraft, SummaryRequest
 from compaction.vetting import Rejected
 from conversations.exactness import storable
 from conversations.types import Level
+
+# Failures that are about the question: somebody was there, and had no answer to it.
+_NO_ANSWER_TO_THIS = frozenset({CallOutcome.BAD_ANSWER, CallOutcome.CONTEXT_LENGTH, CallOutcome.REFUSED})
 
 # An accepted text may overshoot its target by this much; a model counts less well than we do.
 OVERSHOOT = 3
@@ -22,8 +25,17 @@ OVERSHOOT = 3
 class Lack(StrEnum):
     """Why no model made a summary that a model should have made."""
 
+    # Nobody was there.
     UNAVAILABLE = "unavailable"
+    # Somebody was, and had no answer to this one.
+    UNANSWERED = "unanswered"
+    # There were answers, and none was accepted.
     REJECTED = "rejected"
+
+    @property
+    def may_pass(self) -> bool:
+        """Whether asking again later may help; a text that was rejected would only cost as much again."""
+        return self is not Lack.REJECTED
 
 
 @dataclass(frozen=True)
@@ -46,8 +58,9 @@ class _Attempts:
     """What has failed so far."""
 
     failures: list[str] = field(default_factory=list)
-    # Whether a model answered at all, and whether nobody did when last asked.
+    # Whether a model answered at all, or was at least there, and whether nobody answered when last asked.
     has_model_answered: bool = False
+    was_model_there: bool = False
     is_silent: bool = False
 
     def note(self, summarizer: Summarizer, level: Level, reason: str) -> None:
@@ -110,6 +123,7 @@ class Escalation:
             try:
                 draft = summarizer.summarize(request)
             except ModelFailed as failure:
+                attempts.was_model_there |= failure.reason in _NO_ANSWER_TO_THIS
                 attempts.note(summarizer, request.level, str(failure.reason))
             except Rejected as rejected:
                 attempts.has_model_answered = True
@@ -124,7 +138,9 @@ class Escalation:
     def _lack(self, maker: Summarizer, attempts: _Attempts) -> Lack | None:
         if not self.models or maker.name in self.models:
             return None
-        return Lack.REJECTED if attempts.has_model_answered else Lack.UNAVAILABLE
+        if attempts.has_model_answered:
+            return Lack.REJECTED
+        return Lack.UNANSWERED if attempts.was_model_there else Lack.UNAVAILABLE
 
     def _is_less(self, tokens: int, request: SummaryRequest) -> bool:
         """Whether the sources have more tokens than so many; they are counted no farther than it takes to know."""

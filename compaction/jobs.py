@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 
-from django.db import connection, transaction
+from django.db import Error, connection, transaction
 from django.db.models import OuterRef, QuerySet
 from django.utils import timezone
 
@@ -36,15 +39,22 @@ _REQUEST = """
     SELECT job_id, false FROM waiting WHERE NOT EXISTS (SELECT FROM written)
 """
 
+# While one job of a conversation is at work, the next one waits, and whoever wishes for the same meets it there.
 _CLAIM = """
     UPDATE compaction_jobs SET
         state = 'leased', fence = fence + 1, attempts = attempts + 1,
         leased_until = clock_timestamp() + make_interval(secs => %(lease)s)
     WHERE job_id = (
-        SELECT job_id FROM compaction_jobs
+        SELECT job_id FROM compaction_jobs AS job
         WHERE state IN ('queued', 'leased') AND run_after <= clock_timestamp()
           AND (state = 'queued' OR leased_until < clock_timestamp())
           AND (%(job_id)s::bigint IS NULL OR job_id = %(job_id)s)
+          AND NOT EXISTS (
+              SELECT FROM compaction_jobs AS other
+              WHERE other.conversation_id = job.conversation_id AND other.job_id <> job.job_id
+                AND other.state = 'leased' AND other.run_after <= clock_timestamp()
+                AND other.leased_until >= clock_timestamp()
+          )
         ORDER BY run_after, job_id
         LIMIT 1
         FOR UPDATE SKIP LOCKED
@@ -80,6 +90,30 @@ class Claim:
         if not held.update(leased_until=timezone.now() + timedelta(seconds=self.lease_seconds)):
             raise LeaseLost(f"Job {self.job_id} was given to another worker.")
 
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Within, the job stays this worker's for as long as its process lives: a model may outlast a lease."""
+        over = threading.Event()
+
+        def keep() -> None:
+            while not over.wait(self.lease_seconds / 3):
+                try:
+                    self.renew()
+                except LeaseLost:
+                    break
+                except Error:
+                    # The database is away, and may be back at the next attempt, on a connection that works.
+                    connection.close()
+            connection.close()
+
+        keeper = threading.Thread(target=keep, daemon=True)
+        keeper.start()
+        try:
+            yield
+        finally:
+            over.set()
+            keeper.join()
+
     def finish(self) -> None:
         self._end(state=JobState.DONE, finished_at=timezone.now(), last_error="")
 
@@ -95,6 +129,8 @@ class Claim:
             if self.attempts >= MAX_ATTEMPTS and not got_on:
                 self._end(state=JobState.FAILED, finished_at=timezone.now(), last_error=error)
             elif waiting.exists():
+                if self.reason is Reason.MANUAL:
+                    waiting.update(reason=Reason.MANUAL)
                 self._end(state=JobState.DONE, finished_at=timezone.now(), last_error=error)
             else:
                 job_due.send(sender=None, job_id=self.job_id, delay_seconds=delay_seconds)
@@ -108,6 +144,10 @@ class Claim:
 
     def _end(self, **values: object) -> None:
         CompactionJob.objects.filter(pk=self.job_id, fence=self.fence).update(**values)
+        # Whoever was woken for the next one while this one was at work has gone back to sleep.
+        waiting = CompactionJob.objects.filter(conversation_id=self.conversation_id, state=JobState.QUEUED)
+        for job_id in waiting.values_list("job_id", flat=True):
+            job_due.send(sender=None, job_id=job_id, delay_seconds=0.0)
 
 
 def request(*, conversation_id: int, reason: Reason) -> int:

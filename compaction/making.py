@@ -111,4 +111,7 @@ def _quality_of(read: ChunkSources, accepted: Accepted) -> dict[str, object]:
         quality["failures"] = list(accepted.failures)
     if read.degraded_ids:
         quality["degraded_sources"] = list(read.degraded_ids)
+    if read.is_waiting or (accepted.lack is not None and accepted.lack.may_pass):
+        # For a model that may make it, or one of its sources, another time.
+        quality["waits"] = True
     return quality

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
-from django.db.models import Exists, OuterRef, Q, QuerySet
-from django.utils import timezone
+from django.db.models import Exists, OuterRef, QuerySet
 
 from compaction import planner
 from compaction.escalation import Lack
@@ -25,51 +24,59 @@ PAUSE = timedelta(minutes=15)
 def redo(run: Run) -> Outcome:
     """One degraded summary of the context after the other, oldest first, each with what below it is degraded, too.
 
-    Ends at the first that still no model makes: the others would only wait for it in vain.
+    Where a model had no answer to one, it goes on with the next; where nobody was there, the others would only wait in
+    vain. One whose texts were rejected is superseded all the same, by a row that says so: it waits no longer. A worker
+    does what waits; a person's wish is for the rejected ones, too, for another model may have been configured since.
     """
-    for summary_id, tokens in _degraded(run.conversation_id):
+    waiting = ""
+    only_waiting = run.claim is not None
+    for summary_id, tokens in _degraded(run.conversation_id, only_waiting=only_waiting):
         if run.is_out_of_bounds:
             return Outcome.STOPPED
-        made = _made_again(run, summary_id)
-        if made is None:
-            run.progress = replace(run.progress, details={"waiting_for_a_model": summary_id})
-            return Outcome.UNAVAILABLE
+        made = _made_again(run, summary_id, only_waiting=only_waiting)
+        if isinstance(made, Lack):
+            waiting = waiting or summary_id
+            if made is Lack.UNAVAILABLE:
+                break
+            continue
         saved = tokens - made[-1].item_tokens
         progress = run.progress
         run.write(made, replace(progress, tokens=progress.tokens - saved, redone=progress.redone + len(made)))
+    if waiting:
+        run.progress = replace(run.progress, details={"waiting_for_a_model": waiting})
+        return Outcome.UNAVAILABLE
     return Outcome.COMPACTED if run.progress.redone else Outcome.NOTHING_TO_DO
 
 
-def waiting_for_a_model() -> QuerySet[Conversation]:
-    """Conversations that show a summary which no model could be reached for, and that nobody is at work on.
+def waiting_for_a_model(now: datetime) -> QuerySet[Conversation]:
+    """Conversations that show a summary which waits for a model, and that nobody is at work on.
 
-    Where a model did answer, and its texts were rejected, asking it again would only cost as much again. What a model
-    was asked for in vain a short while ago rests.
+    What a model was asked for in vain a short while ago rests.
     """
     lately = CompactionRun.objects.filter(
-        conversation_id=OuterRef("conversation_id"), reason=Reason.REDO, started_at__gt=timezone.now() - PAUSE
+        conversation_id=OuterRef("conversation_id"), reason=Reason.REDO, started_at__gt=now - PAUSE
     )
     lacking = ContextItem.objects.filter(
-        Q(summary__quality__lack=Lack.UNAVAILABLE) | Q(summary__quality__has_key="degraded_sources"),
-        conversation_id=OuterRef("conversation_id"),
-        summary__is_degraded=True,
+        conversation_id=OuterRef("conversation_id"), summary__is_degraded=True, summary__quality__waits=True
     )
     return Conversation.objects.filter(Exists(lacking), ~Exists(open_jobs()), ~Exists(lately))
 
 
-def _degraded(conversation_id: int) -> list[tuple[str, int]]:
+def _degraded(conversation_id: int, *, only_waiting: bool) -> list[tuple[str, int]]:
     """The degraded summaries in the context, and what they cost there."""
     shown = ContextItem.objects.filter(conversation_id=conversation_id, summary__is_degraded=True)
+    if only_waiting:
+        shown = shown.filter(summary__quality__waits=True)
     return list(shown.order_by("ordinal").values_list("summary_id", "token_count"))
 
 
-def _made_again(run: Run, summary_id: str) -> list[Made] | None:
-    """What supersedes the summary, after what supersedes its sources; None if no model made one of them."""
+def _made_again(run: Run, summary_id: str, *, only_waiting: bool) -> list[Made] | Lack:
+    """What supersedes the summary, after what supersedes its sources; or why one of them still waits."""
     all_made: list[Made] = []
-    for source_id in degraded_sources_of(summary_id):
-        below = _made_again(run, source_id)
-        if below is None:
-            return None
+    for source_id in degraded_sources_of(summary_id, only_waiting=only_waiting):
+        below = _made_again(run, source_id, only_waiting=only_waiting)
+        if isinstance(below, Lack):
+            return below
         all_made += below
     read = read_sources_again(summary_id, instead={made.summary.supersedes_id or "": made.summary for made in all_made})
     tokens = sum(run.store.tokens.count(source.text) for source in read.sources)
@@ -78,6 +85,9 @@ def _made_again(run: Run, summary_id: str) -> list[Made] | None:
         target_tokens=planner.target_of(tokens, depth=read.depth, policy=run.policy),
         supersedes_id=summary_id,
     )
-    if made is None or made.summary.is_degraded:
-        return None
+    if made is None:
+        return Lack.UNANSWERED
+    lack = made.summary.quality.get("lack")
+    if lack is not None and Lack(str(lack)).may_pass:
+        return Lack(str(lack))
     return [*all_made, made]

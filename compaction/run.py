@@ -192,7 +192,7 @@ class Run:
             raise
         for made in all_made:
             summary = made.summary
-            self.log("summary_created", summary_id=summary.summary_id, depth=summary.depth, level=summary.level.value)
+            self.log("summary_created", summary_id=summary.summary_id, depth=summary.depth, summary_level=summary.level)
         return ordinals
 
     def _mark_of(self, summary: NewSummary) -> NewPart:

@@ -122,6 +122,8 @@ class ChunkSources:
     file_ids: tuple[str, ...]
     # Those of its summaries that were made by something lesser than what was asked for.
     degraded_ids: tuple[str, ...] = ()
+    # Whether one of these, or of theirs, waits for a model to make it again.
+    is_waiting: bool = False
 
 
 def read_sources(chunk: Sequence[Slot]) -> ChunkSources:
@@ -145,13 +147,12 @@ def text_of(summary_id: str) -> str:
     return Summary.objects.values_list("content", flat=True).get(pk=summary_id)
 
 
-def degraded_sources_of(summary_id: str) -> list[str]:
+def degraded_sources_of(summary_id: str, *, only_waiting: bool) -> list[str]:
     """The summaries that this one was made from which were made by something lesser than what was asked for."""
-    return list(
-        Summary.objects.filter(derived_links__summary_id=summary_id, is_degraded=True)
-        .order_by("derived_links__ordinal")
-        .values_list("pk", flat=True)
-    )
+    degraded = Summary.objects.filter(derived_links__summary_id=summary_id, is_degraded=True)
+    if only_waiting:
+        degraded = degraded.filter(quality__waits=True)
+    return list(degraded.order_by("derived_links__ordinal").values_list("pk", flat=True))
 
 
 def _together(messages: dict[int, _Read], summaries: dict[str, _Read]) -> ChunkSources:
@@ -174,6 +175,7 @@ def _together(messages: dict[int, _Read], summaries: dict[str, _Read]) -> ChunkS
         depth=1 + max(each.depth for each in in_order),
         file_ids=tuple(sorted({file_id for each in in_order for file_id in each.file_ids})),
         degraded_ids=tuple(each.source.source_id for each in in_order if each.is_degraded),
+        is_waiting=any(each.is_waiting for each in in_order),
     )
 
 
@@ -192,6 +194,7 @@ class _Read:
     depth: int = -1
     file_ids: tuple[str, ...] = ()
     is_degraded: bool = False
+    is_waiting: bool = False
 
 
 def _read_messages(message_ids: Sequence[int]) -> dict[int, _Read]:
@@ -248,4 +251,5 @@ def _read_of(summary: NewSummary) -> _Read:
         depth=summary.depth,
         file_ids=tuple(summary.file_ids),
         is_degraded=summary.is_degraded,
+        is_waiting=bool(summary.quality.get("waits")),
     )

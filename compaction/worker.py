@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from django.db.models import Exists, Q, QuerySet
@@ -52,9 +52,12 @@ class CompactionWorker:
         # Should this process die, the lease runs out and this wake-up finds the job.
         job_due.send(sender=None, job_id=claim.job_id, delay_seconds=claim.lease_seconds + 1.0)
         try:
-            result = self._carry_out(claim)
+            with claim.kept():
+                result = self._carry_out(claim)
         except ConversationBusy:
-            claim.put_back(error=ConversationBusy.code, delay_seconds=BUSY_DELAY_SECONDS)
+            # Nothing was tried, so it is no attempt.
+            waiting = replace(claim, attempts=claim.attempts - 1)
+            waiting.put_back(error=ConversationBusy.code, delay_seconds=BUSY_DELAY_SECONDS)
         except LeaseLost:
             logger.warning("compaction_lease_lost", extra={"job_id": claim.job_id})
         except NotFound:
@@ -66,7 +69,7 @@ class CompactionWorker:
             raise
         else:
             if result.outcome is Outcome.STOPPED:
-                got_on = bool(result.leaf_summaries + result.condensed_summaries)
+                got_on = bool(result.leaf_summaries + result.condensed_summaries + result.redone_summaries)
                 claim.put_back(error="", delay_seconds=0.0, got_on=got_on)
             else:
                 claim.finish()
@@ -98,7 +101,7 @@ class CompactionWorker:
     def _to_redo(self) -> Iterator[Conversation]:
         """Conversations with summaries that wait for a model, where one may be asked again."""
         reachable: dict[str, bool] = {}
-        for conversation in waiting_for_a_model().iterator(chunk_size=1000):
+        for conversation in waiting_for_a_model(self.now()).iterator(chunk_size=1000):
             policy = self.engine.policy.overridden(conversation.overrides)
             if policy.summarizer not in reachable:
                 reachable[policy.summarizer] = is_anyone_reachable(chain_of(policy.summarizer), now=self.now)

@@ -74,17 +74,20 @@ _WORKED = f"""
     WHERE m.name = %(name)s
     RETURNING m.name
 """
-# Failing while the breaker is open: a call that had begun before, and no news. When its pause is over: the probe.
+# Failing while the breaker is open: a call that had begun before, and no news. When its pause is over: the probe. It has
+# found somebody, if its request was refused for what it asks: another one may be answered.
 _FAILURES = """
     m.consecutive_failures + CASE
-        WHEN m.open_until > %(now)s THEN 0 WHEN m.open_until IS NOT NULL OR %(is_fault)s THEN 1 ELSE 0 END
+        WHEN m.open_until > %(now)s THEN 0 WHEN (m.open_until IS NOT NULL AND NOT %(is_refused)s) OR %(is_fault)s THEN 1
+        ELSE 0 END
 """
 _FAILED = f"""
     UPDATE model_endpoints AS m SET
         consecutive_failures = {_FAILURES},
         open_until = CASE
             WHEN m.open_until > %(now)s THEN m.open_until
-            WHEN m.open_until IS NOT NULL OR (%(is_fault)s AND {_FAILURES} >= %(most_failures)s)
+            WHEN (m.open_until IS NOT NULL AND NOT %(is_refused)s)
+                OR (%(is_fault)s AND {_FAILURES} >= %(most_failures)s)
             THEN %(now)s + make_interval(secs => %(pause)s
                 * least(%(most_pauses)s, power(2, least(10, greatest(0, {_FAILURES} - %(most_failures)s))))) END,
         probing_until = CASE WHEN m.open_until > %(now)s THEN m.probing_until END,
@@ -133,6 +136,7 @@ class Guard:
             "tokens_out": usage.tokens_out,
             "reason": outcome.value,
             "is_fault": outcome in FAULTS,
+            "is_refused": outcome is CallOutcome.REFUSED,
             "most_failures": self.policy.breaker_failures,
             "pause": self.policy.breaker_pause_seconds,
             "most_pauses": MOST_PAUSES,

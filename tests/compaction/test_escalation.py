@@ -1,12 +1,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
-from compaction.escalation import Escalation
+from compaction.escalation import Accepted, Escalation, Lack
+from compaction.faults import Refusal
+from compaction.language_models.types import RateLimited, Unreachable
 from compaction.summarizers.base import SourceMessage, SummaryDraft, SummaryRequest
 from compaction.summarizers.telegraphic import TelegraphicSummarizer
+from compaction.vetting import Rejected
 from conversations.types import Level
 
 
@@ -75,3 +79,74 @@ def test_a_source_shorter_than_any_summary_has_none():
     )
 
     assert escalation.summarize(SummaryRequest(sources=(source,), target_tokens=10, count_tokens=count_words)) is None
+
+
+@dataclass
+class Failing:
+    """A model that does not answer, or whose answers are no summaries."""
+
+    failure: Exception
+    name: str
+    asked: list[SummaryRequest] = field(default_factory=list)
+
+    def summarize(self, request: SummaryRequest) -> SummaryDraft:
+        self.asked.append(request)
+        raise self.failure
+
+
+def escalated(*chain: Any, models: tuple[str, ...]) -> Accepted:
+    escalation = Escalation(
+        chain=chain, last_resort=TelegraphicSummarizer(), count_tokens=count_words, models=frozenset(models)
+    )
+    accepted = escalation.summarize(SummaryRequest(sources=SOURCES, target_tokens=100, count_tokens=count_words))
+    assert accepted is not None
+    return accepted
+
+
+def a_good_one(name: str) -> Scripted:
+    return Scripted({Level.NORMAL: 90, Level.AGGRESSIVE: 40}, name=name)
+
+
+def test_where_the_first_does_not_answer_the_next_is_asked_at_the_same_level():
+    accepted = escalated(Failing(Unreachable("gone"), "first"), a_good_one("second"), models=("first", "second"))
+
+    assert (accepted.draft.model, accepted.level, accepted.lack) == ("second", Level.NORMAL, None)
+    assert accepted.failures == ("first normal: unreachable",)
+
+
+def test_a_rejected_answer_leads_to_the_next_level_and_not_to_the_next_model():
+    first, second = Failing(Rejected(Refusal.CHATTY), "first"), a_good_one("second")
+
+    accepted = escalated(first, second, models=("first", "second"))
+
+    assert accepted.level is Level.DETERMINISTIC
+    assert accepted.lack is Lack.REJECTED
+    assert accepted.failures == ("first normal: chatty", "first aggressive: chatty")
+    assert second.asked == []
+
+
+def test_where_no_model_answers_nobody_is_asked_twice_and_the_text_says_what_it_lacks():
+    first, second = Failing(Unreachable("gone"), "first"), Failing(RateLimited("too many"), "second")
+
+    accepted = escalated(first, second, models=("first", "second"))
+
+    assert (accepted.level, accepted.lack) == (Level.DETERMINISTIC, Lack.UNAVAILABLE)
+    assert [len(first.asked), len(second.asked)] == [1, 1]
+
+
+def test_what_stands_in_for_a_model_is_lacking_and_what_was_asked_for_is_not():
+    stand_in = escalated(Failing(Unreachable("gone"), "model"), a_good_one("extractive"), models=("model",))
+    asked_for = escalated(a_good_one("extractive"), models=())
+
+    assert (stand_in.level, stand_in.lack) == (Level.NORMAL, Lack.UNAVAILABLE)
+    assert asked_for.lack is None
+
+
+def test_a_text_that_a_column_cannot_hold_is_made_one_that_it_can():
+    class Careless(Scripted):
+        def summarize(self, request: SummaryRequest) -> SummaryDraft:
+            return SummaryDraft(text="NUL \x00 and half \ud800 a character", model="careless")
+
+    accepted = escalated(Careless({}), models=())
+
+    assert accepted.draft.text == "NUL \ufffd and half \ufffd a character"

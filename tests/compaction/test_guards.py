@@ -147,6 +147,17 @@ def test_a_probe_that_nobody_ends_is_taken_over(worker):
     assert asking.row.open_until is None
 
 
+def test_a_probe_whose_request_is_refused_has_found_somebody(worker):
+    asking = worker(breaker_failures=2, breaker_pause_seconds=60)
+    asking.fail(2)
+    asking.clock.forward(60)
+
+    asking.fail(1, CallOutcome.REFUSED)
+
+    assert asking.is_reachable()
+    assert (asking.row.open_until, asking.row.last_failure) == (None, "refused")
+
+
 @pytest.mark.parametrize("outcome", [*FAULTS, CallOutcome.BAD_ANSWER])
 def test_a_probe_that_fails_makes_the_pause_longer_up_to_a_bound(worker, outcome):
     asking = worker(breaker_failures=2, breaker_pause_seconds=60)
