@@ -42,7 +42,7 @@ class Slot:
     role: Role | None = None
     depth: int | None = None
     # The ids of the tool calls that this message makes or answers.
-    calls: frozenset[str] = frozenset()
+    calls: tuple[str, ...] = ()
     # A user's message that only carries tool results is nobody's question.
     is_answer: bool = False
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db import connection
+from django.db import connection, transaction
 
 from compaction.planner import Slot
 from compaction.rendering import readable_source
@@ -16,32 +16,23 @@ from conversations.models import Summary
 from conversations.reading import array, rows
 from conversations.types import NewSummary, Role
 
+# With the ids of the tool calls that each message makes or answers. A user's message that carries results, and no word
+# or file of a user's own, is an answer.
 _SLOTS = """
-    SELECT c.ordinal, c.token_count, c.message_id, c.summary_id, m.role::text, s.depth
+    SELECT c.ordinal, c.token_count, c.message_id, c.summary_id, m.role::text, s.depth, tool.calls,
+           m.role = 'user' AND tool.message_id IS NOT NULL AND NOT EXISTS (
+               SELECT FROM message_parts p WHERE p.message_id = c.message_id AND p.part_type IN ('text', 'file'))
     FROM context_items c
     LEFT JOIN messages m ON m.message_id = c.message_id
     LEFT JOIN summaries s ON s.summary_id = c.summary_id
-    WHERE c.conversation_id = %s
+    LEFT JOIN (
+        SELECT p.message_id, array_agg(p.tool_call_id) FILTER (WHERE p.tool_call_id IS NOT NULL) AS calls
+        FROM context_items c JOIN message_parts p ON p.message_id = c.message_id AND p.part_type = 'tool'
+        WHERE c.conversation_id = %(conversation_id)s
+        GROUP BY p.message_id
+    ) AS tool ON tool.message_id = c.message_id
+    WHERE c.conversation_id = %(conversation_id)s
     ORDER BY c.ordinal
-"""
-
-_CALLS = """
-    SELECT p.message_id, array_agg(p.tool_call_id)
-    FROM context_items c
-    JOIN message_parts p ON p.message_id = c.message_id AND p.part_type = 'tool' AND p.tool_call_id IS NOT NULL
-    WHERE c.conversation_id = %s
-    GROUP BY p.message_id
-"""
-
-# Messages of role user that carry results and no word of a user's own.
-_ANSWERS = """
-    SELECT p.message_id
-    FROM context_items c
-    JOIN messages m ON m.message_id = c.message_id AND m.role = 'user'
-    JOIN message_parts p ON p.message_id = c.message_id
-    WHERE c.conversation_id = %s
-    GROUP BY p.message_id
-    HAVING bool_or(p.part_type = 'tool') AND NOT bool_or(p.part_type IN ('text', 'file'))
 """
 
 # A user's message that only carries results is a tool's word, whatever protocol it came by.
@@ -82,13 +73,10 @@ def read_summary_texts(conversation_id: int) -> list[str]:
 
 
 def read_slots(conversation_id: int) -> list[Slot]:
-    """The active context as slots, oldest first; three queries whatever its length."""
-    with connection.cursor() as cursor:
-        cursor.execute(_CALLS, [conversation_id])
-        calls = {message_id: frozenset(call_ids) for message_id, call_ids in cursor}
-        cursor.execute(_ANSWERS, [conversation_id])
-        answers = {message_id for (message_id,) in cursor}
-        cursor.execute(_SLOTS, [conversation_id])
+    """The active context as slots, oldest first: one query whatever its length, read as it comes."""
+    # Not all at once: a context of a hundred thousand messages would stand in memory twice.
+    with transaction.atomic(), connection.chunked_cursor() as cursor:
+        cursor.execute(_SLOTS, {"conversation_id": conversation_id})
         return [
             Slot(
                 ordinal=ordinal,
@@ -97,10 +85,10 @@ def read_slots(conversation_id: int) -> list[Slot]:
                 summary_id=summary_id,
                 role=None if role is None else Role(role),
                 depth=depth,
-                calls=calls.get(message_id, frozenset()),
-                is_answer=message_id in answers,
+                calls=tuple(calls or ()),
+                is_answer=bool(is_answer),
             )
-            for ordinal, tokens, message_id, summary_id, role, depth in cursor
+            for ordinal, tokens, message_id, summary_id, role, depth, calls, is_answer in cursor
         ]
 
 

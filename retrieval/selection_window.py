@@ -158,7 +158,7 @@ def _page(conversation_id: int, *, before: int, size: int, tokens: int, margin: 
 def candidates(found: Sequence[tuple[Any, ...]], *, is_recalled: bool = False) -> list[Candidate]:
     """Rows as candidates, the messages with who said them and the tool calls that they make or answer."""
     roles: dict[int | None, str] = {}
-    calls: dict[int, set[str]] = defaultdict(set)
+    calls: dict[int, list[str]] = defaultdict(list)
     tools: set[int] = set()
     words: set[int] = set()
     message_ids = [row[2] for row in found if row[2] is not None]
@@ -169,10 +169,9 @@ def candidates(found: Sequence[tuple[Any, ...]], *, is_recalled: bool = False) -
         elif part_type == "tool":
             tools.add(message_id)
             if call_id is not None:
-                calls[message_id].add(call_id)
+                calls[message_id].append(call_id)
         elif part_type in ("text", "file"):
             words.add(message_id)
-    nothing: frozenset[str] = frozenset()
     return [
         Candidate(
             ordinal=ordinal,
@@ -180,7 +179,7 @@ def candidates(found: Sequence[tuple[Any, ...]], *, is_recalled: bool = False) -
             message_id=message_id,
             summary_id=summary_id,
             role=ROLES.get(roles.get(message_id, "")),
-            calls=frozenset(calls[message_id]) if message_id in calls else nothing,
+            calls=tuple(calls.get(message_id, ())),
             is_answer=message_id in tools and message_id not in words and roles[message_id] == "user",
             last_seq=last_seq,
             is_recalled=is_recalled,
