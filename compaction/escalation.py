@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import accumulate
 
+from compaction.faults import Refusal
 from compaction.language_models.types import CallOutcome, ModelFailed
 from compaction.retention import retention
 from compaction.summarizers.base import Summarizer, SummaryDraft, SummaryRequest
@@ -112,7 +113,7 @@ class Escalation:
                     lack=self._lack(summarizer, attempts),
                     failures=tuple(attempts.failures),
                 )
-            attempts.note(summarizer, level, "too long" if draft.text.strip() else "empty")
+            attempts.note(summarizer, level, str(Refusal.TOO_LONG if draft.text.strip() else Refusal.EMPTY))
         return None
 
     def _made(self, request: SummaryRequest, attempts: _Attempts) -> tuple[Summarizer, SummaryDraft] | None:

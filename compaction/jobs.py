@@ -22,7 +22,7 @@ from conversations.errors import Conflict
 MAX_ATTEMPTS = 8
 
 # Asked at every append under pressure, so a wish that waits already costs a look and no write. A person's wish outranks
-# the machine's: it is carried out under pressure or not.
+# the machine's: it is carried out under pressure or not. Pressure outranks a redo, which the sweep asks for again.
 _REQUEST = """
     WITH waiting AS (
         SELECT job_id, reason FROM compaction_jobs WHERE conversation_id = %(conversation_id)s AND state = 'queued'
@@ -31,7 +31,8 @@ _REQUEST = """
         SELECT %(conversation_id)s, %(reason)s, 'queued', 0, 0, ''
         WHERE NOT EXISTS (SELECT FROM waiting WHERE reason = 'manual' OR reason = %(reason)s)
         ON CONFLICT (conversation_id) WHERE state = 'queued' DO UPDATE
-          SET reason = CASE WHEN excluded.reason = 'manual' THEN 'manual' ELSE compaction_jobs.reason END
+          SET reason = CASE WHEN excluded.reason = 'manual' OR compaction_jobs.reason = 'redo' THEN excluded.reason
+                            ELSE compaction_jobs.reason END
         RETURNING job_id, xmax = 0 AS is_new
     )
     SELECT job_id, is_new FROM written
@@ -81,13 +82,15 @@ class Claim:
     attempts: int
     lease_seconds: int
 
-    def renew(self) -> None:
+    def renew(self, *, got_on: bool = False) -> None:
         """Say that the worker is alive; LeaseLost if the job is no longer its own.
 
-        Called in the transaction of each write, it also holds the row until that write is committed.
+        Called in the transaction of each write, with `got_on`, it also holds the row until that write is committed, and
+        forgets the attempts before this one.
         """
         held = CompactionJob.objects.filter(pk=self.job_id, fence=self.fence, state=JobState.LEASED)
-        if not held.update(leased_until=timezone.now() + timedelta(seconds=self.lease_seconds)):
+        attempts = {"attempts": 1} if got_on else {}
+        if not held.update(leased_until=timezone.now() + timedelta(seconds=self.lease_seconds), **attempts):
             raise LeaseLost(f"Job {self.job_id} was given to another worker.")
 
     @contextmanager

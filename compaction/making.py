@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from compaction.escalation import Accepted, Escalation
 from compaction.policy import CompactionPolicy
-from compaction.rendering import render_summary
+from compaction.rendering import render_dearest
 from compaction.sources import ChunkSources, text_of
 from compaction.summarizers.base import SummaryRequest
 from conversations import hashing
@@ -66,7 +66,7 @@ class Maker:
             summary=summary,
             message_ids=read.message_ids,
             source_ids=read.summary_ids,
-            item_tokens=self.tokens.count(render_summary(summary)) + MESSAGE_OVERHEAD_TOKENS,
+            item_tokens=self.tokens.count(render_dearest(summary)) + MESSAGE_OVERHEAD_TOKENS,
         )
 
     def _summary_of(self, read: ChunkSources, accepted: Accepted, supersedes_id: str | None) -> NewSummary:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import structlog
 from django.db import transaction
 from django.dispatch import receiver
 
@@ -19,6 +20,8 @@ from compaction.types import Reason
 from conversations.signals import messages_appended
 from conversations.store.base import MESSAGE_OVERHEAD_TOKENS
 from conversations.types import AppendedMessage, Counters
+
+logger = structlog.get_logger(__name__)
 
 # While the pressure lasts, a job is asked for again after so many messages: the first may have ended without a word.
 ASK_AGAIN_AFTER = 16
@@ -65,7 +68,19 @@ def wake_a_worker(*, job_id: int, delay_seconds: float, **_: object) -> None:
 
 
 def _enqueue(job_id: int, delay_seconds: float) -> None:
-    if delay_seconds > 0:
-        compact_conversation.schedule(kwargs={"job_id": job_id}, delay=delay_seconds)
-    else:
-        compact_conversation(job_id=job_id)
+    """Wake a worker. A wake-up that fails is left to the sweep: the job is written, and so is what led to it.
+
+    Told that its append had failed, a client would send it again.
+    """
+    for is_last in (False, True):
+        try:
+            if delay_seconds > 0:
+                compact_conversation.schedule(kwargs={"job_id": job_id}, delay=delay_seconds)
+            else:
+                compact_conversation(job_id=job_id)
+        except Exception as failure:
+            # The queue keeps one connection. If its server was started anew, the second attempt has a new one.
+            if is_last:
+                logger.warning("wake_up_failed", job_id=job_id, error=type(failure).__name__)
+        else:
+            return

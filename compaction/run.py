@@ -183,7 +183,7 @@ class Run:
                 ]
                 if self.claim is not None:
                     # After the conversation's row, which every writer takes first.
-                    self.claim.renew()
+                    self.claim.renew(got_on=True)
                 self.progress = after
                 self.record(Outcome.RUNNING)
         except BaseException:

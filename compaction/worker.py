@@ -49,6 +49,10 @@ class CompactionWorker:
             if job_id is not None:
                 jobs.watch(job_id)
             return False
+        if claim.attempts > jobs.MAX_ATTEMPTS:
+            # Each of those who had it was gone before it could say why.
+            claim.put_back(error="worker_lost", delay_seconds=0.0)
+            return True
         # Should this process die, the lease runs out and this wake-up finds the job.
         job_due.send(sender=None, job_id=claim.job_id, delay_seconds=claim.lease_seconds + 1.0)
         try:

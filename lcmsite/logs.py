@@ -53,9 +53,13 @@ def logging_settings(*, level: str, format: str) -> dict[str, Any]:
             "django": {"handlers": [], "level": level, "propagate": True},
             # A refusal is said by the request's own line already.
             "django.request": {"level": "ERROR"},
-            # At DEBUG these two would log statements and requests with their values.
+            # At DEBUG these would log statements and requests with their values; one of them, at INFO, every call.
             "django.db.backends": {"level": "WARNING"},
             "asyncio": {"level": "WARNING"},
+            "mcp": {"level": "WARNING"},
+            "sse_starlette": {"level": "WARNING"},
+            "httpx2": {"level": "WARNING"},
+            "httpcore2": {"level": "WARNING"},
             # With a handler of its own, as huey's consumer adds one to a logger that has none. At INFO it
             # says two lines for every task, which our own tasks say better.
             "huey": {"handlers": ["queues"], "level": level if level != "INFO" else "WARNING", "propagate": False},

@@ -19,15 +19,20 @@ def committed_db(django_db_setup: None, django_db_blocker: pytest.FixtureRequest
         try:
             yield
         finally:
-            tables = {
-                model._meta.db_table
-                for model in apps.get_models(include_auto_created=True)
-                if model._meta.app_label not in ("contenttypes", "auth") and model._meta.managed
-            }
-            # The queues' own tables: what is left in them would be taken for the next test's.
-            tables |= {table for table in connection.introspection.table_names() if table.startswith("huey_")}
-            with connection.cursor() as cursor:
-                cursor.execute("SET session_replication_role = replica")
-                cursor.execute(f"TRUNCATE {', '.join(sorted(tables))} RESTART IDENTITY CASCADE")
-                cursor.execute("SET session_replication_role = origin")
+            empty_all_tables()
             connection.close()
+
+
+def empty_all_tables() -> None:
+    """As if nothing had ever been written: no row, no dead one, and ids from 1."""
+    tables = {
+        model._meta.db_table
+        for model in apps.get_models(include_auto_created=True)
+        if model._meta.app_label not in ("contenttypes", "auth") and model._meta.managed
+    }
+    # The queues' own tables: what is left in them would be taken for the next test's.
+    tables |= {table for table in connection.introspection.table_names() if table.startswith("huey_")}
+    with connection.cursor() as cursor:
+        cursor.execute("SET session_replication_role = replica")
+        cursor.execute(f"TRUNCATE {', '.join(sorted(tables))} RESTART IDENTITY CASCADE")
+        cursor.execute("SET session_replication_role = origin")

@@ -74,8 +74,8 @@ _WORKED = f"""
     WHERE m.name = %(name)s
     RETURNING m.name
 """
-# Failing while the breaker is open: a call that had begun before, and no news. When its pause is over: the probe. It has
-# found somebody, if its request was refused for what it asks: another one may be answered.
+# Failing while the breaker is open: a call that had begun before, and no news. When its pause is over: the probe, which
+# has found somebody if its request was refused for what it asks: another one may be answered.
 _FAILURES = """
     m.consecutive_failures + CASE
         WHEN m.open_until > %(now)s THEN 0 WHEN (m.open_until IS NOT NULL AND NOT %(is_refused)s) OR %(is_fault)s THEN 1

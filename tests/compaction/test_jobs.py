@@ -66,6 +66,16 @@ def test_a_persons_wish_outranks_the_machines():
     assert CompactionJob.objects.get(pk=job_id).reason == Reason.MANUAL
 
 
+def test_pressure_outranks_a_redo_that_waits():
+    conversation = a_conversation("hello")
+    job_id = jobs.request(conversation_id=conversation.conversation_id, reason=Reason.REDO)
+
+    jobs.request(conversation_id=conversation.conversation_id, reason=Reason.THRESHOLD)
+    jobs.request(conversation_id=conversation.conversation_id, reason=Reason.REDO)
+
+    assert CompactionJob.objects.get(pk=job_id).reason == Reason.THRESHOLD
+
+
 def test_a_job_can_be_watched_to_its_end_and_names_the_run_it_led_to(settings):
     settings.LCM = {"leaf_chunk_tokens": 1000}
     conversation = a_conversation(*[LONG] * 40)

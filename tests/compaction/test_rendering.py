@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from base64 import encodebytes
 from dataclasses import replace
 from datetime import UTC, datetime
 from xml.etree import ElementTree
@@ -79,3 +80,22 @@ def test_base64_is_named_and_not_quoted_to_a_summarizer():
 
 def test_a_long_word_that_is_no_base64_is_left_as_it_is():
     assert readable_source("a" * 100) == "a" * 100
+
+
+@pytest.mark.parametrize("line_break", ["\n", "\r\n", "\\n", "\n    "])
+def test_base64_in_lines_is_named_too(line_break):
+    encoded = encodebytes(bytes(range(256)) * 4).decode().strip()
+
+    text = readable_source(
+        f"-----BEGIN-----{line_break}{encoded.replace(chr(10), line_break)}{line_break}-----END-----"
+    )
+
+    assert text.startswith(f"-----BEGIN-----{line_break}[base64, ")
+    assert text.endswith("-----END-----")
+    assert len(text) < 80
+
+
+def test_lines_of_paths_are_not_base64():
+    paths = "\n".join(f"/srv/{'archive/' * 8}{'x' * n}" for n in range(10))
+
+    assert readable_source(paths) == paths

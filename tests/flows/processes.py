@@ -41,7 +41,7 @@ def start(*arguments: str, **settings: object) -> subprocess.Popen[bytes]:
         env=environment(**settings),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
-        stderr=open("/tmp/lcm_faults_stderr.log","ab"),
+        stderr=subprocess.DEVNULL,
     )
 
 

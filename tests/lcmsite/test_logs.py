@@ -94,4 +94,5 @@ def test_statements_are_not_logged_even_when_everything_else_is():
     loggers = logging_settings(level="DEBUG", format="json")["loggers"]
 
     assert loggers["django.db.backends"]["level"] == "WARNING"
+    assert loggers["httpx2"]["level"] == loggers["httpcore2"]["level"] == "WARNING"
     assert logging.getLogger("django.db.backends").isEnabledFor(logging.DEBUG) is False

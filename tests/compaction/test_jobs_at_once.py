@@ -1,0 +1,212 @@
+"""Jobs in a database that commits: what is at work is left alone, for as long as it takes, and what waits is woken."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+import psycopg
+import pytest
+from django.db import connection
+from django.utils import timezone
+from django_huey import get_queue
+
+from compaction import jobs
+from compaction.escalation import Escalation
+from compaction.locks import compaction_lock
+from compaction.models import CompactionJob
+from compaction.signals import job_due
+from compaction.summarizers.base import SummaryDraft, SummaryRequest
+from compaction.summarizers.extractive import ExtractiveSummarizer
+from compaction.types import JobState, Reason
+from compaction.worker import CompactionWorker
+from conversations.models import Summary
+from conversations.types import NewMessage, Role
+from tests.factories import a_conversation, a_store
+from tests.flows.processes import wait_until
+
+LONG = "Something worth remembering was said about service-7 and port 5433. " * 10
+
+
+@pytest.fixture
+def wake_ups() -> Iterator[list[int]]:
+    """The jobs that somebody was woken for."""
+    heard: list[int] = []
+
+    def hear(*, job_id: int, **_: object) -> None:
+        heard.append(job_id)
+
+    job_due.connect(hear)
+    yield heard
+    job_due.disconnect(hear)
+
+
+@contextmanager
+def elsewhere() -> Iterator[Any]:
+    """Another worker, with a connection of its own: what it is told to do is begun at once."""
+    with ThreadPoolExecutor(1) as pool:
+        try:
+            yield pool.submit
+        finally:
+            pool.submit(connection.close)
+
+
+@dataclass(frozen=True)
+class Slow:
+    """A summarizer that takes its time: until it is let go on."""
+
+    name: str = "slow"
+    begun: threading.Event = field(default_factory=threading.Event)
+    may_go_on: threading.Event = field(default_factory=threading.Event)
+
+    def summarize(self, request: SummaryRequest) -> SummaryDraft:
+        self.begun.set()
+        self.may_go_on.wait(60)
+        return ExtractiveSummarizer().summarize(request)
+
+
+def test_while_a_job_is_at_work_the_next_of_its_conversation_waits_and_is_woken_at_its_end(committed_db, wake_ups):
+    conversation_id = a_conversation("hello").conversation_id
+    jobs.request(conversation_id=conversation_id, reason=Reason.THRESHOLD)
+    at_work = jobs.claim(lease_seconds=60)
+    assert at_work is not None
+    waiting = jobs.request(conversation_id=conversation_id, reason=Reason.THRESHOLD)
+
+    assert jobs.claim(lease_seconds=60) is None
+    assert jobs.request(conversation_id=conversation_id, reason=Reason.THRESHOLD) == waiting
+    wake_ups.clear()
+    at_work.finish()
+
+    assert wake_ups == [waiting]
+    assert jobs.claim(lease_seconds=60, job_id=waiting) is not None
+
+
+def test_a_job_that_rests_after_a_failure_keeps_no_new_wish_waiting(committed_db):
+    conversation_id = a_conversation("hello").conversation_id
+    jobs.request(conversation_id=conversation_id, reason=Reason.THRESHOLD)
+    failed = jobs.claim(lease_seconds=60)
+    assert failed is not None
+    failed.put_back(error="OperationalError", delay_seconds=300)
+
+    wish = jobs.request(conversation_id=conversation_id, reason=Reason.MANUAL)
+
+    claimed = jobs.claim(lease_seconds=60)
+    assert claimed is not None
+    assert claimed.job_id == wish
+
+
+def test_a_persons_wish_outlives_a_job_that_gives_way_to_another(committed_db):
+    conversation_id = a_conversation("hello").conversation_id
+    jobs.request(conversation_id=conversation_id, reason=Reason.MANUAL)
+    failed = jobs.claim(lease_seconds=60)
+    assert failed is not None
+    waiting = jobs.request(conversation_id=conversation_id, reason=Reason.THRESHOLD)
+
+    failed.put_back(error="OperationalError", delay_seconds=300)
+
+    assert CompactionJob.objects.get(state=JobState.QUEUED).job_id == waiting
+    assert CompactionJob.objects.get(pk=waiting).reason == Reason.MANUAL
+
+
+def test_a_conversation_that_somebody_else_compacts_for_long_costs_its_job_no_attempt(committed_db):
+    conversation_id = a_conversation("hello").conversation_id
+    job_id = jobs.request(conversation_id=conversation_id, reason=Reason.MANUAL)
+    worker = CompactionWorker.from_settings()
+
+    with elsewhere() as submit:
+        with compaction_lock(conversation_id):
+            for _ in range(jobs.MAX_ATTEMPTS + 1):
+                assert submit(worker.work, job_id=job_id).result()
+                past = timezone.now() - timedelta(seconds=1)
+                CompactionJob.objects.update(run_after=past, leased_until=past)
+        submit(worker.work, job_id=job_id).result()
+
+    assert CompactionJob.objects.get(pk=job_id).state == JobState.DONE
+
+
+@pytest.mark.parametrize(("gets_on", "ends"), [(False, JobState.FAILED), (True, JobState.DONE)])
+def test_a_job_that_kills_every_worker_is_set_aside_unless_each_has_got_on_with_it(committed_db, gets_on, ends):
+    job_id = jobs.request(conversation_id=a_conversation("hello").conversation_id, reason=Reason.MANUAL)
+    for _ in range(jobs.MAX_ATTEMPTS):
+        doomed = jobs.claim(lease_seconds=60)
+        assert doomed is not None
+        if gets_on:
+            doomed.renew(got_on=True)
+        CompactionJob.objects.update(leased_until=timezone.now() - timedelta(seconds=1))
+
+    CompactionWorker.from_settings().work(job_id=job_id)
+
+    job = CompactionJob.objects.get(pk=job_id)
+    assert job.state == ends
+    assert job.last_error == ("" if gets_on else "worker_lost")
+
+
+@pytest.mark.timeout(180)
+def test_a_job_whose_model_takes_longer_than_a_lease_stays_with_its_worker(committed_db, settings):
+    settings.LCM = {"job_lease_seconds": 3}
+    conversation = a_conversation(*[LONG] * 40)
+    job_id = jobs.request(conversation_id=conversation.conversation_id, reason=Reason.MANUAL)
+    worker = CompactionWorker.from_settings()
+    slow = Slow()
+    escalation = Escalation(
+        chain=(slow,), last_resort=worker.engine.escalation.last_resort, count_tokens=worker.engine.store.tokens.count
+    )
+    patient = replace(worker, engine=replace(worker.engine, escalation=escalation))
+
+    with elsewhere() as submit:
+        at_work = submit(patient.work, job_id=job_id)
+        assert slow.begun.wait(60)
+        first_lease = CompactionJob.objects.get(pk=job_id).leased_until
+        assert first_lease is not None
+        wait_until(lambda: timezone.now() > first_lease, seconds=60, what="the first lease has run out")
+        claimed_meanwhile = jobs.claim(lease_seconds=3)
+        slow.may_go_on.set()
+        at_work.result()
+
+    assert claimed_meanwhile is None
+    assert Summary.objects.exists()
+    job = CompactionJob.objects.get(pk=job_id)
+    assert (job.state, job.attempts) == (JobState.DONE, 1)
+
+
+def test_the_first_wake_up_after_a_restart_of_the_queues_server_reaches_somebody(committed_db):
+    job_id = jobs.request(conversation_id=a_conversation("hello").conversation_id, reason=Reason.MANUAL)
+    queue = get_queue("compaction")
+    waiting = queue.pending_count()
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_terminate_backend(%s, 10000)", [queue.storage.conn.info.backend_pid])
+
+    job_due.send(sender=None, job_id=job_id, delay_seconds=0.0)
+
+    assert queue.pending_count() == waiting + 1
+
+
+def test_an_append_that_nobody_can_be_woken_for_is_acknowledged_all_the_same(committed_db, settings):
+    settings.LCM = {"model_token_budget": 1000}
+    conversation_id = a_conversation().conversation_id
+    messages = [NewMessage(Role.USER, LONG)] * 20
+
+    with no_queue():
+        result = a_store().append_messages(conversation_id=conversation_id, messages=messages)
+
+    assert all(message.created for message in result.messages)
+    assert jobs.due() == [CompactionJob.objects.get(conversation_id=conversation_id).job_id]
+
+
+@contextmanager
+def no_queue() -> Iterator[None]:
+    """Within, the server of the queue is not there."""
+    storage = get_queue("compaction").storage
+    connect = storage.connection
+    storage.close()
+    storage.connection = partial(psycopg.connect, host="127.0.0.1", port=9, connect_timeout=5)
+    try:
+        yield
+    finally:
+        storage.connection = connect

@@ -1,0 +1,182 @@
+"""Everything goes wrong at once: the model fails, workers are killed, the database goes down. Nothing is lost."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import pytest
+from django.db import close_old_connections
+from django.db.models import Count
+
+from compaction import jobs
+from compaction.engine import CompactionEngine
+from compaction.models import CompactionJob, CompactionRun, ModelEndpoint
+from compaction.prompts import prompt_hash
+from compaction.tasks import compact_conversation
+from compaction.types import JobState, Outcome, Reason
+from compaction.worker import CompactionWorker
+from conversations.models import Summary, SummaryMessage, SummaryParent
+from conversations.types import Level
+from integrity.checker import IntegrityChecker
+from tests.compaction.vendor import Vendor
+from tests.factories import a_conversation
+from tests.flows.own_server import OwnServer, own_server  # noqa: F401
+from tests.flows.processes import PROJECT, environment, wait_until
+from tests.flows.storms import TIGHT, Storm, Unreliable, Workers, working
+from tests.flows.writers import Writers, assert_nothing_is_lost
+from tests.statements import counted_statements
+
+SECONDS_BETWEEN_SWEEPS = 5.0
+
+SHOWER = Storm(seconds=12, writers=3, conversations=3, workers=2, kills=2, pause=0.3)
+TEMPEST = Storm(seconds=90, writers=8, conversations=4, workers=3, kills=10, pause=0.5)
+THUNDER = replace(SHOWER, blow=signal.SIGKILL)
+STORMS = [
+    pytest.param(SHOWER, id="shower"),
+    pytest.param(THUNDER, id="thunder", marks=pytest.mark.slow),
+    pytest.param(TEMPEST, id="tempest", marks=pytest.mark.slow),
+]
+
+
+@pytest.mark.parametrize("storm", STORMS)
+@pytest.mark.timeout(1200)
+def test_nothing_is_lost_doubled_or_forgotten_when_model_database_and_workers_fail(
+    own_server: OwnServer,  # noqa: F811
+    settings: Any,
+    storm: Storm,
+):
+    model = Unreliable()
+    with Vendor(model) as vendor:
+        own = {**TIGHT, "chat_url": vendor.url, "data_dir": own_server.data_dir}
+        settings.LCM = {**TIGHT, "chat_url": vendor.url}
+        conversation_ids = [a_conversation().conversation_id for _ in range(storm.conversations)]
+
+        with working(storm.workers, **own) as workers:
+            with Writers(conversation_ids, storm.writers, has_keys=True, pause=storm.pause) as writers:
+                wait_until(Summary.objects.exists, seconds=60, what="a worker has made a summary")
+                blow(storm, workers=workers, server=own_server)
+            wait_until(is_everything_done, seconds=600, what="all jobs are done")
+
+        print(figures(writers, vendor, model, storm))
+        assert not writers.failures
+        for conversation_id in conversation_ids:
+            assert_nothing_is_lost(conversation_id, writers.written_to(conversation_id))
+        assert_every_source_has_one_summary()
+        assert_levels_are_true(model)
+        assert set(CompactionJob.objects.values_list("state", flat=True)) == {JobState.DONE}
+
+        for conversation_id in conversation_ids:
+            CompactionEngine.from_settings().compact(conversation_id=conversation_id)
+        assert not CompactionRun.objects.filter(outcome=Outcome.RUNNING).exists()
+        assert_sound()
+        checked = subprocess.run(
+            [sys.executable, "manage.py", "lcm", "check", "--json"],
+            cwd=PROJECT,
+            env=environment(**own),
+            stdout=subprocess.PIPE,
+            check=False,
+        )
+        assert checked.returncode == 0, checked.stdout
+        assert json.loads(checked.stdout)["messages_checked"] == len(writers.written)
+
+
+def blow(storm: Storm, *, workers: Workers, server: OwnServer) -> None:
+    """Kill workers evenly spread over the time, bring the database down in the middle of it, sweep now and then."""
+    begun = time.monotonic()
+    kills = [(storm.seconds * (n + 0.5) / storm.kills, workers.kill_one) for n in range(storm.kills)]
+    restart = (storm.seconds / 2, partial(server.restart, storm.blow))
+    events = sorted([*kills, restart], key=lambda event: event[0])
+    swept = begun
+    while time.monotonic() - begun < storm.seconds or events:
+        close_old_connections()
+        if events and time.monotonic() - begun >= events[0][0]:
+            events.pop(0)[1]()
+            close_old_connections()
+            assert_sound()
+        if time.monotonic() - swept >= SECONDS_BETWEEN_SWEEPS:
+            CompactionWorker.from_settings().sweep()
+            swept = time.monotonic()
+        time.sleep(0.1)
+
+
+def is_everything_done() -> bool:
+    """Whether no job is left, after the sweep that finds what was forgotten."""
+    time.sleep(1.0)
+    CompactionWorker.from_settings().sweep()
+    return not CompactionJob.objects.filter(state__in=[JobState.QUEUED, JobState.LEASED]).exists()
+
+
+def assert_sound() -> None:
+    report = IntegrityChecker.from_settings().run()
+    assert report.is_clean, report.broken
+
+
+def assert_every_source_has_one_summary() -> None:
+    """But for those that were superseded, which stay beside the ones that took their place."""
+    for links, source in ((SummaryMessage.objects, "message_id"), (SummaryParent.objects, "source_id")):
+        standing = links.filter(summary__superseded_by=None).values(source)
+        assert not standing.annotate(summaries=Count("summary_id")).filter(summaries__gt=1).exists()
+
+
+def assert_levels_are_true(model: Unreliable) -> None:
+    """What is said to be a model's text at a level is what it wrote when asked at that level; the rest says why not."""
+    for summary in Summary.objects.all():
+        if summary.level == Level.DETERMINISTIC:
+            assert summary.content not in model.written
+            assert (summary.model, summary.is_degraded) == ("telegraphic", True)
+            assert summary.quality["lack"] in ("unavailable", "rejected")
+            assert summary.quality["failures"]
+        else:
+            level = Level(summary.level)
+            assert level in model.written[summary.content]
+            assert summary.model == "served-model"
+            assert summary.prompt_hash == prompt_hash(depth=summary.depth, level=level)
+            assert summary.is_degraded == ("degraded_sources" in summary.quality)
+
+
+def figures(writers: Writers, vendor: Vendor, model: Unreliable, storm: Storm) -> str:
+    """What it came to."""
+    endpoint = ModelEndpoint.objects.get()
+    return "\n".join(
+        [
+            "",
+            f"appends {writers.appends}, messages {len(writers.written)}, repeated {writers.repeats}",
+            f"kills {storm.kills}, restarts 1, calls {len(vendor.requests)}, failed {model.failures}",
+            f"counted: calls {endpoint.calls}, failures {endpoint.failures}",
+            f"summaries {Counter(Summary.objects.values_list('level', flat=True))},"
+            f" degraded {Summary.objects.filter(is_degraded=True).count()},"
+            f" redone {Summary.objects.exclude(supersedes=None).count()}",
+            f"runs {Counter(CompactionRun.objects.values_list('reason', 'outcome'))}",
+            f"jobs {Counter(CompactionJob.objects.values_list('reason', 'state'))},"
+            f" most attempts {max(CompactionJob.objects.values_list('attempts', flat=True))},"
+            f" errors {Counter(CompactionJob.objects.values_list('last_error', flat=True))}",
+        ]
+    )
+
+
+@pytest.mark.parametrize("found", ["done", "waiting behind another", "nothing at all"])
+def test_a_wake_up_with_nothing_to_do_costs_at_most_two_statements(committed_db, found):
+    conversation_id = a_conversation("hello").conversation_id
+    job_id = jobs.request(conversation_id=conversation_id, reason=Reason.MANUAL)
+    if found == "waiting behind another":
+        assert jobs.claim(lease_seconds=60) is not None
+        job_id = jobs.request(conversation_id=conversation_id, reason=Reason.MANUAL)
+    else:
+        CompactionWorker.from_settings().work(job_id=job_id)
+
+    with counted_statements() as statements:
+        if found == "nothing at all":
+            CompactionWorker.from_settings().work()
+        else:
+            # All that a worker does when it is woken, from taking a connection to giving it back.
+            compact_conversation.call_local(job_id=job_id)
+
+    assert 1 <= len(statements) <= 2, statements
