@@ -1,0 +1,196 @@
+"""Whatever a vendor of language models does, compaction ends in time, makes room, loses nothing and tells the truth."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compaction.engine import CompactionEngine
+from compaction.language_models.types import Protocol
+from compaction.models import CompactionJob, ModelEndpoint
+from compaction.types import CompactionResult, Outcome, Reason
+from compaction.worker import CompactionWorker
+from conversations.models import Conversation, Summary
+from conversations.types import ConversationRecord, Level
+from integrity.checker import IntegrityChecker
+from tests.compaction import vendor as does
+from tests.compaction.vendor import Behaviour, Vendor, good
+from tests.conversations.real_data import conversation_files, needs_data, rows_of
+from tests.factories import a_conversation
+from tests.flows.vendors import ALL, TIGHT, Behaving, asking, assert_the_truth_is_recorded
+from tests.flows.walk import assert_every_message_comes_back, imported
+
+MODELS = ("chat", "anthropic")
+
+# Conversations of fewer messages may be all fresh tail.
+LONG_ENOUGH = 60
+# For the default run, the shorter ones of each kind.
+SHORT = {
+    "chat": ("cc_ccl_12a", "tau_airline_2", "tau_airline_9", "cc_ccl_937", "tau_airline_3"),
+    "anthropic": ("tau_airline_3", "tau_airline_9", "tau_airline_2"),
+}
+
+# Of four chunks.
+TALK = [f"On day {n}, service-{n} was told to listen on port {5000 + n}. " * 20 for n in range(56)]
+
+# What a run may take beyond its deadline: the last text is made without a model, and written.
+GRACE_SECONDS = 20
+
+pytestmark = [pytest.mark.usefixtures("committed_db")]
+
+
+def every_way_shortly() -> Iterator[Any]:
+    """Each way to behave, in both protocols, on one of the shorter conversations."""
+    for number, behaving in enumerate(ALL):
+        for model, names in SHORT.items():
+            name = names[number % len(names)]
+            yield pytest.param(name, model, behaving, id=f"{behaving.name}-{model}-{name}")
+
+
+def every_way_wholly() -> Iterator[Any]:
+    """Each way to behave on each conversation."""
+    for number, behaving in enumerate(ALL):
+        for place, file in enumerate(conversation_files()):
+            name = file.name.removesuffix(".jsonl.gz")
+            model = MODELS[(number + place) % 2]
+            yield pytest.param(name, model, behaving, id=f"{behaving.name}-{model}-{name}", marks=pytest.mark.slow)
+
+
+@needs_data
+@pytest.mark.parametrize(("name", "model", "behaving"), [*every_way_shortly(), *every_way_wholly()])
+def test_whatever_the_vendor_does_there_is_room_and_nothing_is_lost(
+    settings: Any, name: str, model: str, behaving: Behaving
+):
+    rows = list(rows_of(file_of(name)))
+    conversation = imported(rows)
+    before = conversation.counters.active_tokens
+
+    with Vendor(*behaving.behaviours()) as vendor:
+        settings.LCM = asking(vendor, model, **behaving.settings)
+        started = time.monotonic()
+        result = compacted(conversation)
+        took = time.monotonic() - started
+
+    if len(rows) >= LONG_ENOUGH:
+        assert result.outcome is Outcome.COMPACTED
+        assert active_tokens() == result.tokens_after <= 0.7 * before
+        assert_the_truth_is_recorded(behaving, vendor, model=model)
+    assert took < TIGHT["run_deadline_seconds"] + GRACE_SECONDS
+    report = IntegrityChecker.from_settings().run()
+    assert report.is_clean, report.broken
+    assert_every_message_comes_back(conversation, rows)
+
+
+def compacted(conversation: ConversationRecord) -> CompactionResult:
+    return CompactionEngine.from_settings().compact(conversation_id=conversation.conversation_id)
+
+
+def file_of(name: str) -> Path:
+    return next(file for file in conversation_files() if file.name.startswith(name))
+
+
+def active_tokens() -> int:
+    return Conversation.objects.get().active_tokens
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("first", [does.rate_limited(retry_after="1"), does.failing(500)], ids=["429", "500"])
+def test_what_passes_is_waited_for_and_leaves_no_trace_in_the_summary(settings: Any, model: str, first: Behaviour):
+    conversation = a_conversation(*TALK)
+
+    with Vendor(first, good) as vendor:
+        settings.LCM = asking(vendor, model, model_attempts=2)
+        compacted(conversation)
+
+    summaries = list(Summary.objects.all())
+    assert len(vendor.requests) == 1 + len(summaries)
+    assert not any(summary.is_degraded or "failures" in summary.quality for summary in summaries)
+    assert {summary.model for summary in summaries} == {"served-model"}
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_nobody_waits_for_a_time_to_retry_that_lies_behind_the_deadline(settings: Any, model: str):
+    conversation = a_conversation(*TALK)
+
+    with Vendor(does.rate_limited(retry_after="3600")) as vendor:
+        settings.LCM = asking(vendor, model, model_attempts=5)
+        started = time.monotonic()
+        result = compacted(conversation)
+
+    assert time.monotonic() - started < GRACE_SECONDS
+    assert result.outcome is Outcome.COMPACTED
+    assert len(vendor.requests) == settings.LCM["breaker_failures"]
+
+
+def test_a_run_that_reaches_its_deadline_keeps_what_it_has_and_the_next_goes_on(settings: Any):
+    conversation = a_conversation(*TALK)
+    outcomes = []
+
+    with Vendor(does.hangs) as vendor:
+        settings.LCM = asking(vendor, "chat", run_deadline_seconds=1, model_timeout_seconds=600, model_attempts=3)
+        started = time.monotonic()
+        while not outcomes or outcomes[-1] is Outcome.STOPPED:
+            outcomes.append(compacted(conversation).outcome)
+
+    assert time.monotonic() - started < len(outcomes) * (1 + GRACE_SECONDS)
+    assert outcomes[0] is Outcome.STOPPED
+    assert outcomes[-1] in (Outcome.COMPACTED, Outcome.NOTHING_TO_DO)
+    assert len(vendor.requests) == settings.LCM["breaker_failures"]
+    assert active_tokens() < 0.7 * conversation.counters.active_tokens
+    assert IntegrityChecker.from_settings().run().is_clean
+
+
+def test_below_the_threshold_no_model_is_asked_for_anything(settings: Any):
+    with Vendor(good) as vendor:
+        settings.LCM = asking(vendor, "chat,anthropic")
+        conversation = a_conversation(*TALK)
+        result = CompactionEngine.from_settings().compact(
+            conversation_id=conversation.conversation_id, reason=Reason.THRESHOLD
+        )
+        CompactionWorker.from_settings().sweep()
+
+        assert result.outcome is Outcome.NOT_NEEDED
+        assert not CompactionJob.objects.exists()
+        assert not CompactionWorker.from_settings().work()
+    assert vendor.requests == []
+    assert not ModelEndpoint.objects.exists()
+
+
+@pytest.mark.parametrize("first", [does.resets, does.failing(503), does.empty], ids=["gone", "503", "empty"])
+def test_when_the_first_model_is_down_the_second_answers_and_nothing_is_wanting(settings: Any, first: Behaviour):
+    conversation = a_conversation(*TALK)
+
+    with Vendor(first) as down, Vendor(good) as up:
+        settings.LCM = asking(up, "chat,anthropic", chat_url=down.url)
+        compacted(conversation)
+
+    summaries = list(Summary.objects.order_by("created_at"))
+    assert {(summary.level, summary.model, summary.is_degraded) for summary in summaries} == {
+        (Level.NORMAL, "served-model", False)
+    }
+    assert all(summary.quality["failures"][0].startswith("chat normal: ") for summary in summaries)
+    assert len(up.requests) == len(summaries)
+    assert {asked.protocol for asked in up.requests} == {Protocol.ANTHROPIC}
+    if first is not does.empty:
+        # An answer that is none says nothing of the next one.
+        assert len(down.requests) == settings.LCM["breaker_failures"] < len(summaries)
+
+
+def test_behind_a_model_that_is_down_the_extractive_summarizer_is_marked(settings: Any):
+    conversation = a_conversation(*TALK)
+
+    with Vendor(does.resets) as vendor:
+        settings.LCM = asking(vendor, "chat,extractive")
+        compacted(conversation)
+
+    summaries = list(Summary.objects.order_by("created_at"))
+    assert {(summary.level, summary.model, summary.is_degraded) for summary in summaries} == {
+        (Level.NORMAL, "extractive", True)
+    }
+    assert summaries[0].quality["failures"] == ["chat normal: unreachable"]
+    assert {summary.quality.get("lack") for summary in summaries} == {"unavailable"}
+    assert len(vendor.requests) == settings.LCM["breaker_failures"] < len(summaries)

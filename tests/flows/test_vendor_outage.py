@@ -1,0 +1,234 @@
+"""An hour without a model, and after it: calls stop, conversations are compacted all the same, and are made good."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from compaction import jobs
+from compaction.chain import escalation_of
+from compaction.endpoints import ModelEndpoints
+from compaction.engine import CompactionEngine
+from compaction.models import CompactionJob
+from compaction.types import BreakerState, EndpointRecord, JobState, Reason
+from compaction.worker import CompactionWorker
+from conversations.models import ContextItem, Conversation, Summary
+from conversations.types import Level
+from integrity.checker import IntegrityChecker
+from tests.compaction import vendor as does
+from tests.compaction.model_settings import Clock
+from tests.compaction.vendor import Asked, Vendor, good
+from tests.factories import a_conversation, a_store
+from tests.flows.vendors import asking
+from tests.flows.walk import everything_said
+
+PAUSE = 300
+MESSAGES = 44
+SMALL = {"leaf_chunk_tokens": 1000, "leaf_target_tokens": 120, "condensed_target_tokens": 180}
+
+pytestmark = [pytest.mark.usefixtures("committed_db")]
+
+
+def a_talk(number: int) -> list[str]:
+    return [f"In talk {number}, service-{n} was told to listen on port {5000 + n}. " * 5 for n in range(MESSAGES)]
+
+
+@dataclass
+class Site:
+    """A worker and the vendor that it asks, under one clock."""
+
+    worker: CompactionWorker
+    vendor: Vendor
+    clock: Clock
+
+    def compact(self, number: int) -> int:
+        """Have a new conversation compacted in the background, and everything else that is due."""
+        conversation = a_conversation(*a_talk(number), session_id=f"talk-{number}")
+        jobs.request(conversation_id=conversation.conversation_id, reason=Reason.MANUAL)
+        self.work()
+        return conversation.conversation_id
+
+    def work(self) -> None:
+        self.worker.sweep()
+        while self.worker.work():
+            pass
+
+    @property
+    def chat(self) -> EndpointRecord:
+        endpoints = replace(ModelEndpoints.from_settings(), now=self.clock)
+        return next(record for record in endpoints.list_endpoints() if record.name == "chat")
+
+
+@pytest.fixture
+def site(settings: Any) -> Callable[..., Site]:
+    vendors: list[Vendor] = []
+
+    def build(*behaviours: Callable[[Asked], None], **more: Any) -> Site:
+        vendor = Vendor(*behaviours).__enter__()
+        vendors.append(vendor)
+        settings.LCM = asking(
+            vendor,
+            "chat",
+            **{"breaker_failures": 3, "breaker_pause_seconds": PAUSE, **SMALL, **more},
+        )
+        clock = Clock(timezone.now())
+        engine = CompactionEngine.from_settings()
+        escalation = escalation_of("chat", count_tokens=engine.store.tokens.count, now=clock)
+        worker = CompactionWorker(engine=replace(engine, escalation=escalation), now=clock)
+        return Site(worker=worker, vendor=vendor, clock=clock)
+
+    yield build
+    for vendor in vendors:
+        vendor.__exit__()
+
+
+def in_context() -> list[Summary]:
+    shown = ContextItem.objects.filter(summary__isnull=False).values("summary_id")
+    return list(Summary.objects.filter(summary_id__in=shown))
+
+
+def assert_sound() -> None:
+    report = IntegrityChecker.from_settings().run()
+    assert report.is_clean, report.broken
+    for conversation in Conversation.objects.all():
+        record = a_store().get_conversation(conversation_id=conversation.conversation_id)
+        number = int(record.session_id.removeprefix("talk-"))
+        assert [content for _, content, _ in everything_said(record)] == a_talk(number)
+
+
+def test_for_an_hour_nobody_answers_and_then_all_is_made_again(site):
+    there = site(does.resets)
+    start = there.clock.moment
+    probes = 0
+
+    # When nobody answers, the breaker opens, and one call at the end of each pause finds out whether it may close.
+    for number in range(10):
+        before, asked = there.chat, len(there.vendor.requests)
+        conversation_id = there.compact(number)
+        calls = len(there.vendor.requests) - asked
+        if number == 0:
+            assert calls == 3
+        elif before.open_until > there.clock():
+            assert calls == 0
+        else:
+            assert calls == 1
+            probes += 1
+        assert there.chat.state is BreakerState.OPEN
+        conversation = Conversation.objects.get(pk=conversation_id)
+        assert conversation.active_tokens < 0.5 * sum(conversation.messages.values_list("token_count", flat=True))
+        there.clock.forward(361)
+
+    # After 5, 10 and 20 minutes; the next 20 are not over.
+    assert there.clock() - start > timedelta(hours=1)
+    assert probes == 3
+    degraded = in_context()
+    assert len(degraded) >= 10
+    assert all(summary.is_degraded and summary.level == Level.DETERMINISTIC for summary in degraded)
+    assert {tuple(summary.quality.get("failures", ())) for summary in degraded} <= {
+        ("chat normal: unreachable",),
+        ("chat normal: breaker_open",),
+    }
+
+    # When it answers again, nobody is told before the pause is over; then the sweep has everything made again.
+    there.vendor.behaves(good)
+    asked = len(there.vendor.requests)
+    there.work()
+    assert len(there.vendor.requests) == asked
+    there.clock.moment = there.chat.open_until + timedelta(seconds=1)
+    there.work()
+    made = in_context()
+    assert there.chat.state is BreakerState.CLOSED
+    assert len(made) == len(degraded)
+    assert not any(summary.is_degraded for summary in made)
+    assert {(summary.level, summary.model) for summary in made} == {(Level.NORMAL, "served-model")}
+    assert {summary.supersedes_id for summary in made} == {summary.summary_id for summary in degraded}
+    assert_sound()
+
+    # Then there is nothing left to do.
+    asked, done = len(there.vendor.requests), CompactionJob.objects.count()
+    there.clock.forward(3600)
+    there.work()
+    assert len(there.vendor.requests) == asked
+    assert CompactionJob.objects.count() == done
+    assert set(CompactionJob.objects.values_list("state", flat=True)) == {JobState.DONE}
+
+
+def test_what_a_model_has_no_answer_to_does_not_keep_the_rest_from_being_made_again(site):
+    there = site(does.resets)
+    there.compact(0)
+    first, *others = sorted(in_context(), key=lambda summary: summary.first_seq)
+    assert others
+
+    def refuses_the_first(asked: Asked) -> None:
+        (does.refusing(400) if "service-0 " in asked.source else good)(asked)
+
+    there.vendor.behaves(refuses_the_first)
+    there.clock.forward(PAUSE + 1)
+    there.work()
+
+    assert [summary.summary_id for summary in in_context() if summary.is_degraded] == [first.summary_id]
+    assert_sound()
+    there.vendor.behaves(good)
+    there.clock.forward(3600)
+    there.work()
+    assert not any(summary.is_degraded for summary in in_context())
+    assert_sound()
+
+
+def test_what_a_model_is_rejected_for_is_not_asked_for_again_and_again(site):
+    there = site(does.resets)
+    there.compact(0)
+    before = in_context()
+
+    def obeys_the_first(asked: Asked) -> None:
+        (does.chats if "service-0 " in asked.source else good)(asked)
+
+    there.vendor.behaves(obeys_the_first)
+    there.clock.forward(PAUSE + 1)
+    there.work()
+    [rejected] = [summary for summary in in_context() if summary.is_degraded]
+    asked = len(there.vendor.requests)
+    for _ in range(3):
+        there.clock.forward(3600)
+        there.work()
+
+    assert rejected.quality["lack"] == "rejected"
+    assert rejected.level == Level.DETERMINISTIC
+    assert rejected.supersedes_id in {summary.summary_id for summary in before}
+    assert len(there.vendor.requests) == asked
+    assert_sound()
+    # A person may want it all the same.
+    there.vendor.behaves(good)
+    there.worker.engine.redo(conversation_id=rejected.conversation_id)
+    assert not any(summary.is_degraded for summary in in_context())
+    assert_sound()
+
+
+def test_calls_stop_at_the_limit_and_go_on_when_the_window_is_over(site):
+    there = site(good, spend_max_calls=2, spend_window_seconds=600)
+
+    there.compact(0)
+
+    assert len(there.vendor.requests) == 2
+    spared = [summary for summary in Summary.objects.all() if summary.is_degraded and "lack" in summary.quality]
+    assert spared
+    assert {tuple(summary.quality["failures"]) for summary in spared} == {("chat normal: spend_exhausted",)}
+    assert_sound()
+    windows = 0
+    while any(summary.is_degraded for summary in in_context()):
+        asked = len(there.vendor.requests)
+        there.work()
+        assert len(there.vendor.requests) == asked
+        # The next window, and late enough after the last attempt in vain.
+        there.clock.forward(901)
+        there.work()
+        assert 0 < len(there.vendor.requests) - asked <= 2
+        windows += 1
+        assert windows < 10
+    assert windows > 1
+    assert_sound()
