@@ -17,6 +17,7 @@ from compaction.signals import job_due
 from compaction.types import JobState, Reason
 from conversations.db import prepared
 from conversations.errors import Conflict
+from conversations.reading import rows
 
 # A job that kills its worker again and again is set aside after this many claims, for a person to look at.
 MAX_ATTEMPTS = 8
@@ -41,21 +42,24 @@ _REQUEST = """
 """
 
 # While one job of a conversation is at work, the next one waits, and whoever wishes for the same meets it there.
-_CLAIM = """
+_IS_DUE = """
+    job.state IN ('queued', 'leased') AND job.run_after <= clock_timestamp()
+    AND (job.state = 'queued' OR job.leased_until < clock_timestamp())
+    AND NOT EXISTS (
+        SELECT FROM compaction_jobs AS other
+        WHERE other.conversation_id = job.conversation_id AND other.job_id <> job.job_id
+          AND other.state = 'leased' AND other.run_after <= clock_timestamp()
+          AND other.leased_until >= clock_timestamp()
+    )
+"""
+_DUE = f"SELECT job_id FROM compaction_jobs AS job WHERE {_IS_DUE} ORDER BY run_after, job_id LIMIT 1000"
+_CLAIM = f"""
     UPDATE compaction_jobs SET
         state = 'leased', fence = fence + 1, attempts = attempts + 1,
         leased_until = clock_timestamp() + make_interval(secs => %(lease)s)
     WHERE job_id = (
         SELECT job_id FROM compaction_jobs AS job
-        WHERE state IN ('queued', 'leased') AND run_after <= clock_timestamp()
-          AND (state = 'queued' OR leased_until < clock_timestamp())
-          AND (%(job_id)s::bigint IS NULL OR job_id = %(job_id)s)
-          AND NOT EXISTS (
-              SELECT FROM compaction_jobs AS other
-              WHERE other.conversation_id = job.conversation_id AND other.job_id <> job.job_id
-                AND other.state = 'leased' AND other.run_after <= clock_timestamp()
-                AND other.leased_until >= clock_timestamp()
-          )
+        WHERE (%(job_id)s::bigint IS NULL OR job_id = %(job_id)s) AND {_IS_DUE}
         ORDER BY run_after, job_id
         LIMIT 1
         FOR UPDATE SKIP LOCKED
@@ -191,13 +195,7 @@ def claim(*, lease_seconds: int, job_id: int | None = None) -> Claim | None:
 
 def due() -> list[int]:
     """The jobs that a worker could claim now: those waiting, and those whose worker has fallen silent."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT job_id FROM compaction_jobs WHERE run_after <= clock_timestamp() AND "
-            "(state = 'queued' OR (state = 'leased' AND leased_until < clock_timestamp())) "
-            "ORDER BY run_after LIMIT 1000"
-        )
-        return [job_id for (job_id,) in cursor.fetchall()]
+    return [job_id for (job_id,) in rows(_DUE)]
 
 
 def open_jobs() -> QuerySet[CompactionJob]:

@@ -13,7 +13,7 @@ from compaction.jobs import open_jobs
 from compaction.making import Made
 from compaction.models import CompactionRun
 from compaction.run import Run
-from compaction.sources import degraded_sources_of, read_sources_again
+from compaction.sources import degraded_sources_of, read_sources_again, text_of
 from compaction.types import Outcome, Reason
 from conversations.models import ContextItem, Conversation
 
@@ -39,6 +39,9 @@ def redo(run: Run) -> Outcome:
             if made is Lack.UNAVAILABLE:
                 break
             continue
+        if not only_waiting and _says_the_same(summary_id, made[-1]):
+            # Rejected once more, and nothing is gained by another row that says so.
+            continue
         saved = tokens - made[-1].item_tokens
         progress = run.progress
         run.write(made, replace(progress, tokens=progress.tokens - saved, redone=progress.redone + len(made)))
@@ -46,6 +49,11 @@ def redo(run: Run) -> Outcome:
         run.progress = replace(run.progress, details={"waiting_for_a_model": waiting})
         return Outcome.UNAVAILABLE
     return Outcome.COMPACTED if run.progress.redone else Outcome.NOTHING_TO_DO
+
+
+def _says_the_same(summary_id: str, made: Made) -> bool:
+    """Whether what was made again is still without a model, and no other text."""
+    return made.summary.is_degraded and made.summary.content == text_of(summary_id)
 
 
 def waiting_for_a_model(now: datetime) -> QuerySet[Conversation]:

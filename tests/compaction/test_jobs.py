@@ -66,6 +66,18 @@ def test_a_persons_wish_outranks_the_machines():
     assert CompactionJob.objects.get(pk=job_id).reason == Reason.MANUAL
 
 
+def test_a_job_that_waits_for_another_of_its_conversation_is_not_due():
+    conversation = a_conversation("hello")
+    jobs.request(conversation_id=conversation.conversation_id, reason=Reason.MANUAL)
+    at_work = claim()
+
+    waiting = jobs.request(conversation_id=conversation.conversation_id, reason=Reason.MANUAL)
+
+    assert jobs.due() == []
+    let_the_lease_run_out(at_work.job_id)
+    assert set(jobs.due()) == {at_work.job_id, waiting}
+
+
 def test_pressure_outranks_a_redo_that_waits():
     conversation = a_conversation("hello")
     job_id = jobs.request(conversation_id=conversation.conversation_id, reason=Reason.REDO)

@@ -8,11 +8,13 @@ import pytest
 
 from compaction.engine import CompactionEngine
 from compaction.escalation import Escalation
+from compaction.faults import Refusal
 from compaction.language_models.types import Unreachable
 from compaction.policy import CompactionPolicy
 from compaction.summarizers.base import SummaryDraft, SummaryRequest
 from compaction.summarizers.telegraphic import TelegraphicSummarizer
 from compaction.types import CompactionResult, Outcome
+from compaction.vetting import Rejected
 from conversations.models import ContextItem, Summary
 from conversations.types import Level
 from integrity.checker import IntegrityChecker
@@ -168,3 +170,18 @@ def test_a_model_that_is_not_there_is_asked_once_a_chunk_and_not_at_every_level(
     compacted_without_a_model(engine, model, 30)
 
     assert {request.level for request in model.asked} == {Level.NORMAL}
+
+
+def test_asking_again_and_again_for_what_a_model_will_not_do_piles_up_no_rows(engine, model, monkeypatch):
+    conversation_id = compacted_without_a_model(engine, model, 30)
+
+    def chat(self: Model, request: SummaryRequest) -> SummaryDraft:
+        raise Rejected(Refusal.CHATTY)
+
+    monkeypatch.setattr(Model, "summarize", chat)
+    redone(engine, conversation_id)
+    rows = Summary.objects.count()
+
+    redone(engine, conversation_id)
+
+    assert Summary.objects.count() == rows
