@@ -83,12 +83,13 @@ BEGIN
   INSERT INTO summaries (
     summary_id, conversation_id, kind, content, token_count, file_ids, depth, first_seq, last_seq, earliest_at, latest_at,
     source_count, descendant_count, source_tokens, level, model, quality, token_counter, summary_hash, run_id, retention,
-    is_degraded, supersedes_id, prompt_hash, tokens_in, tokens_out, duration_ms
+    is_degraded, supersedes_id, prompt_hash, tokens_in, tokens_out, duration_ms, created_at
   )
+  -- Not now(): the transaction may have waited for the conversation's row while others appended to it.
   SELECT summary_id, p_conversation_id, kind, content, token_count, file_ids, depth, first_seq, last_seq, earliest_at,
          latest_at, source_count, descendant_count, source_tokens, level, model, quality, token_counter,
          decode(summary_hash, 'hex'), run_id, retention, is_degraded, supersedes_id, prompt_hash, tokens_in, tokens_out,
-         duration_ms
+         duration_ms, clock_timestamp()
     FROM json_to_record(p_summary) AS s(
       summary_id text, kind summary_kind, content text, token_count integer, file_ids jsonb, depth integer,
       first_seq bigint, last_seq bigint, earliest_at timestamptz, latest_at timestamptz, source_count integer,

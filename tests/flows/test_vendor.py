@@ -44,11 +44,12 @@ pytestmark = [pytest.mark.usefixtures("committed_db")]
 
 
 def every_way_shortly() -> Iterator[Any]:
-    """Each way to behave, in both protocols, on one of the shorter conversations."""
+    """Each way to behave on one of the shorter conversations: in one protocol by turns, slowly in the other one too."""
     for number, behaving in enumerate(ALL):
-        for model, names in SHORT.items():
+        for place, (model, names) in enumerate(SHORT.items()):
             name = names[number % len(names)]
-            yield pytest.param(name, model, behaving, id=f"{behaving.name}-{model}-{name}")
+            marks = [pytest.mark.slow] if (number + place) % 2 else []
+            yield pytest.param(name, model, behaving, id=f"{behaving.name}-{model}-{name}-short", marks=marks)
 
 
 def every_way_wholly() -> Iterator[Any]:
