@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
 from functools import cache
 from typing import Any, NoReturn, Self
 
@@ -105,6 +106,23 @@ class MessageId(Id):
 
     def to_internal_value(self, data: Any) -> int:
         return super().to_internal_value(data.removeprefix("msg_") if isinstance(data, str) else data)
+
+
+class Several(serializers.ListField):
+    """A few short values; where there are no lists, they are separated by commas or said one by one."""
+
+
+class Moment(serializers.Field):
+    """A moment in ISO 8601; one without a time zone is of UTC, a day is its beginning."""
+
+    def to_internal_value(self, data: Any) -> datetime:
+        if not isinstance(data, str):
+            _refuse(f"This must be a moment in ISO 8601, not {noun_of(data)}.")
+        try:
+            moment = datetime.fromisoformat(data)
+            return (moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)).astimezone(UTC)
+        except (ValueError, OverflowError):
+            _refuse(f"This must be a moment in ISO 8601, such as 2026-01-31T09:00:00Z, not {data[:40]!r}.")
 
 
 class JsonObject(serializers.Field):

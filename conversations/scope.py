@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 M = TypeVar("M", bound=Model)
 
 # Which way from a model to its workspace.
-_PATHS = {"Workspace": "workspace_id", "Conversation": "workspace_id"}
+_PATHS = {"Workspace": "workspace_id", "Conversation": "workspace_id", "Grant": "workspace_id"}
 
 
 @dataclass(frozen=True)

@@ -56,6 +56,9 @@ class Deployment:
     )
     host: str = knob("127.0.0.1", "The address `lcm up` listens on.")
     port: int = knob(8000, "The port `lcm up` listens on.", low=1, high=65535)
+    mcp_port: int = knob(
+        8001, "The port `lcm up` listens on for agents (MCP over HTTP); 0 for none.", low=0, high=65535
+    )
     web_workers: int = knob(2, "Web processes.", low=1, high=64)
     web_threads: int = knob(4, "Requests each web process works on at once.", low=1, high=128)
     worker_threads: int = knob(2, "Tasks each queue works on at once.", low=1, high=64)

@@ -1,4 +1,5 @@
-"""What one process of `lcm up` does: `python -m lcmsite.processes PARENT web HOST PORT`, or `... PARENT worker QUEUE`.
+"""What one process of `lcm up` does: `python -m lcmsite.processes PARENT web HOST PORT`, `... PARENT mcp HOST PORT`, or
+`... PARENT worker QUEUE`.
 
 Each ends in good order on SIGTERM, and sends it to itself when the process that started it is gone.
 """
@@ -61,6 +62,36 @@ def _application(target: str) -> Callable[..., Any]:
     return application
 
 
+def serve_agents(*, host: str, port: int) -> None:
+    """Answer the calls of agents, over MCP, until told to stop."""
+    from django.conf import settings
+    from granian.constants import HTTPModes, Interfaces
+    from granian.log import LogLevels
+    from granian.server import Server
+
+    Server(
+        "lcmsite.asgi:application",
+        address=host,
+        port=port,
+        interface=Interfaces.ASGI,
+        http=HTTPModes.http1,
+        websockets=False,
+        log_level=LogLevels.warning,
+        log_dictconfig=settings.LOGGING,
+        respawn_failed_workers=True,
+        workers_kill_timeout=SECONDS_TO_FINISH,
+    ).serve(target_loader=_agents_application)
+
+
+def _agents_application(target: str) -> Callable[..., Any]:
+    """The ASGI application; called in the one process that answers."""
+    end_with_parent(os.getppid())
+    from lcmsite.asgi import application
+
+    settle()
+    return application
+
+
 def work(*, queue: str) -> None:
     """Work on the tasks of one queue until told to stop; then finish the task at hand."""
     import django
@@ -86,6 +117,8 @@ def main(parent: str, kind: str, *arguments: str) -> None:
     match kind, arguments:
         case "web", (host, port):
             serve(host=host, port=int(port))
+        case "mcp", (host, port):
+            serve_agents(host=host, port=int(port))
         case "worker", (queue,):
             work(queue=queue)
         case _:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from datetime import datetime
 from typing import Any
 
 from compaction.policy import CompactionPolicy
@@ -12,15 +13,29 @@ from conversations.models import Conversation
 from conversations.reading import snapshot
 from conversations.scope import Scope
 from conversations.store.base import EVERYTHING
-from retrieval.assembly_types import AssembledContext, BudgetSource
+from conversations.tokens import TokenEstimator
+from retrieval.assembly_types import (
+    AssembledContext,
+    BudgetSource,
+    KeptReceipt,
+    MessageFormat,
+    RecallSection,
+    ReceiptDifference,
+)
+from retrieval.context_slots import ContextSlots, StoredContext
+from retrieval.formats import FORMATS
 from retrieval.full_text import Found
 from retrieval.grep import Grep
+from retrieval.kept_receipts import keep, kept
+from retrieval.past import PastContext, past_context
 from retrieval.policy import RetrievalPolicy
+from retrieval.recall_section import recall_section
+from retrieval.receipt_difference import difference
 from retrieval.receipts import left_out, receipt
 from retrieval.selection import Group, select, with_hits
 from retrieval.selection_items import read_items
 from retrieval.selection_recall import HITS, recall
-from retrieval.selection_window import read_summaries, read_totals, read_window
+from retrieval.selection_window import read_totals, read_window
 
 MOST_TOKENS = next(each for each in fields(CompactionPolicy) if each.name == "model_token_budget").metadata["high"]
 
@@ -38,20 +53,87 @@ class ContextAssembler:
         return cls(policy=CompactionPolicy.from_settings(), limits=RetrievalPolicy.from_settings(), scope=scope)
 
     def assemble(
-        self, *, conversation_id: int, budget: int | None = None, query: str | None = None
+        self,
+        *,
+        conversation_id: int,
+        budget: int | None = None,
+        query: str | None = None,
+        format: MessageFormat | str | None = None,
+        reserve: int = 0,
+        as_of: int | str | datetime | None = None,
+        keep_receipt: bool = False,
     ) -> AssembledContext:
         """The context of the conversation within `budget` tokens, or within its model's if none is given.
 
         System messages, the fresh tail and a pinned question are always in it: if they alone are more, the answer says
         so. Without a query the rest is filled from the newest on; with one, messages that answer it come first, word
-        for word even where a summary stands for them. Raises NotFound; Invalid for a budget that cannot be meant.
+        for word even where a summary stands for them. `reserve` tokens of the budget are left for the model's answer.
+
+        In a `format` it comes as the messages that OpenAI's or Anthropic's API takes, and `repairs` says what had to be
+        changed for that; tokens are counted before. `as_of` a seq, a time or a run gives the context as it was then:
+        before the next message came, at the time, when the run was through. `keep_receipt` keeps the receipt.
+
+        Raises NotFound; Invalid for what cannot be meant.
         """
-        if budget is not None:
-            _check_budget(budget)
+        _check_tokens("budget", budget, least=1)
+        _check_tokens("reserve", reserve, least=0)
+        wanted = _format(format)
         hits = self._hits(conversation_id, query)
         with snapshot():
             conversation = self.scope.conversation(conversation_id)
-            return self._assembled(conversation, budget=budget, query=query, hits=hits)
+            past = None
+            if as_of is not None:
+                past = past_context(
+                    conversation_id=conversation_id, as_of=as_of, message_count=conversation.counters.message_count
+                )
+            context = self._assembled(conversation, past, budget=budget, reserve=reserve, query=query, hits=hits)
+        if keep_receipt:
+            last_seq = past.moment.last_seq if past else conversation.counters.message_count
+            context = replace(context, receipt_id=keep(context, last_seq=last_seq))
+        return context if wanted is None else _in_format(context, wanted)
+
+    def get_receipt(self, *, receipt_id: str) -> KeptReceipt:
+        """A receipt that was kept: what was in the context and what was not, and why; NotFound if there is none."""
+        return kept(receipt_id, scope=self.scope)
+
+    def compare_receipts(self, *, receipt_id: str, other: str) -> ReceiptDifference:
+        """What came into the context and what went out from one receipt to the other, and what changed its cost.
+
+        Raises NotFound; Invalid for receipts of two conversations.
+        """
+        before, after = self.get_receipt(receipt_id=receipt_id), self.get_receipt(receipt_id=other)
+        if before.conversation_id != after.conversation_id:
+            raise Invalid(
+                f"other: {other} is of conversation {after.conversation_id}, {receipt_id} of {before.conversation_id}."
+            )
+        return difference(before, after)
+
+    def recall(self, *, conversation_id: int, budget: int | None = None, share: float = 0.15) -> RecallSection:
+        """The section `## Session History (Compressed)` for a host that compacts by itself, in a share of its budget.
+
+        The newest summarized messages are told in leaf summaries, all before them in the deepest there are; each has
+        its id, so that it can be opened. The newest go in first; what had no room is named. Raises NotFound; Invalid
+        for a budget or a share that cannot be meant.
+        """
+        _check_tokens("budget", budget, least=1)
+        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share <= 1:
+            raise Invalid(f"share: {str(share)[:80]} is not a share of the budget, above 0 and up to 1.")
+        with snapshot():
+            conversation = self.scope.conversation(conversation_id)
+            tokens, source = _budget(conversation, self.policy.overridden(conversation.overrides), budget)
+            limit = int(tokens * share)
+            section = recall_section(conversation_id, limit=limit, count=TokenEstimator.from_settings().count)
+        return RecallSection(
+            conversation_id=conversation_id,
+            text=section.text,
+            tokens=section.tokens,
+            limit=limit,
+            budget=tokens,
+            budget_source=source,
+            share=share,
+            summary_ids=tuple(node.summary_id for node in section.shown),
+            left_out_ids=tuple(node.summary_id for node in section.left_out),
+        )
 
     def _hits(self, conversation_id: int, query: str | None) -> Sequence[Found]:
         """What answers the query, looked up before the snapshot is taken: nothing that it finds can go away."""
@@ -61,16 +143,25 @@ class ContextAssembler:
         return grep.ranked_messages(query=query, conversation_id=conversation_id, limit=HITS)
 
     def _assembled(
-        self, conversation: Conversation, *, budget: int | None, query: str | None, hits: Sequence[Found]
+        self,
+        conversation: Conversation,
+        past: PastContext | None,
+        *,
+        budget: int | None,
+        reserve: int,
+        query: str | None,
+        hits: Sequence[Found],
     ) -> AssembledContext:
         policy = self.policy.overridden(conversation.overrides)
         tokens, source = _budget(conversation, policy, budget)
-        window = read_window(
-            conversation_id=conversation.conversation_id, counters=conversation.counters, budget=tokens, policy=policy
-        )
-        groups = _with_recalled(conversation, window.groups, hits) if hits else window.groups
-        selection = select(groups, budget=tokens)
-        missing = left_out(selection, read_totals(conversation=conversation.as_record(), window=window))
+        room = tokens - reserve
+        if room < 1:
+            raise Invalid(f"reserve: {tokens} tokens of budget less {reserve} of reserve leave {room} for the context.")
+        slots: ContextSlots = past or StoredContext(conversation.conversation_id, conversation.counters)
+        window = read_window(slots, budget=room, policy=policy)
+        groups = _with_recalled(slots, window.groups, hits) if hits else window.groups
+        selection = select(groups, budget=room)
+        missing = left_out(selection, read_totals(slots, window))
         return AssembledContext(
             conversation_id=conversation.conversation_id,
             budget=tokens,
@@ -81,21 +172,38 @@ class ContextAssembler:
             left_out=missing,
             receipt=receipt(selection, missing, begins=window.begins, edge=window.edge),
             query=query,
+            reserve=reserve,
+            as_of=past.moment if past else None,
         )
 
 
-def _with_recalled(conversation: Conversation, groups: Sequence[Group], hits: Sequence[Found]) -> list[Group]:
+def _with_recalled(context: ContextSlots, groups: Sequence[Group], hits: Sequence[Found]) -> list[Group]:
     """The groups with those that the query adds: its hits, and the summaries that stand for them."""
+    last_seq = context.counters.message_count
     known = [candidate for group in groups for candidate in group.candidates]
     found = recall(
-        conversation_id=conversation.conversation_id,
-        last_seq=conversation.next_seq - 1,
-        hits=hits,
+        context,
+        last_seq=last_seq,
+        hits=[hit for hit in hits if hit.seq <= last_seq],
         known={candidate.message_id for candidate in known if candidate.message_id is not None},
     )
-    farther = read_summaries(found.stands_for.keys() - {candidate.summary_id for candidate in known})
+    farther = context.summaries(found.stands_for.keys() - {candidate.summary_id for candidate in known})
     everything = [*groups, *(Group((summary,)) for summary in farther), *found.groups]
     return with_hits(everything, found.scores, found.stands_for)
+
+
+def _in_format(context: AssembledContext, wanted: MessageFormat) -> AssembledContext:
+    """The context as messages; nothing is said twice, so its items are gone."""
+    rendered = FORMATS[wanted](context.items)
+    return replace(
+        context,
+        items=(),
+        format=wanted,
+        system=rendered.system,
+        messages=rendered.messages,
+        sources=rendered.sources,
+        repairs=rendered.repairs,
+    )
 
 
 def _budget(conversation: Conversation, policy: CompactionPolicy, asked: int | None) -> tuple[int, BudgetSource]:
@@ -105,6 +213,15 @@ def _budget(conversation: Conversation, policy: CompactionPolicy, asked: int | N
     return policy.model_token_budget, BudgetSource.CONVERSATION if own else BudgetSource.SETTINGS
 
 
-def _check_budget(budget: Any) -> None:
-    if isinstance(budget, bool) or not isinstance(budget, int) or not 1 <= budget <= MOST_TOKENS:
-        raise Invalid(f"budget: {str(budget)[:80]!r} is not a whole number of tokens from 1 to {MOST_TOKENS}.")
+def _check_tokens(name: str, tokens: Any, *, least: int) -> None:
+    if tokens is None and name == "budget":
+        return
+    if isinstance(tokens, bool) or not isinstance(tokens, int) or not least <= tokens <= MOST_TOKENS:
+        raise Invalid(f"{name}: {str(tokens)[:80]!r} is not a whole number of tokens from {least} to {MOST_TOKENS}.")
+
+
+def _format(asked: Any) -> MessageFormat | None:
+    try:
+        return None if asked is None else MessageFormat(asked)
+    except ValueError:
+        raise Invalid(f"format: {str(asked)[:80]!r} is none of {', '.join(MessageFormat)}.") from None

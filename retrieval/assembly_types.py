@@ -30,6 +30,51 @@ class BudgetSource(StrEnum):
     SETTINGS = "settings"
 
 
+class MessageFormat(StrEnum):
+    """Whose messages an assembled context can be given as."""
+
+    NEUTRAL = "neutral"
+    OPENAI = "openai"
+    ANTHROPIC = "anthropic"
+
+
+class RepairKind(StrEnum):
+    """What had to be done to messages so that an API takes them."""
+
+    ORPHAN_RESULT = "orphan_result"
+    MISSING_RESULT = "missing_result"
+    MOVED_RESULT = "moved_result"
+    RENAMED_CALL = "renamed_call"
+    RENAMED_TOOL = "renamed_tool"
+    WRAPPED_INPUT = "wrapped_input"
+    MERGED_NEIGHBOURS = "merged_neighbours"
+    MOVED_SYSTEM = "moved_system"
+    DROPPED_EMPTY = "dropped_empty"
+    DROPPED_NAME = "dropped_name"
+    ADDED_START = "added_start"
+    ATTACHMENT_AS_TEXT = "attachment_as_text"
+    REPLACED_CHARACTERS = "replaced_characters"
+    STRIPPED_END = "stripped_end"
+
+
+@dataclass(frozen=True)
+class Repair:
+    """One kind of change, and the items that it was made to; the store keeps them as they came."""
+
+    kind: RepairKind
+    item_ids: tuple[str, ...]
+    what: str
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A moment of a conversation: after which message it was, and at what time; a run if that was asked for."""
+
+    last_seq: int
+    time: datetime | None = None
+    run_id: str | None = None
+
+
 @dataclass(frozen=True)
 class AssembledItem:
     """One message or summary as the model gets it; a summary comes as an element, in the words of a user."""
@@ -77,7 +122,12 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class AssembledContext:
-    """What a model should be given, oldest first, and the receipt: every decision in the order it was made."""
+    """What a model should be given, oldest first, and the receipt: every decision in the order it was made.
+
+    Without a format it is `items`. In one, it is `messages` as that API takes them, with `system` apart where the API
+    has it apart, the ids that each message was made from in `sources`, and in `repairs` what had to be changed; `items`
+    is empty then. Tokens are those of the items, whatever the format. `reserve` of the budget was left for the answer.
+    """
 
     conversation_id: int
     budget: int
@@ -88,3 +138,88 @@ class AssembledContext:
     left_out: LeftOut
     receipt: tuple[ReceiptLine, ...] = field(repr=False)
     query: str | None = None
+    reserve: int = 0
+    # The moment whose context this is; None for the present.
+    as_of: Moment | None = None
+    # The id of the receipt, if it was kept.
+    receipt_id: str | None = None
+    format: MessageFormat | None = None
+    system: tuple[Mapping[str, Any], ...] = ()
+    messages: tuple[Mapping[str, Any], ...] = ()
+    sources: tuple[tuple[str, ...], ...] = ()
+    repairs: tuple[Repair, ...] = ()
+
+
+@dataclass(frozen=True)
+class KeptReceipt:
+    """A receipt as it was kept: ids, decisions and costs of one assembly. What was said is not in it.
+
+    The same context, assembled again in the same way, has the same receipt. `query_hash` is the SHA-256 of the query.
+    """
+
+    receipt_id: str
+    conversation_id: int
+    created_at: datetime
+    last_seq: int
+    budget: int
+    budget_source: BudgetSource
+    reserve: int
+    total_tokens: int
+    over_budget: bool
+    left_out: LeftOut
+    lines: tuple[ReceiptLine, ...] = field(repr=False)
+    query_hash: str | None = None
+    as_of: Moment | None = None
+
+
+@dataclass(frozen=True)
+class WentOut:
+    """An item that was in the one context and is not in the other, and the summary that now stands for it, if any."""
+
+    line: ReceiptLine
+    replaced_by: str | None = None
+
+
+@dataclass(frozen=True)
+class ChangedCost:
+    """An item that is in both contexts and costs something else."""
+
+    id: str
+    first_seq: int
+    last_seq: int
+    tokens_before: int
+    tokens_after: int
+
+
+@dataclass(frozen=True)
+class ReceiptDifference:
+    """What is another in the context of the `other` receipt, the later one as a rule."""
+
+    receipt_id: str
+    other: str
+    conversation_id: int
+    tokens_before: int
+    tokens_after: int
+    unchanged: int
+    came_in: tuple[ReceiptLine, ...]
+    went_out: tuple[WentOut, ...]
+    changed_cost: tuple[ChangedCost, ...]
+
+
+@dataclass(frozen=True)
+class RecallSection:
+    """What a host that compacts by itself puts into its prompt: summaries of what it has cut, oldest first.
+
+    `text` costs `tokens`, at most `limit`; it is empty if there is nothing to recall, or no room to say it. In it are
+    `summary_ids`; `left_out_ids` had no room.
+    """
+
+    conversation_id: int
+    text: str
+    tokens: int
+    limit: int
+    budget: int
+    budget_source: BudgetSource
+    share: float
+    summary_ids: tuple[str, ...]
+    left_out_ids: tuple[str, ...]

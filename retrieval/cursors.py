@@ -46,9 +46,9 @@ class Position:
 
 @dataclass(frozen=True)
 class Request:
-    """What a cursor belongs to."""
+    """What a cursor belongs to: a summary, or what a range of messages held at a moment."""
 
-    summary_id: str
+    of: str
     depth: int
     include_messages: bool
 
@@ -62,17 +62,18 @@ def written(request: Request, position: Position) -> str:
 def read(cursor: str, request: Request) -> Position:
     """The position that a cursor of this expansion stands for; Invalid (`bad_cursor`) for any other."""
     if not isinstance(cursor, str) or len(cursor) > LONGEST:
-        raise _bad("This is not a cursor")
+        raise bad("This is not a cursor")
     try:
         values: Any = Signer(salt=_SIGNER).unsign_object(cursor)
     except (BadSignature, ValueError) as error:
         # A signature that holds is over what `written` wrote, so nothing else needs to be checked.
-        raise _bad("This is not a cursor that expand gave, or it was changed") from error
+        raise bad("This is not a cursor that expand gave, or it was changed") from error
     *asked, seq, rank, item_id, content_offset, parts_offset = values
     if asked != list(astuple(request)):
-        raise _bad("This cursor belongs to another expansion, with its own summary_id, depth or include_messages")
+        raise bad("This cursor belongs to another expansion, asked for otherwise, or what it goes through has changed")
     return Position(Key(seq, rank, item_id), content_offset, parts_offset)
 
 
-def _bad(what: str) -> Invalid:
+def bad(what: str) -> Invalid:
+    """The refusal of a cursor."""
     return Invalid(f"{what}; begin again without one.", code="bad_cursor")

@@ -2,41 +2,19 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-from datetime import datetime
-from typing import Any
-
 from conversations.errors import NotFound
-from conversations.frozen import record
-from conversations.models import LargeFile, Message, Summary
+from conversations.exactness import is_storable
+from conversations.models import Conversation, LargeFile, Message, Summary
 from conversations.reading import rows
 from conversations.scope import Scope
 from conversations.types import Level, Role, SummaryKind
-from retrieval.types import Description, ItemKind, MessageSpan, SummaryOutline
+from retrieval.describe_whole import describe_conversation, describe_run
+from retrieval.ids import Named, named, names_in
+from retrieval.outlines import OUTLINE, in_order, outline, way_up
+from retrieval.types import Description, ItemKind, MessageSpan
 
 MOST_IN_MANIFEST = 50
-_KINDS = {kind.value: kind for kind in SummaryKind}
-_LEVELS = {level.value: level for level in Level}
 
-_ID = re.compile(
-    r"(?<![A-Za-z0-9_])(?:(?P<summary>sum_\w+)|(?P<file>file_\w+)|msg_(?P<message>\d{1,19}))(?![A-Za-z0-9_])"
-)
-
-# Times come as text: the driver, as Django has set it up, takes ten times as long over them.
-# To open a summary is to read the texts of its sources. What a leaf stands for are its sources; of a condensed one, the
-# messages that are sources themselves are what it stands for beyond what its source summaries do.
-_OUTLINE = """
-    SELECT s.summary_id, s.kind::text, s.depth, s.token_count,
-           s.source_tokens + coalesce((
-               SELECT sum(c.token_count - c.source_tokens)
-               FROM summary_parents p JOIN summaries c ON c.summary_id = p.parent_summary_id
-               WHERE p.summary_id = s.summary_id
-           ), 0)::bigint,
-           s.first_seq, s.last_seq, s.earliest_at::text, s.latest_at::text, s.descendant_count, s.level,
-           NOT EXISTS (SELECT FROM summary_parents p WHERE p.parent_summary_id = s.summary_id)
-           AND NOT EXISTS (SELECT FROM summaries later WHERE later.supersedes_id = s.summary_id), kin.distance
-"""
 # The limit ends the recursion: no more of a large subtree is walked than is shown.
 _OF_SUMMARY = f"""
     WITH RECURSIVE below AS (
@@ -64,7 +42,7 @@ _OF_SUMMARY = f"""
     ), direct AS (
         SELECT array_agg(ARRAY[first_seq, last_seq] ORDER BY first_seq) AS spans FROM islands
     )
-    {_OUTLINE}, direct.spans
+    {OUTLINE}, kin.distance, direct.spans
     FROM kin JOIN summaries s ON s.summary_id = kin.summary_id CROSS JOIN direct
 """
 _OF_MESSAGE = f"""
@@ -74,7 +52,7 @@ _OF_MESSAGE = f"""
         SELECT p.summary_id, kin.distance - 1
         FROM kin JOIN summary_parents p ON p.parent_summary_id = kin.summary_id
     ), held AS (
-        {_OUTLINE}
+        {OUTLINE}, kin.distance
         FROM kin JOIN summaries s ON s.summary_id = kin.summary_id
     ), kinds AS (
         SELECT array_agg(DISTINCT part_type::text) AS part_types FROM message_parts WHERE message_id = %(message_id)s
@@ -84,55 +62,50 @@ _OF_MESSAGE = f"""
 
 
 def describe(id: str, *, scope: Scope) -> Description:
-    """See `RetrievalEngine.describe`: two queries at most."""
-    found = _ID.search(id) if isinstance(id, str) else None
-    if found is None:
-        raise NotFound(
-            f"{str(id)[:80]!r} names nothing that can be described: ids begin with sum_, file_ or msg_.",
-        )
-    if found["summary"]:
-        return _summary(scope.summary(found["summary"]))
-    if found["file"]:
-        return _file(scope.file(found["file"]))
-    return _message(scope.message(int(found["message"])))
+    """See `RetrievalEngine.describe`: two queries for a summary or a message."""
+    found = named(id) if isinstance(id, str) else None
+    if found is not None:
+        return _described(found, scope)
+    conversation = _of_session(id, scope)
+    if conversation is not None:
+        return describe_conversation(conversation)
+    inside = names_in(id) if isinstance(id, str) else ()
+    if inside:
+        return _described(inside[0], scope)
+    raise NotFound(
+        f"{str(id)[:80]!r} names nothing that can be described: ids begin with sum_, msg_, file_, run_ or conv_, and a "
+        "conversation can be named by its session.",
+    )
 
 
-def _outline(row: Sequence[Any]) -> SummaryOutline:
-    summary_id, kind, depth, tokens, opening, first, last, earliest, latest, messages, level, active, distance = row
-    values = {
-        "summary_id": summary_id,
-        "kind": _KINDS[kind],
-        "depth": depth,
-        "token_count": tokens,
-        "opening_tokens": opening,
-        "first_seq": first,
-        "last_seq": last,
-        "earliest_at": datetime.fromisoformat(earliest),
-        "latest_at": datetime.fromisoformat(latest),
-        "descendant_count": messages,
-        "level": _LEVELS[level],
-        "active": active,
-        "distance": distance,
-    }
-    return record(SummaryOutline, values)
+def _described(found: Named, scope: Scope) -> Description:
+    match found.kind:
+        case ItemKind.SUMMARY:
+            return _summary(scope.summary(found.id))
+        case ItemKind.FILE:
+            return _file(scope.file(found.id))
+        case ItemKind.RUN:
+            return describe_run(found.id, scope=scope)
+        case ItemKind.CONVERSATION:
+            return describe_conversation(scope.conversation(found.number))
+        case ItemKind.MESSAGE:
+            return _message(scope.message(found.number))
 
 
-def _in_order(outlines: Sequence[SummaryOutline]) -> list[SummaryOutline]:
-    """By where they begin, the widest first; of one that lies at several distances, the nearest."""
-    nearest: dict[str, SummaryOutline] = {}
-    for outline in sorted(outlines, key=lambda outline: abs(outline.distance)):
-        nearest.setdefault(outline.summary_id, outline)
-    return sorted(nearest.values(), key=lambda outline: (outline.first_seq, -outline.depth, outline.summary_id))
+def _of_session(session_id: object, scope: Scope) -> Conversation | None:
+    """The one conversation of this session; where several workspaces have one, whoever sees them all must say which."""
+    if not isinstance(session_id, str) or not is_storable(session_id):
+        return None
+    found = list(scope.narrow(Conversation.objects.filter(session_id=session_id))[:2])
+    return found[0] if len(found) == 1 else None
 
 
 def _summary(summary: Summary) -> Description:
     fetched = rows(_OF_SUMMARY, {"summary_id": summary.summary_id})
-    outlines = [_outline(row[:-1]) for row in fetched]
-    itself = next(outline for outline in outlines if outline.distance == 0)
-    below = _in_order([outline for outline in outlines if outline.distance > 0])
-    above = sorted(
-        _in_order([outline for outline in outlines if outline.distance < 0]), key=lambda outline: -outline.distance
-    )
+    outlines = [outline(row[:-1]) for row in fetched]
+    itself = next(each for each in outlines if each.distance == 0)
+    below = in_order(each for each in outlines if each.distance > 0)
+    above = way_up(each for each in outlines if each.distance < 0)
     return Description(
         id=summary.summary_id,
         kind=ItemKind.SUMMARY,
@@ -151,21 +124,24 @@ def _summary(summary: Summary) -> Description:
         opening_tokens=itself.opening_tokens,
         source_tokens=summary.source_tokens,
         message_count=summary.descendant_count,
-        sources=tuple(outline.summary_id for outline in below if outline.distance == 1),
+        sources=tuple(each.summary_id for each in below if each.distance == 1),
         source_messages=tuple(MessageSpan(*span) for span in fetched[0][-1] or ()),
-        derived=tuple(outline.summary_id for outline in above if outline.distance == -1),
+        derived=tuple(each.summary_id for each in above if each.distance == -1),
         held_by=tuple(above),
         manifest=tuple(below[:MOST_IN_MANIFEST]),
         manifest_complete=len(below) <= MOST_IN_MANIFEST,
         file_ids=tuple(summary.file_ids),
         quality=summary.quality,
+        content=summary.content,
+        supersedes=summary.supersedes_id,
+        superseded_by=itself.superseded_by,
+        run_id=summary.run_id,
     )
 
 
 def _message(message: Message) -> Description:
     fetched = rows(_OF_MESSAGE, {"message_id": message.message_id})
-    held_by = _in_order([_outline(row[:-1]) for row in fetched if row[0] is not None])
-    held_by.sort(key=lambda outline: -outline.distance)
+    held_by = way_up(outline(row[:-1]) for row in fetched if row[0] is not None)
     return Description(
         id=f"msg_{message.message_id}",
         kind=ItemKind.MESSAGE,
@@ -175,6 +151,7 @@ def _message(message: Message) -> Description:
         active=not held_by,
         first_seq=message.seq,
         last_seq=message.seq,
+        derived=tuple(each.summary_id for each in held_by if each.distance == -1),
         role=Role(message.role),
         author=message.author,
         part_types=tuple(fetched[0][-1] or ()),

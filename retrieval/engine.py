@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from conversations.scope import Scope
 from conversations.store.base import EVERYTHING
 from conversations.tokens import TokenEstimator
+from conversations.types import PartType, Role
 from retrieval.describe import describe
+from retrieval.describe_range import describe_range
 from retrieval.expand import Expansion
 from retrieval.grep import Grep
+from retrieval.impact import Impact, impact
 from retrieval.lineage import lineage
 from retrieval.policy import RetrievalPolicy
-from retrieval.types import Description, ExpandResult, GrepMode, GrepResult, GrepScope, Lineage
+from retrieval.range_types import RangeDescription, RangeExpansion
+from retrieval.types import Description, ExpandResult, GrepMode, GrepResult, GrepScope, GrepSort, Lineage
 
 
 @dataclass(frozen=True)
@@ -34,26 +40,79 @@ class RetrievalEngine:
         mode: GrepMode | str = GrepMode.FULL_TEXT,
         scope: GrepScope | str = GrepScope.BOTH,
         conversation_id: int | None = None,
+        conversation_ids: Sequence[int] = (),
+        since: datetime | None = None,
+        until: datetime | None = None,
+        roles: Sequence[Role | str] = (),
+        part_types: Sequence[PartType | str] = (),
+        tool_names: Sequence[str] = (),
+        from_seq: int | None = None,
+        to_seq: int | None = None,
+        depth: int | None = None,
+        under: str | None = None,
+        sort: GrepSort | str | None = None,
         limit: int = 20,
+        max_tokens: int | None = None,
+        cursor: str | None = None,
     ) -> GrepResult:
-        """Messages and summaries that hold what is asked for, in one conversation or in all of the workspace.
+        """Messages, summaries and files that hold what is asked for, in one conversation, in several, or in all.
 
         Full text takes words, "phrases", `or` and -exclusions, best match first; if too few texts hold every word,
-        those with any of them are given, and the answer says so. A regular expression finds the newest first. Raises
-        Invalid for a query that cannot be searched for, NotFound for the conversation; `search_timeout` if it takes
-        too long.
+        those with any of them are given, and the answer says so. A regular expression finds the newest first. A page
+        holds at most `limit` matches and `max_tokens` tokens, and a cursor leads on. What is asked of messages alone,
+        such as their roles, leaves everything else out. Raises Invalid for a query that cannot be searched for and for
+        criteria that nothing could meet, NotFound for a conversation or summary; `search_timeout` if it takes too long.
         """
-        return Grep(policy=self.policy, scope=self.scope).run(
-            query=query, mode=mode, scope=scope, conversation_id=conversation_id, limit=limit
+        return Grep(policy=self.policy, scope=self.scope, tokens=self.tokens).run(
+            query=query,
+            mode=mode,
+            scope=scope,
+            conversation_id=conversation_id,
+            conversation_ids=conversation_ids,
+            since=since,
+            until=until,
+            roles=roles,
+            part_types=part_types,
+            tool_names=tool_names,
+            from_seq=from_seq,
+            to_seq=to_seq,
+            depth=depth,
+            under=under,
+            sort=sort,
+            limit=limit,
+            max_tokens=max_tokens,
+            cursor=cursor,
         )
 
     def describe(self, *, id: str) -> Description:
-        """What a summary, a file or a message is, and how it hangs together with the rest.
+        """What a summary, a message, a file, a run or a conversation is, and how it hangs together with the rest.
 
-        The id may stand inside a text, such as the element of a summary. Raises NotFound alike for what is not there
-        and what the caller may not see.
+        A conversation is `conv_7` or its session, an id goes before a session that looks like one. An id may also stand
+        inside a text, such as the element of a summary. Raises NotFound alike for what is not there and what the caller
+        may not see.
         """
         return describe(id, scope=self.scope)
+
+    def describe_range(self, *, conversation_id: int, from_seq: int, to_seq: int) -> RangeDescription:
+        """What stands for the messages from one seq to another in the active context, and what opening that would cost.
+
+        The covering summaries come with their text, how many messages of the range they stand for and how far they
+        reach beyond it. NotFound if there is no such conversation; Invalid for a range that runs backwards.
+        """
+        return describe_range(
+            conversation_id=conversation_id,
+            from_seq=from_seq,
+            to_seq=to_seq,
+            text_tokens=self.policy.max_expand_tokens,
+            scope=self.scope,
+        )
+
+    def impact(self, *, id: str, limit: int = 50) -> Impact:
+        """Which summaries derive from a message or a summary, by distance, and which of them a model sees now.
+
+        If it were wrong, these might be. All are counted, the nearest `limit` are listed. Raises NotFound.
+        """
+        return impact(id, limit=limit, scope=self.scope)
 
     def expand(
         self,
@@ -62,15 +121,55 @@ class RetrievalEngine:
         depth: int = 1,
         include_messages: bool = False,
         token_cap: int | None = None,
+        keep_ends: bool = False,
         cursor: str | None = None,
     ) -> ExpandResult:
         """A page of what a summary was made from, in the order of the conversation, within `token_cap` tokens.
 
         `depth` levels are opened, all of them with -1. The cursor of an answer continues exactly where it stopped, so
-        that every byte can be had. Raises NotFound; Invalid, with `bad_cursor` for a cursor of another expansion.
+        that every byte can be had. With `keep_ends`, a page that cannot hold everything ends with the last item, and
+        says what lies between; its cursor goes on inside this gap. Raises NotFound; Invalid, with `bad_cursor` for a
+        cursor of another expansion.
         """
         return Expansion(policy=self.policy, tokens=self.tokens, scope=self.scope).page(
-            summary_id=summary_id, depth=depth, include_messages=include_messages, token_cap=token_cap, cursor=cursor
+            summary_id=summary_id,
+            depth=depth,
+            include_messages=include_messages,
+            token_cap=token_cap,
+            keep_ends=keep_ends,
+            cursor=cursor,
+        )
+
+    def expand_range(
+        self,
+        *,
+        conversation_id: int,
+        from_seq: int,
+        to_seq: int,
+        depth: int = 1,
+        include_messages: bool = False,
+        only_messages: bool = False,
+        token_cap: int | None = None,
+        keep_ends: bool = False,
+        cursor: str | None = None,
+    ) -> RangeExpansion:
+        """A page of what the messages from one seq to another are now, in their order, within `token_cap` tokens.
+
+        The first layer is the active context, where summaries stand for the older messages; `depth` layers are opened,
+        all of them with -1, with the messages of these layers on request. With `only_messages` it is the messages
+        themselves, every one of them, and no summaries. The cursor and `keep_ends` are those of `expand`; later pages
+        go through the context of the first, whatever is compacted meanwhile. Raises NotFound, and Invalid.
+        """
+        return Expansion(policy=self.policy, tokens=self.tokens, scope=self.scope).range_page(
+            conversation_id=conversation_id,
+            from_seq=from_seq,
+            to_seq=to_seq,
+            depth=depth,
+            include_messages=include_messages,
+            only_messages=only_messages,
+            token_cap=token_cap,
+            keep_ends=keep_ends,
+            cursor=cursor,
         )
 
     def lineage(self, *, conversation_id: int) -> Lineage:

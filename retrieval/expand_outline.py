@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
 
 from conversations.models import Summary
 from conversations.reading import rows
@@ -68,18 +69,35 @@ class Entry(NamedTuple):
         return isinstance(self.id, int)
 
 
-def entries_below(root: Summary, *, start: Key, depth: int, include_messages: bool, at_once: int) -> Iterator[Entry]:
-    """Everything within `depth` levels (-1: all) below the root from `start` on, in order; read as it is asked for.
+class Outline(Protocol):
+    """What can be opened: the seqs it spans, and what lies in a window of them."""
+
+    @property
+    def first_seq(self) -> int: ...
+
+    @property
+    def last_seq(self) -> int: ...
+
+    @property
+    def is_shallow(self) -> bool:
+        """Whether it is a handful of summaries, or messages of which no more are read than asked for."""
+        ...
+
+    def window(self, begin: int, upto: int, most: int) -> list[Entry]:
+        """The entries that begin in the window, in order: every summary, and the first `most` messages."""
+        ...
+
+
+def entries_of(outline: Outline, *, start: Key, at_once: int) -> Iterator[Entry]:
+    """Everything there is to open from `start` on, in order; read as it is asked for.
 
     `at_once`: how many messages are worth looking up in one go.
     """
-    levels = _UNLIMITED if depth < 0 else depth
-    # One level is a handful of summaries, or messages of which no more are read than asked for.
-    window = _UNLIMITED if levels == 1 else _SEQS_A_MESSAGE * at_once
-    begin = max(start.seq, root.first_seq)
-    while begin <= root.last_seq:
-        upto = min(root.last_seq, begin + window)
-        entries = _window(root, levels, include_messages, begin, upto, at_once)
+    window = _UNLIMITED if outline.is_shallow else _SEQS_A_MESSAGE * at_once
+    begin = max(start.seq, outline.first_seq)
+    while begin <= outline.last_seq:
+        upto = min(outline.last_seq, begin + window)
+        entries = outline.window(begin, upto, at_once)
         messages = [entry for entry in entries if entry.is_message]
         if len(messages) >= at_once:
             # There may be more behind the last message, so nothing that comes after it is told yet.
@@ -88,23 +106,66 @@ def entries_below(root: Summary, *, start: Key, depth: int, include_messages: bo
         begin, window = upto + 1, window * _WIDENING
 
 
-def _window(root: Summary, levels: int, include_messages: bool, begin: int, upto: int, most: int) -> list[Entry]:
-    found = rows(
-        _WINDOW,
-        {
-            "root": root.summary_id,
-            "conversation_id": root.conversation_id,
-            "depth": levels,
-            "include_messages": include_messages,
-            "from": begin,
-            "upto": upto,
-            "most": most,
-        },
-    )
-    entries = []
+def last_entry(outline: Outline) -> Entry | None:
+    """The entry that comes last; None if there is nothing to open."""
+    upto, width = outline.last_seq, 1
+    while upto >= outline.first_seq:
+        begin = max(outline.first_seq, upto - width + 1)
+        entries = outline.window(begin, upto, width)
+        if entries:
+            return entries[-1]
+        upto, width = begin - 1, width * _WIDENING
+    return None
+
+
+@dataclass(frozen=True)
+class Below:
+    """Everything within `depth` levels (-1: all) below a summary."""
+
+    root: Summary
+    depth: int
+    include_messages: bool
+
+    @property
+    def first_seq(self) -> int:
+        return self.root.first_seq
+
+    @property
+    def last_seq(self) -> int:
+        return self.root.last_seq
+
+    @property
+    def is_shallow(self) -> bool:
+        return self.depth == 1
+
+    def window(self, begin: int, upto: int, most: int) -> list[Entry]:
+        return as_entries(
+            rows(
+                _WINDOW,
+                {
+                    "root": self.root.summary_id,
+                    "conversation_id": self.root.conversation_id,
+                    "depth": levels(self.depth),
+                    "include_messages": self.include_messages,
+                    "from": begin,
+                    "upto": upto,
+                    "most": most,
+                },
+            )
+        )
+
+
+def levels(depth: int) -> int:
+    """The depth as a number that every level is compared with."""
+    return _UNLIMITED if depth < 0 else depth
+
+
+def as_entries(found: Iterable[tuple[Any, ...]]) -> list[Entry]:
+    """Rows of a window as entries, in order."""
+    told = []
     for kind, item_id, seq, depth, tokens, level, of in found:
         if kind == "message":
-            entries.append(Entry(Key.of_message(seq), int(item_id), tokens, level, of))
+            told.append(Entry(Key.of_message(seq), int(item_id), tokens, level, of))
         else:
-            entries.append(Entry(Key.of_summary(seq, depth, item_id), item_id, tokens, level, of))
-    return sorted(entries)
+            told.append(Entry(Key.of_summary(seq, depth, item_id), item_id, tokens, level, of))
+    return sorted(told)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from conversations.reading import rows
 from conversations.types import Role
 from retrieval.snippets import SEARCHED
+from retrieval.tables import FILES
 from retrieval.types import ItemKind, Match, Snippet
+
+FILE_PREFIX = "file_"
 
 _MESSAGES = """
     SELECT message_id, conversation_id, seq, role::text, author, created_at, token_count,
@@ -22,6 +26,11 @@ _SUMMARIES = """
            NOT EXISTS (SELECT FROM summary_parents p WHERE p.parent_summary_id = summaries.summary_id)
            AND NOT EXISTS (SELECT FROM summaries later WHERE later.supersedes_id = summaries.summary_id)
     FROM summaries WHERE summary_id = ANY(%s)
+"""
+_FILES = """
+    SELECT file_id, conversation_id, {seq}, created_at, file_name, {tokens},
+           CASE WHEN file_id = ANY(%s) THEN left({text}, {searched}) END
+    FROM large_files WHERE file_id = ANY(%s)
 """
 # From each message up through everything derived from it, to what nothing was derived from and nothing supersedes.
 _COVERING = """
@@ -54,15 +63,18 @@ class Excerpt:
 
 
 def matches(excerpts: Sequence[Excerpt]) -> tuple[Match, ...]:
-    """A match for each of these rows, in the same order: at most three queries for all."""
+    """A match for each of these rows, in the same order: at most four queries for all."""
     messages = [each for each in excerpts if isinstance(each.id, int)]
-    summaries = [each for each in excerpts if isinstance(each.id, str)]
+    files = [each for each in excerpts if isinstance(each.id, str) and each.id.startswith(FILE_PREFIX)]
+    summaries = [each for each in excerpts if isinstance(each.id, str) and not each.id.startswith(FILE_PREFIX)]
     covering = dict(rows(_COVERING, [[each.id for each in messages]])) if messages else {}
     known: dict[int | str, Match] = {}
     for row, excerpt in _fetched(_MESSAGES, messages):
         known[excerpt.id] = _message(row, excerpt, covering.get(row[0]))
     for row, excerpt in _fetched(_SUMMARIES, summaries):
         known[excerpt.id] = _summary(row, excerpt)
+    for row, excerpt in _fetched(_FILES, files):
+        known[excerpt.id] = _file(row, excerpt)
     return tuple(known[each.id] for each in excerpts if each.id in known)
 
 
@@ -71,8 +83,13 @@ def _fetched(statement: str, excerpts: Sequence[Excerpt]) -> Iterable[tuple[tupl
         return []
     by_id = {each.id: each for each in excerpts}
     to_be_shown = [each.id for each in excerpts if each.snippet is None]
-    fetched = rows(statement.format(searched=SEARCHED), [to_be_shown, list(by_id)])
+    fetched = rows(_with_columns(statement), [to_be_shown, list(by_id)])
     return [(row, by_id[row[0]]) for row in fetched]
+
+
+@cache
+def _with_columns(statement: str) -> str:
+    return statement.format(searched=SEARCHED, seq=FILES.seq, tokens=FILES.tokens, text=FILES.text)
 
 
 def _message(row: tuple[Any, ...], excerpt: Excerpt, covered_by: str | None) -> Match:
@@ -108,4 +125,21 @@ def _summary(row: tuple[Any, ...], excerpt: Excerpt) -> Match:
         snippet=excerpt.of(content),
         active=active,
         depth=depth,
+    )
+
+
+def _file(row: tuple[Any, ...], excerpt: Excerpt) -> Match:
+    file_id, conversation_id, seq, created_at, file_name, tokens, content = row
+    return Match(
+        id=file_id,
+        kind=ItemKind.FILE,
+        conversation_id=conversation_id,
+        first_seq=seq,
+        last_seq=seq,
+        created_at=created_at,
+        token_count=tokens,
+        score=excerpt.worth,
+        snippet=excerpt.of(content),
+        active=False,
+        file_name=file_name,
     )

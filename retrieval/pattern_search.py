@@ -3,146 +3,128 @@ search through everything holds no more than its matches in memory."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
-from django.db import DataError, connection, transaction
+from django.db import DataError, connection
 
 from conversations.errors import Invalid
-from conversations.models import Conversation
-from conversations.scope import Scope
 from retrieval.limits import Deadline
-from retrieval.lookup import NOT_SUPERSEDED
+from retrieval.newest import Key, Spot, batches, collated, high_before, last_place, ordered, within
 from retrieval.patterns import Pattern, refused
+from retrieval.reach import Reach
 from retrieval.snippets import WIDTH, around
-from retrieval.types import Snippet
+from retrieval.tables import MESSAGES, Table
 
-FIRST_BATCH, LARGEST_BATCH = 250, 64_000
+# What is frequent is found among the newest, where the index would first collect everything.
+_BATCHES_BEFORE_THE_INDEX = 1
 
 # A match's place is worked out only for what is given back; the offset keeps the planner from doing it before.
-_MESSAGES = """
-    SELECT message_id, conversation_id, seq, created_at, from_place, to_place,
+_MATCHING = """
+    SELECT id, order_place, rank, from_place, to_place,
            substr(content, greatest(1, from_place - {width}), {width} * 3), greatest(0, from_place - {width} - 1)
     FROM (
-        SELECT message_id, conversation_id, seq, created_at, content, regexp_instr(content, %(pattern)s) AS from_place,
+        SELECT id, order_place, rank, content, regexp_instr(content, %(pattern)s) AS from_place,
                regexp_instr(content, %(pattern)s, 1, 1, 1) AS to_place
-        FROM (
-            SELECT message_id, conversation_id, seq, created_at, content FROM messages
-            WHERE {where} AND {place} > %(after)s AND {place} <= %(upto)s AND {matches}
-            ORDER BY {place} DESC LIMIT %(limit)s
-        ) AS newest
+        FROM ({newest}) AS newest
         OFFSET 0
     ) AS found
-    ORDER BY {place} DESC
+    ORDER BY order_place DESC, rank DESC, id{collated} DESC
 """
-_SUMMARIES = """
-    SELECT summary_id, conversation_id, first_seq, latest_at, from_place, to_place,
-           substr(content, greatest(1, from_place - {width}), {width} * 3), greatest(0, from_place - {width} - 1)
-    FROM (
-        SELECT *, regexp_instr(content, %(pattern)s) AS from_place,
-               regexp_instr(content, %(pattern)s, 1, 1, 1) AS to_place
-        FROM (
-            SELECT summary_id, conversation_id, first_seq, last_seq, latest_at, content FROM summaries
-            WHERE {where} AND {place} >= %(since)s AND {matches} AND {current}
-            ORDER BY {place} DESC, depth DESC LIMIT %(limit)s
-        ) AS newest
-        OFFSET 0
-    ) AS found
+_NEWEST = """
+    SELECT {id} AS id, {place} AS order_place, {rank} AS rank, {text} AS content
+    FROM {table} WHERE {where} AND {within} AND {matches}
+    ORDER BY {order} LIMIT %(limit)s
 """
-_IN_WORKSPACE = "conversation_id IN (SELECT conversation_id FROM conversations WHERE workspace_id = %(workspace_id)s)"
-
-
-@dataclass(frozen=True)
-class Spot:
-    """A row that matches, and the piece of it around the first match."""
-
-    id: int | str
-    conversation_id: int
-    seq: int
-    created_at: datetime
-    snippet: Snippet
+# For the order alone, the planner would walk through all rows and not look into the index of trigrams.
+_NEWEST_BY_TRIGRAMS = """
+    WITH matching AS MATERIALIZED (
+        SELECT {id} AS id, {place} AS order_place, {rank} AS rank, ctid AS row
+        FROM {table} WHERE {where} AND {within} AND {text} ~ %(pattern)s
+    ), newest AS (
+        SELECT * FROM matching ORDER BY order_place DESC LIMIT %(limit)s
+    )
+    SELECT id, order_place, rank, (SELECT {text} FROM {table} WHERE ctid = newest.row) AS content FROM newest
+"""
 
 
 @dataclass(frozen=True)
 class PatternSearch:
-    """Regular expressions over one conversation, or all that the scope may see. Call it within `limits.bounded`."""
+    """Regular expressions over what is within reach, the newest first. Call it within `limits.bounded`.
 
-    scope: Scope
+    With `by_trigrams`, an index tells which messages can match at all.
+    """
 
-    def messages(self, pattern: Pattern, *, conversation_id: int | None, limit: int, deadline: Deadline) -> list[Spot]:
-        """The newest messages that match; Invalid if the pattern is not a valid one."""
-        where, values = self._where(conversation_id)
-        place = "seq" if conversation_id is not None else "message_id"
-        statement = _MESSAGES.format(width=WIDTH, where=where, place=place, matches=_matches(pattern))
+    reach: Reach
+    limit: int
+    by_trigrams: bool = False
+
+    def matching(self, pattern: Pattern, *, deadline: Deadline, key: Key | None = None) -> list[Spot]:
+        """The first that match and stand behind the key; Invalid if the pattern is not a valid one."""
+        spots: list[Spot] = []
+        for table in self.reach.tables:
+            if table is MESSAGES:
+                spots += self._messages(pattern, key, deadline)
+            else:
+                # Once there are as many as may be given, only what is newer can still come before them.
+                condition, values = within(self.reach, table, key, last_place(spots, self.limit))
+                deadline.impose()
+                spots += self._asked(_NEWEST, table, pattern, condition, {**values, "limit": self.limit})
+        return ordered(spots)[: self.limit]
+
+    def _messages(self, pattern: Pattern, key: Key | None, deadline: Deadline) -> list[Spot]:
+        """Batch after batch; where an index tells what can match, the first few and then all the rest at once."""
+        place = self.reach.place(MESSAGES)
+        has_index = self.by_trigrams and pattern.literal is not None
         found: list[Spot] = []
-        for after, upto in _batches(self._newest(conversation_id)):
-            deadline.impose()
-            found += _spots(statement, pattern, {**values, "after": after, "upto": upto, "limit": limit - len(found)})
-            if len(found) >= limit:
+        for number, (after, upto) in enumerate(batches(self.reach.low, high_before(self.reach, key))):
+            if number:
+                deadline.impose()
+            by_index = has_index and number == _BATCHES_BEFORE_THE_INDEX
+            statement = _NEWEST_BY_TRIGRAMS if by_index else _NEWEST
+            values = {"after": self.reach.low if by_index else after, "upto": upto, "limit": self.limit - len(found)}
+            found += self._asked(statement, MESSAGES, pattern, f"{place} > %(after)s AND {place} <= %(upto)s", values)
+            if by_index or len(found) >= self.limit:
                 break
         return found
 
-    def summaries(
-        self, pattern: Pattern, *, conversation_id: int | None, limit: int, since: Spot | None = None
+    def _asked(
+        self, statement: str, table: Table, pattern: Pattern, condition: str, values: dict[str, Any]
     ) -> list[Spot]:
-        """The summaries of the newest history that match, none that ends before `since`; Invalid as for messages."""
-        where, values = self._where(conversation_id)
-        place = "last_seq" if conversation_id is not None else "latest_at"
-        statement = _SUMMARIES.format(
-            width=WIDTH, where=where, place=place, matches=_matches(pattern), current=NOT_SUPERSEDED
+        place = self.reach.place(table)
+        by_id = f'rank DESC, {table.id} COLLATE "C" DESC'
+        newest = statement.format(
+            id=table.id,
+            place=place,
+            rank=table.rank,
+            text=table.text,
+            table=table.name,
+            where=self.reach.where(table),
+            within=condition,
+            matches=_matches(pattern, table.text),
+            order=f"{place} DESC" if table is MESSAGES else f"{place} DESC, {by_id}",
         )
-        if conversation_id is not None:
-            values["since"] = since.seq if since is not None else 0
-        else:
-            values["since"] = since.created_at if since is not None else "-infinity"
-        return _spots(statement, pattern, {**values, "limit": limit})
-
-    def _newest(self, conversation_id: int | None) -> int:
-        """The place of the newest message that is searched; NotFound if the scope has no such conversation."""
-        if conversation_id is not None:
-            return self.scope.conversation(conversation_id).next_seq - 1
-        if not self.scope.narrow(Conversation.objects.all()).exists():
-            return 0
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT coalesce(max(message_id), 0) FROM messages")
-            return int(cursor.fetchone()[0])
-
-    def _where(self, conversation_id: int | None) -> tuple[str, dict[str, Any]]:
-        if conversation_id is not None:
-            return "conversation_id = %(conversation_id)s", {"conversation_id": conversation_id}
-        if self.scope.workspace_id is None:
-            return "true", {}
-        return _IN_WORKSPACE, {"workspace_id": self.scope.workspace_id}
+        asked = _MATCHING.format(width=WIDTH, newest=newest, collated=collated(table))
+        return _spots(asked, pattern, {**self.reach.values, **values})
 
 
-def _batches(newest: int) -> Iterator[tuple[int, int]]:
-    """Ranges (after, up to) from the newest place down to the first."""
-    size, upto = FIRST_BATCH, newest
-    while upto > 0:
-        yield max(0, upto - size), upto
-        upto -= size
-        size = min(4 * size, LARGEST_BATCH)
-
-
-def _matches(pattern: Pattern) -> str:
+def _matches(pattern: Pattern, text: str) -> str:
     if pattern.literal is None:
-        return "content ~ %(pattern)s"
+        return f"{text} ~ %(pattern)s"
     # Looking for a literal takes half the time. As a CASE, because of two conditions the planner may take either first.
-    return "CASE WHEN strpos(content, %(literal)s) > 0 THEN content ~ %(pattern)s ELSE false END"
+    return f"CASE WHEN strpos({text}, %(literal)s) > 0 THEN {text} ~ %(pattern)s ELSE false END"
 
 
 def _spots(statement: str, pattern: Pattern, values: dict[str, Any]) -> list[Spot]:
     try:
-        with transaction.atomic(), connection.cursor() as cursor:
+        with connection.cursor() as cursor:
             cursor.execute(statement, {**values, "pattern": pattern.expression, "literal": pattern.literal})
             fetched = cursor.fetchall()
     except DataError as error:
         raise _invalid(error) from error
     return [
-        Spot(id, conversation_id, seq, at, around(content, begin - 1, end - 1, offset=offset))
-        for id, conversation_id, seq, at, begin, end, content, offset in fetched
+        Spot(id, place, rank, around(content, begin - 1, end - 1, offset=offset))
+        for id, place, rank, begin, end, content, offset in fetched
     ]
 
 

@@ -63,8 +63,12 @@ class Question:
 
     @property
     def is_one_word(self) -> bool:
-        """Whether this is a single word; without spaces between them, several words look like one."""
-        return len(self.terms) == 1 and not self.terms[0].is_phrase and not UNSPACED.search(self.terms[0].text)
+        """Whether this is a single word; without spaces between them, several look like one."""
+        if len(self.terms) != 1 or self.terms[0].is_phrase:
+            return False
+        # Two signs of such a script are one word at most.
+        signs = len(UNSPACED.findall(self.terms[0].text))
+        return signs == 0 or (signs <= 2 and len(self.terms[0].text) == signs)
 
     @property
     def is_look_up(self) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from retrieval.query import UNSPACED, Term
 
 MOST_LEXEMES = 32
-MOST_CANDIDATES = 1500
+MOST_CANDIDATES = 1000
 MOST_PAIRS = 6
 
 
@@ -95,6 +95,21 @@ class Plan:
     def for_every_clause(self) -> Plan:
         """The same for texts that answer all of the question, which are few enough to look at wherever they are."""
         return replace(self, wants_every_clause=True, newest=1.0)
+
+    def for_any_lexeme(self) -> Plan:
+        """The same for texts that hold any of the lexemes, however common: of those, the newest."""
+        total = sum(self.expected.get(lexeme, 0.0) for lexeme in self.lexemes)
+        return replace(self, anchors=self.lexemes, newest=min(1.0, MOST_CANDIDATES / total) if total else 1.0)
+
+    def expected_matches(self) -> float:
+        """In about how many rows everything that the query asks for may be found; at most, as words come together."""
+        if not self.wants_every_clause:
+            return sum(self.expected.get(lexeme, 0.0) for lexeme in self.anchors)
+        of_clauses = [
+            sum(min((self.expected.get(each, 0.0) for each in term.whole), default=0.0) for term in clause)
+            for clause in self.clauses
+        ]
+        return min(of_clauses, default=0.0)
 
     def expected_of(self, place: int) -> float:
         """In how many rows at least the lexeme or pair at this place is to be expected.

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from operator import itemgetter
@@ -58,6 +58,8 @@ class Hit:
     asks: bool = False
     # Whether it answers every clause of the question.
     is_complete: bool = False
+    # Where it stands among everything that is searched, by when it came.
+    order_place: int = 0
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,8 @@ class Neighbour:
     conversation_id: int
     seq: int
     tokens: int
-    created_at: datetime
+    # None where nobody asked for a date.
+    created_at: datetime | None
     author: str | None
 
     @property
@@ -84,10 +87,11 @@ class Weights:
     names: frozenset[str] = frozenset()
     dates: Dates = field(default_factory=Dates)
 
-    def of_its_own(self, created_at: datetime, author: str | None) -> float:
+    def of_its_own(self, created_at: datetime | None, author: str | None) -> float:
         """What a message is worth for who said it and when."""
         named = author is not None and not self.names.isdisjoint(names_in(author))
-        return AUTHOR_WEIGHT * named + (DATE_WEIGHT * self.dates.told_by(created_at) if self.dates else 0.0)
+        dated = self.dates.told_by(created_at) if self.dates and created_at is not None else 0.0
+        return AUTHOR_WEIGHT * named + DATE_WEIGHT * dated
 
 
 def rarity(*, found: float, among: int) -> float:
@@ -118,12 +122,12 @@ def alone(hit: Hit, weights: Weights) -> float:
     return held / length_cost(hit.tokens)
 
 
-def in_context(hits: Iterable[Hit], weights: Weights) -> dict[Place, float]:
+def in_context(hits: Iterable[Hit], weights: Weights, *, only: Collection[Place] | None = None) -> dict[Place, float]:
     """The worth of each place in or near the hits, before length, author and date are known (see `finished`).
 
-    Places beyond the ends of a conversation are among them; no message stands there.
+    Places beyond the ends of a conversation are among them; no message stands there. With `only`, these places alone.
     """
-    held: dict[int, dict[Place, float]] = defaultdict(dict)
+    held: Mapping[int, dict[Place, float]] = defaultdict(dict)
     stretches: dict[int, dict[Place, float]] = defaultdict(dict)
     for hit in hits:
         place = hit.place
@@ -142,6 +146,8 @@ def in_context(hits: Iterable[Hit], weights: Weights) -> dict[Place, float]:
                 of_term[near] = of_term.get(near, 0.0) + weight * share
             in_stretch = stretches[term]
             in_stretch[stretch] = in_stretch.get(stretch, 0.0) + share
+    if only is not None:
+        held = {term: {place: shares[place] for place in only if place in shares} for term, shares in held.items()}
     worths = _summed(held, weights, SATURATION)
     around = _summed(stretches, weights, STRETCH_SATURATION)
     return {place: worth + STRETCH_WEIGHT * around.get(place // STRETCH, 0.0) for place, worth in worths.items()}
@@ -160,6 +166,17 @@ def _summed(held: Mapping[int, Mapping[Place, float]], weights: Weights, saturat
 def finished(worth: float, row: Neighbour, weights: Weights) -> float:
     """The worth of a place, with what the message in it is known to be."""
     return worth / length_cost(row.tokens) + weights.of_its_own(row.created_at, row.author)
+
+
+def fresher(worth: float, *, age: int, oldest: int) -> float:
+    """The worth of something for whoever wants what is both fitting and new: the newest of all is worth twice as much.
+
+    What is said is forgotten by a power of its age, so it is the logarithm of the age that counts: half of the bonus is
+    lost after the square root of all messages. Twice, because then neither decides alone: of two that fit equally the
+    newer comes first, and what fits more than twice as well comes first from however long ago.
+    """
+    freshness = 1 - math.log1p(max(0, age)) / math.log1p(oldest) if oldest > 0 else 1.0
+    return worth * (1 + max(0.0, freshness))
 
 
 def best_places(worths: Mapping[Place, float], most: int) -> list[Place]:

@@ -45,7 +45,7 @@ def read_items(selected: Sequence[Candidate]) -> tuple[AssembledItem, ...]:
     messages = {row[0]: row[1:] for row in rows(_MESSAGES, [array(message_ids)])} if message_ids else {}
     parts = parts_of(message_ids, with_notes=False) if message_ids else {}
     summary_ids = [candidate.summary_id for candidate in selected if candidate.summary_id is not None]
-    summaries = _summaries(summary_ids) if summary_ids else {}
+    summaries = read_summary_records(summary_ids) if summary_ids else {}
     return tuple(
         _shown_message(candidate, messages[candidate.message_id], parts.get(candidate.message_id, ()))
         if candidate.message_id is not None
@@ -89,7 +89,8 @@ def _shown_summary(candidate: Candidate, summary: SummaryRecord) -> AssembledIte
     )
 
 
-def _summaries(summary_ids: Sequence[str]) -> dict[str, SummaryRecord]:
+def read_summary_records(summary_ids: Sequence[str]) -> dict[str, SummaryRecord]:
+    """These summaries by id, as far as they are shown of."""
     found = {}
     for row in rows(_SUMMARIES, [summary_ids]):
         values = dict(zip(_SUMMARY_FIELDS, row, strict=True))

@@ -11,9 +11,9 @@ from compaction.planner import MAX_ATOM_MESSAGES, atoms
 from conversations.reading import array, rows
 from conversations.store.base import MESSAGE_OVERHEAD_TOKENS
 from conversations.types import Role
+from retrieval.context_slots import ContextSlots, candidates
 from retrieval.full_text import Found
 from retrieval.selection import Candidate, Group, score
-from retrieval.selection_window import candidates
 
 # How many of the best answers are considered, and for how many of those that call a tool, or answer a call, the rest of
 # that exchange is looked up.
@@ -31,19 +31,6 @@ _NEIGHBOURS = """
     SELECT m.seq, m.token_count + %s, m.message_id, NULL, m.seq
     FROM messages m WHERE m.conversation_id = %s AND m.seq BETWEEN %s AND %s ORDER BY m.seq
 """
-_SHOWN_RAW = "SELECT message_id FROM context_items WHERE message_id = ANY(%s)"
-
-# From each message up through everything derived from it, to the summary that the context shows.
-_STANDING_FOR = """
-    WITH RECURSIVE above AS (
-        SELECT message_id, summary_id FROM summary_messages WHERE message_id = ANY(%s)
-        UNION
-        SELECT above.message_id, p.summary_id
-        FROM above JOIN summary_parents p ON p.parent_summary_id = above.summary_id
-    )
-    SELECT above.summary_id, above.message_id
-    FROM above JOIN context_items c ON c.summary_id = above.summary_id
-"""
 
 
 @dataclass(frozen=True)
@@ -55,19 +42,19 @@ class Recall:
     groups: Sequence[Group]
 
 
-def recall(*, conversation_id: int, last_seq: int, hits: Sequence[Found], known: Collection[int]) -> Recall:
+def recall(context: ContextSlots, *, last_seq: int, hits: Sequence[Found], known: Collection[int]) -> Recall:
     """Of these hits, with `known` the messages that the answer considers already."""
     best = max((hit.worth for hit in hits), default=0.0)
     scores = {int(hit.id): score(worth=hit.worth, best=best, seq=hit.seq, last_seq=last_seq) for hit in hits}
     stands_for: dict[str, set[int]] = defaultdict(set)
-    for summary_id, message_id in rows(_STANDING_FOR, [array(scores)]) if scores else ():
+    for summary_id, message_id in context.standing_for(scores) if scores else ():
         stands_for[summary_id].add(message_id)
     unknown = sorted((hit for hit in scores if hit not in known), key=lambda hit: scores[hit], reverse=True)
-    found = _exchanges(conversation_id, last_seq, unknown, known) if unknown else []
+    found = _exchanges(context, last_seq, unknown, known) if unknown else []
     return Recall(scores=scores, stands_for=stands_for, groups=found)
 
 
-def _exchanges(conversation_id: int, last_seq: int, hits: Sequence[int], known: Collection[int]) -> list[Group]:
+def _exchanges(context: ContextSlots, last_seq: int, hits: Sequence[int], known: Collection[int]) -> list[Group]:
     """Each hit with what it must be shown with: nothing, or the tool call and results that it is part of."""
     place = {hit: number for number, hit in enumerate(hits)}
     messages = candidates(rows(_MESSAGES, [MESSAGE_OVERHEAD_TOKENS, array(hits)]))
@@ -82,14 +69,14 @@ def _exchanges(conversation_id: int, last_seq: int, hits: Sequence[int], known: 
             exchange: tuple[Candidate, ...] | None = (message,)
         elif looked_up < EXCHANGES:
             looked_up += 1
-            exchange = _exchange_around(conversation_id, last_seq, message)
+            exchange = _exchange_around(context.conversation_id, last_seq, message)
         else:
             exchange = None
         if exchange is not None and not any(each.message_id in taken for each in exchange):
             # A pinned question may stand in the middle of it, and is shown already.
             groups.append(tuple(each for each in exchange if each.message_id not in known))
             taken.update(each.message_id for each in exchange)
-    return _recalled(groups)
+    return _recalled(context, groups)
 
 
 def _exchange_around(conversation_id: int, last_seq: int, message: Candidate) -> tuple[Candidate, ...] | None:
@@ -104,10 +91,10 @@ def _exchange_around(conversation_id: int, last_seq: int, message: Candidate) ->
     return None
 
 
-def _recalled(groups: Iterable[tuple[Candidate, ...]]) -> list[Group]:
+def _recalled(context: ContextSlots, groups: Iterable[tuple[Candidate, ...]]) -> list[Group]:
     """The groups with those messages marked that the context does not show itself."""
     ids = [each.message_id for group in groups for each in group if each.message_id is not None]
-    shown_raw = {message_id for (message_id,) in rows(_SHOWN_RAW, [array(ids)])} if ids else set()
+    shown_raw = context.shown_raw(ids) if ids else ()
     return [
         Group(tuple(each if each.message_id in shown_raw else replace(each, is_recalled=True) for each in group))
         for group in groups

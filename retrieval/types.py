@@ -8,8 +8,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from compaction.types import BoundaryRecord
-from conversations.types import Level, Role, SummaryKind
+from compaction.types import BoundaryRecord, RunRecord
+from conversations.types import ConversationRecord, Level, Role, SummaryKind
 from retrieval.slices import PartView
 
 
@@ -22,6 +22,14 @@ class GrepScope(StrEnum):
     MESSAGES = "messages"
     SUMMARIES = "summaries"
     BOTH = "both"
+    FILES = "files"
+    ALL = "all"
+
+
+class GrepSort(StrEnum):
+    RELEVANCE = "relevance"
+    RECENCY = "recency"
+    HYBRID = "hybrid"
 
 
 class ItemKind(StrEnum):
@@ -30,6 +38,8 @@ class ItemKind(StrEnum):
     MESSAGE = "message"
     SUMMARY = "summary"
     FILE = "file"
+    RUN = "run"
+    CONVERSATION = "conversation"
 
 
 @dataclass(frozen=True)
@@ -43,7 +53,11 @@ class Snippet:
 
 @dataclass(frozen=True)
 class Match:
-    """One message or summary that a search found. `covered_by`: the active summary that stands for a compacted one."""
+    """One message, summary or file that a search found. `covered_by`: the active summary that stands for a message.
+
+    A summary is of when its last message was said. A file, found by its name and by what was seen in it, has the seq of
+    the newest message at the time it was stored, and the tokens of its description.
+    """
 
     id: str
     kind: ItemKind
@@ -59,15 +73,17 @@ class Match:
     role: Role | None = None
     author: str | None = None
     depth: int | None = None
+    file_name: str | None = None
 
 
 @dataclass(frozen=True)
 class GrepResult:
-    """Matches, best first (a regular expression's newest first), and what the search made of the query.
+    """A page of matches in the order of `sort`, and what the search made of the query.
 
     `relaxed`: too few texts hold every word, so these hold any of them. `used` are the words that were searched for,
     `dropped` those that could not be: they are in no text, or in too many. `bounded`: not everything was looked at;
-    `note` says what that means.
+    `note` says what that means. With `more`, there are matches that neither `limit` nor the tokens of a page have room
+    for, and `cursor` leads on to them.
     """
 
     query: str
@@ -80,6 +96,10 @@ class GrepResult:
     dropped: tuple[str, ...] = ()
     bounded: bool = False
     note: str | None = None
+    conversation_ids: tuple[int, ...] = ()
+    sort: GrepSort = GrepSort.RELEVANCE
+    more: bool = False
+    cursor: str | None = None
 
 
 @dataclass(frozen=True)
@@ -100,6 +120,8 @@ class SummaryOutline:
     active: bool
     # How far below the summary that was asked about; the way up counts as negative.
     distance: int = 0
+    # The summary of the same sources that was made instead.
+    superseded_by: str | None = None
 
 
 @dataclass(frozen=True)
@@ -118,9 +140,10 @@ class MessageSpan:
 class Description:
     """What an id names and how it hangs together with the rest; fields that its kind does not have are empty.
 
-    `sources` and `derived` are what a summary was made from and what was made from it; `manifest` is everything below
-    it that is a summary, in order, or the nearest of it (`manifest_complete`). `held_by` is the way up, from a message
-    or a summary to the active summary that stands for it.
+    `sources` and `derived` are what a summary was made from and what was made from it or from a message; `manifest` is
+    everything below it that is a summary, in order, or the nearest of it (`manifest_complete`). `held_by` is the way
+    up, from a message or a summary to the active summary that stands for it. A run's manifest are the summaries that it
+    made; a conversation's, those in its context, beside its `raw_messages`, and its `summary_count` is of all.
     """
 
     id: str
@@ -156,6 +179,15 @@ class Description:
     byte_size: int | None = None
     exploration_summary: str | None = None
     content_hash: str | None = None
+    # The text of a summary: it is short, and expanding gives only what is below.
+    content: str | None = None
+    supersedes: str | None = None
+    superseded_by: str | None = None
+    run_id: str | None = None
+    run: RunRecord | None = None
+    conversation: ConversationRecord | None = None
+    raw_messages: tuple[MessageSpan, ...] = ()
+    summary_count: int | None = None
 
 
 @dataclass(frozen=True)
@@ -206,6 +238,8 @@ class ExpandResult:
     cursor: str | None
     # Messages that the summary stands for, at any depth.
     messages_below: int
+    # With `keep_ends`: what lies between the last item, which is the last of all, and those before it.
+    gap: MessageSpan | None = None
     note: str | None = None
 
 

@@ -12,12 +12,13 @@ from typing import Any
 
 from conversations.interchange.native import from_native
 from conversations.interchange.neutral import from_neutral, to_neutral
-from conversations.interchange.openai_chat import from_openai_chat, to_openai_chat
+from conversations.interchange.openai_chat import arguments_of, from_openai_chat, to_openai_chat
 from conversations.types import NewMessage
 
 __all__ = [
     "READERS",
     "Format",
+    "arguments_of",
     "detect",
     "from_native",
     "from_neutral",

@@ -229,13 +229,19 @@ def _function_part(function: dict[str, Any], *, where: str) -> NewPart:
 
 def _call_item(part: NewPart) -> dict[str, Any]:
     """The item of a call, the exact inverse of `_call`."""
+    function = {"name": part.tool_name, "arguments": arguments_of(part)}
+    known = {"id": part.tool_call_id, "type": "function", "function": function}
+    return restored(known, split_note(part.metadata, NOTE)[1])
+
+
+def arguments_of(part: NewPart) -> str:
+    """The arguments of a call as the text that they came as, or as JSON if they came as something else."""
     arguments = part.tool_input
     if arguments is None:
-        arguments = "{}"
-    elif not isinstance(arguments, str):
-        arguments = json.dumps(arguments, **_STYLES.get(str(_marks(part).get(_STYLE)), _STYLES["spaced"]))
-    known = {"id": part.tool_call_id, "type": "function", "function": {"name": part.tool_name, "arguments": arguments}}
-    return restored(known, split_note(part.metadata, NOTE)[1])
+        return "{}"
+    if isinstance(arguments, str):
+        return arguments
+    return json.dumps(arguments, **_STYLES.get(str(_marks(part).get(_STYLE)), _STYLES["spaced"]))
 
 
 def _parsed(arguments: str) -> tuple[Any, str | None]:

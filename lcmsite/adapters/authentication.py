@@ -12,7 +12,12 @@ from lcmsite.adapters.keys import Caller, caller_of
 
 def caller_from(request: HttpRequest) -> Caller:
     """Who holds the key that the request carries; Unauthenticated if nobody does. There are no users here."""
-    scheme, _, key = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
+    return bearer(request.META.get("HTTP_AUTHORIZATION", ""))
+
+
+def bearer(authorization: str) -> Caller:
+    """Who holds the key in this header."""
+    scheme, _, key = authorization.partition(" ")
     if scheme.lower() != "bearer" or not key.strip():
         raise Unauthenticated("Send your API key as `Authorization: Bearer lcm_...`.")
     return caller_of(key.strip())

@@ -46,7 +46,24 @@ from lcmsite.adapters.operation import Operation
 from lcmsite.types import KeyScope
 from retrieval.assembler import ContextAssembler
 from retrieval.engine import RetrievalEngine
-from retrieval.params import AssembleParams, DescribeParams, ExpandParams, GrepParams, LineageParams
+from retrieval.expand_query import Delegation
+from retrieval.grants import Grants
+from retrieval.params import (
+    AssembleParams,
+    CompareReceiptsParams,
+    DescribeParams,
+    DescribeRangeParams,
+    ExpandParams,
+    ExpandQueryParams,
+    ExpandRangeParams,
+    GrantParams,
+    GrepParams,
+    ImpactParams,
+    LineageParams,
+    ListGrantsParams,
+    RecallParams,
+    ReceiptParams,
+)
 
 WRITE = KeyScope.WRITE
 ADMIN = KeyScope.ADMIN
@@ -54,7 +71,10 @@ ALL = "conversations/"
 ONE = ALL + "{conversation_id}/"
 
 _CONVERSATIONS = (
-    Operation(ConversationStore, "open_conversation", OpenConversationParams, "POST", ALL, "lcm_open", scope=WRITE),
+    Operation(
+        ConversationStore, "open_conversation", OpenConversationParams, "POST", ALL, "lcm_open",
+        scope=WRITE, for_agents="lcm_open",
+    ),
     Operation(ConversationStore, "list_conversations", ListConversationsParams, "GET", ALL, "lcm_list"),
     Operation(ConversationStore, "find_conversation", FindConversationParams, "GET", ALL + "find/", "lcm_find"),
     Operation(ConversationStore, "get_conversation", ConversationParams, "GET", ONE, "lcm_show"),
@@ -64,7 +84,7 @@ _CONVERSATIONS = (
     ),
     Operation(
         ConversationStore, "append_messages", AppendMessagesParams, "POST", ONE + "messages/", "lcm_append",
-        scope=WRITE, status=201,
+        scope=WRITE, status=201, for_agents="lcm_append",
     ),
     Operation(ConversationStore, "list_messages", ListMessagesParams, "GET", ONE + "messages/", "lcm_messages"),
     Operation(ConversationStore, "get_message", MessageParams, "GET", "messages/{message_id}/", "lcm_message"),
@@ -72,7 +92,9 @@ _CONVERSATIONS = (
 )  # fmt: skip
 
 _COMPACTION = (
-    Operation(CompactionEngine, "evaluate", EvaluateParams, "GET", ONE + "pressure/", "lcm_evaluate"),
+    Operation(
+        CompactionEngine, "evaluate", EvaluateParams, "GET", ONE + "pressure/", "lcm_evaluate", for_agents="lcm_status"
+    ),
     Operation(
         CompactionEngine, "compact", CompactParams, "POST", ONE + "compactions/", "lcm_compact",
         scope=WRITE, status=201, background="request",
@@ -133,12 +155,46 @@ _FILES = (
 )
 
 _RETRIEVAL = (
-    Operation(RetrievalEngine, "grep", GrepParams, "GET", ONE + "matches/", "lcm_grep", everywhere="matches/"),
-    Operation(RetrievalEngine, "describe", DescribeParams, "GET", "items/{id}/", "lcm_describe"),
-    Operation(RetrievalEngine, "expand", ExpandParams, "GET", "summaries/{summary_id}/expansion/", "lcm_expand"),
+    Operation(
+        RetrievalEngine, "grep", GrepParams, "GET", ONE + "matches/", "lcm_grep",
+        everywhere="matches/", for_agents="lcm_grep",
+    ),
+    Operation(
+        RetrievalEngine, "describe", DescribeParams, "GET", "items/{id}/", "lcm_describe", for_agents="lcm_describe"
+    ),
+    Operation(
+        RetrievalEngine, "describe_range", DescribeRangeParams, "GET", ONE + "range/", "lcm_describe_range",
+        for_agents="lcm_describe_range",
+    ),
+    Operation(RetrievalEngine, "impact", ImpactParams, "GET", "items/{id}/impact/", "lcm_impact"),
+    Operation(
+        RetrievalEngine, "expand", ExpandParams, "GET", "summaries/{summary_id}/expansion/", "lcm_expand",
+        for_agents="lcm_expand",
+    ),
+    Operation(
+        RetrievalEngine, "expand_range", ExpandRangeParams, "GET", ONE + "expansion/", "lcm_expand_range",
+        for_agents="lcm_expand_range",
+    ),
+    Operation(
+        Delegation, "expand_query", ExpandQueryParams, "POST", "expand-queries/", "lcm_expand_query",
+        for_agents="lcm_expand_query",
+    ),
+    Operation(Grants, "list_grants", ListGrantsParams, "GET", "grants/", "lcm_grants"),
+    Operation(Grants, "get_grant", GrantParams, "GET", "grants/{grant_id}/", "lcm_grant"),
+    Operation(
+        Grants, "revoke_grant", GrantParams, "POST", "grants/{grant_id}/revocation/", "lcm_revoke_grant", scope=WRITE
+    ),
     Operation(RetrievalEngine, "lineage", LineageParams, "GET", ONE + "lineage/", "lcm_lineage"),
-    Operation(ContextAssembler, "assemble", AssembleParams, "GET", ONE + "context/", "lcm_assemble"),
-)
+    Operation(
+        ContextAssembler, "assemble", AssembleParams, "GET", ONE + "context/", "lcm_assemble", for_agents="lcm_assemble"
+    ),
+    Operation(ContextAssembler, "recall", RecallParams, "GET", ONE + "recall/", "lcm_recall"),
+    Operation(ContextAssembler, "get_receipt", ReceiptParams, "GET", "receipts/{receipt_id}/", "lcm_receipt"),
+    Operation(
+        ContextAssembler, "compare_receipts", CompareReceiptsParams, "GET", "receipts/{receipt_id}/difference/",
+        "lcm_compare_receipts",
+    ),
+)  # fmt: skip
 
 _INTEGRITY = (
     Operation(

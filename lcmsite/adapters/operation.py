@@ -30,7 +30,8 @@ class Operation:
 
     `path` holds the params that stand in it in braces. An operation on one conversation that can also be asked of the
     whole workspace has a second path, `everywhere`; one `of_the_site` is of no workspace. One whose params have
-    `background` calls the method of that name instead when it is true, and answers 202 with the job.
+    `background` calls the method of that name instead when it is true, and answers 202 with the job. One that agents
+    have as a tool is called `for_agents` there.
     """
 
     service: type
@@ -44,6 +45,7 @@ class Operation:
     everywhere: str = ""
     background: str = ""
     of_the_site: bool = False
+    for_agents: str = ""
 
     @property
     def command(self) -> str:

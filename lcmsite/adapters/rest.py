@@ -14,6 +14,7 @@ from django.views import defaults
 from django.views.decorators.csrf import csrf_exempt
 from rest_framework.parsers import JSONParser
 from rest_framework.renderers import JSONRenderer
+from rest_framework.serializers import ListField
 from rest_framework.views import APIView
 
 from conversations.errors import Invalid, NotFound
@@ -75,7 +76,11 @@ def _handler(operation: Operation, path: str) -> Handler:
 def _given(operation: Operation, request: HttpRequest, in_path: Mapping[str, str]) -> dict[str, Any]:
     """What the request says, wherever it says it; Invalid for one thing said twice."""
     given: dict[str, Any] = {}
+    fields = operation.params.prototype().fields
     for name, values in request.GET.lists():
+        if isinstance(fields.get(name), ListField) and not operation.has_body:
+            given[name] = values
+            continue
         if len(values) > 1 or operation.has_body:
             where = "in the body, not in the query" if operation.has_body else "once"
             raise Invalid(f"{name[:80]} must be given {where}.", code="invalid_params")

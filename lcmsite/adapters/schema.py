@@ -120,6 +120,8 @@ def of_field(field: serializers.Field) -> Schema:
             schema = {"type": "string", "enum": list(field.choices)}
         case serializers.IntegerField():
             schema = _bounded({"type": "integer"}, minimum=field.min_value, maximum=field.max_value)
+        case serializers.FloatField():
+            schema = _bounded({"type": "number"}, minimum=field.min_value, maximum=field.max_value)
         case _:
             schema = _bounded({"type": "string"}, maxLength=getattr(field, "max_length", None))
     if field.allow_null:
@@ -127,7 +129,7 @@ def of_field(field: serializers.Field) -> Schema:
     return schema
 
 
-def _bounded(schema: Schema, **bounds: int | None) -> Schema:
+def _bounded(schema: Schema, **bounds: float | None) -> Schema:
     return {**schema, **{name: bound for name, bound in bounds.items() if bound is not None}}
 
 

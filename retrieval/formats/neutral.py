@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from conversations.interchange import to_neutral
 from conversations.types import MessageRecord
 from retrieval.assembly_types import AssembledContext, AssembledItem
+from retrieval.formats.rendered import Rendered
 
 
 def as_neutral(context: AssembledContext) -> list[dict[str, Any]]:
     """One row an item, oldest first: a message as it came, a summary as a user's text; each with its id and seqs."""
-    return [_row(item, context.conversation_id) for item in context.items]
+    return [_row(item) for item in context.items]
 
 
-def _row(item: AssembledItem, conversation_id: int) -> dict[str, Any]:
-    row = to_neutral(_record(item, conversation_id), session_id="")
+def rendered_neutral(items: Iterable[AssembledItem]) -> Rendered:
+    """The same rows; there is nothing to repair."""
+    shown = tuple(items)
+    return Rendered(messages=tuple(map(_row, shown)), sources=tuple((item.id,) for item in shown))
+
+
+def _row(item: AssembledItem) -> dict[str, Any]:
+    row = to_neutral(_record(item), session_id="")
     del row["session_id"]
     return {"id": item.id, **row, "last_seq": item.last_seq}
 
 
-def _record(item: AssembledItem, conversation_id: int) -> MessageRecord:
-    # Of hashes and counts a neutral row says nothing.
+def _record(item: AssembledItem) -> MessageRecord:
+    # Of hashes, counts and ids of other rows a neutral row says nothing.
     return MessageRecord(
         message_id=0,
-        conversation_id=conversation_id,
+        conversation_id=0,
         seq=item.first_seq,
         role=item.role,
         content=item.text,

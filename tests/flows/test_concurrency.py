@@ -32,7 +32,7 @@ def assert_sound(conversation_id: int) -> None:
     assert report.is_clean, report
 
 
-@pytest.mark.parametrize("seconds", [8, pytest.param(60, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("seconds", [4, pytest.param(60, marks=pytest.mark.slow)])
 @pytest.mark.timeout(180)
 def test_eight_writers_and_two_workers_lose_nothing_and_tear_nothing(committed_db, settings, seconds):
     settings.LCM = TIGHT
@@ -51,7 +51,7 @@ def test_eight_writers_and_two_workers_lose_nothing_and_tear_nothing(committed_d
     assert_sound(conversation.conversation_id)
 
 
-@pytest.mark.parametrize("kills", [3, pytest.param(20, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [1, pytest.param(20, marks=pytest.mark.slow)])
 @pytest.mark.timeout(600)
 def test_a_killed_worker_leaves_no_partial_graph_and_its_job_is_taken_up(committed_db, settings, kills):
     own = {**TIGHT, "job_lease_seconds": 2, "autocompact_disabled": True, "condense_fan_in": 3}

@@ -8,12 +8,13 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import pytest
-from django.db import close_old_connections
+from django.db import InterfaceError, OperationalError, close_old_connections
 from django.db.models import Count
 
 from compaction import jobs
@@ -35,6 +36,7 @@ from tests.flows.writers import Writers, assert_nothing_is_lost
 from tests.statements import counted_statements
 
 SECONDS_BETWEEN_SWEEPS = 5.0
+SECONDS_TO_COME_BACK = 60
 
 SHOWER = Storm(seconds=12, writers=3, conversations=3, workers=2, kills=2, pause=0.3)
 TEMPEST = Storm(seconds=90, writers=8, conversations=4, workers=3, kills=10, pause=0.5)
@@ -99,12 +101,26 @@ def blow(storm: Storm, *, workers: Workers, server: OwnServer) -> None:
         close_old_connections()
         if events and time.monotonic() - begun >= events[0][0]:
             events.pop(0)[1]()
-            close_old_connections()
-            assert_sound()
+            patiently(assert_sound)
         if time.monotonic() - swept >= SECONDS_BETWEEN_SWEEPS:
-            CompactionWorker.from_settings().sweep()
+            patiently(CompactionWorker.from_settings().sweep)
             swept = time.monotonic()
         time.sleep(0.1)
+
+
+def patiently(ask: Callable[[], object]) -> None:
+    """Ask again, as a client does, while the database is on its way down or up."""
+    until = time.monotonic() + SECONDS_TO_COME_BACK
+    while True:
+        close_old_connections()
+        try:
+            ask()
+        except (OperationalError, InterfaceError):
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.2)
+        else:
+            return
 
 
 def is_everything_done() -> bool:

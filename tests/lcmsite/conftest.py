@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -72,6 +73,8 @@ def up(data_dir: Path, port: int) -> Iterator[Callable[..., "subprocess.Popen[st
 
     def start(*arguments: str, **settings: str) -> "subprocess.Popen[str]":
         names = {"LCM_DATA_DIR": str(data_dir), "LCM_PORT": str(port), "LCM_WEB_WORKERS": "1", "LCM_LOG_FORMAT": "json"}
+        # Not at a port that another test may be using.
+        names["LCM_MCP_PORT"] = "0"
         environment = {name: value for name, value in os.environ.items() if not name.startswith("LCM_")}
         return subprocess.Popen(
             [sys.executable, "manage.py", "up", *arguments],
@@ -88,3 +91,33 @@ def up(data_dir: Path, port: int) -> Iterator[Callable[..., "subprocess.Popen[st
     yield start
     for process in processes_of(data_dir):
         process.kill()
+
+
+@pytest.fixture(scope="module")
+def url(django_db_setup: None, data_dir: Path) -> Iterator[str]:
+    """Where agents are served, over HTTP, on the test database."""
+    # Not imported above: the client takes longer to load than most of these tests to run.
+    from tests.lcmsite.agents import serving
+
+    with serving(data_dir) as url:
+        yield url
+
+
+@pytest.fixture(params=["http", "stdio"])
+def agents(request: pytest.FixtureRequest, data_dir: Path) -> Any:
+    """Agents, over either transport."""
+    from tests.lcmsite.agents import SETTINGS, over_http, over_stdio
+
+    if request.param == "stdio":
+        return over_stdio(**SETTINGS, LCM_DATA_DIR=str(data_dir))
+    return over_http(request.getfixturevalue("url"))
+
+
+@pytest.fixture
+def harbour(committed_db: None, settings: Any, data_dir: Path) -> dict[str, Any]:
+    """A compacted conversation with a tool call and two files, which other processes see; and what to ask about it."""
+    from tests.lcmsite.harbour import a_harbour
+
+    # Where the servers of agents look for them.
+    settings.MEDIA_ROOT = data_dir / "files"
+    return a_harbour()

@@ -21,6 +21,8 @@ from lcmsite.adapters.operation import placeholders
 from lcmsite.adapters.problems import problem_of
 from lcmsite.adapters.results import as_json
 from lcmsite.types import KeyScope
+from retrieval.assembler import ContextAssembler
+from retrieval.expand_query import Delegation
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
 from tests.lcmsite.callers import Api, an_api_key, as_arguments, lcm
 
@@ -57,9 +59,15 @@ def world(db, monkeypatch):
         "summary_id": summary_id,
         "id": summary_id,
         "file_id": file.file_id,
+        "receipt_id": _receipt(scope, conversation_id, 2000),
+        "other": _receipt(scope, conversation_id, 1000),
         "host_reference": HostCompaction.from_settings(scope)
         .record_boundary(conversation_id=conversation_id, host_reference="compaction 1 · é")
         .host_reference,
+        "from_seq": 2,
+        "to_seq": 41,
+        "question": "What was said about the harbour?",
+        "grant_id": Delegation.from_settings(scope).expand_query(question="Boats?", ids=[summary_id]).grant.grant_id,
         "name": "chat",
         "query": "harbour boats",
         # Of writes: such as change nothing, so that each face finds what the last one left.
@@ -67,6 +75,11 @@ def world(db, monkeypatch):
         "messages": [{"role": "user", "content": "again", "idempotency_key": "once"}],
         "content": "YSxiCg==",
     }
+
+
+def _receipt(scope, conversation_id, budget):
+    assembler = ContextAssembler.from_settings(scope)
+    return assembler.assemble(conversation_id=conversation_id, budget=budget, keep_receipt=True).receipt_id
 
 
 # What is said beyond what has to be said, so that options are asked through every face, too.
@@ -77,10 +90,34 @@ OPTIONS = {
     "lcm_plans": {"limit": 1},
     "lcm_boundaries": {"limit": 1},
     "lcm_coverage": {"host_reference": "compaction 1 · é", "idempotency_keys": ["call 1"]},
-    "lcm_assemble": {"budget": 2000, "query": "boats"},
+    "lcm_assemble": {
+        "budget": 2000,
+        "query": "boats",
+        "format": "anthropic",
+        "reserve": 100,
+        "as_of": "42",
+        "keep_receipt": True,
+    },
+    "lcm_recall": {"budget": 8000, "share": 0.5},
     "lcm_read_file": {"offset": 2, "length": 3},
-    "lcm_grep": {"mode": "regex", "scope": "messages", "limit": 3},
-    "lcm_expand": {"depth": -1, "include_messages": True, "token_cap": 500},
+    "lcm_grep": {
+        "mode": "regex",
+        "scope": "all",
+        "limit": 3,
+        "since": "2020-01-01",
+        "until": "2100-01-01T00:00:00+02:00",
+        "roles": ["user", "assistant"],
+        "part_types": ["text"],
+        "from_seq": 2,
+        "to_seq": 30,
+        "sort": "recency",
+        "max_tokens": 500,
+    },
+    "lcm_expand": {"depth": -1, "include_messages": True, "token_cap": 500, "keep_ends": True},
+    "lcm_expand_range": {"depth": -1, "include_messages": True, "token_cap": 500, "keep_ends": True},
+    "lcm_expand_query": {"query": "harbour", "depth": 2, "token_cap": 300},
+    "lcm_impact": {"limit": 1},
+    "lcm_grants": {"limit": 1},
 }
 
 
@@ -102,10 +139,13 @@ def _of_service(operation, given):
     return json.loads(as_json(getattr(service, operation.method)(**operation.params.accepted(given))))
 
 
+FLEETING = ("started_at", "finished_at", "grant")
+
+
 def _lasting(value):
     """The answer without what is another every time it is asked."""
     if isinstance(value, dict):
-        return {name: _lasting(each) for name, each in value.items() if name not in ("started_at", "finished_at")}
+        return {name: _lasting(each) for name, each in value.items() if name not in FLEETING}
     return [_lasting(each) for each in value] if isinstance(value, list) else value
 
 
@@ -175,10 +215,42 @@ REFUSALS = [
     ("lcm_describe", {"id": "sum_0000000000000000"}, 404, "not_found"),
     ("lcm_describe", {"id": "file_0000000000000000"}, 404, "not_found"),
     ("lcm_describe", {"id": f"msg_{10**30}"}, 404, "not_found"),
+    ("lcm_describe", {"id": "msg_01"}, 404, "not_found"),
+    ("lcm_describe", {"id": "conv_987654321"}, 404, "not_found"),
+    ("lcm_describe", {"id": "run_0000000000000000"}, 404, "not_found"),
+    ("lcm_describe_range", {"from_seq": 0}, 400, "invalid_params"),
+    ("lcm_describe_range", {"from_seq": 42, "to_seq": 2}, 400, "invalid"),
+    ("lcm_describe_range", {"conversation_id": 987654321}, 404, "not_found"),
+    ("lcm_impact", {"id": "file_0000000000000000"}, 404, "not_found"),
+    ("lcm_impact", {"limit": 0}, 400, "invalid_params"),
+    ("lcm_expand_range", {"cursor": "nonsense"}, 400, "bad_cursor"),
+    ("lcm_expand_range", {"depth": 0}, 400, "invalid"),
+    ("lcm_expand_range", {"to_seq": 10**30}, 400, "invalid_params"),
+    ("lcm_expand_query", {"ids": ["nothing"]}, 404, "not_found"),
+    ("lcm_expand_query", {"ids": ["file_0000000000000000"]}, 400, "invalid"),
+    ("lcm_expand_query", {"ids": ["sum_0"] * 51}, 400, "invalid_params"),
+    ("lcm_expand_query", {"depth": 4}, 400, "invalid_params"),
+    ("lcm_expand_query", {"token_cap": 1}, 400, "invalid_params"),
+    ("lcm_expand_query", {"grant_id": "grant_0000000000000000"}, 404, "not_found"),
+    ("lcm_expand_query", {"query": '"'}, 400, None),
+    ("lcm_grant", {"grant_id": "grant_0000000000000000"}, 404, "not_found"),
+    ("lcm_revoke_grant", {"grant_id": "grant_0000000000000000"}, 404, "not_found"),
     ("lcm_assemble", {"budget": 0}, 400, "invalid_params"),
     ("lcm_assemble", {"budget": -1}, 400, "invalid_params"),
     ("lcm_assemble", {"budget": 10**30}, 400, "invalid_params"),
     ("lcm_assemble", {"budget": "much"}, 400, "invalid_params"),
+    ("lcm_assemble", {"reserve": -1}, 400, "invalid_params"),
+    ("lcm_assemble", {"budget": 1000, "reserve": 1000}, 400, "invalid"),
+    ("lcm_assemble", {"as_of": "43"}, 400, "invalid"),
+    ("lcm_assemble", {"as_of": "yesterday"}, 400, "invalid"),
+    ("lcm_assemble", {"as_of": "2026-01-31T12:00:00"}, 400, "invalid"),
+    ("lcm_assemble", {"as_of": "run_0000000000000000"}, 404, "not_found"),
+    ("lcm_recall", {"share": 0}, 400, "invalid"),
+    ("lcm_recall", {"share": 1.5}, 400, "invalid_params"),
+    ("lcm_recall", {"share": "nan"}, 400, None),
+    ("lcm_recall", {"budget": 0}, 400, "invalid_params"),
+    ("lcm_receipt", {"receipt_id": "rcp_0000000000000000"}, 404, "not_found"),
+    ("lcm_compare_receipts", {"other": "rcp_0000000000000000"}, 404, "not_found"),
     ("lcm_grep", {"query": "("}, 400, None),
     ("lcm_grep", {"query": "a{2,1}"}, 400, None),
     ("lcm_grep", {"query": "(?<=x)y(?P<n>z)(?P=n)(?#c)[[:nope:]]"}, 400, None),
@@ -233,7 +305,7 @@ def test_a_pattern_made_to_take_for_ever_ends_in_time(world, settings, pattern):
 def test_a_search_is_of_one_conversation_or_of_all(world):
     a_conversation("another harbour", session_id="other")
 
-    everywhere = lcm("--json", "grep", "harbour", "--limit", "200").json["matches"]
+    everywhere = lcm("--json", "grep", "harbour", "--sort", "recency").json["matches"]
     in_one = lcm("--json", "grep", "other", "--mode", "full_text", "harbour").json["matches"]
 
     assert {match["conversation_id"] for match in in_one} == {in_one[0]["conversation_id"]}
@@ -252,6 +324,38 @@ def test_an_expansion_goes_on_where_its_page_stopped_on_the_command_line_too(wor
     seqs = [item["first_seq"] for item in pages if item["complete"]]
     assert seqs == sorted(set(seqs))
     assert len(pages) > 2
+
+
+def test_a_range_goes_on_where_its_page_stopped_on_the_command_line_too(world):
+    arguments = ["expand-range", "harbour", "2", "41", "--only-messages", "--token-cap", "400"]
+    pages = []
+    page = lcm("--json", *arguments).json
+    while page["cursor"]:
+        pages += page["items"]
+        page = lcm("--json", *arguments, f"--cursor={page['cursor']}").json
+    pages += page["items"]
+
+    assert [item["first_seq"] for item in pages if item["complete"]] == list(range(2, 42))
+
+
+def test_a_grant_that_was_taken_back_is_refused_alike_everywhere_and_listed(world):
+    api = Api(an_api_key())
+    asked = {"question": "And what else?", "grant_id": world["grant_id"]}
+    again = ["expand-query", "And what else?", "--grant-id", world["grant_id"]]
+
+    further = api.post("expand-queries/", {**asked, "query": "boats"})
+    revoked = lcm("revoke-grant", world["grant_id"])
+    reply = api.post("expand-queries/", asked)
+    shown = lcm("--json", *again)
+    listed = api.get("grants/").body["items"]
+
+    assert (further.status, further.body["code"]) == (403, "grant_recursion")
+    assert "revoked" in revoked.out
+    assert (reply.status, reply.body["code"], reply.body["retryable"]) == (403, "grant_revoked", False)
+    assert (shown.exit_code, shown.problem) == (5, reply.body)
+    assert [(each["state"], each["refusals"]) for each in listed] == [
+        ("revoked", {"grant_recursion": 1, "grant_revoked": 2})
+    ]
 
 
 def test_a_check_with_findings_says_so_by_its_exit_status(world):

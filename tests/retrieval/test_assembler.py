@@ -14,6 +14,7 @@ from conversations.tokens import TokenEstimator
 from conversations.types import ContextItemType, NewMessage, NewPart, PartType, Role
 from retrieval.assembler import ContextAssembler
 from retrieval.assembly_types import AssembledContext, AssemblyReason, BudgetSource
+from retrieval.context_slots import StoredContext
 from retrieval.formats import as_neutral
 from retrieval.selection_window import LARGEST_TYPICAL_ITEM, read_window
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
@@ -311,9 +312,7 @@ def test_of_many_summaries_only_those_that_can_be_shown_and_some_behind_them_are
     counters = store.get_conversation(conversation_id=conversation_id).counters
     whole = assembler.assemble(conversation_id=conversation_id)
 
-    window = read_window(
-        conversation_id=conversation_id, counters=counters, budget=1200, policy=CompactionPolicy.from_settings()
-    )
+    window = read_window(StoredContext(conversation_id, counters), budget=1200, policy=CompactionPolicy.from_settings())
     context = assembler.assemble(conversation_id=conversation_id, budget=1200)
 
     assert len(whole.items) == 604

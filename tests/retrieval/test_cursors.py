@@ -21,8 +21,8 @@ def test_a_cursor_is_read_back_as_it_was_written():
     "other",
     [
         Request("sum_fedcba9876543210", 2, True),
-        Request(REQUEST.summary_id, 3, True),
-        Request(REQUEST.summary_id, 2, False),
+        Request(REQUEST.of, 3, True),
+        Request(REQUEST.of, 2, False),
     ],
 )
 def test_a_cursor_of_another_expansion_is_refused(other):

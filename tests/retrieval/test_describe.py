@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-import pytest
+from dataclasses import fields, replace
 
+import pytest
+from django.db import transaction
+
+from compaction.engine import CompactionEngine
 from conversations.errors import NotFound
-from conversations.models import LargeFile
+from conversations.models import LargeFile, Summary
 from conversations.scope import Scope
-from conversations.types import SummaryKind
+from conversations.types import NewSummary, SummaryKind
 from retrieval import describe as module
 from retrieval.engine import RetrievalEngine
 from retrieval.types import ItemKind, MessageSpan
@@ -52,6 +56,7 @@ def test_a_summary_says_what_it_was_made_from_and_what_it_costs_to_open(graph):
     straggler = a_store().list_messages(conversation_id=number, after_seq=2, limit=1)[0]
     assert described.opening_tokens == first.token_count + second.token_count + straggler.token_count
     assert described.source_tokens == root.source_tokens
+    assert described.content == root.content
 
 
 def test_a_leaf_says_which_messages_it_stands_for_and_what_stands_for_it(graph):
@@ -111,6 +116,7 @@ def test_a_message_says_which_summaries_hold_it_up_to_the_active_one(graph):
         (top.summary_id, True),
     ]
     assert (described.active, described.first_seq, described.content_hash) == (False, 1, message.content_hash)
+    assert described.derived == (first.summary_id,)
 
 
 def test_a_raw_message_is_active_and_held_by_nothing(graph):
@@ -158,11 +164,91 @@ def test_an_id_inside_a_text_is_found(graph):
         "msg_9999999999999999999",
         "msg_" + "9" * 5000,
     ]
-    + ["", "nothing", "run_0000000000000000", "sum_\x00", "msg_-1", "sum_" + "a" * 100_000],
+    + ["", "nothing", "run_0000000000000000", "sum_\x00", "msg_-1", "sum_" + "a" * 100_000]
+    + ["conv_999999999999", "conv_" + "9" * 30, "run_\x00", "conv_01", "session\ud800", None],
 )
 def test_what_is_not_there_is_not_found(id, graph):
     with pytest.raises(NotFound):
         describe(id)
+
+
+@pytest.mark.parametrize(
+    "written", ["msg_0{0}", "msg_{0}\u00b2", "msg_{0}\u0663", "msg_{0}\uff11", "msg_\uff11", "MSG_{0}"]
+)
+def test_a_number_is_written_in_one_way(written, graph):
+    message = a_store().list_messages(conversation_id=graph[0], limit=1)[0]
+
+    with pytest.raises(NotFound):
+        describe(written.format(message.message_id))
+
+
+def test_a_run_says_what_it_came_to_and_which_summaries_it_made():
+    number = a_conversation(*(f"message {seq} about boats. " * 40 for seq in range(40))).conversation_id
+    result = CompactionEngine.from_settings().compact(conversation_id=number)
+
+    described = describe(result.run_id)
+
+    made = Summary.objects.filter(run_id=result.run_id)
+    assert (described.kind, described.conversation_id) == (ItemKind.RUN, number)
+    assert described.run == CompactionEngine.from_settings().get_run(run_id=result.run_id)
+    assert {outline.summary_id for outline in described.manifest} == {each.summary_id for each in made}
+    assert described.summary_count == len(made) > 0
+    assert describe(described.manifest[0].summary_id).run_id == result.run_id
+
+
+def test_a_conversation_says_what_it_holds_and_what_a_model_sees(graph):
+    number, first, second, root, third = graph
+    session_id = a_store().get_conversation(conversation_id=number).session_id
+
+    described = describe(f"conv_{number}")
+
+    assert (described.kind, described.id) == (ItemKind.CONVERSATION, f"conv_{number}")
+    assert [outline.summary_id for outline in described.manifest] == [root.summary_id, third.summary_id]
+    assert described.raw_messages == (MessageSpan(9, 9),)
+    assert (described.first_seq, described.last_seq, described.message_count) == (1, 9, 9)
+    assert (described.summary_count, described.depth) == (4, 1)
+    assert described.conversation == a_store().get_conversation(conversation_id=number)
+    assert describe(session_id) == described
+
+
+def test_a_session_that_looks_like_an_id_goes_behind_that_id_and_before_ids_in_its_name(graph):
+    number, first, *_ = graph
+    a_conversation("hello", session_id=first.summary_id)
+    named_after_it = a_conversation("hello", session_id=f"about {first.summary_id}").conversation_id
+
+    assert describe(first.summary_id).kind is ItemKind.SUMMARY
+    assert describe(f"about {first.summary_id}").id == f"conv_{named_after_it}"
+    assert describe(f"and about {first.summary_id}").id == first.summary_id
+
+
+def test_a_session_of_several_workspaces_is_nobodys_for_those_who_see_them_all(graph):
+    for workspace in ("one", "two"):
+        a_conversation("hello", session_id="shared", workspace=a_workspace(workspace))
+
+    with pytest.raises(NotFound):
+        RetrievalEngine.from_settings().describe(id="shared")
+    assert RetrievalEngine.from_settings(Scope(a_workspace("one").pk)).describe(id="shared").id.startswith("conv_")
+
+
+def test_a_summary_that_was_made_again_says_by_which_and_that_one_says_of_which(graph):
+    number, *_, third = graph
+    again = replace(third, summary_id="", content="Said better.", supersedes_id=third.summary_id)
+    store = a_store()
+    with transaction.atomic():
+        values = {each.name: getattr(again, each.name) for each in fields(NewSummary)}
+        newer = store.insert_summary(summary=NewSummary(**values))
+        messages = [each.message_id for each in store.get_summary_messages(summary_id=third.summary_id)]
+        store.link_summary_to_messages(summary_id=newer.summary_id, message_ids=messages)
+
+    old, new = describe(third.summary_id), describe(newer.summary_id)
+
+    assert (old.superseded_by, old.supersedes, old.active) == (newer.summary_id, None, False)
+    assert (new.superseded_by, new.supersedes, new.active) == (None, third.summary_id, True)
+    held_by = describe(f"msg_{messages[0]}").held_by
+    assert {(each.summary_id, each.superseded_by) for each in held_by} == {
+        (third.summary_id, newer.summary_id),
+        (newer.summary_id, None),
+    }
 
 
 def test_what_belongs_to_somebody_else_is_not_found_either(graph):
@@ -171,6 +257,6 @@ def test_what_belongs_to_somebody_else_is_not_found_either(graph):
     summary = a_summary_of(store, foreign.conversation_id, seqs=[1])
     message = store.list_messages(conversation_id=foreign.conversation_id, limit=1)[0]
 
-    for id in (summary.summary_id, message.id):
+    for id in (summary.summary_id, message.id, f"conv_{foreign.conversation_id}", foreign.session_id):
         with pytest.raises(NotFound):
             describe(id)

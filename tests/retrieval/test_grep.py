@@ -220,7 +220,7 @@ def test_a_limit_out_of_range_is_refused(limit):
         engine().grep(query="docker", limit=limit)
 
 
-@pytest.mark.parametrize("wrong", [{"mode": "fuzzy"}, {"scope": "files"}])
+@pytest.mark.parametrize("wrong", [{"mode": "fuzzy"}, {"scope": "parts"}])
 def test_an_unknown_mode_or_scope_is_refused_with_those_there_are(wrong):
     with pytest.raises(Invalid, match="messages|full_text"):
         engine().grep(query="docker", **wrong)
@@ -267,6 +267,19 @@ def test_a_very_common_word_beside_a_rare_one_brings_in_no_candidates_of_its_own
 
     assert result.bounded and result.relaxed
     assert result.matches[0].snippet.text == "a zebra"
+
+
+def test_a_very_common_word_beside_one_that_nobody_said_is_found(monkeypatch):
+    monkeypatch.setattr(query_plan, "MOST_CANDIDATES", 20)
+    conversation = a_conversation(*(f"error number {number}" for number in range(400)))
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE messages")
+
+    result = engine().grep(query="error zebra", conversation_id=conversation.conversation_id)
+
+    assert result.bounded and result.relaxed
+    assert (result.used, result.dropped) == (("error",), ("zebra",))
+    assert len(result.matches) == 20
 
 
 def test_a_conversation_without_messages_has_no_matches():

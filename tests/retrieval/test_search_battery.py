@@ -1,6 +1,8 @@
-"""Twenty-odd questions to one small conversation full of code, in many scripts: the answer is among the first five."""
+"""Questions to one small conversation full of code, in many scripts: what answers them is among the first five."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import pytest
 
@@ -38,12 +40,51 @@ TALK = [
     (Role.ASSISTANT, "The handler HTTPRequestParser.parseBody reads userId before validateSession ran."),
     (Role.USER, "Thanks! What did we decide about the retention of archives?"),
     (Role.ASSISTANT, "Ninety days, then they move to cold storage."),
+    (Role.USER, "The dashboard is empty since the last deploy 🎉 what did we break?"),
+    (Role.ASSISTANT, "`getSummary` in summary-store returns null; see src/store/x.ts:42."),
+    (Role.TOOL, "Error: connect ECONNREFUSED 10.0.4.17:6379\n    at TCPConnectWrap.afterConnect (node:net:1595:16)"),
+    (Role.ASSISTANT, "Redis refuses connections, so SummaryStore falls back to its in-memory cache."),
+    (Role.TOOL, "+++ b/src/store/x.ts\n-  const row = await this.redis.hgetall(key);\n+  if (!this.pool) return null;"),
+    (Role.USER, "Can we call it as store.getSummary(id, {fresh: true}) instead of loadSummary?"),
+    (Role.ASSISTANT, "No: loadSummary is deprecated, RFC-2119 wording in docs/adr/0007-cache.md says MUST NOT."),
+    (Role.TOOL, "HTTP/1.1 429 Too Many Requests\nRetry-After: 30\nX-Request-Id: 7f3c-99ab"),
+    (Role.ASSISTANT, "Rate limiting: the token bucket allows 20 requests a minute."),
+    (Role.USER, "我的密码忘记了,怎么重置?"),
+    (Role.ASSISTANT, "点击登录页面上的链接即可重置密码。"),
+    (Role.USER, "東京のサーバーは遅いですか?"),
+    (Role.ASSISTANT, "はい、東京リージョンの遅延は120ミリ秒です。"),
+    (Role.USER, "결제 오류가 왜 생겼어?"),
+    (Role.ASSISTANT, "결제 모듈의 인증서가 만료되었습니다."),
+    (Role.USER, "Où est passé le fichier déjà téléchargé ?"),
+    (Role.ASSISTANT, "Le fichier est dans ~/Téléchargements/relevé.pdf."),
+    (Role.USER, "Nasıl çalışır bu önbellek?"),
+    (Role.ASSISTANT, "Önbellek TTL_SECONDS=900 ile çalışır."),
+    (Role.USER, "Σε ποιον διακομιστή τρέχει η βάση;"),
+    (Role.ASSISTANT, "Η βάση τρέχει στον διακομιστή athena-02."),
+    (Role.TOOL, "npm ERR! peer dep missing: react@>=18.2.0, required by @acme/ui-kit@4.1.0"),
+    (Role.ASSISTANT, "Pin `react` to 18.3.1 in package.json; ui-kit has no release for 19 yet. 🚀"),
+    (Role.TOOL, "FAILED tests/test_parser.py::test_empty_input - AssertionError: assert None == []"),
+    (Role.ASSISTANT, "parse_input() returns None for an empty string; it should be an empty list."),
+    (Role.TOOL, "SELECT user_id, count(*) FROM login_attempts WHERE failed_at > now() - interval '1 hour' GROUP BY 1"),
+    (Role.ASSISTANT, "Only three accounts were locked; the attack came from 203.0.113.9."),
+    (Role.USER, "Use blue green deployment, not a rolling one."),
+    (Role.ASSISTANT, "Then green goes live first and blue stays for a rollback."),
 ]
 FILLER = [(Role.USER, f"Let us go on with item {number} of the list.") for number in range(40)]
 
-# Which seqs (from 1) answer; one of them has to be among the first five.
+# Which seqs of the talk (from 1) answer: every one of them has to be among the first five.
 QUESTIONS = [
-    ("why does the nightly backup fail", {1, 2, 3, 4, 5, 6}),
+    # In words, and by what the answer shares no word with.
+    ("why does the nightly backup fail", {1, 2, 3, 4}),
+    ("Which role was rotated?", {7, 8}),
+    ("Which port does the replica listen on?", {9, 10}),
+    ("What did we decide about retention?", {27, 28}),
+    ("Which accounts were locked?", {55}),
+    ("What does the cache fall back to?", {32}),
+    ("How many requests a minute are allowed?", {36, 37}),
+    ("Where did the attack come from?", {55}),
+    ("why is the dashboard empty", {29, 30}),
+    # Names, paths, numbers and codes: whole, by their parts, and as words.
     ("run_backup.sh", {3}),
     ("s3-client.ts", {4, 5}),
     ("src/backup/s3-client.ts", {4, 5}),
@@ -53,36 +94,89 @@ QUESTIONS = [
     ("access denied", {5}),
     ("PutObject", {5, 6}),
     ("9fceb02a7d1e", {8}),
-    ("Which role was rotated?", {7, 8}),
-    ("Which port does the replica listen on?", {9, 10}),
     ("pgbouncer port", {10}),
     ("max_retries", {11, 12}),
     ("max retry count", {11}),
     ("MAX_RETRIES 5", {12}),
     ("settings.py", {12}),
+    ("KeyError userId", {25, 26}),
+    ("http request parser", {26}),
+    ("parseBody", {26}),
+    ("validate session", {26}),
+    ("archive-eu", {3}),
+    ("production.yaml", {20}),
+    ("error.log", {22}),
+    ("getSummary", {30, 34}),
+    ("get summary", {30, 34}),
+    ("summary-store", {30, 32}),
+    ("SummaryStore", {30, 32}),
+    ("summary store cache", {30, 32}),
+    ("src/store/x.ts:42", {30}),
+    ("src/store/x.ts", {30, 33}),
+    ("x.ts", {30, 33}),
+    ("ECONNREFUSED", {31}),
+    ("connection refused", {31, 32}),
+    ("10.0.4.17:6379", {31}),
+    ("hgetall", {33}),
+    ("loadSummary", {34, 35}),
+    ("RFC-2119", {35}),
+    ("0007-cache.md", {35}),
+    ("429", {36}),
+    ("Retry-After", {36}),
+    ("7f3c-99ab", {36}),
+    ("rate limit", {37}),
+    ("TTL_SECONDS", {47}),
+    ("athena-02", {49}),
+    ("@acme/ui-kit", {50}),
+    ("peer dependency react", {50, 51}),
+    ("react 18.3.1", {51}),
+    ("test_empty_input", {52}),
+    ("parse_input", {53}),
+    ("assertion error empty", {52, 53}),
+    ("login_attempts", {54}),
+    ("203.0.113.9", {55}),
+    # Phrases, alternatives, exclusions.
+    ('"cold storage"', {28}),
+    ('"must not"', {35}),
+    ('"token bucket"', {37}),
+    ('"blue green"', {56}),
+    ("rollback or athena", {49, 57}),
+    ("hgetall or pgbouncer", {10, 33}),
+    ("summary -loadSummary", {30, 32}),
+    ("backup -bucket", {1, 3}),
+    ("react -npm", {51}),
+    # Scripts without spaces, down to two characters and to one.
     ("数据库备份", {13}),
     ("备份", {13}),
     ("权限", {14}),
     ("PostgreSQL 存储桶", {14}),
     ("桶", {14}),
+    ("密码", {38, 39}),
+    ("重置密码", {38, 39}),
     ("エラー", {15}),
     ("アクセス権限", {16}),
+    ("東京", {40, 41}),
+    ("遅延", {41}),
     ("서버", {17, 18}),
+    ("결제", {42, 43}),
+    ("인증서", {43}),
+    # Accents, said or not; other alphabets; emoji.
     ("configuracion produccion", {19, 20}),
     ("configuración", {19, 20}),
-    ("журнал ошибок", {21, 22}),
     ("Grosse Uberweisungen", {23, 24}),
     ("Überweisungen", {23, 24}),
-    ("KeyError userId", {25, 26}),
-    ("http request parser", {26}),
-    ("parseBody", {26}),
-    ("validate session", {26}),
-    ('"cold storage"', {28}),
-    ("What did we decide about retention?", {27, 28}),
-    ("archive-eu", {3}),
-    ("production.yaml", {20}),
-    ("error.log", {22}),
+    ("telecharge", {44, 45}),
+    ("déjà téléchargé", {44, 45}),
+    ("relevé.pdf", {45}),
+    ("önbellek", {46, 47}),
+    ("onbellek", {46, 47}),
+    ("журнал ошибок", {21, 22}),
+    ("διακομιστή", {48, 49}),
+    ("🎉", {29}),
+    ("🚀", {51}),
 ]
+WITHOUT = [("summary -loadSummary", {34, 35}), ("backup -bucket", {4, 6}), ("react -npm", {50})]
+ALONE = [("密码", {38, 39}), ("東京", {40, 41}), ("결제", {42, 43}), ("遅延", {41}), ("kubernetes", set())]
 
 
 @pytest.fixture
@@ -95,10 +189,24 @@ def conversation_id(db) -> int:
     return conversation.conversation_id
 
 
-@pytest.mark.parametrize(("query", "answers"), QUESTIONS)
-def test_the_answer_is_among_the_first_five(query, answers, conversation_id):
+def found(query: str, conversation_id: int, **asked: Any) -> list[int]:
     result = RetrievalEngine.from_settings(Scope(a_workspace().pk)).grep(
-        query=query, conversation_id=conversation_id, limit=5
+        query=query, conversation_id=conversation_id, limit=5, **asked
     )
+    return [match.first_seq - 20 for match in result.matches]
 
-    assert answers & {match.first_seq - 20 for match in result.matches}, [m.snippet.text for m in result.matches]
+
+@pytest.mark.parametrize(("query", "answers"), QUESTIONS)
+def test_the_answers_are_among_the_first_five(query, answers, conversation_id):
+    assert answers <= set(found(query, conversation_id))
+
+
+@pytest.mark.parametrize(("query", "never"), WITHOUT)
+def test_what_is_excluded_is_not_there(query, never, conversation_id):
+    assert not never & set(found(query, conversation_id))
+
+
+@pytest.mark.parametrize(("query", "answers"), ALONE)
+def test_one_word_of_a_script_without_spaces_finds_what_holds_it_and_nothing_beside(query, answers, conversation_id):
+    assert set(found(query, conversation_id)) == answers
+    assert set(found(query, conversation_id, sort="recency")) == answers

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -12,8 +13,11 @@ from conversations.errors import Conflict, Invalid
 from conversations.models import Workspace
 from lcmsite.adapters import keys
 from lcmsite.adapters.cli.session import Session, checked_workspace
-from lcmsite.adapters.cli.verbs import Outcome, Verb
+from lcmsite.adapters.cli.verbs import Outcome, Verb, waiting
 from lcmsite.types import KeyScope
+from retrieval import trigrams
+from retrieval.policy import RetrievalPolicy
+from retrieval.trigrams import TrigramIndex
 
 MOST_DAYS = 36_500
 
@@ -94,10 +98,32 @@ def _record(row: Workspace) -> WorkspaceRecord:
     return WorkspaceRecord(workspace_id=row.workspace_id, name=row.name, created_at=row.created_at)
 
 
+def _trigram_index(work: Callable[[RetrievalPolicy], TrigramIndex]) -> Callable[[Session, Namespace], Outcome]:
+    def run(session: Session, arguments: Namespace) -> Outcome:
+        session.require_operator()
+        with waiting("the index of trigrams ..."):
+            return Outcome(work(RetrievalPolicy.from_settings()))
+
+    return run
+
+
 VERBS = (
     Verb("key create", "A new API key for the workspace, shown this once.", _create_key_arguments, _create_key),
     Verb("key list", "The workspace's API keys.", _no_arguments, _list_keys),
     Verb("key revoke", "Take an API key back, for good.", _revoke_key_arguments, _revoke_key),
     Verb("workspace create", "A new workspace.", _create_workspace_arguments, _create_workspace),
     Verb("workspace list", "All workspaces.", _no_arguments, _list_workspaces),
+    Verb(
+        "trigram-index build",
+        "Make regular expressions fast; needs pg_trgm, and slows appends.",
+        _no_arguments,
+        _trigram_index(trigrams.build),
+    ),
+    Verb("trigram-index drop", "Remove the index again.", _no_arguments, _trigram_index(trigrams.drop)),
+    Verb(
+        "trigram-index status",
+        "Whether it can be had, is there, and is used.",
+        _no_arguments,
+        _trigram_index(trigrams.status),
+    ),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from functools import singledispatch
 from typing import Any, TextIO
@@ -13,9 +14,13 @@ from compaction.types import Coverage, EndpointRecord, FlushResult, PlanOutline,
 from conversations.types import MessageRecord
 from conversations.words import counted
 from integrity.types import IntegrityReport
+from lcmsite.adapters.cli import opened
 from lcmsite.adapters.cli.layout import blanked, body, cell, heading, lines, safe, span, table
 from lcmsite.types import IssuedKey
-from retrieval.assembly_types import AssembledContext
+from retrieval.assembly_types import AssembledContext, RecallSection, ReceiptDifference
+from retrieval.grant_types import GrantRecord, QueryAnswer
+from retrieval.impact import Impact
+from retrieval.range_types import RangeDescription, RangeExpansion
 from retrieval.types import ExpandResult, GrepResult, Lineage
 
 # Of a table that goes into a file or a pipe, where nobody minds long lines.
@@ -39,7 +44,7 @@ def show(result: Any, stream: TextIO) -> None:
 def _show_many(results: Sequence[Any], console: Console) -> None:
     if not results:
         console.print("Nothing.")
-    elif isinstance(results[0], MessageRecord | EndpointRecord | PlanOutline):
+    elif isinstance(results[0], MessageRecord | EndpointRecord | PlanOutline | GrantRecord):
         for each in results:
             show_one(each, console)
     else:
@@ -93,6 +98,12 @@ def _(context: AssembledContext, console: Console) -> None:
     for item in context.items:
         heading(console, f"[{span(item)}] {item.role}", item.id, counted(item.tokens, "token"))
         body(console, item.text)
+    for message in (*context.system, *context.messages):
+        body(console, json.dumps(message, ensure_ascii=False))
+    for repair in context.repairs:
+        console.print(safe(f"{repair.kind}: {repair.what} ({', '.join(repair.item_ids)})"), style="dim")
+    if context.receipt_id:
+        console.print(f"The receipt is {context.receipt_id}.", style="dim")
     left_out = context.left_out
     over = ", over budget" if context.over_budget else ""
     console.print(
@@ -104,9 +115,33 @@ def _(context: AssembledContext, console: Console) -> None:
 
 
 @show_one.register
+def _(section: RecallSection, console: Console) -> None:
+    if section.text:
+        body(console, section.text)
+    console.print(f"{counted(section.tokens, 'token')} of {section.limit:,}.", style="dim")
+
+
+@show_one.register
+def _(changed: ReceiptDifference, console: Console) -> None:
+    for line in changed.came_in:
+        heading(console, f"+ [{span(line)}] {line.reason}", line.id or "", counted(line.tokens, "token"))
+    for gone in changed.went_out:
+        instead = f"now in {gone.replaced_by}" if gone.replaced_by else ""
+        tokens = counted(gone.line.tokens, "token")
+        heading(console, f"- [{span(gone.line)}]", gone.line.id or "", tokens, instead)
+    for each in changed.changed_cost:
+        heading(console, f"~ [{span(each)}]", each.id, f"{each.tokens_before:,} to {each.tokens_after:,} tokens")
+    console.print(
+        f"{changed.tokens_before:,} to {counted(changed.tokens_after, 'token')}; "
+        f"{counted(changed.unchanged, 'item')} unchanged.",
+        style="dim",
+    )
+
+
+@show_one.register
 def _(found: GrepResult, console: Console) -> None:
     for match in found.matches:
-        who = match.role or f"{match.kind} of"
+        who = match.role or match.file_name or f"{match.kind} of"
         heading(console, f"[{span(match)}] {who}", match.id, f"conversation {match.conversation_id}")
         # A character for a character, so that the highlights stay where they are.
         snippet = Text(blanked(match.snippet.text))
@@ -117,14 +152,14 @@ def _(found: GrepResult, console: Console) -> None:
     relaxed = ", any of the words" if found.relaxed else ""
     note = f" {found.note}" if found.note else ""
     console.print(safe(f"{counted(len(found.matches), 'match', 'matches')}{relaxed}.{note}"), style="dim")
+    if found.cursor:
+        # A cursor belongs to its question.
+        console.print(f"There is more: the same again with --cursor={found.cursor}", soft_wrap=True, style="dim")
 
 
 @show_one.register
 def _(expanded: ExpandResult, console: Console) -> None:
-    for item in expanded.items:
-        what = item.role or f"{item.summary_kind} summary"
-        heading(console, f"{'  ' * (item.level - 1)}[{span(item)}] {what}", item.id, counted(item.tokens, "token"))
-        body(console, item.content or item.parts_json)
+    opened.items(expanded.items, expanded.gap, console)
     console.print(f"{counted(expanded.tokens, 'token')}.", style="dim")
     if expanded.cursor:
         # A cursor belongs to its question.
@@ -132,6 +167,13 @@ def _(expanded: ExpandResult, console: Console) -> None:
         messages = " --include-messages" if expanded.include_messages else ""
         again = f"lcm expand {expanded.summary_id}{depth}{messages} --cursor={expanded.cursor}"
         console.print(f"There is more: {again}", soft_wrap=True)
+
+
+show_one.register(RangeExpansion, opened.expansion_of_range)
+show_one.register(RangeDescription, opened.description_of_range)
+show_one.register(Impact, opened.impact)
+show_one.register(QueryAnswer, opened.answer)
+show_one.register(GrantRecord, opened.grant)
 
 
 @show_one.register

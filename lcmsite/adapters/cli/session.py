@@ -10,12 +10,11 @@ from conversations.append import checked_name
 from conversations.errors import Forbidden, Invalid, NotFound
 from conversations.models import Workspace
 from conversations.scope import Scope
-from conversations.store import ConversationStore
 from lcmsite.adapters.keys import Caller, caller_of
+from lcmsite.adapters.naming import conversation_named
 from lcmsite.types import KeyScope
 
 DEFAULT_WORKSPACE = "default"
-SESSION = "session:"
 MOST_NAMED = 20
 
 
@@ -53,10 +52,7 @@ class Session:
 
     def conversation_id(self, given: str) -> Any:
         """The number of a conversation named by its number or by its session; `session:7` is the session called 7."""
-        if given.isascii() and given.isdigit():
-            return given
-        store = ConversationStore.from_settings(self.caller.scope)
-        return store.find_conversation(session_id=given.removeprefix(SESSION)).conversation_id
+        return conversation_named(given, scope=self.caller.scope)
 
     @property
     def _name(self) -> str:

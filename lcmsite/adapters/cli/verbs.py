@@ -15,7 +15,7 @@ from rest_framework import serializers
 from rich.console import Console
 
 from conversations.errors import Invalid
-from conversations.params import Bytes, ConversationId, JsonObject, MessageList
+from conversations.params import Bytes, ConversationId, JsonObject, MessageList, Several
 from conversations.types import ConversationRecord
 from lcmsite.adapters import strict_json
 from lcmsite.adapters.cli.session import Session
@@ -40,7 +40,7 @@ class Verb:
     name: str
     summary: str
     add_arguments: Callable[[ArgumentParser], None]
-    run: Callable[[Session, Namespace], Outcome]
+    run: Callable[[Session, Namespace], Outcome | None]
     description: str = ""
 
 
@@ -131,10 +131,12 @@ def _add_option(parser: ArgumentParser, name: str, field: serializers.Field, def
             parser.add_argument(flag, action=BooleanOptionalAction, default=SUPPRESS, help=help)
         case serializers.ChoiceField():
             parser.add_argument(flag, choices=list(field.choices), default=SUPPRESS, help=help)
+        case Several():
+            parser.add_argument(flag, default=SUPPRESS, metavar="A,B", help=f"{help} Separated by commas, or JSON.")
         case JsonObject() | MessageList() | serializers.ListField():
             parser.add_argument(flag, default=SUPPRESS, metavar="JSON", help=f"{help} ({JSON_HELP})")
         case _:
-            metavar = "N" if isinstance(field, serializers.IntegerField) else "TEXT"
+            metavar = "N" if isinstance(field, serializers.IntegerField | serializers.FloatField) else "TEXT"
             parser.add_argument(flag, default=SUPPRESS, metavar=metavar, help=help)
 
 
@@ -143,6 +145,10 @@ def _metavar(name: str) -> str:
 
 
 def _value(field: serializers.Field, given: Any, session: Session) -> Any:
+    if isinstance(field, Several):
+        values = strict_json.read(given) if given.startswith("[") else given.split(",")
+        is_named = isinstance(field.child, ConversationId)
+        return [session.conversation_id(str(each)) for each in values] if is_named else values
     if isinstance(field, JsonObject | MessageList | serializers.ListField):
         return strict_json.read(_text_of(given))
     if isinstance(field, Bytes):

@@ -46,12 +46,25 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--host", default=settings.DEPLOYMENT.host, help="the address to listen on")
         parser.add_argument("--port", type=int, default=settings.DEPLOYMENT.port, help="the port to listen on")
-        parser.add_argument("--no-web", action="store_true", help="serve no requests here")
+        parser.add_argument(
+            "--mcp-port", type=int, default=settings.DEPLOYMENT.mcp_port, help="the port for agents (MCP); 0 for none"
+        )
+        parser.add_argument("--no-web", action="store_true", help="serve no requests here, those of agents neither")
+        parser.add_argument("--no-mcp", action="store_true", help="serve no agents (MCP) here")
         parser.add_argument("--no-worker", action="store_true", help="work on no background tasks here")
         parser.add_argument("--sample", action="store_true", help="load a sample conversation, once")
 
     def handle(
-        self, *args: Any, host: str, port: int, no_web: bool, no_worker: bool, sample: bool, **options: Any
+        self,
+        *args: Any,
+        host: str,
+        port: int,
+        mcp_port: int,
+        no_web: bool,
+        no_mcp: bool,
+        no_worker: bool,
+        sample: bool,
+        **options: Any,
     ) -> None:
         # Either asks for a stop, at any moment, also while the database is still starting; SIGINT as well where a
         # shell has started us in the background, which has it ignored.
@@ -60,14 +73,25 @@ class Command(BaseCommand):
         database = EmbeddedPostgres(settings.DATA_DIR) if settings.EMBEDDED_DATABASE else None
         processes = [] if no_web else [Process("web", ("web", host, str(port)))]
         processes += [] if no_worker else [Process(f"{queue} worker", ("worker", queue)) for queue in QUEUES]
+        serves_agents = mcp_port != 0 and not (no_web or no_mcp)
+        if serves_agents:
+            processes.append(Process("mcp", ("mcp", host, str(mcp_port))))
         if not no_web:
-            _require_free(host, port)
+            _require_free(host, port, named=("--port", "LCM_PORT"))
+        if serves_agents:
+            _require_free(host, mcp_port, named=("--mcp-port", "LCM_MCP_PORT"), taken=port)
         require_servers()
         try:
             with database.lease() if database else nullcontext():
                 try:
                     self._migrate()
-                    self._run(Supervisor(processes), database, url=None if no_web else _url(host, port), sample=sample)
+                    self._run(
+                        Supervisor(processes),
+                        database,
+                        url=None if no_web else _url(host, port),
+                        for_agents=f"{_url(host, mcp_port)}/mcp" if serves_agents else None,
+                        sample=sample,
+                    )
                 finally:
                     connection.close()
         except KeyboardInterrupt:
@@ -85,13 +109,22 @@ class Command(BaseCommand):
                 call_command("migrate", interactive=False, verbosity=1, stdout=self.stdout)
         default_workspace()
 
-    def _run(self, supervisor: Supervisor, database: EmbeddedPostgres | None, *, url: str | None, sample: bool) -> None:
+    def _run(
+        self,
+        supervisor: Supervisor,
+        database: EmbeddedPostgres | None,
+        *,
+        url: str | None,
+        for_agents: str | None,
+        sample: bool,
+    ) -> None:
         try:
             if url is not None:
                 self._wait_until_ready(supervisor.processes[0], url)
             # After the web server, so that all of the machine is there for it to get ready.
             supervisor.look_after()
-            self.stdout.write(f"LCM is ready{f' at {url}' if url else ''}. Ctrl-C stops it.")
+            agents = f", for agents (MCP) at {for_agents}" if for_agents else ""
+            self.stdout.write(f"LCM is ready{f' at {url}' if url else ''}{agents}. Ctrl-C stops it.")
             self.stdout.flush()
             self.is_ready = True
             if sample and url is not None:
@@ -133,19 +166,22 @@ def _alone(name: str) -> Iterator[None]:
         time.sleep(0.1)
 
 
-def _require_free(host: str, port: int) -> None:
+def _require_free(host: str, port: int, *, named: tuple[str, str], taken: int | None = None) -> None:
     """A clear word now instead of a web server that ends as soon as it starts."""
+    option, setting = named
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
+            if port == taken:
+                raise OSError(errno.EADDRINUSE, "It is the port of the site")
             probe.bind((host, port))
         except (OSError, OverflowError) as refusal:
             why = str(getattr(refusal, "strerror", None) or refusal).rstrip(".")
             sentence = f"Cannot listen on {host} port {port}: {why}."
             if getattr(refusal, "errno", None) == errno.EADDRINUSE:
-                raise Unavailable(f"{sentence} Choose another port with --port or LCM_PORT.") from refusal
-            raise Invalid(f"{sentence} Choose others with --host and --port, or LCM_HOST and LCM_PORT.") from refusal
+                raise Unavailable(f"{sentence} Choose another port with {option} or {setting}.") from refusal
+            raise Invalid(f"{sentence} Choose others with --host and {option}, or LCM_HOST and {setting}.") from refusal
 
 
 def _url(host: str, port: int) -> str:

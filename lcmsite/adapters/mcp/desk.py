@@ -1,0 +1,102 @@
+"""Where the calls of agents become calls of operations: in a thread, as services wait for the database."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from asgiref.sync import sync_to_async
+from django.conf import settings
+from django.db import connections
+from mcp_types import CallToolResult, TextContent
+from rest_framework import serializers
+
+from conversations.params import ConversationId
+from lcmsite.adapters.keys import Caller
+from lcmsite.adapters.mcp.exact import holdable, may_hold_surrogates
+from lcmsite.adapters.naming import conversation_named
+from lcmsite.adapters.operation import Operation
+from lcmsite.adapters.problems import INTERNAL, Problem, problem_of
+from lcmsite.adapters.results import as_json
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(max_workers=settings.DEPLOYMENT.web_threads, thread_name_prefix="mcp")
+
+
+@dataclass(frozen=True)
+class Desk:
+    """Takes calls, so many at once as a web process does; the others wait."""
+
+    threads: ThreadPoolExecutor = field(default_factory=_threads)
+
+    async def do(self, work: Callable[[], T]) -> T:
+        """What the work gives, done in a thread that afterwards gives its database connection back."""
+        return await sync_to_async(_tidily, thread_sensitive=False, executor=self.threads)(work)
+
+    async def answer(
+        self, operation: Operation, given: Mapping[str, Any], *, caller: Callable[[], Caller]
+    ) -> CallToolResult:
+        """The operation's answer, or its refusal, as a tool gives it."""
+
+        def work() -> CallToolResult:
+            try:
+                return _answered(perform(operation, given, caller=caller()))
+            except Exception as error:
+                return _refused(told(error))
+
+        return await self.do(work)
+
+
+def perform(operation: Operation, given: Mapping[str, Any], *, caller: Caller) -> Any:
+    """The operation's result. A conversation may be named by its session, as on the command line."""
+    # Before anything is looked up: whoever may not write is told so, whatever they would have written.
+    caller.require(operation.scope)
+    fields = operation.params.prototype().fields
+    named = {name: _named(fields.get(name), value, caller) for name, value in given.items()}
+    return operation.perform(caller, named).result
+
+
+def told(error: Exception) -> Problem:
+    """The problem as every face tells it; an error that nobody foresaw is in the log, and nowhere else."""
+    problem = problem_of(error)
+    if problem is INTERNAL:
+        logger.error("call_failed", exc_info=error)
+    return problem
+
+
+def _named(field: serializers.Field | None, value: Any, caller: Caller) -> Any:
+    if isinstance(field, ConversationId) and isinstance(value, str):
+        return conversation_named(value, scope=caller.scope)
+    if isinstance(field, serializers.ListField) and isinstance(value, list):
+        return [_named(field.child, each, caller) for each in value]
+    return value
+
+
+def _answered(result: Any) -> CallToolResult:
+    text = as_json(result)
+    structured = json.loads(text)
+    if may_hold_surrogates(text.encode()):
+        # The text is exact: there, they are escapes.
+        structured = holdable(structured)
+    return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=structured)
+
+
+def _refused(problem: Problem) -> CallToolResult:
+    return CallToolResult(content=[TextContent(type="text", text=as_json(problem.as_json()))], is_error=True)
+
+
+def _tidily(work: Callable[[], T]) -> T:
+    try:
+        return work()
+    finally:
+        # There is no request whose end would do this.
+        connections.close_all()

@@ -1,0 +1,12 @@
+"""The tools of agents as an ASGI application, which granian serves beside the site."""
+
+import os
+
+import django
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lcmsite.settings")
+django.setup()
+
+from lcmsite.adapters.mcp import http  # noqa: E402  (imports models)
+
+application = http.application()

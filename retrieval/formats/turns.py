@@ -1,0 +1,149 @@
+"""Items as turns of typed blocks: what the formats of all APIs are made from. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from conversations.flattening import flattened
+from conversations.types import ContextItemType, NewPart, PartType, Role
+from retrieval.assembly_types import AssembledItem, RepairKind
+from retrieval.formats.repairs import Repairs
+
+
+@dataclass(frozen=True)
+class Text:
+    text: str
+
+
+@dataclass(frozen=True)
+class Attachment:
+    """An image, a recording, a document."""
+
+    part: NewPart
+
+
+@dataclass(frozen=True)
+class Call:
+    part: NewPart
+    # The id that it is shown with; its own may be missing, or taken.
+    shown_id: str = ""
+
+
+@dataclass(frozen=True)
+class Result:
+    call_id: str | None
+    content: tuple[Text | Attachment, ...]
+    is_error: bool = False
+
+
+Block = Text | Attachment | Call | Result
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What one role says at once; the results of tools are a turn of their own, of the role tool."""
+
+    role: Role
+    blocks: tuple[Block, ...]
+    item_ids: tuple[str, ...]
+    author: str | None = None
+
+    @property
+    def calls(self) -> tuple[Call, ...]:
+        return tuple(block for block in self.blocks if isinstance(block, Call))
+
+
+def turns_of(items: Iterable[AssembledItem], repairs: Repairs) -> list[Turn]:
+    """The turns of these items; what says nothing to a model, such as a message that was only thought, has none."""
+    turns: list[Turn] = []
+    for item in items:
+        blocks = _blocks(item, repairs)
+        found = _split(item, blocks)
+        if not found:
+            repairs.note(RepairKind.DROPPED_EMPTY, [item.id])
+        turns += found
+    return turns
+
+
+def _split(item: AssembledItem, blocks: Sequence[Block]) -> list[Turn]:
+    """Results apart from the rest, in order: what is said behind a result is another turn."""
+    if item.role is Role.TOOL:
+        blocks = _as_results(blocks)
+    turns: list[Turn] = []
+    for block in blocks:
+        role = Role.TOOL if isinstance(block, Result) else item.role
+        if turns and turns[-1].role is role:
+            turns[-1] = replace(turns[-1], blocks=(*turns[-1].blocks, block))
+        else:
+            turns.append(Turn(role, (block,), (item.id,), author=item.author))
+    return turns
+
+
+def _blocks(item: AssembledItem, repairs: Repairs) -> list[Block]:
+    """Everything that an item says; empty texts say nothing."""
+    if item.kind is ContextItemType.SUMMARY or not item.parts:
+        blocks: list[Block] = [Text(item.text)]
+    else:
+        told = flattened(item.parts)
+        # A caller whose content is not the text of the parts has said both.
+        is_own = bool(item.text.strip()) and item.text != told and item.text.strip() not in told
+        blocks = [Text(item.text)] if is_own else []
+        for part in item.parts:
+            if not (is_own and part.part_type is PartType.TEXT and (part.text_content or "") in item.text):
+                blocks += _blocks_of_part(part, item.role)
+    return [_sendable(block, item.id, repairs) for block in blocks if not isinstance(block, Text) or block.text]
+
+
+def _blocks_of_part(part: NewPart, role: Role) -> Iterator[Block]:
+    match part.part_type:
+        case PartType.TOOL:
+            has_result = part.tool_output is not None or part.tool_error is not None
+            is_call = part.tool_input is not None or (bool(part.tool_name) and not has_result)
+            if is_call and role is Role.ASSISTANT:
+                yield Call(part)
+            elif is_call and role is not Role.TOOL:
+                # Nobody else can call: what they say of a call is words.
+                yield Text(flattened([replace(part, tool_output=None, tool_error=None)]))
+            if has_result or role is Role.TOOL:
+                texts = [text for text in (part.tool_output, part.tool_error) if text]
+                yield Result(part.tool_call_id, tuple(map(Text, texts)), is_error=part.tool_error is not None)
+        case PartType.FILE:
+            yield Attachment(part)
+        case _:
+            # Of reasoning and bookkeeping, nothing.
+            yield Text(flattened([part]))
+
+
+def _as_results(blocks: Sequence[Block]) -> list[Block]:
+    """A tool's message as results: what stands beside a result belongs to it; the pieces of one are one."""
+    results: list[Block] = []
+    beside: tuple[Text | Attachment, ...] = ()
+    for block in blocks:
+        last = results[-1] if results else None
+        if isinstance(block, Result):
+            if isinstance(last, Result) and last.call_id == block.call_id is not None:
+                is_error = last.is_error or block.is_error
+                results[-1] = replace(last, content=last.content + block.content, is_error=is_error)
+            else:
+                results.append(replace(block, content=beside + block.content))
+                beside = ()
+        elif not isinstance(block, Call):
+            if isinstance(last, Result):
+                results[-1] = replace(last, content=(*last.content, block))
+            else:
+                beside = (*beside, block)
+    return results or ([Result(None, beside)] if beside else [])
+
+
+def _sendable(block: Block, item_id: str, repairs: Repairs) -> Block:
+    match block:
+        case Text(text):
+            return Text(repairs.sendable(text, item_id))
+        case Result(content=content):
+            sendable = tuple(
+                Text(repairs.sendable(each.text, item_id)) if isinstance(each, Text) else each for each in content
+            )
+            return replace(block, content=sendable)
+        case _:
+            return block

@@ -1,0 +1,145 @@
+"""The records of delegated reading: leave to read, what came of a question, and why leave was refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from conversations.errors import Forbidden
+from conversations.types import Role
+from retrieval.types import ItemKind
+
+
+class GrantExpired(Forbidden):
+    """Its time is over."""
+
+    code = "grant_expired"
+
+
+class GrantRevoked(Forbidden):
+    """Somebody has taken it back."""
+
+    code = "grant_revoked"
+
+
+class GrantExceeded(Forbidden):
+    """Its tokens are spent, or it does not go so far down."""
+
+    code = "grant_exceeded"
+
+
+class GrantRecursion(Forbidden):
+    """Nobody who reads by leave gives leave, or delegates further."""
+
+    code = "grant_recursion"
+
+
+class GrantState(StrEnum):
+    """Whether a grant can be read by; if not, why."""
+
+    ACTIVE = "active"
+    REVOKED = "revoked"
+    EXPIRED = "expired"
+    EXCEEDED = "exceeded"
+
+
+@dataclass(frozen=True)
+class GrantRecord:
+    """Leave to read these summaries and messages, `depth` levels down, and no more than `token_cap` tokens of them.
+
+    `tokens_used` is what was given, and what is set aside for answers under way: never more than the cap. `refusals`:
+    how often it was asked for what it does not allow, by code.
+    """
+
+    grant_id: str
+    question: str
+    item_ids: tuple[str, ...]
+    depth: int
+    token_cap: int
+    tokens_used: int
+    reads: int
+    state: GrantState
+    created_at: datetime
+    expires_at: datetime
+    revoked_at: datetime | None
+    refusals: Mapping[str, int]
+
+    @property
+    def tokens_left(self) -> int:
+        return self.token_cap - self.tokens_used
+
+
+@dataclass(frozen=True)
+class RoutingHint:
+    """Whether opening everything directly would be enough, the calls that do so, and what lies below, in tokens."""
+
+    direct_is_enough: bool
+    tokens_below: int
+    calls: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class QueryExcerpt:
+    """A piece of a message or summary that says most about the question. Untrusted, as everything that was said."""
+
+    id: str
+    kind: ItemKind
+    conversation_id: int
+    first_seq: int
+    last_seq: int
+    text: str
+    tokens: int
+    complete: bool
+    role: Role | None = None
+
+
+class Ending(StrEnum):
+    """How the work on a question ended."""
+
+    ANSWERED = "answered"
+    # No language model is configured.
+    NO_MODEL = "no_model"
+    NOTHING_FOUND = "nothing_found"
+    # The model says itself that there is more to it.
+    INCOMPLETE = "incomplete"
+    OUT_OF_TURNS = "out_of_turns"
+    OUT_OF_TIME = "out_of_time"
+    MODEL_FAILED = "model_failed"
+    NOT_UNDERSTOOD = "not_understood"
+    GRANT_EXPIRED = "grant_expired"
+    GRANT_REVOKED = "grant_revoked"
+    GRANT_EXCEEDED = "grant_exceeded"
+
+
+@dataclass(frozen=True)
+class QueryStep:
+    """What the sub-agent did in one turn: the action, what it was about, the tokens it was given, or the refusal."""
+
+    action: str
+    about: str
+    tokens: int
+    refusal: str | None = None
+
+
+@dataclass(frozen=True)
+class QueryAnswer:
+    """What came of a question: an answer by a model, or else the excerpts that say most about it.
+
+    `partial`: there may be more to it; `ending` says why. `cited_ids` exist and lie within the grant; `removed_ids`
+    were named and do not. The answer is a model's account of what was said: as untrusted as that is.
+    """
+
+    question: str
+    answer: str | None
+    partial: bool
+    ending: Ending
+    cited_ids: tuple[str, ...]
+    removed_ids: tuple[str, ...]
+    excerpts: tuple[QueryExcerpt, ...]
+    hint: RoutingHint
+    grant: GrantRecord | None
+    model: str | None = None
+    steps: tuple[QueryStep, ...] = ()
+    note: str | None = None

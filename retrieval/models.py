@@ -1,0 +1,67 @@
+"""What retrieval keeps of its own: receipts of what models were shown, and leave that was given to read."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models import F, Q, Value
+from django.db.models.functions import Now
+
+from conversations.models import Conversation, Workspace
+
+
+class AssemblyReceipt(models.Model):
+    """What an assembled context held, what it left out, and why."""
+
+    receipt_id = models.TextField(primary_key=True)
+    conversation = models.ForeignKey(Conversation, models.CASCADE, related_name="assembly_receipts")
+    created_at = models.DateTimeField(db_default=Now())
+    # The totals of the context, and what was asked for.
+    figures = models.JSONField()
+    # One for each item that was considered, its fields in the order of `ReceiptLine`.
+    lines = models.JSONField()
+
+    class Meta:
+        db_table = "assembly_receipts"
+        indexes: ClassVar = [
+            models.Index(fields=["conversation", "-created_at"], name="assembly_receipts_conv_idx"),
+        ]
+
+    def __str__(self) -> str:
+        return self.receipt_id
+
+
+class Grant(models.Model):
+    """Leave to read some summaries and messages, so far down and so many tokens of them, for a while."""
+
+    grant_id = models.TextField(primary_key=True)
+    workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="grants")
+    question = models.TextField()
+    item_ids = ArrayField(models.TextField())
+    depth = models.IntegerField()
+    token_cap = models.IntegerField()
+    # What was given, and what is set aside for answers under way.
+    tokens_used = models.IntegerField(default=0, db_default=0)
+    reads = models.IntegerField(default=0, db_default=0)
+    created_at = models.DateTimeField(db_default=Now())
+    expires_at = models.DateTimeField()
+    revoked_at = models.DateTimeField(null=True)
+    # How often it was asked for what it does not allow, by code.
+    refusals = models.JSONField(default=dict, db_default=Value("{}", models.JSONField()))
+
+    class Meta:
+        db_table = "grants"
+        indexes: ClassVar = [
+            models.Index(fields=["workspace", "-created_at"], name="grants_workspace_idx"),
+        ]
+        constraints: ClassVar = [
+            models.CheckConstraint(
+                condition=Q(tokens_used__gte=0, tokens_used__lte=F("token_cap")), name="grants_are_never_exceeded"
+            ),
+            models.CheckConstraint(condition=Q(depth__gte=1, depth__lte=3), name="grants_go_three_levels_down_at_most"),
+        ]
+
+    def __str__(self) -> str:
+        return self.grant_id

@@ -1,0 +1,97 @@
+"""The three kinds of things that are searched, as the columns they are searched by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from retrieval.types import ItemKind
+
+# Of a summary that was made again, the newer text is found.
+NOT_SUPERSEDED = "NOT EXISTS (SELECT FROM summaries later WHERE later.supersedes_id = summaries.summary_id)"
+_NOT_SUPERSEDED_THEN = (
+    "summaries.created_at <= %(at)s AND NOT EXISTS (SELECT FROM summaries later "
+    "WHERE later.supersedes_id = summaries.summary_id AND later.created_at <= %(at)s)"
+)
+# The last messages of a summary and of the time when a file was stored tell where those stand among messages. Messages
+# are recorded in the order of their numbers, so that nothing said later moves a file.
+_LAST_OF_SUMMARY = """(
+    SELECT last.{0} FROM messages last
+    WHERE last.conversation_id = summaries.conversation_id AND last.seq = summaries.last_seq
+)"""
+_LAST_BEFORE_FILE = """coalesce((
+    SELECT last.{0} FROM messages last
+    WHERE last.conversation_id = large_files.conversation_id AND last.recorded_at <= large_files.created_at
+    ORDER BY last.seq DESC LIMIT 1
+), 0)"""
+# As in the index of `sql/files.sql`, to the letter.
+FILE_TEXT = "(coalesce(file_name, '') || E'\\n' || coalesce(exploration_summary, ''))"
+
+# Of a text that ends with a question, the answer is near. Of a long one, the last character would have to be fetched
+# and unpacked.
+_ASKS = """(
+    SELECT octet_length(content) < 2000 AND right(rtrim(content), 1) IN ('?', '？', '؟')
+    FROM messages WHERE ctid = best.place
+)"""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Where to look, and how rows there are compared with those of the other tables.
+
+    `place_in_one` and `place_in_many` order everything by when it came: within one conversation by seq, among several
+    by the number that the message got when it was recorded. At one place, `rank` comes first: the message, then the
+    summaries that end with it, the widest first, then files.
+    """
+
+    kind: ItemKind
+    name: str
+    id: str
+    seq: str
+    place_in_one: str
+    place_in_many: str
+    rank: str
+    text: str = "content"
+    vector: str = "content_tsv"
+    tokens: str = "token_count"
+    asks: str = "false"
+    # What a row must be to be searched at all, now and at an earlier moment.
+    only: str = "true"
+    only_then: str = "true"
+
+
+MESSAGE_RANK = 1_000_000
+MESSAGES = Table(
+    ItemKind.MESSAGE,
+    "messages",
+    id="message_id",
+    seq="seq",
+    place_in_one="seq",
+    place_in_many="message_id",
+    rank=str(MESSAGE_RANK),
+    asks=_ASKS,
+)
+SUMMARIES = Table(
+    ItemKind.SUMMARY,
+    "summaries",
+    id="summary_id",
+    seq="first_seq",
+    place_in_one="last_seq",
+    place_in_many=_LAST_OF_SUMMARY.format("message_id"),
+    rank="depth",
+    only=NOT_SUPERSEDED,
+    only_then=_NOT_SUPERSEDED_THEN,
+)
+FILES = Table(
+    ItemKind.FILE,
+    "large_files",
+    id="file_id",
+    seq=_LAST_BEFORE_FILE.format("seq"),
+    place_in_one=_LAST_BEFORE_FILE.format("seq"),
+    place_in_many=_LAST_BEFORE_FILE.format("message_id"),
+    rank="-1",
+    text=FILE_TEXT,
+    vector=f"lcm_tsv({FILE_TEXT})",
+    tokens=f"octet_length({FILE_TEXT}) / 4",
+    only_then="large_files.created_at <= %(at)s",
+)
+TABLES = (MESSAGES, SUMMARIES, FILES)

@@ -1,0 +1,97 @@
+"""The optional index of trigrams, which tells what a regular expression can match at all.
+
+It makes a regular expression with a rare word in it as fast as a look-up, and halves the rate at which messages can be
+appended: so an operator builds it who needs it (`lcm trigram-index build`), and says with LCM_TRIGRAM_INDEX that it is
+to be used. It needs PostgreSQL's pg_trgm, which the server that LCM brings along does not have.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from django.db import DatabaseError, connection
+
+from conversations.errors import Conflict
+from conversations.reading import rows
+from retrieval.policy import RetrievalPolicy
+
+INDEX = "messages_content_trgm_idx"
+
+_STATE = """
+    SELECT i.indisvalid, pg_relation_size(i.indexrelid)
+    FROM pg_index i WHERE i.indexrelid = to_regclass(%s)
+"""
+_AVAILABLE = "SELECT 1 FROM pg_available_extensions WHERE name = 'pg_trgm'"
+_BUILD = f"CREATE INDEX CONCURRENTLY IF NOT EXISTS {INDEX} ON messages USING gin (content gin_trgm_ops)"
+_DROP = f"DROP INDEX CONCURRENTLY IF EXISTS {INDEX}"
+
+
+class State(StrEnum):
+    ABSENT = "absent"
+    # Building it was broken off, or is still going on.
+    INCOMPLETE = "incomplete"
+    BUILT = "built"
+
+
+@dataclass(frozen=True)
+class TrigramIndex:
+    """Whether the index can be had, is there, and is used."""
+
+    state: State
+    size_bytes: int
+    # Whether the server has pg_trgm, and whether LCM_TRIGRAM_INDEX says that searches may use the index.
+    available: bool
+    enabled: bool
+
+
+def status(policy: RetrievalPolicy) -> TrigramIndex:
+    """How things are with the index."""
+    state, size = _state()
+    return TrigramIndex(state, size, available=bool(rows(_AVAILABLE)), enabled=policy.trigram_index)
+
+
+def is_used(policy: RetrievalPolicy) -> bool:
+    """Whether a search by a regular expression is to ask the index."""
+    return policy.trigram_index and _state()[0] is State.BUILT
+
+
+def build(policy: RetrievalPolicy) -> TrigramIndex:
+    """Build the index while messages go on being appended. Conflict if the server has no pg_trgm."""
+    if not rows(_AVAILABLE):
+        raise Conflict(
+            "This PostgreSQL has no pg_trgm, without which there is no index of trigrams. The server that LCM brings "
+            "along has no contrib modules; one that LCM_DATABASE_URL names may. Without the index, every regular "
+            "expression is answered all the same, only slower.",
+            code="no_pg_trgm",
+        )
+    if _state()[0] is State.INCOMPLETE:
+        _run(_DROP)
+    _run("CREATE EXTENSION IF NOT EXISTS pg_trgm")
+    _run(_BUILD)
+    return status(policy)
+
+
+def drop(policy: RetrievalPolicy) -> TrigramIndex:
+    """Remove the index; searches go on without it."""
+    _run(_DROP)
+    return status(policy)
+
+
+def _state() -> tuple[State, int]:
+    found = rows(_STATE, [INDEX])
+    if not found:
+        return State.ABSENT, 0
+    is_valid, size = found[0]
+    return State.BUILT if is_valid else State.INCOMPLETE, size
+
+
+def _run(statement: str) -> None:
+    if connection.in_atomic_block:
+        raise Conflict("An index that others do not wait for cannot be built or dropped inside a transaction.")
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(statement)
+    except DatabaseError as error:
+        said = str(error).splitlines()[0]
+        raise Conflict(f"PostgreSQL refuses it: {said}.", code="trigram_index") from error

@@ -1,0 +1,279 @@
+"""The tools of agents, by the official client, over both transports: what they say is what REST says."""
+
+from __future__ import annotations
+
+import base64
+import json
+from urllib.parse import quote
+
+import anyio
+import pytest
+from mcp import Client
+from mcp.shared.exceptions import MCPError
+
+from conversations.models import Message
+from lcmsite.adapters.mcp.desk import Desk
+from lcmsite.adapters.mcp.exact import holdable
+from lcmsite.adapters.mcp.server import build_server
+from lcmsite.adapters.mcp.tools import TOOLS
+from lcmsite.types import KeyScope
+from tests.factories import a_conversation, a_store
+from tests.lcmsite.agents import HELLO, READY, SETTINGS, a_call, answer_in, over_http, post, problem_in, question, say
+from tests.lcmsite.callers import Api, an_api_key
+
+WRITES = [name for name, operation in TOOLS.items() if operation.scope is not KeyScope.READ]
+
+
+# What is another every time it is asked: a grant is given anew, and the cursor of a search tells when it began.
+FLEETING = {"updated_at", "grant", "cursor"}
+
+
+def _lasting(answer):
+    if isinstance(answer, dict):
+        return {name: _lasting(value) for name, value in answer.items() if name not in FLEETING}
+    return [_lasting(each) for each in answer] if isinstance(answer, list) else answer
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_an_agent_is_told_of_tools_resources_and_a_prompt(harbour, agents, mode):
+    async def look(client):
+        prompt = await client.get_prompt("lcm_lookup", {"question": "Which port?", "conversation": "harbour"})
+        return (
+            (await client.list_tools()).tools,
+            (await client.list_resource_templates()).resource_templates,
+            (await client.list_resources()).resources,
+            (await client.list_prompts()).prompts,
+            prompt.messages[0].content.text,
+        )
+
+    tools, templates, resources, prompts, lesson = agents.do(an_api_key(), look, mode=mode)
+
+    names = {tool.name for tool in tools}
+    assert names == set(TOOLS)
+    assert names >= {"lcm_grep", "lcm_describe", "lcm_expand", "lcm_assemble", "lcm_append", "lcm_status", "lcm_open"}
+    assert all(tool.description and tool.input_schema["type"] == "object" for tool in tools)
+    assert {tool.name for tool in tools if not tool.annotations.read_only_hint} == set(WRITES)
+    assert [each.uri_template for each in templates] == [
+        f"lcm://{kind}/{{id}}" for kind in ("conversations", "summaries", "files")
+    ]
+    assert [each.name for each in resources] == ["harbour"]
+    assert [each.name for each in prompts] == ["lcm_lookup"]
+    assert lesson.index("lcm_grep") < lesson.index("lcm_describe") < lesson.index("lcm_expand")
+    assert "Which port?" in lesson
+
+
+def test_every_tool_answers_as_rest_does(harbour, agents):
+    key = an_api_key()
+    questions = {name: question(operation, harbour) for name, operation in TOOLS.items()}
+    questions["lcm_expand"] |= {"depth": -1, "include_messages": True, "token_cap": 100_000}
+
+    async def ask_all(client):
+        return {name: await client.call_tool(name, given) for name, given in questions.items()}
+
+    answers = agents.do(key, ask_all)
+
+    for name, given in questions.items():
+        expected = Api(key).perform(TOOLS[name], given).body
+        assert not answers[name].is_error, name
+        assert _lasting(json.loads(answers[name].content[0].text)) == _lasting(expected)
+        assert _lasting(answers[name].structured_content) == _lasting(holdable(expected))
+
+
+def test_a_conversation_is_named_by_its_session_too(harbour, agents):
+    async def ask(client):
+        by_number = await client.call_tool("lcm_status", {"conversation_id": harbour["conversation_id"]})
+        by_session = await client.call_tool("lcm_status", {"conversation_id": "harbour"})
+        return by_number, by_session, await client.call_tool("lcm_status", {"conversation_id": "session:7"})
+
+    by_number, by_session, unknown = agents.do(an_api_key(), ask)
+
+    assert by_session.structured_content == by_number.structured_content
+    assert problem_in(unknown)["code"] == "not_found"
+
+
+def test_what_cannot_be_answered_is_refused_as_rest_refuses_it(harbour, agents):
+    key = an_api_key()
+    questions = {name: question(operation, harbour) | {"nonsense": "1"} for name, operation in TOOLS.items()}
+
+    async def ask_all(client):
+        return {name: await client.call_tool(name, given) for name, given in questions.items()}
+
+    answers = agents.do(key, ask_all)
+
+    for name, given in questions.items():
+        expected = Api(key).perform(TOOLS[name], given)
+        assert expected.status == 400
+        assert problem_in(answers[name]) == expected.body
+
+
+@pytest.mark.parametrize(
+    ("tool", "wrong", "status"),
+    [
+        ("lcm_expand", {"token_cap": -5}, 400),
+        ("lcm_expand", {"cursor": "nonsense"}, 400),
+        ("lcm_expand", {"summary_id": 7}, 400),
+        ("lcm_describe", {"id": "sum_0000000000000000"}, 404),
+        ("lcm_grep", {"query": "(", "mode": "regex"}, 400),
+        ("lcm_grep", {"query": None}, 400),
+        ("lcm_status", {"conversation_id": 10**30}, 404),
+        ("lcm_status", {"conversation_id": "NUL \x00"}, 404),
+        ("lcm_status", {"conversation_id": 1.5}, 400),
+        ("lcm_append", {"messages": []}, 400),
+        ("lcm_append", {"messages": "hello"}, 400),
+        ("lcm_assemble", {"budget": 0}, 400),
+    ],
+    ids=str,
+)
+def test_bad_input_gets_a_problem_and_the_next_call_an_answer(harbour, url, tool, wrong, status):
+    async def ask(client):
+        given = question(TOOLS[tool], harbour)
+        return await client.call_tool(tool, given | wrong), await client.call_tool(tool, given)
+
+    refused, answered = over_http(url).do(an_api_key(), ask)
+
+    assert problem_in(refused)["status"] == status
+    assert not answered.is_error
+
+
+def test_there_is_no_other_tool(harbour, agents):
+    with pytest.raises(MCPError, match="no such tool"):
+        agents.call(an_api_key(), "lcm_models", {})
+
+
+# -- resources and progress --------------------------------------------------------------------------------------------
+
+
+def test_resources_hold_what_rest_gives(harbour, agents):
+    key = an_api_key()
+    a_conversation("x", session_id="a/b c é")
+
+    async def read_all(client):
+        addresses = [f"conversations/{harbour['conversation_id']}", f"conversations/{quote('a/b c é', safe='')}"]
+        addresses += [
+            f"summaries/{harbour['summary_id']}",
+            f"files/{harbour['file_id']}",
+            f"files/{harbour['picture_id']}",
+        ]
+        return [(await client.read_resource(f"lcm://{address}")).contents[0] for address in addresses]
+
+    conversation, named, summary, text, picture = agents.do(key, read_all)
+
+    assert json.loads(conversation.text) == Api(key).get(f"conversations/{harbour['conversation_id']}/").body
+    assert json.loads(named.text)["session_id"] == "a/b c é"
+    assert json.loads(summary.text) == Api(key).get(f"items/{harbour['summary_id']}/").body
+    assert (text.text, text.mime_type) == ("a,b\n1,é\n", "text/csv")
+    assert base64.b64decode(picture.blob) == b"\x89PNG\xff"
+
+
+@pytest.mark.parametrize(
+    "address", ["lcm://summaries/msg_1", "lcm://nothing/1", "http://conversations/1", "lcm://files/"]
+)
+def test_there_is_nothing_at_other_addresses(harbour, url, address):
+    with pytest.raises(MCPError) as refused:
+        over_http(url).do(an_api_key(), lambda client: client.read_resource(address))
+
+    assert refused.value.error.data["code"] == "not_found"
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_who_asks_to_hear_of_it_is_told_of_the_start_and_of_the_end(harbour, agents, mode):
+    heard = []
+
+    async def hear(progress, total, message):
+        heard.append((progress, total))
+
+    async def ask(client):
+        return await client.call_tool("lcm_grep", {"query": "harbour"}, progress_callback=hear)
+
+    answer = agents.do(an_api_key(), ask, mode=mode)
+
+    assert not answer.is_error
+    assert (heard[0], heard[-1]) == ((0.0, 1.0), (1.0, 1.0))
+
+
+# -- every byte --------------------------------------------------------------------------------------------------------
+
+
+def test_five_megabytes_come_in_and_back(harbour, agents):
+    content = "".join(f"line {number} of a long log\n" for number in range(220_000))[: 5 * 1024**2]
+    given = {"conversation_id": "harbour", "messages": [{"role": "user", "content": f"{content}\x00"}]}
+
+    answer = agents.call(an_api_key(), "lcm_append", given)
+
+    message_id = answer.structured_content["messages"][0]["message_id"]
+    assert a_store().get_message(message_id=message_id).content == f"{content}\x00"
+
+
+HALF = 'half \ud83d and NUL \x00, "quoted" \\ud83d'
+
+
+def _half_said():
+    return a_call("lcm_append", {"conversation_id": "harbour", "messages": [{"role": "user", "content": HALF}]})
+
+
+def test_half_a_surrogate_pair_comes_back_over_http(harbour, url):
+    key = an_api_key()
+
+    stored = answer_in(post(url, key, _half_said()))
+    shown = answer_in(post(url, key, a_call("lcm_assemble", {"conversation_id": "harbour"})))
+
+    assert stored["result"]["isError"] is False
+    _shows_half(shown["result"])
+
+
+def test_half_a_surrogate_pair_comes_back_over_stdio(harbour, data_dir):
+    lines = [HELLO, READY, _half_said(), a_call("lcm_assemble", {"conversation_id": "harbour"}, id=2)]
+
+    ended = say(lines, SETTINGS | {"LCM_DATA_DIR": str(data_dir)}, an_api_key())
+
+    hello, stored, shown = (json.loads(line) for line in ended.stdout.splitlines())
+    assert ended.returncode == 0
+    assert stored["result"]["isError"] is False
+    _shows_half(shown["result"])
+
+
+def _shows_half(result):
+    exact = json.loads(result["content"][0]["text"])["items"][-1]["text"]
+    assert Message.objects.latest("message_id").as_record().content == exact == HALF
+    assert result["structuredContent"]["items"][-1]["text"] == HALF.replace("\ud83d", "?")
+
+
+# -- under strain ----------------------------------------------------------------------------------------------------
+
+
+def test_an_error_that_nobody_foresaw_keeps_its_text_to_itself(caplog):
+    def broken(context):
+        raise RuntimeError("the secret of the house")
+
+    async def ask_all():
+        async with Client(build_server(caller_of=broken, desk=Desk())) as client:
+            called = await client.call_tool("lcm_grep", {"query": "x"})
+            problems = []
+            for ask in (client.list_resources, lambda: client.read_resource("lcm://conversations/1")):
+                with pytest.raises(MCPError) as refused:
+                    await ask()
+                problems.append((refused.value.error.message, refused.value.error.data))
+            return called, problems
+
+    called, problems = anyio.run(ask_all)
+
+    told = {"code": "internal", "detail": "LCM failed on this; its log says where.", "retryable": False, "status": 500}
+    assert problem_in(called) == told
+    assert problems == [(told["detail"], told)] * 2
+    assert len(caplog.records) >= 3
+
+
+def test_many_at_once_are_all_answered_with_fewer_connections_than_threads(harbour, url):
+    answers = []
+
+    async def ask(client):
+        answers.append(await client.call_tool("lcm_grep", {"query": "harbour"}))
+
+    async def ask_all(client):
+        async with anyio.create_task_group() as group:
+            for _ in range(24):
+                group.start_soon(ask, client)
+
+    over_http(url).do(an_api_key(), ask_all)
+
+    assert [answer.is_error for answer in answers] == [False] * 24

@@ -1,0 +1,329 @@
+"""An assembled context as somebody's API takes it: valid whatever was stored, and honest about every change."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from conversations.interchange import from_openai_chat
+from conversations.scope import Scope
+from conversations.types import ContextItemType, NewMessage, NewPart, PartType, Role
+from lcmsite.adapters.results import as_json
+from retrieval.assembler import ContextAssembler
+from retrieval.assembly_types import (
+    MessageFormat,
+    RepairKind,
+)
+from retrieval.formats import FORMATS
+from retrieval.formats.pairing import MISSING, ORPHAN
+from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
+from tests.retrieval.showing import EXCHANGE, PNG, assistant, items_of, repaired, shown, user
+from tests.retrieval.vendors import CHECKS
+from tests.summaries import a_summary_of
+
+
+def test_a_plain_exchange_comes_as_openai_has_it():
+    context = shown("openai", NewMessage(Role.SYSTEM, "Be careful."), *EXCHANGE, assistant("It is short."))
+
+    assert context.messages == (
+        {"role": "system", "content": "Be careful."},
+        {"role": "user", "content": "Read a.py."},
+        {
+            "role": "assistant",
+            "tool_calls": [
+                {
+                    "id": "call_1",
+                    "type": "function",
+                    "function": {"name": "read_file", "arguments": '{"path": "a.py"}'},
+                }
+            ],
+        },
+        {"role": "tool", "tool_call_id": "call_1", "content": "contents"},
+        {"role": "assistant", "content": "It is short."},
+    )
+    assert context.sources == (("msg_1",), ("msg_2",), ("msg_3",), ("msg_4",), ("msg_5",))
+    assert context.repairs == ()
+
+
+def test_a_plain_exchange_comes_as_anthropic_has_it():
+    context = shown("anthropic", NewMessage(Role.SYSTEM, "Be careful."), *EXCHANGE, assistant("It is short."))
+
+    assert context.system == ({"type": "text", "text": "Be careful."},)
+    assert context.messages == (
+        {"role": "user", "content": [{"type": "text", "text": "Read a.py."}]},
+        {
+            "role": "assistant",
+            "content": [{"type": "tool_use", "id": "call_1", "name": "read_file", "input": {"path": "a.py"}}],
+        },
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "call_1", "content": "contents"}]},
+        {"role": "assistant", "content": [{"type": "text", "text": "It is short."}]},
+    )
+    assert context.repairs == ()
+
+
+@pytest.mark.parametrize("format", CHECKS)
+def test_nothing_at_all_is_no_message(format):
+    assert shown(format).messages == ()
+
+
+@pytest.mark.parametrize("format", CHECKS)
+def test_a_result_without_its_call_becomes_a_users_text_that_says_what_it_is(format):
+    context = shown(format, user("Go on."), a_tool_result("call_9", "contents"), assistant("I see."))
+
+    assert repaired(context)[RepairKind.ORPHAN_RESULT] == ("msg_2",)
+    told = json.dumps(context.messages)
+    assert ORPHAN in told
+    assert "contents" in told
+
+
+@pytest.mark.parametrize("format", CHECKS)
+def test_a_call_without_a_result_is_given_one_that_says_so(format):
+    context = shown(format, *EXCHANGE[:2], user("Never mind."))
+
+    assert repaired(context)[RepairKind.MISSING_RESULT] == ("msg_2",)
+    assert MISSING in json.dumps(context.messages)
+
+
+@pytest.mark.parametrize("format", CHECKS)
+def test_a_result_that_came_late_stands_behind_its_call(format):
+    call, result = EXCHANGE[1:]
+
+    context = shown(format, user("Read."), call, user("Hurry up."), result)
+
+    assert repaired(context)[RepairKind.MOVED_RESULT] == ("msg_4",)
+    assert context.sources[2][0] == "msg_4"
+
+
+@pytest.mark.parametrize("format", CHECKS)
+def test_ids_that_are_used_again_are_told_apart(format):
+    context = shown(format, *EXCHANGE, *EXCHANGE[1:], *EXCHANGE[1:])
+
+    told = json.dumps(context.messages)
+    assert told.count('"call_1_2"') == told.count('"call_1_3"') == 2
+    assert repaired(context)[RepairKind.RENAMED_CALL] == ("msg_4", "msg_6")
+
+
+@pytest.mark.parametrize("format", CHECKS)
+def test_calls_at_once_keep_their_results_apart_in_whatever_order_those_came(format):
+    parts = [a_tool_call(f"call_{n}", path=f"{n}.py").parts[0] for n in range(3)]
+    results = [a_tool_result(f"call_{n}", f"contents of {n}") for n in (2, 0, 1)]
+
+    context = shown(format, user("Read all."), assistant("Reading.", *parts), *results)
+
+    told = json.dumps(context.messages)
+    places = [told.index(f"contents of {n}") for n in range(3)]
+    assert places == sorted(places)
+    assert context.repairs == ()
+
+
+@pytest.mark.parametrize("format", CHECKS)
+def test_strange_ids_and_tool_names_are_made_to_fit(format):
+    call_id = "functions.read/файл:" + "7" * 90
+    call = a_tool_call(call_id, name="файл.read " + "x" * 80, path="a.py")
+
+    context = shown(format, user("Read."), call, a_tool_result(call_id, "contents"))
+
+    assert repaired(context).keys() >= {RepairKind.RENAMED_CALL, RepairKind.RENAMED_TOOL}
+    assert "contents" in json.dumps(context.messages)
+
+
+@pytest.mark.parametrize("format", CHECKS)
+def test_calls_without_ids_are_paired_by_their_place(format):
+    call, result = EXCHANGE[1:]
+    nameless = replace(call, parts=(replace(call.parts[0], tool_call_id=None),))
+
+    context = shown(
+        format, user("Read."), nameless, replace(result, parts=(replace(result.parts[0], tool_call_id=None),))
+    )
+
+    assert RepairKind.MISSING_RESULT not in repaired(context)
+    assert repaired(context)[RepairKind.RENAMED_CALL] == ("msg_2",)
+
+
+@pytest.mark.parametrize("format", CHECKS)
+def test_a_part_that_is_call_and_result_at_once_comes_as_both(format):
+    part = replace(EXCHANGE[1].parts[0], tool_output="contents", tool_status="completed")
+
+    context = shown(format, user("Read."), assistant("Reading.", part, NewPart(PartType.TEXT, text_content="Done.")))
+
+    told = json.dumps(context.messages)
+    assert told.index("Reading.") < told.index('"contents"') < told.index("Done.")
+    assert context.repairs == ()
+
+
+@pytest.mark.parametrize("format", CHECKS)
+def test_thoughts_are_not_shown_and_what_was_only_thought_is_left_out(format):
+    thought = NewPart(PartType.REASONING, text_content="Let me see.")
+
+    context = shown(format, user("Hello."), NewMessage(Role.ASSISTANT, parts=(thought,)), assistant("Hi.", thought))
+
+    assert "Let me see." not in json.dumps(context.messages)
+    assert repaired(context)[RepairKind.DROPPED_EMPTY] == ("msg_2",)
+
+
+@pytest.mark.parametrize("format", CHECKS)
+def test_content_of_its_own_beside_parts_is_shown_too(format):
+    said = replace(a_tool_call("call_1", path="a.py"), content="I will read it.")
+
+    context = shown(format, user("Read."), said, a_tool_result("call_1", "contents"))
+
+    assert "I will read it." in json.dumps(context.messages)
+
+
+@pytest.mark.parametrize("format", CHECKS)
+def test_what_utf_8_cannot_say_is_replaced(format):
+    call = a_tool_call("call_1", path="a\ud800.py")
+
+    context = shown(format, user("half \ud83d here"), call, a_tool_result("call_1", "\udc00"))
+
+    assert repaired(context)[RepairKind.REPLACED_CHARACTERS][0] == "msg_1"
+
+
+def test_anthropic_begins_with_the_user_and_takes_turns():
+    context = shown("anthropic", assistant("Hi."), assistant("Anybody?"), user("Yes."), user("Me, too."), user(" "))
+
+    assert [message["role"] for message in context.messages] == ["user", "assistant", "user"]
+    assert repaired(context) == {
+        RepairKind.ADDED_START: ("msg_1",),
+        RepairKind.MERGED_NEIGHBOURS: ("msg_1", "msg_2", "msg_3", "msg_4"),
+        RepairKind.DROPPED_EMPTY: ("msg_5",),
+    }
+    assert context.sources == ((), ("msg_1", "msg_2"), ("msg_3", "msg_4"))
+
+
+def test_anthropic_has_the_system_apart_and_its_last_word_without_white_space():
+    context = shown("anthropic", user("Hi."), NewMessage(Role.SYSTEM, "Be brief."), assistant("Well \n"))
+
+    assert context.system == ({"type": "text", "text": "Be brief."},)
+    assert context.messages[-1]["content"] == [{"type": "text", "text": "Well"}]
+    assert repaired(context) == {RepairKind.MOVED_SYSTEM: ("msg_2",), RepairKind.STRIPPED_END: ("msg_3",)}
+
+
+@pytest.mark.parametrize(
+    ("given_input", "wanted"),
+    [
+        ('{"a": 1}', {"a": 1}),
+        ("not json", {"input": "not json"}),
+        ('{"a": NaN}', {"input": '{"a": NaN}'}),
+        ([1, 2], {"input": [1, 2]}),
+        ("[" * 100_000, {"input": "[" * 100_000}),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+def test_the_input_of_a_call_is_an_object_for_anthropic(given_input, wanted):
+    part = replace(EXCHANGE[1].parts[0], tool_input=given_input)
+
+    context = shown("anthropic", user("Read."), NewMessage(Role.ASSISTANT, parts=(part,)), EXCHANGE[2])
+
+    assert context.messages[1]["content"][0]["input"] == wanted
+    assert (RepairKind.WRAPPED_INPUT in repaired(context)) == ("input" in wanted)
+
+
+def test_arguments_are_for_openai_the_very_text_that_they_came_as():
+    arguments = '{"path":"a.py" , "n": 1e3}'
+    call = {"id": "c", "type": "function", "function": {"name": "read", "arguments": arguments}}
+    said = from_openai_chat({"role": "assistant", "content": None, "tool_calls": [call], "audio_": 1})
+    answer = from_openai_chat({"role": "tool", "tool_call_id": "c", "content": "contents"})
+
+    context = shown("openai", user("Read."), said, answer)
+
+    assert context.messages[1] == {"role": "assistant", "tool_calls": [call]}
+
+
+def test_openai_keeps_custom_calls_and_how_closely_an_image_is_to_be_looked_at():
+    image = {"type": "image_url", "image_url": {"url": PNG, "detail": "low"}}
+    custom = {"id": "c", "type": "custom", "custom": {"name": "sh", "input": "ls -l"}}
+
+    context = shown(
+        "openai",
+        from_openai_chat({"role": "user", "content": [{"type": "text", "text": "Look."}, image]}),
+        from_openai_chat({"role": "assistant", "content": None, "tool_calls": [custom]}),
+        from_openai_chat({"role": "tool", "tool_call_id": "c", "content": "a.py"}),
+    )
+
+    assert context.messages[0]["content"][1] == image
+    assert context.messages[1]["tool_calls"] == [custom]
+
+
+def test_an_image_is_shown_where_the_api_takes_one_and_named_where_not():
+    image = NewPart(PartType.FILE, file_mime="image/png", file_url=PNG, file_name="boat.png")
+    messages = (NewMessage(Role.USER, parts=(image,)), NewMessage(Role.ASSISTANT, parts=(image,)))
+
+    by_openai, by_anthropic = shown("openai", *messages), shown("anthropic", *messages)
+
+    assert by_openai.messages[0]["content"] == [{"type": "image_url", "image_url": {"url": PNG}}]
+    assert by_anthropic.messages[0]["content"] == [
+        {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}}
+    ]
+    for context in (by_openai, by_anthropic):
+        assert "[image boat.png]" in json.dumps(context.messages[1])
+        assert repaired(context) == {RepairKind.ATTACHMENT_AS_TEXT: ("msg_2",)}
+
+
+def test_an_attachment_that_no_api_takes_is_named():
+    film = NewPart(PartType.FILE, file_mime="video/mp4", file_url="file:///a.mp4", text_content="a boat")
+
+    for format in CHECKS:
+        context = shown(format, NewMessage(Role.USER, parts=(film,)))
+
+        assert "[video: a boat]" in json.dumps(context.messages)
+
+
+def test_names_are_kept_where_the_api_has_them():
+    context = shown("openai", user("Hi.", author="ada"), user("Ho.", author="Ada Lovelace"))
+
+    assert [message.get("name") for message in context.messages] == ["ada", None]
+    assert repaired(context) == {RepairKind.DROPPED_NAME: ("msg_2",)}
+    assert repaired(shown("anthropic", user("Hi.", author="ada")))[RepairKind.DROPPED_NAME] == ("msg_1",)
+
+
+@pytest.mark.parametrize("format", CHECKS)
+def test_what_was_shown_stays_the_same_when_more_is_said(format):
+    messages = [*EXCHANGE, assistant("It is short."), *EXCHANGE, assistant("Still."), user("Good.")]
+
+    grown = [shown(format, *messages[: 4 * n]).messages for n in (1, 2)]
+
+    assert grown[1][: len(grown[0])] == grown[0]
+
+
+@pytest.mark.parametrize("format", CHECKS)
+def test_a_summary_is_a_users_text(format):
+    element = '<summary id="sum_1">a &lt; b</summary>'
+    summary = replace(items_of(user(element))[0], id="sum_1", kind=ContextItemType.SUMMARY)
+
+    rendered = FORMATS[MessageFormat(format)]([summary, *items_of(assistant("Hi."))])
+
+    content = rendered.messages[0]["content"]
+    assert (content if format == "openai" else content[0]["text"]) == element
+    assert (rendered.messages[0]["role"], rendered.sources[0]) == ("user", ("sum_1",))
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("format", MessageFormat)
+def test_until_the_next_compaction_all_that_was_shown_stays_byte_for_byte(format):
+    conversation_id = a_conversation(*(f"turn {n} speaks of topic{n}" for n in range(1, 31))).conversation_id
+    a_summary_of(a_store(), conversation_id, seqs=range(1, 11))
+    assembler = ContextAssembler.from_settings(Scope(a_workspace().pk))
+    shown_before: list[str] = []
+
+    for n in range(3):
+        messages = [*EXCHANGE, assistant(f"It is short, {n}.")]
+        a_store().append_messages(conversation_id=conversation_id, messages=messages)
+        context = assembler.assemble(conversation_id=conversation_id, format=format)
+        now_shown = [as_json(message) for message in context.messages]
+
+        assert now_shown[: len(shown_before)] == shown_before
+        assert len(now_shown) > len(shown_before)
+        shown_before = now_shown
+
+
+def test_a_thousand_calls_of_one_id_are_told_apart():
+    exchanges = [EXCHANGE[1], EXCHANGE[2]] * 1000
+
+    context = shown("anthropic", user("Read."), *exchanges)
+
+    ids = {message["content"][0]["id"] for message in context.messages if message["role"] == "assistant"}
+    assert len(ids) == 1000
+    assert "call_1_1000" in ids

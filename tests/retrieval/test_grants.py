@@ -1,0 +1,292 @@
+"""Leave to read: what it allows is counted, what it does not is refused by name, and both are listed."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+
+from conversations.errors import Forbidden, LcmError, NotFound
+from conversations.scope import Scope
+from retrieval.actions import Describe, Expand, Find, More, Unknown
+from retrieval.engine import RetrievalEngine
+from retrieval.expand_query import Delegation
+from retrieval.extent import Extent
+from retrieval.grant_types import (
+    GrantExceeded,
+    GrantExpired,
+    GrantRecursion,
+    GrantRevoked,
+    GrantState,
+)
+from retrieval.granted import GrantedReader
+from retrieval.grants import KEPT, Grants
+from retrieval.models import Grant
+from tests.factories import a_conversation, a_store, a_workspace
+from tests.summaries import a_summary_of
+
+
+def scope(name: str | None = None) -> Scope:
+    return Scope(a_workspace(name).pk)
+
+
+def grants(name: str | None = None) -> Grants:
+    return Grants(scope=scope(name))
+
+
+def a_grant(*item_ids: str, token_cap: int = 4000, depth: int = 3, seconds: int = 300):
+    return grants().issue(
+        workspace_id=a_workspace().pk,
+        question="what was the port?",
+        item_ids=item_ids,
+        depth=depth,
+        token_cap=token_cap,
+        seconds=seconds,
+    )
+
+
+def a_reader(grant) -> GrantedReader:
+    return GrantedReader(
+        engine=RetrievalEngine.from_settings(scope()),
+        grants=grants(),
+        grant=grant,
+        extent=Extent.of(grant.item_ids, depth=grant.depth),
+    )
+
+
+@pytest.fixture
+def graph(db):
+    """Four levels above eight messages, of which the first says which port it was; and a ninth beside them."""
+    texts = ["The harbour listens on port 5433.", *(f"message {seq} about boats. " * 8 for seq in range(2, 10))]
+    number = a_conversation(*texts).conversation_id
+    store = a_store()
+    leaf = a_summary_of(store, number, seqs=[1, 2, 3, 4], content="They set the harbour's port.")
+    first = a_summary_of(store, number, summaries=[leaf], seqs=[5])
+    second = a_summary_of(store, number, summaries=[first], seqs=[6])
+    root = a_summary_of(store, number, summaries=[second], seqs=[7, 8])
+    return {"number": number, "leaf": leaf.summary_id, "first": first.summary_id, "root": root.summary_id}
+
+
+def message(number: int, seq: int) -> str:
+    return a_store().list_messages(conversation_id=number, after_seq=seq - 1, limit=1)[0].id
+
+
+# -- what it allows
+
+
+def test_what_is_read_is_counted(graph):
+    grant = a_grant(graph["leaf"])
+    reader = a_reader(grant)
+
+    tokens = [reader.read(action).tokens for action in (Describe(graph["leaf"]), Find("port"), Expand(graph["leaf"]))]
+
+    kept = grants().get_grant(grant_id=grant.grant_id)
+    assert all(tokens)
+    assert (kept.tokens_used, kept.reads, kept.state) == (sum(tokens), 3, GrantState.ACTIVE)
+
+
+def test_a_search_finds_what_is_within_and_nothing_else(graph):
+    a_conversation("Another harbour listens on port 1.")
+    found = a_reader(a_grant(graph["leaf"])).read(Find("harbour port")).text
+    of_a_message = a_reader(a_grant(message(graph["number"], 9))).read(Find("harbour port")).text
+
+    assert message(graph["number"], 1) in found
+    assert "5433" in found
+    assert "Another" not in found
+    assert "5433" not in of_a_message
+
+
+def test_an_answer_larger_than_its_room_goes_on_under_a_handle(graph):
+    number = a_conversation(*(f"message {seq} " * 60 for seq in range(1, 41))).conversation_id
+    leaf = a_summary_of(a_store(), number, seqs=range(1, 41))
+    grant = a_grant(leaf.summary_id, token_cap=100_000)
+    reader = a_reader(grant)
+
+    texts = [reader.read(Expand(leaf.summary_id, messages=True))]
+    while "There is more" in texts[-1].text:
+        texts.append(reader.read(More(f"c{len(texts)}")))
+
+    assert len(texts) > 1
+    assert all(each.tokens <= 2_000 for each in texts)
+    whole = "".join(each.text for each in texts)
+    assert all(f"[{seq}, user" in whole or f"[{seq}, assistant" in whole for seq in range(1, 41))
+
+
+def test_a_message_is_read_by_its_id(graph):
+    id = message(graph["number"], 1)
+
+    assert "message 7" in a_reader(a_grant(graph["root"])).read(Expand(message(graph["number"], 7))).text
+    assert "port 5433" in a_reader(a_grant(id)).read(Expand(id)).text
+
+
+# -- what it refuses
+
+
+def refusal_of(reader: GrantedReader, action) -> LcmError:
+    with pytest.raises(LcmError) as refused:
+        reader.read(action)
+    return refused.value
+
+
+def test_an_expired_grant_is_refused_and_listed(graph):
+    grant = a_grant(graph["root"], seconds=1)
+    Grant.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
+
+    refusal = refusal_of(a_reader(grant), Expand(graph["root"]))
+
+    assert (type(refusal), refusal.code) == (GrantExpired, "grant_expired")
+    assert [(each.state, each.refusals) for each in grants().list_grants()] == [
+        (GrantState.EXPIRED, {"grant_expired": 1})
+    ]
+
+
+def test_a_revoked_grant_is_refused_and_listed(graph):
+    grant = a_grant(graph["root"])
+    revoked = grants().revoke_grant(grant_id=grant.grant_id)
+
+    refusal = refusal_of(a_reader(grant), Find("port"))
+    again = grants().revoke_grant(grant_id=grant.grant_id)
+
+    assert (type(refusal), refusal.code) == (GrantRevoked, "grant_revoked")
+    assert (again.state, again.revoked_at) == (GrantState.REVOKED, revoked.revoked_at)
+    assert again.refusals == {"grant_revoked": 1}
+
+
+def test_an_exceeded_grant_is_refused_and_listed(graph):
+    grant = a_grant(graph["root"], token_cap=80)
+    reader = a_reader(grant)
+    reader.read(Expand(graph["root"], depth=3, messages=True))
+
+    refusal = refusal_of(reader, Expand(graph["root"], depth=3, messages=True))
+
+    assert (type(refusal), refusal.code) == (GrantExceeded, "grant_exceeded")
+    kept = grants().get_grant(grant_id=grant.grant_id)
+    assert kept.tokens_used <= kept.token_cap
+    assert (kept.state, kept.refusals) == (GrantState.EXCEEDED, {"grant_exceeded": 1})
+
+
+def test_deeper_than_it_goes_is_refused_and_listed(graph):
+    grant = a_grant(graph["root"], depth=2)
+    reader = a_reader(grant)
+
+    opened = reader.read(Expand(graph["root"], depth=-1, messages=True)).text
+    refusal = refusal_of(reader, Expand(graph["first"], messages=True))
+
+    assert graph["first"] in opened
+    assert graph["leaf"] not in opened
+    assert refusal.code == "grant_exceeded"
+    assert refusal_of(reader, Describe(graph["leaf"])).code == "not_found"
+    assert grants().get_grant(grant_id=grant.grant_id).refusals == {"grant_exceeded": 1, "not_found": 1}
+
+
+def test_what_is_beyond_it_is_not_found_and_listed(graph):
+    grant = a_grant(graph["leaf"])
+    reader = a_reader(grant)
+
+    for id in (graph["root"], message(graph["number"], 9), "sum_ffffffffffffffff", "msg_01", f"conv_{graph['number']}"):
+        assert isinstance(refusal_of(reader, Expand(id)), NotFound)
+
+    assert grants().get_grant(grant_id=grant.grant_id).refusals == {"not_found": 5}
+
+
+def test_another_workspace_is_told_nothing_and_its_owner_is_told_of_it(graph):
+    grant = a_grant(graph["root"])
+    stranger = grants("another")
+
+    for ask in (stranger.get_grant, stranger.revoke_grant, stranger.usable):
+        with pytest.raises(NotFound):
+            ask(grant_id=grant.grant_id)
+
+    assert stranger.list_grants() == []
+    kept = grants().get_grant(grant_id=grant.grant_id)
+    assert (kept.state, kept.refusals) == (GrantState.ACTIVE, {"not_found": 1})
+
+
+def test_whoever_reads_by_leave_delegates_no_further(graph):
+    grant = a_grant(graph["root"])
+
+    by_action = refusal_of(a_reader(grant), Unknown("expand_query"))
+    with pytest.raises(GrantRecursion) as by_call:
+        Delegation.from_settings(scope()).expand_query(question="and?", ids=[graph["leaf"]], grant_id=grant.grant_id)
+
+    assert by_action.code == by_call.value.code == "grant_recursion"
+    assert isinstance(by_action, Forbidden)
+    assert grants().get_grant(grant_id=grant.grant_id).refusals == {"grant_recursion": 2}
+
+
+def test_every_refusal_by_name_is_met_by_a_further_question_too(graph):
+    delegation = Delegation.from_settings(scope())
+    codes = {}
+    for name, change in {
+        "grant_expired": {"expires_at": timezone.now() - timedelta(minutes=1)},
+        "grant_revoked": {"revoked_at": timezone.now()},
+        "grant_exceeded": {"tokens_used": 4000},
+    }.items():
+        grant = a_grant(graph["root"])
+        Grant.objects.filter(pk=grant.grant_id).update(**change)
+        with pytest.raises(LcmError) as refused:
+            delegation.expand_query(question="and?", grant_id=grant.grant_id)
+        codes[name] = refused.value.code
+
+    assert codes == {name: name for name in codes}
+    assert sorted(code for each in grants().list_grants() for code in each.refusals) == sorted(codes)
+
+
+def test_old_grants_are_forgotten_when_a_new_one_is_made(graph):
+    old = a_grant(graph["root"])
+    Grant.objects.update(expires_at=timezone.now() - KEPT - timedelta(days=1))
+
+    new = a_grant(graph["root"])
+
+    assert [each.grant_id for each in grants().list_grants()] == [new.grant_id]
+    with pytest.raises(NotFound):
+        grants().get_grant(grant_id=old.grant_id)
+
+
+# -- at once
+
+
+def test_however_many_read_at_once_they_are_never_given_more_than_the_cap(committed_db):
+    number = a_conversation("The port is 5433.").conversation_id
+    grant = a_grant(message(number, 1), token_cap=1000)
+    together = threading.Barrier(8)
+    given, refused = [], []
+
+    def read(_: int) -> None:
+        try:
+            together.wait(timeout=30)
+            for _ in range(5):
+                try:
+                    with grants().room(grant_id=grant.grant_id, wanted=150) as room:
+                        room.used = room.tokens
+                    given.append(room.tokens)
+                except GrantExceeded as refusal:
+                    refused.append(refusal.code)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(read, range(8)))
+
+    kept = grants().get_grant(grant_id=grant.grant_id)
+    assert kept.tokens_used == sum(given) == 1000
+    assert (kept.reads, kept.refusals) == (len(given), {"grant_exceeded": len(refused)})
+    assert len(given) + len(refused) == 40
+
+
+def test_what_an_answer_does_not_need_goes_back_even_if_it_fails(graph):
+    grant = a_grant(graph["root"], token_cap=1000)
+
+    with grants().room(grant_id=grant.grant_id, wanted=900) as room:
+        # While an answer is under way, what is set aside for it is nobody else's.
+        beside = grants().get_grant(grant_id=grant.grant_id).tokens_left
+        room.used = 100
+    with pytest.raises(ZeroDivisionError), grants().room(grant_id=grant.grant_id, wanted=900):
+        _ = 1 / 0
+
+    assert beside == 100
+    assert grants().get_grant(grant_id=grant.grant_id).tokens_used == 100

@@ -1,0 +1,273 @@
+"""What a search can be narrowed to, in every mode and sort, and what contradicts itself."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from conversations.errors import Invalid, NotFound
+from conversations.large_files import LargeFileService
+from conversations.scope import Scope
+from conversations.types import NewMessage, NewPart, PartType, Role
+from retrieval import lookup, query_plan
+from retrieval.criteria import criteria
+from retrieval.engine import RetrievalEngine
+from retrieval.types import GrepScope, ItemKind
+from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
+from tests.summaries import a_summary_of
+
+pytestmark = pytest.mark.django_db
+
+MORNING = datetime(2026, 3, 1, 9, tzinfo=UTC)
+WAYS = [
+    {"sort": "relevance"},
+    {"sort": "hybrid"},
+    {"sort": "recency"},
+    {"mode": "regex"},
+]
+
+
+def engine() -> RetrievalEngine:
+    return RetrievalEngine.from_settings(Scope(a_workspace().pk))
+
+
+@pytest.fixture
+def talk() -> int:
+    """Eight messages about boats, a minute apart: a user, a call, its result, an assistant, and so once more."""
+    store, conversation = a_store(), a_conversation()
+    said = [
+        NewMessage(Role.USER, "Which boats are there?"),
+        a_tool_call("c1", name="read_file", path="boats.txt"),
+        a_tool_result("c1", "seven boats"),
+        NewMessage(Role.ASSISTANT, "There are seven boats."),
+        NewMessage(Role.USER, "Paint the boats."),
+        a_tool_call("c2", name="paint", what="boats"),
+        a_tool_result("c2", "the boats are wet"),
+        NewMessage(
+            Role.ASSISTANT,
+            parts=(
+                NewPart(PartType.REASONING, text_content="Boats dry slowly."),
+                NewPart(PartType.TEXT, text_content="The boats are painted."),
+            ),
+        ),
+    ]
+    timed = [
+        NewMessage(each.role, each.content, parts=each.parts, created_at=MORNING + timedelta(minutes=number))
+        for number, each in enumerate(said)
+    ]
+    store.append_messages(conversation_id=conversation.conversation_id, messages=timed)
+    return conversation.conversation_id
+
+
+def seqs(conversation_id: int, **asked: Any) -> list[int]:
+    result = engine().grep(query="boats", conversation_id=conversation_id, **asked)
+    return sorted(match.first_seq for match in result.matches)
+
+
+NARROWED = [
+    ({"roles": ["user"]}, [1, 5]),
+    ({"roles": ["user", "assistant"]}, [1, 2, 4, 5, 6, 8]),
+    ({"part_types": ["reasoning"]}, [8]),
+    ({"part_types": ["tool"]}, [2, 3, 6, 7]),
+    ({"tool_names": ["paint"]}, [6, 7]),
+    ({"tool_names": ["paint", "read_file"], "roles": ["tool"]}, [3, 7]),
+    ({"tool_names": ["nothing"]}, []),
+    ({"from_seq": 4}, [4, 5, 6, 7, 8]),
+    ({"to_seq": 3}, [1, 2, 3]),
+    ({"from_seq": 3, "to_seq": 4}, [3, 4]),
+    ({"from_seq": 100}, []),
+    ({"since": MORNING + timedelta(minutes=6)}, [7, 8]),
+    ({"until": MORNING + timedelta(minutes=1)}, [1]),
+    ({"since": MORNING, "until": MORNING + timedelta(minutes=2)}, [1, 2]),
+    ({"scope": "messages", "from_seq": 2, "roles": ["user"], "until": MORNING + timedelta(hours=1)}, [5]),
+]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(("narrowed", "expected"), NARROWED)
+def test_only_what_was_asked_for_is_found(talk, way, narrowed, expected):
+    assert seqs(talk, **way, **narrowed) == expected
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_limit_counts_only_what_was_asked_for(way):
+    conversation = a_conversation(*(f"a boat number {number}" for number in range(60)))
+
+    result = engine().grep(
+        query="boat", conversation_id=conversation.conversation_id, roles=["user"], to_seq=9, limit=5, **way
+    )
+
+    assert sorted(match.first_seq for match in result.matches) == [1, 3, 5, 7, 9]
+
+
+def test_of_a_very_common_word_the_newest_of_those_asked_for_are_looked_at_wherever_they_are(monkeypatch):
+    for module in (query_plan, lookup):
+        monkeypatch.setattr(module, "MOST_CANDIDATES", 20)
+    conversation = a_conversation(*(f"error number {number}" for number in range(400)))
+    with connection.cursor() as cursor:
+        # The statistics that autovacuum keeps up to date.
+        cursor.execute("ANALYZE messages")
+
+    def found(**narrowed: Any) -> set[int]:
+        result = engine().grep(query="error", conversation_id=conversation.conversation_id, limit=50, **narrowed)
+        assert result.bounded
+        return {match.first_seq for match in result.matches}
+
+    assert found(roles=["user"]) == set(range(361, 400, 2))
+    assert found(roles=["user"], to_seq=99) == set(range(61, 100, 2))
+    assert found(to_seq=99) == set(range(80, 100))
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_neighbour_that_was_not_asked_for_is_no_answer(way):
+    conversation = a_conversation("Which boat is it?", "The red one.", "And which harbour?", "The northern one.")
+
+    result = engine().grep(
+        query="which boat is in the harbour?" if "sort" in way else "boat|harbour",
+        conversation_id=conversation.conversation_id,
+        roles=["assistant"],
+        **way,
+    )
+
+    assert {match.role for match in result.matches} <= {Role.ASSISTANT}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_lies_below_a_summary_is_found_and_nothing_else(way):
+    conversation = a_conversation(*(f"message {number} about boats" for number in range(8)))
+    store, number = a_store(), conversation.conversation_id
+    first = a_summary_of(store, number, seqs=[1, 2], content="The boats at first.")
+    second = a_summary_of(store, number, seqs=[3, 4], content="The boats then.")
+    a_summary_of(store, number, seqs=[5, 6], content="The boats at last.")
+    root = a_summary_of(store, number, summaries=[first, second], content="All boats.")
+
+    below_root = engine().grep(query="boats", under=root.summary_id, **way)
+    below_leaf = engine().grep(query="boats", under=second.summary_id, conversation_id=number, **way)
+
+    assert {match.id for match in below_root.matches if match.kind is ItemKind.SUMMARY} == {
+        first.summary_id,
+        second.summary_id,
+    }
+    assert sorted(m.first_seq for m in below_root.matches if m.kind is ItemKind.MESSAGE) == [1, 2, 3, 4]
+    assert [(m.kind, m.first_seq) for m in below_leaf.matches if m.first_seq == 3] == [(ItemKind.MESSAGE, 3)]
+    assert sorted(m.first_seq for m in below_leaf.matches) == [3, 4]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_summaries_are_found_by_depth_range_and_time(way):
+    conversation = a_conversation(*(f"message {number}" for number in range(8)))
+    store, number = a_store(), conversation.conversation_id
+    first = a_summary_of(store, number, seqs=[1, 2], content="The boats at first.")
+    second = a_summary_of(store, number, seqs=[3, 4], content="The boats then.")
+    root = a_summary_of(store, number, summaries=[first, second], content="All boats.")
+
+    def found(**narrowed: Any) -> set[str]:
+        return {match.id for match in engine().grep(query="boats", conversation_id=number, **way, **narrowed).matches}
+
+    assert found(depth=1) == {root.summary_id}
+    assert found(depth=0) == {first.summary_id, second.summary_id}
+    assert found(from_seq=3) == {second.summary_id, root.summary_id}
+    assert found(to_seq=2, depth=0) == {first.summary_id}
+    assert found(since=datetime(2100, 1, 1, tzinfo=UTC)) == set()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_list_of_conversations_is_searched_and_no_other(way):
+    ids = [a_conversation(f"boats in number {number}").conversation_id for number in range(4)]
+
+    result = engine().grep(query="boats", conversation_ids=[ids[0], ids[2], ids[0]], **way)
+
+    assert {match.conversation_id for match in result.matches} == {ids[0], ids[2]}
+    assert (result.conversation_id, result.conversation_ids) == (None, (ids[0], ids[2]))
+
+
+def test_a_list_with_a_conversation_of_somebody_else_is_refused():
+    mine = a_conversation("boats").conversation_id
+    theirs = a_conversation("boats", workspace=a_workspace("another")).conversation_id
+
+    for other in (theirs, 2**80):
+        with pytest.raises(NotFound):
+            engine().grep(query="boats", conversation_ids=[mine, other])
+
+
+def test_below_a_summary_of_somebody_else_there_is_nothing_to_see():
+    workspace = a_workspace("another")
+    theirs = a_conversation("boats", workspace=workspace)
+    summary = a_summary_of(a_store(workspace), theirs.conversation_id, seqs=[1])
+
+    with pytest.raises(NotFound):
+        engine().grep(query="boats", under=summary.summary_id)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_files_are_found_by_name_and_by_what_was_seen_in_them(way):
+    conversation = a_conversation("Here it comes.", "Thanks.")
+    files = LargeFileService.from_settings(Scope(a_workspace().pk))
+    stored = files.store(
+        conversation_id=conversation.conversation_id,
+        content=b"harbour,boats\nnorth,7\nsouth,9\n",
+        file_name="fleet-report.csv",
+        mime_type="text/csv",
+    )
+    a_conversation("harbour boats", "fleet-report.csv")
+
+    by_name = engine().grep(query="fleet-report", scope="files", **way)
+    inside = engine().grep(query="harbour", scope="all", conversation_id=conversation.conversation_id, **way)
+    elsewhere = RetrievalEngine.from_settings(Scope(a_workspace("another").pk)).grep(
+        query="harbour", scope="all", **way
+    )
+
+    for result in (by_name, inside):
+        (match,) = result.matches
+        assert (match.id, match.kind, match.file_name) == (stored.file_id, ItemKind.FILE, "fleet-report.csv")
+        assert match.conversation_id == conversation.conversation_id
+        assert match.snippet.highlights
+    assert elsewhere.matches == ()
+
+
+@pytest.mark.parametrize(
+    ("narrowed", "param"),
+    [
+        ({"from_seq": 5, "to_seq": 4, "conversation_id": 1}, "to_seq"),
+        ({"from_seq": 1}, "from_seq"),
+        ({"to_seq": 1, "conversation_ids": [1, 2]}, "to_seq"),
+        ({"from_seq": -1, "conversation_id": 1}, "from_seq"),
+        ({"from_seq": 2**63, "conversation_id": 1}, "from_seq"),
+        ({"since": MORNING, "until": MORNING}, "until"),
+        ({"since": datetime(2026, 1, 1)}, "since"),
+        ({"conversation_id": 1, "conversation_ids": [1]}, "conversation_ids"),
+        ({"conversation_ids": list(range(101))}, "conversation_ids"),
+        ({"conversation_ids": ["harbour"]}, "conversation_ids"),
+        ({"conversation_ids": [-1]}, "conversation_ids"),
+        ({"roles": ["captain"]}, "roles"),
+        ({"roles": "user"}, "roles"),
+        ({"part_types": ["poem"]}, "part_types"),
+        ({"tool_names": [""]}, "tool_names"),
+        ({"roles": ["user"], "where": GrepScope.SUMMARIES}, "roles"),
+        ({"tool_names": ["x"], "where": GrepScope.FILES}, "tool_names"),
+        ({"depth": 0, "where": GrepScope.MESSAGES}, "depth"),
+        ({"depth": 0, "roles": ["user"]}, "depth"),
+        ({"from_seq": 1, "conversation_id": 1, "where": GrepScope.FILES}, "from_seq"),
+    ],
+)
+def test_criteria_that_nothing_could_meet_are_refused_and_say_which(narrowed, param):
+    with pytest.raises(Invalid) as refusal:
+        criteria(**{"where": GrepScope.ALL, **narrowed})
+
+    assert list(refusal.value.context["errors"]) == [param]
+
+
+def test_a_summary_and_another_conversation_contradict_each_other(talk):
+    summary = a_summary_of(a_store(), talk, seqs=[1])
+    other = a_conversation("boats").conversation_id
+
+    with pytest.raises(Invalid, match="another conversation"):
+        engine().grep(query="boats", under=summary.summary_id, conversation_id=other)
+
+
+def test_a_regular_expression_has_no_relevance():
+    with pytest.raises(Invalid, match="recency"):
+        engine().grep(query="boats", mode="regex", sort="relevance")

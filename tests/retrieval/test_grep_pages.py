@@ -1,0 +1,204 @@
+"""Page after page, a list of matches is given once and whole, whatever is said meanwhile; no page floods a context."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from conversations.errors import Invalid
+from conversations.large_files import LargeFileService
+from conversations.scope import Scope
+from conversations.tokens import TokenEstimator
+from conversations.types import NewMessage, Role
+from lcmsite.adapters.results import as_json
+from retrieval.engine import RetrievalEngine
+from retrieval.policy import RetrievalPolicy
+from retrieval.types import GrepResult, GrepSort, ItemKind
+from tests.factories import a_conversation, a_store, a_workspace
+from tests.summaries import a_summary_of
+
+pytestmark = pytest.mark.django_db
+
+ROOMY = RetrievalPolicy(max_grep_tokens=10_000_000)
+WAYS = [
+    {"query": "boats", "sort": "relevance"},
+    {"query": "red boats harbour", "sort": "relevance"},
+    {"query": "where are the boats in the harbour?", "sort": "hybrid"},
+    {"query": "boats", "sort": "recency"},
+    {"query": "zebra boats", "sort": "recency"},
+    {"query": '"harbour zebra" boats', "sort": "recency"},
+    {"query": "->", "sort": "relevance"},
+    {"query": "boats|harbour", "mode": "regex"},
+]
+
+
+def engine(policy: RetrievalPolicy = ROOMY) -> RetrievalEngine:
+    return RetrievalEngine(policy=policy, tokens=TokenEstimator("o200k_base"), scope=Scope(a_workspace().pk))
+
+
+@pytest.fixture
+def talk() -> int:
+    """Some sixty messages, with summaries over them, a few files, and another conversation beside."""
+    colours = ("red", "green", "blue")
+    texts = [f"{colours[n % 3]} boats {'-> harbour' if n % 4 else 'sea'} {'word ' * (n % 7)}{n}" for n in range(60)]
+    conversation = a_conversation(*texts)
+    number, store = conversation.conversation_id, a_store()
+    leaves = [
+        a_summary_of(store, number, seqs=[n, n + 1, n + 2], content=f"boats -> and harbour, {n}") for n in (1, 4, 7)
+    ]
+    a_summary_of(store, number, summaries=leaves[:2], content="all boats -> of the harbour")
+    files = LargeFileService.from_settings(Scope(a_workspace().pk))
+    for name in ("boats.txt", "harbour-boats.csv"):
+        files.store(conversation_id=number, content=name.encode() + b" -> x", file_name=name)
+    a_conversation(*(f"other boats -> in the harbour {n}" for n in range(12)))
+    return number
+
+
+def pages(limits: Iterator[int], **asked: Any) -> Iterator[GrepResult]:
+    cursor = None
+    while True:
+        page = engine().grep(limit=next(limits), cursor=cursor, **asked)
+        yield page
+        cursor = page.cursor
+        if cursor is None:
+            return
+
+
+def ids(*results: GrepResult) -> list[str]:
+    return [match.id for result in results for match in result.matches]
+
+
+@pytest.mark.parametrize("everywhere", [False, True])
+@pytest.mark.parametrize("way", WAYS)
+def test_pages_of_any_size_are_the_one_large_page(talk, way, everywhere):
+    asked = {**way, "scope": "all", **({} if everywhere else {"conversation_id": talk})}
+    whole = engine().grep(limit=200, **asked)
+
+    @settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(st.lists(st.integers(3, 40), min_size=1, max_size=6))
+    def holds(sizes: list[int]) -> None:
+        assert ids(*pages((sizes[n % len(sizes)] for n in range(1000)), **asked)) == ids(whole)
+
+    assert len(whole.matches) >= 15
+    assert len(set(ids(whole))) == len(whole.matches)
+    assert not whole.more
+    holds()
+
+
+@pytest.mark.parametrize("everywhere", [False, True])
+@pytest.mark.parametrize("way", WAYS)
+def test_what_is_said_between_pages_neither_doubles_nor_hides_anything(talk, way, everywhere):
+    asked = {**way, "scope": "both", **({} if everywhere else {"conversation_id": talk})}
+    whole = ids(engine().grep(limit=200, **asked))
+    store = a_store()
+
+    seen: list[str] = []
+    for page in pages(iter([7] * 1000), **asked):
+        seen += ids(page)
+        said = [NewMessage(Role.USER, "boats, boats -> red boats in the harbour")] * 2
+        store.append_messages(conversation_id=talk, messages=said)
+
+    assert seen == whole
+
+
+def test_newest_first_is_by_place_and_everything_has_one(talk):
+    result = engine().grep(query="boats", sort="recency", scope="both", conversation_id=talk, limit=200)
+
+    places = [match.last_seq for match in result.matches]
+    assert places == sorted(places, reverse=True)
+    assert {match.kind for match in result.matches} == {ItemKind.MESSAGE, ItemKind.SUMMARY}
+
+
+def test_newest_first_gives_any_word_only_if_nothing_has_all(talk):
+    both = engine().grep(query="red sea", sort="recency", conversation_id=talk)
+    either = engine().grep(query="zebra sea", sort="recency", conversation_id=talk)
+
+    assert not both.relaxed
+    assert all("red" in match.snippet.text and "sea" in match.snippet.text for match in both.matches)
+    assert (either.relaxed, either.used, either.dropped) == (True, ("sea",), ("zebra",))
+    assert all("sea" in match.snippet.text for match in either.matches)
+
+
+def test_of_what_fits_alike_hybrid_gives_the_newer_and_of_what_fits_far_better_the_older():
+    filler = [f"We speak of the weather, number {number}." for number in range(40)]
+    conversation = a_conversation("zebra giraffe okapi", "lion", *filler, "lion", "zebra", *filler)
+
+    def order(query: str) -> list[int]:
+        found = engine().grep(query=query, sort="hybrid", conversation_id=conversation.conversation_id)
+        return [match.first_seq for match in found.matches]
+
+    assert order("lion") == [43, 2]
+    assert order("zebra giraffe okapi")[0] == 1
+
+
+def test_a_cursor_of_another_search_is_refused(talk):
+    first = engine().grep(query="boats", conversation_id=talk, limit=5)
+    others = [
+        {"query": "harbour", "conversation_id": talk},
+        {"query": "boats"},
+        {"query": "boats", "conversation_id": talk, "sort": GrepSort.RECENCY},
+        {"query": "boats", "conversation_id": talk, "roles": ["user"]},
+        {"query": "boats", "conversation_id": talk, "mode": "regex"},
+        {"query": "boats", "conversation_id": talk, "scope": "messages"},
+    ]
+
+    for other in others:
+        with pytest.raises(Invalid) as refusal:
+            engine().grep(cursor=first.cursor, **other)
+        assert refusal.value.code == "bad_cursor"
+    elsewhere = RetrievalEngine.from_settings(Scope())
+    with pytest.raises(Invalid):
+        elsewhere.grep(query="boats", conversation_id=talk, cursor=first.cursor)
+
+
+@pytest.mark.parametrize("cursor", ["", "nonsense", "e30:1xUN0v:p21rpvUeGLzkiP", "x" * 5000])
+def test_a_text_that_is_no_cursor_is_refused(talk, cursor):
+    with pytest.raises(Invalid) as refusal:
+        engine().grep(query="boats", conversation_id=talk, cursor=cursor)
+
+    assert refusal.value.code == "bad_cursor"
+
+
+def test_no_page_takes_more_tokens_than_its_cap_and_the_cursor_has_the_rest(talk):
+    count = TokenEstimator("o200k_base").count
+    whole = engine().grep(query="boats", sort="recency", conversation_id=talk, limit=200)
+
+    seen: list[str] = []
+    cursor = None
+    while True:
+        page = engine().grep(
+            query="boats", sort="recency", conversation_id=talk, limit=200, max_tokens=1500, cursor=cursor
+        )
+        assert count(json.dumps(json.loads(as_json(page))["matches"], ensure_ascii=False)) <= 1500
+        seen += ids(page)
+        cursor = page.cursor
+        if cursor is None:
+            break
+        assert page.more
+
+    assert seen == ids(whole)
+
+
+def test_a_match_is_given_however_little_room_there_is(talk):
+    page = engine().grep(query="boats", conversation_id=talk, max_tokens=1)
+
+    assert len(page.matches) == 1
+    assert page.more
+
+
+def test_a_page_is_capped_without_being_asked(talk):
+    page = engine(RetrievalPolicy(max_grep_tokens=1000)).grep(query="boats", conversation_id=talk, max_tokens=10**6)
+
+    assert 1 <= len(page.matches) < 20
+    assert page.more
+
+
+@pytest.mark.parametrize("wrong", [0, -1, True, "5", 1.5])
+def test_a_cap_that_is_none_is_refused(talk, wrong):
+    with pytest.raises(Invalid, match="max_tokens"):
+        engine().grep(query="boats", conversation_id=talk, max_tokens=wrong)

@@ -1,0 +1,163 @@
+"""A receipt that is kept says what was shown and why, and what has changed since."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from conversations.errors import Invalid, NotFound
+from conversations.scope import Scope
+from conversations.types import NewMessage, Role
+from retrieval.assembler import ContextAssembler
+from retrieval.assembly_types import AssemblyReason
+from retrieval.models import AssemblyReceipt
+from tests.factories import a_conversation, a_store, a_workspace
+from tests.summaries import a_summary_of
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def assembler() -> ContextAssembler:
+    return ContextAssembler.from_settings(Scope(a_workspace().pk))
+
+
+def test_a_kept_receipt_comes_back_as_it_was(assembler):
+    conversation_id = a_conversation(*(f"turn {n} speaks of topic{n}" for n in range(1, 41))).conversation_id
+    a_summary_of(a_store(), conversation_id, seqs=range(1, 21))
+
+    context = assembler.assemble(
+        conversation_id=conversation_id, budget=400, reserve=50, query="topic7", as_of=39, keep_receipt=True
+    )
+    kept = assembler.get_receipt(receipt_id=context.receipt_id)
+
+    assert kept.lines == context.receipt
+    assert (kept.budget, kept.reserve, kept.total_tokens) == (400, 50, context.total_tokens)
+    assert (kept.left_out, kept.as_of, kept.last_seq) == (context.left_out, context.as_of, 39)
+    assert {line.reason for line in kept.lines} >= {AssemblyReason.FRESH_TAIL, AssemblyReason.RELEVANT}
+
+
+def test_without_being_asked_nothing_is_kept(assembler):
+    context = assembler.assemble(conversation_id=a_conversation("hello").conversation_id)
+
+    assert context.receipt_id is None
+    assert not AssemblyReceipt.objects.exists()
+
+
+def test_the_same_context_has_the_same_receipt_and_another_one_another(assembler):
+    conversation_id = a_conversation("hello", "hi").conversation_id
+
+    def receipt_id(**more):
+        return assembler.assemble(conversation_id=conversation_id, keep_receipt=True, **more).receipt_id
+
+    first, again, in_a_format = receipt_id(), receipt_id(), receipt_id(format="openai")
+    others = {receipt_id(budget=900), receipt_id(reserve=10), receipt_id(query="hello"), receipt_id(as_of=1)}
+
+    assert first == again == in_a_format
+    assert first.startswith("rcp_") and len(first) == 20
+    assert len(others | {first}) == 5
+    assert AssemblyReceipt.objects.count() == 5
+
+
+def test_a_receipt_holds_nobodys_words(assembler):
+    conversation_id = a_conversation(*(f"turn {n} is about kumquats" for n in range(1, 31))).conversation_id
+    a_summary_of(a_store(), conversation_id, seqs=range(1, 11), content="All about kumquats.")
+
+    assembler.assemble(conversation_id=conversation_id, query="kumquats", keep_receipt=True)
+
+    row = AssemblyReceipt.objects.get()
+    assert "kumquat" not in json.dumps([row.figures, row.lines])
+
+
+def test_the_difference_tells_what_came_in_and_what_went_out_and_where_it_is_now(assembler):
+    conversation_id = a_conversation(*(f"turn {n} speaks of topic{n}" for n in range(1, 31))).conversation_id
+    before = assembler.assemble(conversation_id=conversation_id, keep_receipt=True)
+    summary = a_summary_of(a_store(), conversation_id, seqs=range(1, 11))
+    a_store().append_messages(conversation_id=conversation_id, messages=[NewMessage(Role.USER, "And now?")])
+    after = assembler.assemble(conversation_id=conversation_id, keep_receipt=True)
+
+    changed = assembler.compare_receipts(receipt_id=before.receipt_id, other=after.receipt_id)
+
+    assert [(line.id, line.included) for line in changed.came_in] == [
+        (summary.summary_id, True),
+        (after.items[-1].id, True),
+    ]
+    assert [gone.line.first_seq for gone in changed.went_out] == list(range(1, 11))
+    assert {gone.replaced_by for gone in changed.went_out} == {summary.summary_id}
+    assert (changed.tokens_before, changed.tokens_after) == (before.total_tokens, after.total_tokens)
+    assert changed.unchanged == 20
+    assert changed.changed_cost == ()
+
+
+def test_what_only_had_no_room_any_more_is_replaced_by_nothing(assembler):
+    conversation_id = a_conversation(*(f"turn {n} speaks of topic{n}" for n in range(1, 31))).conversation_id
+    ids = [
+        assembler.assemble(conversation_id=conversation_id, budget=budget, keep_receipt=True).receipt_id
+        for budget in (300, 200)
+    ]
+
+    changed = assembler.compare_receipts(receipt_id=ids[0], other=ids[1])
+
+    assert changed.came_in == ()
+    assert changed.went_out
+    assert {gone.replaced_by for gone in changed.went_out} == {None}
+
+
+def test_what_costs_something_else_is_told(assembler):
+    conversation_id = a_conversation("hello", "hi").conversation_id
+    kept = assembler.assemble(conversation_id=conversation_id, keep_receipt=True)
+    row = AssemblyReceipt.objects.get()
+    # As if it had been counted by another tokenizer then.
+    row.lines[0][2] += 5
+    AssemblyReceipt.objects.create(
+        receipt_id="rcp_0123456789abcdef", conversation_id=conversation_id, figures=row.figures, lines=row.lines
+    )
+
+    changed = assembler.compare_receipts(receipt_id="rcp_0123456789abcdef", other=kept.receipt_id)
+
+    [cost] = changed.changed_cost
+    assert cost.id == kept.receipt[0].id
+    assert cost.tokens_before - cost.tokens_after == 5
+    assert changed.unchanged == 1
+
+
+def test_receipts_of_others_are_not_found_and_those_of_two_conversations_not_compared(assembler):
+    one, two = (
+        assembler.assemble(conversation_id=a_conversation("hello").conversation_id, keep_receipt=True).receipt_id
+        for _ in range(2)
+    )
+    stranger = ContextAssembler.from_settings(Scope(a_workspace("elsewhere").pk))
+
+    for unknown in (lambda: stranger.get_receipt(receipt_id=one), lambda: assembler.get_receipt(receipt_id="rcp_\x00")):
+        with pytest.raises(NotFound):
+            unknown()
+    with pytest.raises(Invalid, match="conversation"):
+        assembler.compare_receipts(receipt_id=one, other=two)
+
+
+@pytest.mark.parametrize(("budget", "reserve"), [(1000, 1000), (1000, 1500), (1, 1)])
+def test_a_reserve_that_leaves_nothing_is_refused_with_the_sum(assembler, budget, reserve):
+    conversation_id = a_conversation("hello").conversation_id
+
+    with pytest.raises(Invalid, match=f"{budget} .* less {reserve} .* leave {budget - reserve}"):
+        assembler.assemble(conversation_id=conversation_id, budget=budget, reserve=reserve)
+
+
+@pytest.mark.parametrize("reserve", [-1, 1.5, "10", True, None, 10**12])
+def test_a_reserve_that_cannot_be_meant_is_refused(assembler, reserve):
+    conversation_id = a_conversation("hello").conversation_id
+
+    with pytest.raises(Invalid, match="reserve"):
+        assembler.assemble(conversation_id=conversation_id, reserve=reserve)
+
+
+def test_what_is_reserved_is_left_free(assembler):
+    conversation_id = a_conversation(*(f"message {n} " + "word " * 40 for n in range(60))).conversation_id
+
+    with_reserve = assembler.assemble(conversation_id=conversation_id, budget=2000, reserve=800)
+    smaller = assembler.assemble(conversation_id=conversation_id, budget=1200)
+
+    assert with_reserve.items == smaller.items
+    assert with_reserve.total_tokens <= 1200
+    assert (with_reserve.budget, with_reserve.reserve) == (2000, 800)

@@ -1,0 +1,293 @@
+"""What stands for a range of messages, and opening it."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from conversations.errors import Invalid, NotFound
+from conversations.scope import Scope
+from conversations.types import NewMessage, Role
+from retrieval.engine import RetrievalEngine
+from retrieval.policy import RetrievalPolicy
+from retrieval.range_types import RangeExpansion
+from retrieval.slices import joined
+from retrieval.types import ItemKind, MessageSpan
+from tests.factories import a_conversation, a_store, a_workspace
+from tests.statements import counted_statements
+from tests.summaries import a_summary_of
+
+
+def engine(**policy) -> RetrievalEngine:
+    reader = RetrievalEngine.from_settings(Scope(a_workspace().pk))
+    return RetrievalEngine(policy=RetrievalPolicy(**policy), tokens=reader.tokens, scope=reader.scope)
+
+
+@pytest.fixture
+def graph(db):
+    """Messages 1 to 12: two leaves and a straggler in one condensed summary, a third leaf beside it, 9 to 12 raw."""
+    number = a_conversation(*(f"message {seq} " * 5 for seq in range(1, 13))).conversation_id
+    store = a_store()
+    first = a_summary_of(store, number, seqs=[1, 2, 4])
+    second = a_summary_of(store, number, seqs=[5, 6])
+    middle = a_summary_of(store, number, seqs=[3], summaries=[first, second])
+    third = a_summary_of(store, number, seqs=[7, 8])
+    return number, first, second, middle, third
+
+
+def pages(number: int, from_seq: int, to_seq: int, **options) -> list[RangeExpansion]:
+    asked = {"conversation_id": number, "from_seq": from_seq, "to_seq": to_seq, **options}
+    found = [engine().expand_range(**asked)]
+    while found[-1].cursor is not None:
+        found.append(engine().expand_range(**asked, cursor=found[-1].cursor))
+    return found
+
+
+def told(results: list[RangeExpansion]) -> list[str | int]:
+    items = [item for result in results for item in result.items]
+    return [item.id if item.kind is ItemKind.SUMMARY else item.first_seq for item in items]
+
+
+# -- describe
+
+
+def test_a_range_is_covered_by_summaries_and_raw_messages_that_say_how_far_they_reach(graph):
+    number, first, second, middle, third = graph
+
+    found = engine().describe_range(conversation_id=number, from_seq=2, to_seq=10)
+
+    assert [(node.summary.summary_id, node.messages_in_range) for node in found.nodes] == [
+        (middle.summary_id, 5),
+        (third.summary_id, 2),
+    ]
+    assert [(node.seqs_before, node.seqs_after) for node in found.nodes] == [(1, 0), (0, 0)]
+    assert [node.content for node in found.nodes] == [middle.content, third.content]
+    assert found.raw_messages == (MessageSpan(9, 10),)
+    assert (found.first_seq, found.last_seq, found.message_count) == (1, 10, 9)
+    assert sum(node.messages_in_range for node in found.nodes) + 2 == found.message_count
+    assert {outline.summary_id for outline in found.manifest} == {first.summary_id, second.summary_id}
+    assert all(outline.opening_tokens > 0 for outline in found.manifest)
+    assert found.context_tokens < found.message_tokens
+
+
+def test_a_summary_that_only_spans_the_range_does_not_cover_it(graph):
+    number = a_conversation(*(f"message {seq} " * 5 for seq in range(1, 6))).conversation_id
+    around = a_summary_of(a_store(), number, seqs=[1, 2, 4])
+
+    in_the_gap = engine().describe_range(conversation_id=number, from_seq=3, to_seq=3)
+    beside_it = engine().describe_range(conversation_id=number, from_seq=3, to_seq=4)
+
+    assert in_the_gap.nodes == ()
+    assert in_the_gap.raw_messages == (MessageSpan(3, 3),)
+    assert [(node.summary.summary_id, node.messages_in_range) for node in beside_it.nodes] == [(around.summary_id, 1)]
+
+
+def test_texts_are_given_as_far_as_an_expansion_may_go(graph):
+    number, _, _, middle, third = graph
+    found = RetrievalEngine(
+        policy=RetrievalPolicy(max_expand_tokens=64), tokens=engine().tokens, scope=engine().scope
+    ).describe_range(conversation_id=number, from_seq=1, to_seq=12)
+    long = a_conversation(*(f"message {seq}" for seq in range(1, 5))).conversation_id
+    a_summary_of(a_store(), long, seqs=[1, 2], content="word " * 100)
+
+    too_long = engine(max_expand_tokens=64).describe_range(conversation_id=long, from_seq=1, to_seq=4)
+
+    assert [node.content for node in found.nodes] == [middle.content, third.content]
+    assert [node.content for node in too_long.nodes] == [None]
+
+
+def test_beyond_its_end_a_conversation_has_nothing(graph):
+    number, *_ = graph
+
+    over = engine().describe_range(conversation_id=number, from_seq=12, to_seq=99)
+    beyond = engine().describe_range(conversation_id=number, from_seq=50, to_seq=99)
+
+    assert (over.message_count, over.raw_messages) == (1, (MessageSpan(12, 12),))
+    assert (beyond.message_count, beyond.nodes, beyond.raw_messages) == (0, (), ())
+    assert "12 messages" in (beyond.note or "")
+
+
+def test_a_range_is_described_in_as_many_questions_whatever_its_size(graph):
+    number, *_ = graph
+    reader = engine()
+
+    with counted_statements() as sent:
+        reader.describe_range(conversation_id=number, from_seq=1, to_seq=12)
+
+    assert len([each for each in sent if "SELECT" in each.upper()]) == 6
+
+
+@pytest.mark.parametrize(("from_seq", "to_seq"), [(0, 3), (-1, 3), (3, 2), (1, 2**63), (True, 3)])
+def test_a_range_that_there_cannot_be_is_refused(graph, from_seq, to_seq):
+    for ask in (engine().describe_range, engine().expand_range):
+        with pytest.raises(Invalid):
+            ask(conversation_id=graph[0], from_seq=from_seq, to_seq=to_seq)
+
+
+def test_the_range_of_somebody_else_is_not_found(db):
+    foreign = a_conversation("secret", workspace=a_workspace("another"))
+
+    for ask in (engine().describe_range, engine().expand_range):
+        with pytest.raises(NotFound):
+            ask(conversation_id=foreign.conversation_id, from_seq=1, to_seq=2)
+
+
+# -- expand
+
+
+def test_the_first_layer_of_a_range_is_what_the_context_has_for_it(graph):
+    number, _, _, middle, third = graph
+
+    with_messages = engine().expand_range(conversation_id=number, from_seq=2, to_seq=10, include_messages=True)
+
+    assert told([with_messages]) == [middle.summary_id, third.summary_id, 9, 10]
+    assert {(item.of, item.level) for item in with_messages.items} == {(f"conv_{number}", 1)}
+    assert told(pages(number, 2, 10)) == [middle.summary_id, third.summary_id]
+
+
+def test_a_range_is_opened_as_deep_as_it_is_asked_for(graph):
+    number, first, second, middle, third = graph
+
+    two = told(pages(number, 2, 10, depth=2, include_messages=True))
+    all_levels = told(pages(number, 2, 10, depth=-1, include_messages=True))
+
+    # What begins before the range comes where the range begins.
+    assert two == [middle.summary_id, first.summary_id, 3, second.summary_id, third.summary_id, 7, 8, 9, 10]
+    assert all_levels == [
+        middle.summary_id, first.summary_id, 2, 3, 4, second.summary_id, 5, 6, third.summary_id, 7, 8, 9, 10,
+    ]  # fmt: skip
+
+
+def test_the_messages_alone_are_all_of_the_range_and_nothing_else(graph):
+    number, *_ = graph
+
+    found = pages(number, 3, 11, only_messages=True, token_cap=30)
+
+    assert len(found) > 1
+    whole = list(joined(item for page in found for item in page.items))
+    stored = a_store().list_messages(conversation_id=number, after_seq=2, limit=9)
+    assert [(message.seq, message.content) for message in whole] == [(each.seq, each.content) for each in stored]
+
+
+@pytest.mark.parametrize("cap", [7, 40, 4000])
+def test_no_page_of_a_range_costs_more_than_its_cap_and_nothing_is_lost_or_doubled(graph, cap):
+    number, *_ = graph
+    everything = pages(number, 2, 11, depth=-1, include_messages=True)
+
+    found = pages(number, 2, 11, depth=-1, include_messages=True, token_cap=cap)
+
+    assert all(page.tokens <= cap and page.items for page in found)
+    texts: dict[str, str] = {}
+    for page in found:
+        for item in page.items:
+            texts[item.id] = texts.get(item.id, "") + item.content
+    assert texts == {item.id: item.content for page in everything for item in page.items}
+    assert list(texts) == [item.id for page in everything for item in page.items]
+
+
+def test_messages_appended_within_an_open_range_are_on_later_pages(graph):
+    number, *_ = graph
+    first = engine().expand_range(conversation_id=number, from_seq=9, to_seq=99, only_messages=True, token_cap=20)
+    a_store().append_messages(conversation_id=number, messages=[NewMessage(Role.USER, "one more")])
+
+    found = [first]
+    while found[-1].cursor is not None:
+        found.append(
+            engine().expand_range(
+                conversation_id=number, from_seq=9, to_seq=99, only_messages=True, cursor=found[-1].cursor
+            )
+        )
+
+    assert [message.seq for message in joined(item for page in found for item in page.items)] == [9, 10, 11, 12, 13]
+
+
+def test_a_cursor_is_of_its_range_and_of_what_that_held(graph):
+    number, _, _, middle, third = graph
+    asked = {"conversation_id": number, "depth": -1, "include_messages": True, "token_cap": 30}
+    page = engine().expand_range(**asked, from_seq=2, to_seq=11)
+    assert page.cursor is not None
+    forged = f"{int(page.cursor[:16]) - 1}{page.cursor[16:]}"
+
+    assert re.fullmatch(r"[\w~:-]+", page.cursor)
+    for cursor, to_seq in (
+        (page.cursor, 10),
+        (forged, 11),
+        ("nonsense", 11),
+        ("~", 11),
+        ("9" * 17 + "~", 11),
+        ("\uff11~", 11),
+        (page.cursor[:-2], 11),
+    ):
+        with pytest.raises(Invalid) as refused:
+            engine().expand_range(**asked, from_seq=2, to_seq=to_seq, cursor=cursor)
+
+        assert refused.value.code == "bad_cursor"
+
+
+# -- both ends
+
+
+def test_first_and_last_are_kept_and_the_gap_between_them_is_told(graph):
+    number, *_ = graph
+
+    page = engine().expand_range(
+        conversation_id=number, from_seq=1, to_seq=12, only_messages=True, token_cap=60, keep_ends=True
+    )
+
+    seqs = told([page])
+    assert (seqs[0], seqs[-1]) == (1, 12)
+    assert page.tokens <= 60
+    assert page.gap == MessageSpan(seqs[-2] + 1, 11)
+    following = engine().expand_range(
+        conversation_id=number, from_seq=1, to_seq=12, only_messages=True, cursor=page.cursor
+    )
+    assert told([following]) == list(range(seqs[-2] + 1, 13))
+
+
+def test_what_fits_has_no_gap(graph):
+    number, *_ = graph
+
+    page = engine().expand_range(conversation_id=number, from_seq=1, to_seq=12, only_messages=True, keep_ends=True)
+
+    assert (page.gap, page.cursor, len(page.items)) == (None, None, 12)
+
+
+def test_ends_larger_than_the_page_are_both_begun(db):
+    number = a_conversation("first " * 500, "between", "last " * 500).conversation_id
+
+    page = engine().expand_range(
+        conversation_id=number, from_seq=1, to_seq=3, only_messages=True, token_cap=100, keep_ends=True
+    )
+
+    assert [(item.first_seq, item.complete) for item in page.items] == [(1, False), (3, False)]
+    assert all(item.content.startswith(word) for item, word in zip(page.items, ("first", "last"), strict=True))
+    assert page.tokens <= 100
+    assert page.gap == MessageSpan(1, 2)
+
+
+def test_a_summary_is_opened_from_both_ends_too(graph):
+    number, first, *_ = graph
+    long = a_conversation(*(f"message {seq} " * 20 for seq in range(1, 21))).conversation_id
+    leaf = a_summary_of(a_store(), long, seqs=range(1, 21))
+
+    page = engine().expand(summary_id=leaf.summary_id, include_messages=True, token_cap=200, keep_ends=True)
+
+    assert (page.items[0].first_seq, page.items[-1].first_seq) == (1, 20)
+    assert page.gap == MessageSpan(page.items[-2].first_seq + 1, 19)
+    assert page.tokens <= 200
+
+
+def test_a_compaction_between_two_pages_neither_loses_nor_doubles_anything(committed_db):
+    number = a_conversation(*(f"message {seq} " * 5 for seq in range(1, 13))).conversation_id
+    a_summary_of(a_store(), number, seqs=[1, 2])
+    asked = {"conversation_id": number, "from_seq": 1, "to_seq": 12, "include_messages": True}
+    expected = told([engine().expand_range(**asked)])
+    found = [engine().expand_range(**asked, token_cap=40)]
+    a_summary_of(a_store(), number, seqs=[3, 4, 5, 6, 7, 8])
+
+    while found[-1].cursor is not None:
+        found.append(engine().expand_range(**asked, token_cap=40, cursor=found[-1].cursor))
+
+    assert told(found) == expected
+    assert told([engine().expand_range(**asked)]) != expected

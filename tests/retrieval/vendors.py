@@ -1,0 +1,140 @@
+"""What the vendors of models demand of a list of messages: their own SDKs' types, and the rules beyond types."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from anthropic.types import MessageParam, TextBlockParam
+from openai.types.chat import ChatCompletionMessageParam
+from pydantic import ConfigDict, TypeAdapter, with_config
+from typing_extensions import TypedDict
+
+from lcmsite.adapters.results import as_json
+from retrieval.assembly_types import AssembledContext
+
+_CALL_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_TOOL = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_NAME = re.compile(r"[^\s<|\\/>]{1,64}")
+_KEYS = {
+    "system": {"role", "content", "name"},
+    "user": {"role", "content", "name"},
+    "assistant": {"role", "content", "name", "tool_calls"},
+    "tool": {"role", "content", "tool_call_id"},
+}
+
+
+@with_config(ConfigDict(strict=True, extra="forbid"))
+class OpenAIRequest(TypedDict):
+    messages: list[ChatCompletionMessageParam]
+
+
+@with_config(ConfigDict(strict=True, extra="forbid"))
+class AnthropicRequest(TypedDict):
+    system: list[TextBlockParam]
+    messages: list[MessageParam]
+
+
+@cache
+def _adapter(request: type) -> TypeAdapter[Any]:
+    return TypeAdapter(request)
+
+
+def _sent(value: Any) -> Any:
+    """What arrives: JSON that is valid UTF-8."""
+    return json.loads(as_json({"sent": value}).encode())["sent"]
+
+
+def check_openai(context: AssembledContext) -> None:
+    """Fails unless the chat completions API would take these messages."""
+    messages = _sent(context.messages)
+    _validate(OpenAIRequest, {"messages": messages})
+    assert len(context.sources) == len(messages)
+    assert context.system == ()
+    seen: set[str] = set()
+    waiting: list[str] = []
+    for message in messages:
+        assert message.keys() <= _KEYS[message["role"]]
+        if message["role"] == "tool":
+            assert message["tool_call_id"] == waiting.pop(0)
+            continue
+        assert waiting == []
+        assert message.get("content") or message.get("tool_calls")
+        assert "name" not in message or _NAME.fullmatch(message["name"])
+        for call in message.get("tool_calls", ()):
+            assert len(call["id"]) <= 40
+            assert call["id"] not in seen
+            assert _TOOL.fullmatch((call.get("function") or call["custom"])["name"])
+            seen.add(call["id"])
+            waiting.append(call["id"])
+    assert waiting == []
+    _utf8(messages)
+
+
+def check_anthropic(context: AssembledContext) -> None:
+    """Fails unless the Messages API would take this system text and these messages."""
+    messages, system = _sent(context.messages), _sent(context.system)
+    _validate(AnthropicRequest, {"messages": messages, "system": system})
+    assert len(context.sources) == len(messages)
+    assert [message["role"] for message in messages] == ["user", "assistant"] * (len(messages) // 2) + (
+        ["user"] if len(messages) % 2 else []
+    )
+    seen: set[str] = set()
+    waiting: list[str] = []
+    for message in messages:
+        assert message.keys() == {"role", "content"}
+        blocks = message["content"]
+        results = [block["tool_use_id"] for block in blocks if block["type"] == "tool_result"]
+        assert [block["type"] for block in blocks[: len(results)]] == ["tool_result"] * len(results)
+        assert results == waiting
+        waiting = [block["id"] for block in blocks if block["type"] == "tool_use"]
+        assert message["role"] == "assistant" or not waiting
+        assert message["role"] == "user" or not results
+        for call in (block for block in blocks if block["type"] == "tool_use"):
+            assert _CALL_ID.fullmatch(call["id"])
+            assert call["id"] not in seen
+            assert _TOOL.fullmatch(call["name"])
+            seen.add(call["id"])
+        assert blocks
+        _never_empty(blocks)
+    assert waiting == []
+    _never_empty(system)
+    if messages and messages[-1]["role"] == "assistant":
+        last = messages[-1]["content"][-1]
+        assert last["type"] != "text" or last["text"] == last["text"].rstrip()
+    _utf8([*messages, *system])
+
+
+def _validate(request: type, value: Mapping[str, Any]) -> None:
+    """By the SDK's types, and iterables, which those check lazily, to their end."""
+    _exhausted(_adapter(request).validate_python(value))
+
+
+def _exhausted(value: Any) -> None:
+    if isinstance(value, Mapping):
+        for each in value.values():
+            _exhausted(each)
+    elif isinstance(value, Iterable) and not isinstance(value, str | bytes):
+        for each in value:
+            _exhausted(each)
+
+
+def _never_empty(blocks: Sequence[Mapping[str, Any]]) -> None:
+    for block in blocks:
+        assert block["type"] != "text" or block["text"].strip()
+        content = block.get("content")
+        if block["type"] == "tool_result" and content is not None:
+            assert content
+            if not isinstance(content, str):
+                _never_empty(content)
+        assert not block.get("is_error") or content
+
+
+def _utf8(messages: Sequence[Mapping[str, Any]]) -> None:
+    assert json.dumps(messages, ensure_ascii=False).encode()
+
+
+CHECKS = {"openai": check_openai, "anthropic": check_anthropic}
