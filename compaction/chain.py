@@ -19,7 +19,7 @@ from compaction.summarizers.language_model import LanguageModelSummarizer
 from compaction.summarizers.telegraphic import TelegraphicSummarizer
 
 # What a prompt holds beside its source: the task, what is known already, and room for the answer's own tags.
-PROMPT_TOKENS = 4_000
+MOST_PROMPT_TOKENS = 4_000
 
 
 def escalation_of(
@@ -46,7 +46,7 @@ def _summarizer(name: str, policy: ModelsPolicy, now: Callable[[], datetime]) ->
         client = guarded_client(name, policy=policy, now=now)
     except Misconfigured as wrong:
         return Unasked(name=name, why=wrong)
-    room = policy.window_tokens(name) - policy.model_max_output_tokens - PROMPT_TOKENS
+    room = policy.window_tokens(name) - policy.model_max_output_tokens - MOST_PROMPT_TOKENS
     return LanguageModelSummarizer(client=client, most_source_tokens=max(1_000, min(MOST_SOURCE_TOKENS, room)))
 
 

@@ -52,11 +52,6 @@ class SummaryQuerySet(SearchableQuerySet):
     def oldest_first(self) -> Self:
         return self.order_by("conversation_id", "first_seq", "-depth", "summary_id")
 
-    def active(self) -> Self:
-        """Summaries from which nothing was derived and which nothing supersedes: the frontier, by lineage alone."""
-        derived = apps.get_model("conversations", "SummaryParent").objects.filter(source_id=OuterRef("summary_id"))
-        return self.filter(~Exists(derived), superseded_by=None)
-
 
 class ContextItemQuerySet(models.QuerySet):
     def in_order(self) -> Self:

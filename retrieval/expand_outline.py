@@ -14,11 +14,10 @@ from retrieval.cursors import Key
 _SEQS_A_MESSAGE, _WIDENING = 4, 4
 _UNLIMITED = 2**30
 
+# What follows the first of `reach`, for an outline below a summary and for one of a range alike.
 # `reach` are the summaries that lie in the window, with how far below the root they are; those above the last level are
 # opened. A message's number grows with its seq, so a summary's links can be read from where the window begins.
-_WINDOW = """
-    WITH RECURSIVE reach(summary_id, level) AS (
-        SELECT %(root)s, 0
+BELOW = """
         UNION
         SELECT s.summary_id, reach.level + 1
         FROM reach
@@ -30,7 +29,7 @@ _WINDOW = """
     ), edge AS (
         SELECT (SELECT message_id FROM messages WHERE conversation_id = %(conversation_id)s AND seq >= %(from)s
                 ORDER BY seq LIMIT 1) AS message_id
-    ), near AS (
+    ), linked AS (
         SELECT DISTINCT ON (m.seq) m.message_id, m.seq, m.token_count, nodes.level + 1 AS level, nodes.summary_id AS of
         FROM nodes, edge,
              LATERAL (
@@ -44,13 +43,18 @@ _WINDOW = """
         ORDER BY m.seq, nodes.level
         LIMIT %(most)s
     )
+"""
+_WINDOW = f"""
+    WITH RECURSIVE reach(summary_id, level) AS (
+        SELECT %(root)s, 0
+        {BELOW}
     SELECT 'summary', s.summary_id, s.first_seq, s.depth, s.token_count, nodes.level,
            (SELECT p.summary_id FROM summary_parents p JOIN nodes n ON n.summary_id = p.summary_id
             WHERE p.parent_summary_id = s.summary_id AND n.level = nodes.level - 1 ORDER BY p.summary_id LIMIT 1)
     FROM nodes JOIN summaries s ON s.summary_id = nodes.summary_id
     WHERE nodes.level > 0 AND s.first_seq BETWEEN %(from)s AND %(upto)s
     UNION ALL
-    SELECT 'message', message_id::text, seq, 0, token_count, level, of FROM near
+    SELECT 'message', message_id::text, seq, 0, token_count, level, of FROM linked
 """
 
 

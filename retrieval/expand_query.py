@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from compaction.chain import PROMPT_TOKENS
+from compaction.chain import MOST_PROMPT_TOKENS
 from compaction.language_models.configuration import MODELS, ModelsPolicy, chain_of
 from compaction.language_models.guards import guarded_client
 from compaction.language_models.withheld import Misconfigured
@@ -220,7 +220,7 @@ class Delegation:
         name = self._model()
         if name is None:
             return self.engine.policy.grant_tokens
-        room = self.models.window_tokens(name) - self.models.model_max_output_tokens - PROMPT_TOKENS
+        room = self.models.window_tokens(name) - self.models.model_max_output_tokens - MOST_PROMPT_TOKENS
         return max(_LEAST_WINDOW, room)
 
     def _excerpts(self, question: str, grant: GrantRecord, extent: Extent) -> tuple[QueryExcerpt, ...]:

@@ -9,39 +9,15 @@ from datetime import datetime
 
 from conversations.reading import rows
 from retrieval.covering import Range
-from retrieval.expand_outline import Entry, as_entries, levels
+from retrieval.expand_outline import BELOW, Entry, as_entries, levels
 
 # As below a summary, but from several at once, and with the messages that were raw at the time. A summary that begins
 # before the range has its place where the range begins.
-_WINDOW = """
+_WINDOW = f"""
     WITH RECURSIVE reach(summary_id, level) AS (
         SELECT s.summary_id, 1 FROM summaries s
         WHERE s.summary_id = ANY(%(roots)s) AND s.first_seq <= %(upto)s AND s.last_seq >= %(from)s
-        UNION
-        SELECT s.summary_id, reach.level + 1
-        FROM reach
-        JOIN summary_parents p ON p.summary_id = reach.summary_id
-        JOIN summaries s ON s.summary_id = p.parent_summary_id
-        WHERE reach.level < %(depth)s AND s.first_seq <= %(upto)s AND s.last_seq >= %(from)s
-    ), nodes AS (
-        SELECT summary_id, min(level) AS level FROM reach GROUP BY summary_id
-    ), edge AS (
-        SELECT (SELECT message_id FROM messages WHERE conversation_id = %(conversation_id)s AND seq >= %(from)s
-                ORDER BY seq LIMIT 1) AS message_id
-    ), linked AS (
-        SELECT DISTINCT ON (m.seq) m.message_id, m.seq, m.token_count, nodes.level + 1 AS level, nodes.summary_id AS of
-        FROM nodes, edge,
-             LATERAL (
-                 SELECT l.message_id FROM summary_messages l
-                 WHERE %(include_messages)s AND l.summary_id = nodes.summary_id AND l.message_id >= edge.message_id
-                 ORDER BY l.message_id LIMIT %(most)s
-             ) AS linked
-             JOIN messages m ON m.message_id = linked.message_id
-        WHERE nodes.level < %(depth)s
-          AND m.conversation_id = %(conversation_id)s AND m.seq BETWEEN %(from)s AND %(upto)s
-        ORDER BY m.seq, nodes.level
-        LIMIT %(most)s
-    ), then_raw AS (
+        {BELOW}, then_raw AS (
         -- What is raw now, and what was compacted since.
         SELECT message_id FROM context_items
         WHERE conversation_id = %(conversation_id)s AND ordinal BETWEEN %(from)s AND %(upto)s

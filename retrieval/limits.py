@@ -31,10 +31,6 @@ class Deadline:
         """At least 1, because PostgreSQL takes 0 for no limit at all."""
         return max(1, int((self.at - time.monotonic()) * 1000))
 
-    @property
-    def is_over(self) -> bool:
-        return time.monotonic() >= self.at
-
     def impose(self) -> None:
         """Give every statement from here on only what is left; within `bounded`."""
         with connection.cursor() as cursor:

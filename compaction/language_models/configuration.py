@@ -130,12 +130,6 @@ class ModelsPolicy(Policy):
         raise Misconfigured(wrong)
 
 
-def endpoints(policy: ModelsPolicy | None = None) -> dict[str, Endpoint]:
-    """The configured models by name; Misconfigured if one of them is not ready to be called."""
-    policy = policy or ModelsPolicy.from_settings()
-    return {name: policy.endpoint(name) for name in MODELS if not policy.missing(name)}
-
-
 def chain_of(text: str) -> tuple[str, ...]:
     """The summarizers that a chain such as `chat,anthropic,extractive` names, in the order in which they are asked.
 

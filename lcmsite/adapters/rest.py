@@ -11,7 +11,6 @@ from django.core.signals import got_request_exception
 from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, path
 from django.views import defaults
-from django.views.decorators.csrf import csrf_exempt
 from rest_framework.parsers import JSONParser
 from rest_framework.renderers import JSONRenderer
 from rest_framework.serializers import ListField
@@ -142,7 +141,6 @@ def failed(request: HttpRequest) -> HttpResponse:
     return defaults.server_error(request)
 
 
-@csrf_exempt
 def nothing_here(request: HttpRequest, rest: str = "") -> HttpResponse:
     """The answer of every path under /api/ that there is not."""
     hint = "" if rest.endswith("/") else " Paths end with a slash."

@@ -6,7 +6,7 @@ from dataclasses import fields
 
 import pytest
 
-from compaction.language_models.configuration import ModelsPolicy, chain_of, checked_chain, endpoints
+from compaction.language_models.configuration import ModelsPolicy, chain_of, checked_chain
 from compaction.language_models.types import ModelFailed, Protocol
 from compaction.language_models.withheld import Misconfigured
 from compaction.policy import CompactionPolicy
@@ -20,7 +20,7 @@ from tests.factories import a_conversation, a_store
 def test_without_settings_there_is_no_model_and_none_is_needed(settings):
     settings.LCM = {}
 
-    assert endpoints() == {}
+    assert all(ModelsPolicy.from_settings().missing(name) for name in ("chat", "anthropic"))
     assert checked_chain(CompactionPolicy.from_settings().summarizer) == ("extractive",)
 
 
@@ -33,13 +33,13 @@ def test_an_endpoint_is_what_its_settings_say(settings):
         "model_max_output_tokens": 999,
     }
 
-    found = endpoints()
+    found = ModelsPolicy.from_settings().endpoint("chat")
 
-    assert list(found) == ["chat"]
-    assert found["chat"].protocol is Protocol.CHAT
-    assert found["chat"].base_url == "http://models.example/v1"
-    assert found["chat"].key == ""
-    assert (found["chat"].timeout_seconds, found["chat"].attempts, found["chat"].max_output_tokens) == (7, 2, 999)
+    assert ModelsPolicy.from_settings().missing("anthropic")
+    assert found.protocol is Protocol.CHAT
+    assert found.base_url == "http://models.example/v1"
+    assert found.key == ""
+    assert (found.timeout_seconds, found.attempts, found.max_output_tokens) == (7, 2, 999)
 
 
 def test_a_key_file_is_read_when_the_key_is_needed(tmp_path):
