@@ -14,7 +14,17 @@ from conversations.reading import snapshot
 from conversations.scope import Scope
 from conversations.store.base import EVERYTHING
 from conversations.tokens import TokenEstimator
-from retrieval.assembly_types import (
+from retrieval.assembly.context_slots import ContextSlots, StoredContext
+from retrieval.assembly.kept_receipts import keep, kept
+from retrieval.assembly.past import PastContext, past_context
+from retrieval.assembly.recall_section import recall_section
+from retrieval.assembly.receipt_difference import difference
+from retrieval.assembly.receipts import left_out, receipt
+from retrieval.assembly.selection import Group, select, with_hits
+from retrieval.assembly.selection_items import read_items
+from retrieval.assembly.selection_recall import HITS, recall
+from retrieval.assembly.selection_window import read_totals, read_window
+from retrieval.assembly.types import (
     AssembledContext,
     BudgetSource,
     KeptReceipt,
@@ -22,20 +32,10 @@ from retrieval.assembly_types import (
     RecallSection,
     ReceiptDifference,
 )
-from retrieval.context_slots import ContextSlots, StoredContext
 from retrieval.formats import FORMATS
-from retrieval.full_text import Found
-from retrieval.grep import Grep
-from retrieval.kept_receipts import keep, kept
-from retrieval.past import PastContext, past_context
 from retrieval.policy import RetrievalPolicy
-from retrieval.recall_section import recall_section
-from retrieval.receipt_difference import difference
-from retrieval.receipts import left_out, receipt
-from retrieval.selection import Group, select, with_hits
-from retrieval.selection_items import read_items
-from retrieval.selection_recall import HITS, recall
-from retrieval.selection_window import read_totals, read_window
+from retrieval.search.full_text import Found
+from retrieval.search.grep import Grep
 
 MOST_TOKENS = next(each for each in fields(CompactionPolicy) if each.name == "model_token_budget").metadata["high"]
 

@@ -10,14 +10,14 @@ from conversations.scope import Scope
 from conversations.store.base import EVERYTHING
 from conversations.tokens import TokenEstimator
 from conversations.types import PartType, Role
-from retrieval.describe import describe
-from retrieval.describe_range import describe_range
-from retrieval.expand import Expansion
-from retrieval.grep import Grep
-from retrieval.impact import Impact, impact
-from retrieval.lineage import lineage
+from retrieval.describing.describe import describe
+from retrieval.describing.describe_range import describe_range
+from retrieval.describing.impact import Impact, impact
+from retrieval.describing.lineage import lineage
+from retrieval.describing.range_types import RangeDescription, RangeExpansion
+from retrieval.opening.expand import Expansion
 from retrieval.policy import RetrievalPolicy
-from retrieval.range_types import RangeDescription, RangeExpansion
+from retrieval.search.grep import Grep
 from retrieval.types import Description, ExpandResult, GrepMode, GrepResult, GrepScope, GrepSort, Lineage
 
 

@@ -6,10 +6,20 @@ from typing import Any
 
 from rest_framework import serializers
 
-from conversations.params import ConversationId, ConversationParams, Moment, Params, Several, Text, WholeNumber
+from conversations.params import (
+    ConversationId,
+    ConversationParams,
+    Flag,
+    Moment,
+    Number,
+    Params,
+    Several,
+    Text,
+    WholeNumber,
+)
 from conversations.types import PartType, Role
-from retrieval.assembly_types import MessageFormat
-from retrieval.criteria import MOST_NAMED
+from retrieval.assembly.types import MessageFormat
+from retrieval.search.criteria import MOST_NAMED
 from retrieval.types import GrepScope, GrepSort
 
 # What the policy may allow at most; what it does allow, the services say.
@@ -92,15 +102,20 @@ class ImpactParams(Params):
     limit = WholeNumber(required=False, min_value=1, max_value=MOST_LISTED, help_text="The most summaries to list.")
 
 
+class Levels(WholeNumber):
+    """How far down: a number of levels, or -1 for all."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"min_value": -1, "max_value": 1000, **options})
+
+
 class Opening(Params):
     """How far to open, and how much of it to give."""
 
-    depth = WholeNumber(required=False, min_value=-1, max_value=1000, help_text="How many levels down; -1 for all.")
-    include_messages = serializers.BooleanField(required=False, help_text="Whether to give the messages themselves.")
+    depth = Levels(required=False, help_text="How many levels down, from 1 up; -1 for all.")
+    include_messages = Flag(required=False, help_text="Whether to give the messages themselves.")
     token_cap = WholeNumber(required=False, min_value=1, max_value=MOST_TOKENS, help_text="The most tokens to give.")
-    keep_ends = serializers.BooleanField(
-        required=False, help_text="Whether a page that cannot hold everything ends with the last item."
-    )
+    keep_ends = Flag(required=False, help_text="Whether a page that cannot hold everything ends with the last item.")
     cursor = Text(required=False, allow_null=True, max_length=4000, help_text="Where an earlier answer left off.")
 
 
@@ -109,9 +124,7 @@ class ExpandParams(Opening):
 
 
 class ExpandRangeParams(Opening, RangeParams):
-    only_messages = serializers.BooleanField(
-        required=False, help_text="Whether to give nothing but the messages, every one of them."
-    )
+    only_messages = Flag(required=False, help_text="Whether to give nothing but the messages, every one of them.")
 
 
 class ExpandQueryParams(Params):
@@ -164,13 +177,8 @@ class AsOf(Text):
         return super().to_internal_value(str(data) if is_seq else data)
 
 
-class Share(serializers.FloatField):
-    """A part of a whole."""
-
-    def to_internal_value(self, data: Any) -> float:
-        if isinstance(data, bool):
-            raise serializers.ValidationError(["This must be a number, not true or false."])
-        return super().to_internal_value(data)
+class Share(Number):
+    """A part of a whole: above nothing, up to all of it."""
 
 
 class AssembleParams(ConversationParams):
@@ -193,9 +201,7 @@ class AssembleParams(ConversationParams):
         max_length=80,
         help_text="A past moment: a seq, a time such as 2026-01-31T12:00:00Z, or the id of a run.",
     )
-    keep_receipt = serializers.BooleanField(
-        required=False, help_text="Whether to keep the receipt, to be compared with another one later."
-    )
+    keep_receipt = Flag(required=False, help_text="Whether to keep the receipt, to be compared with another one later.")
 
 
 class ReceiptParams(Params):

@@ -45,9 +45,9 @@ from integrity.params import CheckParams
 from lcmsite.adapters.operation import Operation
 from lcmsite.types import KeyScope
 from retrieval.assembler import ContextAssembler
+from retrieval.delegation.expand_query import Delegation
+from retrieval.delegation.grants import Grants
 from retrieval.engine import RetrievalEngine
-from retrieval.expand_query import Delegation
-from retrieval.grants import Grants
 from retrieval.params import (
     AssembleParams,
     CompareReceiptsParams,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from retrieval.assembly_types import AssembledItem, MessageFormat
+from retrieval.assembly.types import AssembledItem, MessageFormat
 from retrieval.formats.anthropic import as_anthropic
 from retrieval.formats.neutral import as_neutral, rendered_neutral
 from retrieval.formats.openai import as_openai

@@ -8,7 +8,7 @@ from typing import Any
 
 from conversations.exactness import storable_json
 from conversations.types import Role
-from retrieval.assembly_types import AssembledItem, RepairKind
+from retrieval.assembly.types import AssembledItem, RepairKind
 from retrieval.formats.attachments import data_of, is_image, link_of, media_type_of, stand_in
 from retrieval.formats.pairing import IdRule, paired, tool_name
 from retrieval.formats.rendered import Rendered

@@ -7,7 +7,7 @@ from typing import Any
 
 from conversations.interchange import to_neutral
 from conversations.types import MessageRecord
-from retrieval.assembly_types import AssembledContext, AssembledItem
+from retrieval.assembly.types import AssembledContext, AssembledItem
 from retrieval.formats.rendered import Rendered
 
 

@@ -10,7 +10,7 @@ from conversations.exactness import is_storable
 from conversations.interchange import arguments_of
 from conversations.interchange.openai_chat import NOTE
 from conversations.types import Role
-from retrieval.assembly_types import AssembledItem, RepairKind
+from retrieval.assembly.types import AssembledItem, RepairKind
 from retrieval.formats.attachments import data_of, is_image, link_of, stand_in, vendor_keys
 from retrieval.formats.pairing import IdRule, paired, tool_name
 from retrieval.formats.rendered import Rendered

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from conversations.types import Role
-from retrieval.assembly_types import RepairKind
+from retrieval.assembly.types import RepairKind
 from retrieval.formats.repairs import Repairs
 from retrieval.formats.turns import Attachment, Call, Result, Text, Turn
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from retrieval.assembly_types import Repair
+from retrieval.assembly.types import Repair
 
 
 @dataclass(frozen=True)

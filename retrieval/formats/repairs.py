@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from conversations.exactness import is_storable, storable
-from retrieval.assembly_types import Repair, RepairKind
+from retrieval.assembly.types import Repair, RepairKind
 
 _WHAT = {
     RepairKind.ORPHAN_RESULT: "The result of a call that is not shown, or not known, stands as a user's text.",

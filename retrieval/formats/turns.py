@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from conversations.flattening import flattened
 from conversations.types import ContextItemType, NewPart, PartType, Role
-from retrieval.assembly_types import AssembledItem, RepairKind
+from retrieval.assembly.types import AssembledItem, RepairKind
 from retrieval.formats.repairs import Repairs
 
 

@@ -24,7 +24,7 @@ from conversations.store import ConversationStore
 from conversations.store.base import MESSAGE_OVERHEAD_TOKENS
 from conversations.types import ContextItemType, MessageRecord, NewMessage, NewPart, PartRecord, PartType
 from retrieval.assembler import ContextAssembler
-from retrieval.assembly_types import AssembledContext
+from retrieval.assembly.types import AssembledContext
 from retrieval.engine import RetrievalEngine
 from retrieval.slices import joined
 from tests.conversations.real_data import conversation_files, rows_of

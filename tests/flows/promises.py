@@ -14,7 +14,7 @@ from conversations.store import ConversationStore
 from conversations.types import ContextItemType, NewMessage, NewPart, Role
 from integrity.checker import IntegrityChecker
 from retrieval.assembler import ContextAssembler
-from retrieval.assembly_types import AssembledContext, AssemblyReason
+from retrieval.assembly.types import AssembledContext, AssemblyReason
 from retrieval.engine import RetrievalEngine
 from retrieval.slices import joined
 from retrieval.types import ExpandedItem

@@ -12,7 +12,7 @@ from conversations.models import Message, Summary
 from conversations.types import ConversationRecord
 from integrity.checker import IntegrityChecker
 from retrieval.assembler import ContextAssembler
-from retrieval.assembly_types import AssembledContext
+from retrieval.assembly.types import AssembledContext
 from tests.conversations.real_data import conversation_files, needs_data, rows_of
 from tests.factories import a_store
 from tests.flows.walk import assert_every_message_comes_back, imported

@@ -22,7 +22,7 @@ from lcmsite.adapters.problems import problem_of
 from lcmsite.adapters.results import as_json
 from lcmsite.types import KeyScope
 from retrieval.assembler import ContextAssembler
-from retrieval.expand_query import Delegation
+from retrieval.delegation.expand_query import Delegation
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
 from tests.lcmsite.callers import Api, an_api_key, as_arguments, lcm
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from retrieval import trigrams
 from retrieval.policy import RetrievalPolicy
+from retrieval.search import trigrams
 from tests.factories import a_conversation, a_workspace
 from tests.lcmsite.callers import Api, an_api_key, lcm
 

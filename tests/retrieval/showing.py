@@ -7,7 +7,7 @@ from typing import Any
 
 from conversations.flattening import flattened
 from conversations.types import ContextItemType, NewMessage, NewPart, PartRecord, PartType, Role
-from retrieval.assembly_types import (
+from retrieval.assembly.types import (
     AssembledContext,
     AssembledItem,
     BudgetSource,

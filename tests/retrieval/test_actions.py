@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval.actions import Describe, Expand, Find, Finish, More, NotAnAction, Unknown, action_in, as_json
+from retrieval.delegation.actions import Describe, Expand, Find, Finish, More, NotAnAction, Unknown, action_in, as_json
 
 
 @pytest.mark.parametrize(

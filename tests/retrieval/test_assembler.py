@@ -13,10 +13,10 @@ from conversations.store import ConversationStore
 from conversations.tokens import TokenEstimator
 from conversations.types import ContextItemType, NewMessage, NewPart, PartType, Role
 from retrieval.assembler import ContextAssembler
-from retrieval.assembly_types import AssembledContext, AssemblyReason, BudgetSource
-from retrieval.context_slots import StoredContext
+from retrieval.assembly.context_slots import StoredContext
+from retrieval.assembly.selection_window import LARGEST_TYPICAL_ITEM, read_window
+from retrieval.assembly.types import AssembledContext, AssemblyReason, BudgetSource
 from retrieval.formats import as_neutral
-from retrieval.selection_window import LARGEST_TYPICAL_ITEM, read_window
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
 from tests.summaries import a_summary_of
 

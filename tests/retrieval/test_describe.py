@@ -12,7 +12,7 @@ from conversations.errors import NotFound
 from conversations.models import LargeFile, Summary
 from conversations.scope import Scope
 from conversations.types import NewSummary, SummaryKind
-from retrieval import describe as module
+from retrieval.describing import describe as module
 from retrieval.engine import RetrievalEngine
 from retrieval.types import ItemKind, MessageSpan
 from tests.factories import a_conversation, a_store, a_workspace

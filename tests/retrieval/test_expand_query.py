@@ -11,9 +11,9 @@ import pytest
 
 from conversations.errors import Invalid, NotFound
 from conversations.scope import Scope
-from retrieval.expand_query import Delegation
-from retrieval.grant_types import Ending, GrantState
-from retrieval.grants import Grants
+from retrieval.delegation.expand_query import Delegation
+from retrieval.delegation.grants import Grants
+from retrieval.delegation.types import Ending, GrantState
 from tests.compaction.vendor import Vendor, failing, refusing, saying
 from tests.factories import a_conversation, a_store, a_workspace
 from tests.summaries import a_summary_of

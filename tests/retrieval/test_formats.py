@@ -12,7 +12,7 @@ from conversations.scope import Scope
 from conversations.types import ContextItemType, NewMessage, NewPart, PartType, Role
 from lcmsite.adapters.results import as_json
 from retrieval.assembler import ContextAssembler
-from retrieval.assembly_types import (
+from retrieval.assembly.types import (
     MessageFormat,
     RepairKind,
 )

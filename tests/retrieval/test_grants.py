@@ -12,19 +12,19 @@ from django.utils import timezone
 
 from conversations.errors import Forbidden, LcmError, NotFound
 from conversations.scope import Scope
-from retrieval.actions import Describe, Expand, Find, More, Unknown
-from retrieval.engine import RetrievalEngine
-from retrieval.expand_query import Delegation
-from retrieval.extent import Extent
-from retrieval.grant_types import (
+from retrieval.delegation.actions import Describe, Expand, Find, More, Unknown
+from retrieval.delegation.expand_query import Delegation
+from retrieval.delegation.extent import Extent
+from retrieval.delegation.granted import GrantedReader
+from retrieval.delegation.grants import KEPT, Grants
+from retrieval.delegation.types import (
     GrantExceeded,
     GrantExpired,
     GrantRecursion,
     GrantRevoked,
     GrantState,
 )
-from retrieval.granted import GrantedReader
-from retrieval.grants import KEPT, Grants
+from retrieval.engine import RetrievalEngine
 from retrieval.models import Grant
 from tests.factories import a_conversation, a_store, a_workspace
 from tests.summaries import a_summary_of

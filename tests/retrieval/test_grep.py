@@ -8,10 +8,10 @@ from django.db import connection
 from conversations.errors import Invalid, NotFound
 from conversations.scope import Scope
 from conversations.types import NewMessage, Role
-from retrieval import query_plan
 from retrieval.engine import RetrievalEngine
-from retrieval.grep import Grep
 from retrieval.policy import RetrievalPolicy
+from retrieval.search import query_plan
+from retrieval.search.grep import Grep
 from retrieval.types import ItemKind
 from tests.factories import a_conversation, a_store, a_workspace
 from tests.statements import counted_statements

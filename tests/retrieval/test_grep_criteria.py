@@ -12,9 +12,9 @@ from conversations.errors import Invalid, NotFound
 from conversations.large_files import LargeFileService
 from conversations.scope import Scope
 from conversations.types import NewMessage, NewPart, PartType, Role
-from retrieval import lookup, query_plan
-from retrieval.criteria import criteria
 from retrieval.engine import RetrievalEngine
+from retrieval.search import lookup, query_plan
+from retrieval.search.criteria import criteria
 from retrieval.types import GrepScope, ItemKind
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
 from tests.summaries import a_summary_of

@@ -8,8 +8,8 @@ from conversations.errors import Invalid
 from conversations.scope import Scope
 from conversations.tokens import TokenEstimator
 from retrieval.engine import RetrievalEngine
-from retrieval.newest import FIRST_BATCH
 from retrieval.policy import RetrievalPolicy
+from retrieval.search.newest import FIRST_BATCH
 from tests.factories import a_conversation, a_store, a_workspace
 from tests.summaries import a_summary_of
 

@@ -6,8 +6,8 @@ import pytest
 
 from conversations.errors import Invalid, NotFound
 from conversations.scope import Scope
+from retrieval.describing.impact import ImpactLevel
 from retrieval.engine import RetrievalEngine
-from retrieval.impact import ImpactLevel
 from tests.factories import a_conversation, a_store, a_workspace
 from tests.statements import counted_statements
 from tests.summaries import a_summary_of

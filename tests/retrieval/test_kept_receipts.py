@@ -10,7 +10,7 @@ from conversations.errors import Invalid, NotFound
 from conversations.scope import Scope
 from conversations.types import NewMessage, Role
 from retrieval.assembler import ContextAssembler
-from retrieval.assembly_types import AssemblyReason
+from retrieval.assembly.types import AssemblyReason
 from retrieval.models import AssemblyReceipt
 from tests.factories import a_conversation, a_store, a_workspace
 from tests.summaries import a_summary_of

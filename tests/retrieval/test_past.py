@@ -15,7 +15,7 @@ from conversations.models import Conversation, Message, Summary
 from conversations.scope import Scope
 from conversations.types import NewMessage, Role
 from retrieval.assembler import ContextAssembler
-from retrieval.assembly_types import AssembledContext
+from retrieval.assembly.types import AssembledContext
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
 from tests.statements import counted_statements
 from tests.summaries import a_summary_of

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from conversations.errors import Invalid
-from retrieval.patterns import literally, translated
+from retrieval.search.patterns import literally, translated
 
 TEXTS = [
     "foo", "a foo b", "foobar", "xfoo", "abab", "a.b", "a\nb", "FOO", "aab", "AB", "[", "x]", "x.py", "def x", "  def",

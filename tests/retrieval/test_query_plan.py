@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from retrieval.query import Term
-from retrieval.query_plan import MOST_CANDIDATES, MOST_LEXEMES, lexeme_query, meaning, plan
+from retrieval.search.query import Term
+from retrieval.search.query_plan import MOST_CANDIDATES, MOST_LEXEMES, lexeme_query, meaning, plan
 
 
 def word(text: str, *, parts: tuple[str, ...] = ()):

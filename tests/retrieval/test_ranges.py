@@ -9,9 +9,9 @@ import pytest
 from conversations.errors import Invalid, NotFound
 from conversations.scope import Scope
 from conversations.types import NewMessage, Role
+from retrieval.describing.range_types import RangeExpansion
 from retrieval.engine import RetrievalEngine
 from retrieval.policy import RetrievalPolicy
-from retrieval.range_types import RangeExpansion
 from retrieval.slices import joined
 from retrieval.types import ItemKind, MessageSpan
 from tests.factories import a_conversation, a_store, a_workspace

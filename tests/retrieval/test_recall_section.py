@@ -11,7 +11,7 @@ from conversations.scope import Scope
 from conversations.tokens import TokenEstimator
 from conversations.types import SummaryRecord
 from retrieval.assembler import ContextAssembler
-from retrieval.recall_section import HEADING
+from retrieval.assembly.recall_section import HEADING
 from tests.factories import a_conversation, a_store, a_workspace
 from tests.summaries import a_summary_of
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval.snippets import WIDTH, around, folded_in_place, snippet
+from retrieval.search.snippets import WIDTH, around, folded_in_place, snippet
 
 
 def highlighted(content: str, *needles: str) -> list[str]:

@@ -11,10 +11,10 @@ from conversations.errors import Conflict
 from conversations.scope import Scope
 from conversations.tokens import TokenEstimator
 from conversations.types import NewMessage, Role
-from retrieval import trigrams
 from retrieval.engine import RetrievalEngine
 from retrieval.policy import RetrievalPolicy
-from retrieval.trigrams import INDEX, State
+from retrieval.search import trigrams
+from retrieval.search.trigrams import INDEX, State
 from tests.factories import a_conversation, a_store, a_workspace
 
 ON = RetrievalPolicy(trigram_index=True)

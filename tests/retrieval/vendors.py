@@ -14,7 +14,7 @@ from pydantic import ConfigDict, TypeAdapter, with_config
 from typing_extensions import TypedDict
 
 from lcmsite.adapters.results import as_json
-from retrieval.assembly_types import AssembledContext
+from retrieval.assembly.types import AssembledContext
 
 _CALL_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _TOOL = re.compile(r"[a-zA-Z0-9_-]{1,64}")

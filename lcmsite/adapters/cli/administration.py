@@ -15,9 +15,9 @@ from lcmsite.adapters import keys
 from lcmsite.adapters.cli.session import Session, checked_workspace
 from lcmsite.adapters.cli.verbs import Outcome, Verb, waiting
 from lcmsite.types import KeyScope
-from retrieval import trigrams
 from retrieval.policy import RetrievalPolicy
-from retrieval.trigrams import TrigramIndex
+from retrieval.search import trigrams
+from retrieval.search.trigrams import TrigramIndex
 
 MOST_DAYS = 36_500
 

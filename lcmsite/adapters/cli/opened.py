@@ -9,9 +9,9 @@ from rich.text import Text
 
 from conversations.words import counted
 from lcmsite.adapters.cli.layout import body, cell, heading, safe, span
-from retrieval.grant_types import GrantRecord, GrantState, QueryAnswer
-from retrieval.impact import Impact
-from retrieval.range_types import RangeDescription, RangeExpansion
+from retrieval.delegation.types import GrantRecord, GrantState, QueryAnswer
+from retrieval.describing.impact import Impact
+from retrieval.describing.range_types import RangeDescription, RangeExpansion
 from retrieval.types import ExpandedItem, MessageSpan, SummaryOutline
 
 

@@ -17,10 +17,10 @@ from integrity.types import IntegrityReport
 from lcmsite.adapters.cli import opened
 from lcmsite.adapters.cli.layout import blanked, body, cell, heading, lines, safe, span, table
 from lcmsite.types import IssuedKey
-from retrieval.assembly_types import AssembledContext, RecallSection, ReceiptDifference
-from retrieval.grant_types import GrantRecord, QueryAnswer
-from retrieval.impact import Impact
-from retrieval.range_types import RangeDescription, RangeExpansion
+from retrieval.assembly.types import AssembledContext, RecallSection, ReceiptDifference
+from retrieval.delegation.types import GrantRecord, QueryAnswer
+from retrieval.describing.impact import Impact
+from retrieval.describing.range_types import RangeDescription, RangeExpansion
 from retrieval.types import ExpandResult, GrepResult, Lineage
 
 # Of a table that goes into a file or a pipe, where nobody minds long lines.

@@ -1,0 +1,97 @@
+"""Keeps the receipts of assemblies, and gives them back.
+
+A receipt is named after what it says: the same context, assembled again in the same way, is the same receipt, and kept
+once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, fields
+from datetime import datetime
+from typing import Any
+
+from conversations.errors import NotFound
+from conversations.scope import Scope
+from conversations.types import ContextItemType
+from retrieval.assembly.types import (
+    AssembledContext,
+    AssemblyReason,
+    BudgetSource,
+    KeptReceipt,
+    LeftOut,
+    Moment,
+    ReceiptLine,
+)
+from retrieval.models import AssemblyReceipt
+
+_LINE = tuple(each.name for each in fields(ReceiptLine))
+
+
+def keep(context: AssembledContext, *, last_seq: int) -> str:
+    """Keep the receipt of this context; its id."""
+    figures = {
+        "last_seq": last_seq,
+        "budget": context.budget,
+        "budget_source": context.budget_source.value,
+        "reserve": context.reserve,
+        "total_tokens": context.total_tokens,
+        "over_budget": context.over_budget,
+        "left_out": asdict(context.left_out),
+        "query_hash": _hash(context.query),
+        "as_of": _moment_as_json(context.as_of),
+    }
+    lines = [[getattr(line, name) for name in _LINE] for line in context.receipt]
+    told = json.dumps([context.conversation_id, figures, lines], sort_keys=True)
+    receipt_id = f"rcp_{hashlib.sha256(told.encode()).hexdigest()[:16]}"
+    receipt = AssemblyReceipt(
+        receipt_id=receipt_id, conversation_id=context.conversation_id, figures=figures, lines=lines
+    )
+    AssemblyReceipt.objects.bulk_create([receipt], ignore_conflicts=True)
+    return receipt_id
+
+
+def kept(receipt_id: str, *, scope: Scope) -> KeptReceipt:
+    """The receipt of this id; NotFound alike for what is not there and what the caller may not see."""
+    receipts = scope.narrow(AssemblyReceipt.objects.all())
+    row = receipts.filter(receipt_id=receipt_id).first() if receipt_id.isprintable() else None
+    if row is None:
+        raise NotFound(f"There is no receipt {receipt_id[:80]!r} that you may see.")
+    figures: dict[str, Any] = row.figures
+    return KeptReceipt(
+        receipt_id=row.receipt_id,
+        conversation_id=row.conversation_id,
+        created_at=row.created_at,
+        lines=tuple(_line(values) for values in row.lines),
+        **{
+            **figures,
+            "budget_source": BudgetSource(figures["budget_source"]),
+            "left_out": LeftOut(**figures["left_out"]),
+            "as_of": _moment(figures["as_of"]),
+        },
+    )
+
+
+def _line(values: list[Any]) -> ReceiptLine:
+    told = dict(zip(_LINE, values, strict=True))
+    told["reason"] = AssemblyReason(told["reason"])
+    told["kind"] = told["kind"] and ContextItemType(told["kind"])
+    return ReceiptLine(**told)
+
+
+def _hash(query: str | None) -> str | None:
+    # What was asked may be somebody's words, too; that it was the same can be seen all the same.
+    return None if query is None else hashlib.sha256(query.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _moment_as_json(moment: Moment | None) -> dict[str, Any] | None:
+    if moment is None:
+        return None
+    return {**asdict(moment), "time": moment.time and moment.time.isoformat()}
+
+
+def _moment(told: dict[str, Any] | None) -> Moment | None:
+    if told is None:
+        return None
+    return Moment(**{**told, "time": told["time"] and datetime.fromisoformat(told["time"])})

@@ -1,0 +1,78 @@
+"""Says of everything why it is in an assembled context or not, in few lines however long the context is. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from conversations.frozen import record
+from retrieval.assembly.selection import Candidate, Decision, Selection
+from retrieval.assembly.types import AssemblyReason, LeftOut, ReceiptLine
+
+# So many of the newest items that did not fit have a line of their own.
+LINES_LEFT_OUT = 100
+
+
+def left_out(selection: Selection, whole: LeftOut) -> LeftOut:
+    """What a selection leaves out of a context that is so much as a whole."""
+    return _less(whole, (decision.candidate for decision in selection.decisions if decision.included))
+
+
+def receipt(selection: Selection, missing: LeftOut, *, begins: int, edge: int | None) -> tuple[ReceiptLine, ...]:
+    """Every decision in the order it was made; what is missing and has no line of its own shares the last one.
+
+    `begins` is the seq where the context begins, `edge` the one before which nothing was looked at, if there is such.
+    """
+    included = [_line(decision) for decision in selection.decisions if decision.included]
+    refused = [decision for decision in selection.decisions if not decision.included]
+    # What only the query brought up is no part of the context, and so of no later sum.
+    recalled = [decision for decision in refused if decision.candidate.is_recalled]
+    items = [decision for decision in refused if not decision.candidate.is_recalled]
+    named, unnamed = items[:LINES_LEFT_OUT], items[LINES_LEFT_OUT:]
+    rest = _less(missing, (decision.candidate for decision in named))
+    lines = [*included, *map(_line, recalled), *map(_line, named)]
+    if rest.messages or rest.summaries:
+        last_seqs = [decision.candidate.last_seq for decision in unnamed] + ([] if edge is None else [edge - 1])
+        lines.append(
+            ReceiptLine(
+                included=False,
+                reason=AssemblyReason.BUDGET,
+                tokens=rest.tokens,
+                running_total=selection.total_tokens,
+                first_seq=begins,
+                last_seq=max(last_seqs, default=begins),
+                messages=rest.messages,
+                summaries=rest.summaries,
+            )
+        )
+    return tuple(lines)
+
+
+def _less(whole: LeftOut, candidates: Iterable[Candidate]) -> LeftOut:
+    items = [candidate for candidate in candidates if not candidate.is_recalled]
+    raw = sum(candidate.is_raw for candidate in items)
+    return LeftOut(
+        messages=whole.messages - raw,
+        summaries=whole.summaries - (len(items) - raw),
+        tokens=whole.tokens - _tokens(items),
+    )
+
+
+def _tokens(candidates: Sequence[Candidate]) -> int:
+    return sum(candidate.tokens for candidate in candidates)
+
+
+def _line(decision: Decision) -> ReceiptLine:
+    candidate = decision.candidate
+    values = {
+        "included": decision.included,
+        "reason": decision.reason,
+        "tokens": candidate.tokens,
+        "running_total": decision.running_total,
+        "first_seq": candidate.ordinal,
+        "last_seq": candidate.last_seq,
+        "id": candidate.id,
+        "kind": candidate.kind,
+        "messages": int(candidate.is_raw),
+        "summaries": int(not candidate.is_raw),
+    }
+    return record(ReceiptLine, values)

@@ -1,0 +1,88 @@
+"""Reads an active context from its newest end, as far back as an answer within the budget can reach."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from compaction.planner import MAX_ATOM_MESSAGES, TAIL_REACH, sum_tokens
+from compaction.policy import CompactionPolicy
+from conversations.types import Counters
+from retrieval.assembly.context_slots import ContextSlots
+from retrieval.assembly.receipts import LINES_LEFT_OUT
+from retrieval.assembly.selection import Candidate, Group, edge_of, groups_of, inside, is_enough
+from retrieval.assembly.types import AssemblyReason, LeftOut
+
+# The first page is made to suffice; should sizes be very uneven, each further one doubles what is known.
+SPARE = 1.5
+SMALLEST_PAGE = 64
+LARGEST_TYPICAL_ITEM = 500
+END = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class Window:
+    """The newest groups of a context; `edge` is where they begin, None if they are all there is."""
+
+    groups: Sequence[Group]
+    begins: int
+    edge: int | None = None
+
+
+def read_window(context: ContextSlots, *, budget: int, policy: CompactionPolicy) -> Window:
+    """All groups of a context that fits the budget; of a larger one, those that the budget can reach.
+
+    What must be shown is in it wherever it lies.
+    """
+    counters = context.counters
+    # Behind what the budget reaches: as many as decide which groups are whole, and as a receipt names.
+    behind = min(TAIL_REACH * policy.fresh_tail_count + MAX_ATOM_MESSAGES, counters.active_messages)
+    margin = max(behind, LINES_LEFT_OUT)
+    fits = counters.active_tokens <= budget
+    size = END if fits else max(SMALLEST_PAGE, int(SPARE * budget / _typical_item(counters)) + margin)
+    slots = context.page(before=END, size=size, tokens=budget, margin=margin)
+    groups = groups_of(slots, policy)
+    while slots and not fits:
+        if sum(slot.is_raw for slot in slots) == counters.active_messages and sum_tokens(slots) > budget:
+            # Farther back are only summaries, each of which is whole by itself.
+            return Window(groups, begins=1, edge=slots[0].ordinal)
+        edge = edge_of(groups)
+        if edge is not None and is_enough(groups, edge=edge, budget=budget, policy=policy):
+            farther = _mandatory_before(context, slots)
+            return Window([*farther, *inside(groups, edge)], begins=1, edge=edge)
+        page = context.page(before=slots[0].ordinal, size=len(slots), tokens=END, margin=0)
+        if not page:
+            break
+        slots = page + slots
+        groups = groups_of(slots, policy)
+    return Window(groups, begins=slots[0].ordinal if slots else 1)
+
+
+def _typical_item(counters: Counters) -> int:
+    """What an item may cost; where most are summaries, the raw messages say little about that."""
+    return max(1, min(LARGEST_TYPICAL_ITEM, counters.active_tokens // max(1, counters.active_messages)))
+
+
+def _mandatory_before(context: ContextSlots, slots: Sequence[Candidate]) -> list[Group]:
+    """What must be shown of the context before these slots: system messages, and the newest question if it is there."""
+    first = slots[0].ordinal
+    is_here = any(slot.is_question for slot in slots)
+    question = [] if is_here else context.question_before(first)
+    return [
+        *(Group((message,), mandatory=AssemblyReason.SYSTEM) for message in context.system_before(first)),
+        *(Group((message,), mandatory=AssemblyReason.PINNED) for message in question),
+    ]
+
+
+def read_totals(context: ContextSlots, window: Window) -> LeftOut:
+    """What the whole context holds; beyond a window, its counters know, and only summaries have to be counted."""
+    if window.edge is None:
+        return LeftOut(
+            messages=sum(len(group.candidates) for group in window.groups if not group.is_summary),
+            summaries=sum(group.is_summary for group in window.groups),
+            tokens=sum(group.tokens for group in window.groups),
+        )
+    counters = context.counters
+    return LeftOut(
+        messages=counters.active_messages, summaries=context.count_summaries(), tokens=counters.active_tokens
+    )

@@ -1,0 +1,46 @@
+"""What an answer rests on: ids that it names are there and may be read, or they are taken out of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from conversations.words import counted
+from retrieval.delegation.extent import Extent
+from retrieval.delegation.sub_agent import Work
+from retrieval.delegation.types import Ending, QueryExcerpt
+from retrieval.ids import names_in, without
+from retrieval.types import ItemKind
+
+
+def checked(work: Work, extent: Extent) -> tuple[str | None, tuple[str, ...], tuple[str, ...]]:
+    """The answer without the ids that are not there or not within the grant; those that are; and those that are not."""
+    if work.answer is None:
+        return None, (), ()
+    in_text = [each for each in names_in(work.answer) if each.kind in (ItemKind.SUMMARY, ItemKind.MESSAGE)]
+    cited = [each for text in work.cited for each in names_in(text)]
+    allowed = extent.within([*cited, *in_text])
+    named_ids = list(dict.fromkeys(each.id for each in (*cited, *in_text)))
+    # What is cited and is no id at all leads nowhere either.
+    removed = [id for id in named_ids if id not in allowed] + [text[:80] for text in work.cited if not names_in(text)]
+    answer = without(work.answer, {each.id for each in in_text if each.id not in allowed}, instead="[unknown id]")
+    return answer, tuple(id for id in named_ids if id in allowed), tuple(dict.fromkeys(removed))
+
+
+def note_of(work: Work, removed: Sequence[str], excerpts: Sequence[QueryExcerpt]) -> str | None:
+    told = {
+        Ending.NO_MODEL: "No language model is configured, so these are excerpts and no answer.",
+        Ending.OUT_OF_TURNS: "The language model used up its turns without an answer.",
+        Ending.OUT_OF_TIME: "The language model had no answer in time.",
+        Ending.MODEL_FAILED: f"The language model gave no answer ({work.failure}).",
+        Ending.NOT_UNDERSTOOD: "The language model did not keep to the form it was told.",
+        Ending.INCOMPLETE: "The language model says that it found only a part, or nothing.",
+        Ending.GRANT_EXCEEDED: "What may be read by the grant is read, without an answer.",
+        Ending.GRANT_EXPIRED: "The grant expired before there was an answer.",
+        Ending.GRANT_REVOKED: "The grant was revoked before there was an answer.",
+    }.get(work.ending)
+    notes = [told] if told else []
+    if removed:
+        notes.append(f"{counted(len(removed), 'id')} in the answer led nowhere: taken out, and told under removed_ids.")
+    if work.answer is None and not excerpts and work.ending not in (Ending.GRANT_EXPIRED, Ending.GRANT_REVOKED):
+        notes.append("Nothing within the grant, or within what is left of it, says anything about it.")
+    return " ".join(notes) or None

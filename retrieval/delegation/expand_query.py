@@ -1,0 +1,254 @@
+"""Answers a question from what summaries stand for, so that whoever asks need not read it all.
+
+Leave is given to read so much and no more; by it a language model looks into the question, or, without one, the pieces
+are picked that say most about it. What comes back is checked: ids that it names exist and may be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from compaction.chain import MOST_PROMPT_TOKENS
+from compaction.language_models.configuration import MODELS, ModelsPolicy, chain_of
+from compaction.language_models.guards import guarded_client
+from compaction.language_models.withheld import Misconfigured
+from compaction.policy import CompactionPolicy
+from conversations.errors import Invalid, NotFound
+from conversations.reading import array, rows
+from conversations.scope import Scope
+from conversations.store.base import EVERYTHING
+from retrieval.delegation.citations import checked, note_of
+from retrieval.delegation.excerpts import excerpts_of
+from retrieval.delegation.extent import Extent
+from retrieval.delegation.granted import GrantedReader
+from retrieval.delegation.granted_search import to_be_read
+from retrieval.delegation.grants import LEAST_ROOM, Grants
+from retrieval.delegation.sub_agent import Bounds, SubAgent, Work
+from retrieval.delegation.types import (
+    Ending,
+    GrantRecord,
+    GrantRecursion,
+    GrantState,
+    QueryAnswer,
+    QueryExcerpt,
+    RoutingHint,
+)
+from retrieval.engine import RetrievalEngine
+from retrieval.ids import Named, named, names_in
+from retrieval.types import ItemKind
+
+DEEPEST = 3
+MOST_IDS = 50
+_MOST_FOUND = 8
+_LEAST_WINDOW = 1_000
+# What costs less than this share of one expansion is as well opened directly, if that takes no more than a few calls.
+_DIRECT_SHARE, _MOST_CALLS = 0.7, 3
+
+_ITEMS = """
+    SELECT summary_id, format('%%s [%%s-%%s], %%s summary of %%s messages, %%s tokens',
+                              summary_id, first_seq, last_seq, kind, descendant_count, token_count)
+    FROM summaries WHERE summary_id = ANY(%s)
+    UNION ALL
+    SELECT 'msg_' || message_id, format('msg_%%s [%%s], %%s, %%s tokens', message_id, seq, role, token_count)
+    FROM messages WHERE message_id = ANY(%s)
+"""
+_WORKSPACES = "SELECT DISTINCT workspace_id FROM conversations WHERE conversation_id = ANY(%s)"
+
+
+@dataclass(frozen=True)
+class Delegation:
+    """Gives leave, has the question looked into, and vouches for what comes back."""
+
+    engine: RetrievalEngine
+    grants: Grants
+    models: ModelsPolicy
+    chain: str
+
+    @classmethod
+    def from_settings(cls, scope: Scope = EVERYTHING) -> Delegation:
+        return cls(
+            engine=RetrievalEngine.from_settings(scope),
+            grants=Grants.from_settings(scope),
+            models=ModelsPolicy.from_settings(),
+            chain=CompactionPolicy.from_settings().summarizer,
+        )
+
+    def expand_query(
+        self,
+        *,
+        question: str,
+        ids: Sequence[str] = (),
+        query: str | None = None,
+        conversation_id: int | None = None,
+        depth: int = DEEPEST,
+        token_cap: int | None = None,
+        grant_id: str | None = None,
+    ) -> QueryAnswer:
+        """Answer a question from what would be much to read, with the ids that the answer rests on.
+
+        Name the `ids` of summaries and messages, or what to search for; without either, the question itself is searched
+        for. A language model, where one is configured (`LCM_SUMMARIZER`), reads them by a grant: `depth` levels down,
+        at most `token_cap` tokens, for a while. Without one, or where it gives no answer in time, the best excerpts are
+        given, and `ending` says why. `hint` tells when opening everything directly would do. A `grant_id` from an
+        earlier answer asks again by the same grant: refused as grant_expired, grant_revoked, grant_exceeded or
+        not_found, and, where ids or a search come with it, as grant_recursion.
+        """
+        if not isinstance(question, str) or not question.strip():
+            raise Invalid("question: There is nothing asked.")
+        if grant_id is not None:
+            grant: GrantRecord | None = self._again(grant_id, is_new=bool(ids or query or conversation_id is not None))
+        else:
+            item_ids = self._named(ids) if ids else self._searched(query or question, conversation_id)
+            grant = self._granted(question, item_ids, depth, token_cap) if item_ids else None
+        if grant is None:
+            return QueryAnswer(
+                question=question,
+                answer=None,
+                partial=True,
+                ending=Ending.NOTHING_FOUND,
+                cited_ids=(),
+                removed_ids=(),
+                excerpts=(),
+                hint=RoutingHint(direct_is_enough=False, tokens_below=0),
+                grant=None,
+                note="Nothing holds these words; ask in other words, or name ids.",
+            )
+        return self._answered(question, grant)
+
+    def _answered(self, question: str, grant: GrantRecord) -> QueryAnswer:
+        extent = Extent.of(grant.item_ids, depth=grant.depth)
+        work = self._looked_into(question, grant, extent)
+        answer, cited, removed = checked(work, extent)
+        excerpts: tuple[QueryExcerpt, ...] = ()
+        if answer is None and work.ending not in (Ending.GRANT_REVOKED, Ending.GRANT_EXPIRED):
+            excerpts = self._excerpts(question, grant, extent)
+        return QueryAnswer(
+            question=question,
+            answer=answer,
+            partial=work.ending is not Ending.ANSWERED,
+            ending=work.ending,
+            cited_ids=cited if answer is not None else tuple(excerpt.id for excerpt in excerpts),
+            removed_ids=removed,
+            excerpts=excerpts,
+            hint=self._hint(extent),
+            grant=self.grants.get_grant(grant_id=grant.grant_id),
+            model=work.model,
+            steps=tuple(work.steps),
+            note=note_of(work, removed, excerpts),
+        )
+
+    # -- leave to read
+
+    def _again(self, grant_id: str, *, is_new: bool) -> GrantRecord:
+        grant = self.grants.usable(grant_id=grant_id)
+        if is_new:
+            refusal = GrantRecursion("A grant is not made under another: ask with the grant alone, or without it.")
+            self.grants.note(grant_id=grant_id, refusal=refusal)
+            raise refusal
+        return grant
+
+    def _granted(self, question: str, item_ids: Sequence[str], depth: int, token_cap: int | None) -> GrantRecord:
+        policy = self.engine.policy
+        if isinstance(depth, bool) or not isinstance(depth, int) or not 1 <= depth <= DEEPEST:
+            raise Invalid(f"depth: {str(depth)[:80]!r} is not a number of levels from 1 to {DEEPEST}.")
+        wanted = policy.grant_tokens if token_cap is None else token_cap
+        if isinstance(wanted, bool) or not isinstance(wanted, int) or wanted < LEAST_ROOM:
+            raise Invalid(f"token_cap: {str(wanted)[:80]!r} is not a whole number of tokens from {LEAST_ROOM} up.")
+        return self.grants.issue(
+            workspace_id=self._workspace_of(item_ids),
+            question=question,
+            item_ids=item_ids,
+            depth=depth,
+            token_cap=min(wanted, policy.grant_tokens, self._room()),
+            seconds=policy.grant_seconds,
+        )
+
+    def _named(self, ids: Sequence[str]) -> list[str]:
+        """The ids, each of a summary or a message that the caller may see."""
+        if len(ids) > MOST_IDS:
+            raise Invalid(f"ids: {len(ids)} are too many; the most are {MOST_IDS}.")
+        found = [_one(id) for id in ids]
+        for each in found:
+            if each.kind is ItemKind.SUMMARY:
+                self.engine.scope.summary(each.id)
+            else:
+                self.engine.scope.message(each.number)
+        return list(dict.fromkeys(each.id for each in found))
+
+    def _searched(self, query: str, conversation_id: int | None) -> list[str]:
+        result = self.engine.grep(
+            query=query[: self.engine.policy.max_query_length], conversation_id=conversation_id, limit=_MOST_FOUND
+        )
+        return to_be_read(result.matches)[:MOST_IDS]
+
+    def _workspace_of(self, item_ids: Sequence[str]) -> int:
+        if self.engine.scope.workspace_id is not None:
+            return self.engine.scope.workspace_id
+        # Whoever sees all workspaces still gives leave for one.
+        extent = Extent.of(item_ids, depth=1)
+        found = rows(_WORKSPACES, [extent.conversations()])
+        if len(found) > 1:
+            raise Invalid("ids: these are of several workspaces; ask about each by itself.")
+        return int(found[0][0])
+
+    # -- the question
+
+    def _looked_into(self, question: str, grant: GrantRecord, extent: Extent) -> Work:
+        name = self._model()
+        if name is None:
+            return Work(ending=Ending.NO_MODEL)
+        try:
+            client = guarded_client(name, policy=self.models)
+        except Misconfigured as wrong:
+            return Work(ending=Ending.MODEL_FAILED, failure=wrong.reason.value)
+        policy = self.engine.policy
+        reader = GrantedReader(engine=self.engine, grants=self.grants, grant=grant, extent=extent)
+        bounds = Bounds(
+            turns=policy.query_turns, seconds=policy.query_seconds, answer_tokens=policy.query_answer_tokens
+        )
+        items = dict(rows(_ITEMS, [list(extent.roots), array(extent.messages)]))
+        told = [items[id] for id in grant.item_ids if id in items]
+        return SubAgent(client=client, reader=reader, bounds=bounds).look_into(question, told)
+
+    def _model(self) -> str | None:
+        """The model that is asked first for summaries, if there is one."""
+        return next((name for name in chain_of(self.chain) if name in MODELS), None)
+
+    def _room(self) -> int:
+        """What the model can have read by its last turn, beside everything else it is told."""
+        name = self._model()
+        if name is None:
+            return self.engine.policy.grant_tokens
+        room = self.models.window_tokens(name) - self.models.model_max_output_tokens - MOST_PROMPT_TOKENS
+        return max(_LEAST_WINDOW, room)
+
+    def _excerpts(self, question: str, grant: GrantRecord, extent: Extent) -> tuple[QueryExcerpt, ...]:
+        if self.grants.get_grant(grant_id=grant.grant_id).state is not GrantState.ACTIVE:
+            return ()
+        with self.grants.room(grant_id=grant.grant_id, wanted=self.engine.policy.max_expand_tokens) as room:
+            found = excerpts_of(self.engine, question, extent, room=room.tokens)
+            room.used = sum(excerpt.tokens for excerpt in found)
+        return found
+
+    def _hint(self, extent: Extent) -> RoutingHint:
+        """Opening everything directly is enough where it fits one page and takes a few calls."""
+        tokens = extent.tokens_below()
+        calls = [f"lcm_expand summary_id={id} depth={extent.depth} include_messages=true" for id in extent.roots]
+        calls += [f"lcm_message message_id=msg_{number}" for number in sorted(extent.messages)]
+        is_enough = tokens <= _DIRECT_SHARE * self.engine.policy.max_expand_tokens and len(calls) <= _MOST_CALLS
+        return RoutingHint(is_enough, tokens, tuple(calls) if is_enough else ())
+
+
+def _one(id: str) -> Named:
+    """The id of a summary or a message that stands in the text."""
+    inside = names_in(id)
+    found = named(id) or (inside[0] if inside else None)
+    if found is None:
+        raise NotFound(f"There is no summary or message {id[:80]!r} that you may see.")
+    if found.kind not in (ItemKind.SUMMARY, ItemKind.MESSAGE):
+        raise Invalid(
+            f"ids: {found.id[:80]} is a {found.kind}; name summaries (sum_...) and messages (msg_...). A conversation "
+            "is searched with conversation_id, a file is read as a file."
+        )
+    return found

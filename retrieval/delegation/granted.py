@@ -1,0 +1,166 @@
+"""Reads by leave: what a grant allows, as text for a model, every token of it counted before it is handed out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from compaction.summarizers.text import fit
+from conversations.errors import LcmError, NotFound
+from conversations.records import messages_of
+from conversations.words import counted
+from retrieval.delegation.actions import Action, Describe, Expand, Find, More
+from retrieval.delegation.extent import Extent
+from retrieval.delegation.granted_search import matches_within
+from retrieval.delegation.grants import Grants
+from retrieval.delegation.types import GrantExceeded, GrantRecord, GrantRecursion
+from retrieval.engine import RetrievalEngine
+from retrieval.ids import Named, named
+from retrieval.types import Description, ExpandedItem, ItemKind, Match
+
+# The most that one answer holds: several of them show more than one that fills the room.
+MOST_AT_ONCE = 2_000
+MOST_MATCHES = 12
+# What says of an item where it stands, and that there is more.
+_HEADING_TOKENS, _MORE_TOKENS = 30, 40
+# An item or two more than were foreseen, and it is asked for less.
+_ATTEMPTS, _SMALLER = 3, 0.7
+_DELEGATING = ("expand_query", "lcm_expand_query", "delegate")
+
+
+class Read(NamedTuple):
+    """The answer to an action, and its tokens."""
+
+    text: str
+    tokens: int
+
+
+class Page(NamedTuple):
+    """Where an expansion begins, or goes on."""
+
+    summary_id: str
+    depth: int
+    messages: bool
+    cursor: str | None = None
+
+
+@dataclass(frozen=True)
+class GrantedReader:
+    """One reader by one grant; it knows where its answers broke off."""
+
+    engine: RetrievalEngine
+    grants: Grants
+    grant: GrantRecord
+    extent: Extent
+    pages: dict[str, Page] = field(default_factory=dict)
+
+    def read(self, action: Action) -> Read:
+        """What the action asks for. Raises the refusal, which is on the grant's list then."""
+        match action:
+            case Find(query):
+                return self._given(lambda room: fit(self._found(query), room, self._count))
+            case Describe(id):
+                allowed = self._within(id)
+                return self._given(lambda room: fit(self._described(allowed), room, self._count))
+            case Expand(id, depth, messages):
+                allowed = self._within(id)
+                if allowed.kind is ItemKind.MESSAGE:
+                    return self._given(lambda room: self._message(allowed, room))
+                page = Page(allowed.id, self._levels(allowed.id, depth), messages)
+                return self._given(lambda room: self._page(page, room))
+            case More(handle):
+                if handle not in self.pages:
+                    raise self._refused(NotFound(f"There is no handle {handle[:20]!r}."))
+                return self._given(lambda room: self._page(self.pages[handle], room))
+        if action.name in _DELEGATING:
+            raise self._refused(GrantRecursion("Who reads by leave does not delegate further."))
+        raise self._refused(NotFound(f"There is no action {action.name[:20]!r} here."))
+
+    def _given(self, answer: Callable[[int], str]) -> Read:
+        """The answer, in the room there is for it, counted."""
+        with self.grants.room(grant_id=self.grant.grant_id, wanted=MOST_AT_ONCE) as room:
+            text = answer(room.tokens)
+            room.used = min(room.tokens, self._count(text))
+        return Read(text, room.used)
+
+    def _count(self, text: str) -> int:
+        return self.engine.tokens.count(text)
+
+    def _refused(self, refusal: LcmError) -> LcmError:
+        self.grants.note(grant_id=self.grant.grant_id, refusal=refusal)
+        return refusal
+
+    def _within(self, id: str) -> Named:
+        """The id, if it may be read: what is beyond the grant is as unknown as what is not there."""
+        found = named(id)
+        if found is None or not self.extent.within([found]):
+            raise self._refused(NotFound(f"There is no {id[:80]!r} that you may read."))
+        return found
+
+    def _levels(self, summary_id: str, depth: int) -> int:
+        """As many levels as are asked for and may be opened."""
+        left = self.extent.levels_left(summary_id)
+        if left < 1:
+            raise self._refused(
+                GrantExceeded(f"{summary_id} is as deep as you may go: {counted(self.extent.depth, 'level')} down.")
+            )
+        return left if depth < 0 else min(depth, left)
+
+    def _found(self, query: str) -> str:
+        found = matches_within(self.engine, query, self.extent, limit=MOST_MATCHES)
+        lines = [f"{match.id} [{_place(match)}, {match.role or match.kind}] {match.snippet.text}" for match in found]
+        return "\n".join(lines) if lines else "Nothing that you may read holds these words; try others."
+
+    def _described(self, allowed: Named) -> str:
+        told = self.engine.describe(id=allowed.id)
+        head = f"{told.id} [{_place(told)}], {counted(told.token_count or 0, 'token')}"
+        if told.kind is ItemKind.MESSAGE:
+            return f"{head}, {told.role}, {told.created_at:%Y-%m-%d %H:%M}"
+        # What else derives from it is beyond the grant.
+        sources = [source for source in told.sources if source in self.extent.levels]
+        return "\n".join(
+            [
+                f"{head}, {told.summary_kind} summary of {counted(told.message_count or 0, 'message')}, "
+                f"{told.earliest_at:%Y-%m-%d %H:%M} to {told.latest_at:%Y-%m-%d %H:%M}; opening it costs "
+                f"{counted(told.opening_tokens or 0, 'token')}.",
+                f"Made from summaries: {', '.join(sources) or 'none'}.",
+                told.content or "",
+            ]
+        )
+
+    def _message(self, allowed: Named, room: int) -> str:
+        [message] = messages_of([allowed.number])
+        return fit(f"{message.id} [{message.seq}, {message.role}]\n{message.content}", room, self._count)
+
+    def _page(self, page: Page, room: int) -> str:
+        """A page that costs no more than the room, headings and all."""
+        cap = max(1, room - _MORE_TOKENS)
+        for _ in range(_ATTEMPTS):
+            result = self.engine.expand(
+                summary_id=page.summary_id,
+                depth=page.depth,
+                include_messages=page.messages,
+                token_cap=cap,
+                cursor=page.cursor,
+            )
+            text = "\n\n".join(map(_shown, result.items)) or result.note or "It holds nothing."
+            if self._count(text) <= room - _MORE_TOKENS:
+                break
+            cap = max(1, int(min(cap - _HEADING_TOKENS * len(result.items), cap * _SMALLER)))
+        if result.cursor is not None:
+            handle = f"c{len(self.pages) + 1}"
+            self.pages[handle] = page._replace(cursor=result.cursor)
+            goes_on = f'There is more: {{"action": "more", "handle": "{handle}"}}'
+            text = f"{fit(text, room - _MORE_TOKENS, self._count)}\n\n{goes_on}"
+        return fit(text, room, self._count)
+
+
+def _shown(item: ExpandedItem) -> str:
+    who = item.role or f"{item.summary_kind} summary of {counted(item.descendant_count or 0, 'message')}"
+    # Of a message that comes in slices, the parts say nothing that the content does not.
+    return f"{item.id} [{_place(item)}, {who}, {item.created_at:%Y-%m-%d %H:%M}]\n{item.content}"
+
+
+def _place(item: Match | Description | ExpandedItem) -> str:
+    return str(item.first_seq) if item.first_seq == item.last_seq else f"{item.first_seq}-{item.last_seq}"

@@ -1,0 +1,183 @@
+"""Keeps leave to read: gives it, counts what is read by it, takes it back, and lists what was refused.
+
+Before anything is read, its room is set aside, the grant's row held for as long as that takes. So however many read at
+once, they are never given more than the cap. What a reader has set aside and does not need is given back; until then it
+counts as used, and another reader finds so much less. That of a reader that died is not given back.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db import connection, transaction
+from django.db.models import F, QuerySet
+from django.utils import timezone
+
+from conversations.errors import Forbidden, LcmError, NotFound
+from conversations.exactness import storable
+from conversations.scope import Scope
+from conversations.store.base import EVERYTHING
+from retrieval.delegation.types import GrantExceeded, GrantExpired, GrantRecord, GrantRevoked, GrantState
+from retrieval.models import Grant
+
+# With less than this nothing can be said that would help.
+LEAST_ROOM = 32
+# How long what was read, and refused, stays in the list.
+KEPT = timedelta(days=30)
+_MOST_REMOVED = 100
+
+_REFUSED = """
+    UPDATE grants SET refusals = jsonb_set(
+        refusals, ARRAY[%(code)s], to_jsonb(coalesce((refusals ->> %(code)s)::bigint, 0) + 1)
+    ) WHERE grant_id = %(grant_id)s
+"""
+
+
+@dataclass
+class Room:
+    """So many tokens may be given; `used` is how many were."""
+
+    tokens: int
+    used: int = 0
+
+
+@dataclass(frozen=True)
+class Grants:
+    """The grants of one workspace, or, for the operator, of all."""
+
+    scope: Scope = EVERYTHING
+    now: Callable[[], datetime] = timezone.now
+
+    @classmethod
+    def from_settings(cls, scope: Scope = EVERYTHING) -> Grants:
+        return cls(scope=scope)
+
+    def list_grants(self, *, limit: int = 20) -> list[GrantRecord]:
+        """The workspace's grants of the last thirty days and more, newest first, with what each was refused."""
+        now = self.now()
+        return [_record(grant, now) for grant in self._all().order_by("-created_at", "-grant_id")[:limit]]
+
+    def get_grant(self, *, grant_id: str) -> GrantRecord:
+        """One grant: what it allows, what was read by it and what it was refused; NotFound if there is none."""
+        return _record(self._found(grant_id), self.now())
+
+    def revoke_grant(self, *, grant_id: str) -> GrantRecord:
+        """Take a grant back: nothing more is read by it, by work under way either. Once is enough; NotFound."""
+        found = self._found(grant_id)
+        Grant.objects.filter(pk=found.pk, revoked_at=None).update(revoked_at=self.now())
+        return self.get_grant(grant_id=grant_id)
+
+    def issue(
+        self, *, workspace_id: int, question: str, item_ids: Sequence[str], depth: int, token_cap: int, seconds: int
+    ) -> GrantRecord:
+        """Give leave to read these items, which whoever asks must be allowed to see."""
+        now = self.now()
+        forgotten = Grant.objects.filter(workspace_id=workspace_id, expires_at__lt=now - KEPT)
+        Grant.objects.filter(pk__in=list(forgotten.values_list("pk", flat=True)[:_MOST_REMOVED])).delete()
+        grant = Grant.objects.create(
+            grant_id=f"grant_{secrets.token_hex(8)}",
+            workspace_id=workspace_id,
+            question=storable(question),
+            item_ids=list(item_ids),
+            depth=depth,
+            token_cap=token_cap,
+            created_at=now,
+            expires_at=now + timedelta(seconds=seconds),
+        )
+        return _record(grant, now)
+
+    def usable(self, *, grant_id: str) -> GrantRecord:
+        """The grant, if it can be read by; else the refusal, which is noted. NotFound for somebody else's."""
+        try:
+            grant = self._found(grant_id)
+        except NotFound as refusal:
+            # Told to its owner, who has lost it to somebody; it is nothing to whoever came with it.
+            self.note(grant_id=grant_id, refusal=refusal)
+            raise
+        record = _record(grant, self.now())
+        self._require(record)
+        return record
+
+    @contextmanager
+    def room(self, *, grant_id: str, wanted: int) -> Iterator[Room]:
+        """Room for an answer of at most `wanted` tokens, which is less where less is left; what is not used goes back.
+
+        Raises the refusal if nothing may be read, and notes it.
+        """
+        with transaction.atomic():
+            grant = Grant.objects.select_for_update().get(pk=grant_id)
+            record = _record(grant, self.now())
+            tokens = min(wanted, record.tokens_left)
+            if record.state is GrantState.ACTIVE:
+                Grant.objects.filter(pk=grant_id).update(tokens_used=F("tokens_used") + tokens, reads=F("reads") + 1)
+        self._require(record)
+        room = Room(tokens)
+        try:
+            yield room
+        finally:
+            if room.used < tokens:
+                Grant.objects.filter(pk=grant_id).update(tokens_used=F("tokens_used") - (tokens - max(0, room.used)))
+
+    def note(self, *, grant_id: str, refusal: LcmError) -> None:
+        """Put a refusal on the grant's list."""
+        with connection.cursor() as cursor:
+            cursor.execute(_REFUSED, {"code": refusal.code, "grant_id": storable(grant_id)})
+
+    def _require(self, grant: GrantRecord) -> None:
+        refusal = _refusal_of(grant)
+        if refusal is not None:
+            self.note(grant_id=grant.grant_id, refusal=refusal)
+            raise refusal
+
+    def _all(self) -> QuerySet[Grant]:
+        return self.scope.narrow(Grant.objects.all())
+
+    def _found(self, grant_id: str) -> Grant:
+        grant = self._all().filter(grant_id=grant_id).first() if grant_id.isprintable() else None
+        if grant is None:
+            raise NotFound(f"There is no grant {grant_id[:80]!r} that you may see.")
+        return grant
+
+
+def _refusal_of(grant: GrantRecord) -> Forbidden | None:
+    match grant.state:
+        case GrantState.REVOKED:
+            return GrantRevoked(f"The grant {grant.grant_id} was revoked.")
+        case GrantState.EXPIRED:
+            return GrantExpired(f"The grant {grant.grant_id} has expired; ask without it for a new one.")
+        case GrantState.EXCEEDED:
+            return GrantExceeded(
+                f"All of the {grant.token_cap:,} tokens that the grant {grant.grant_id} allows were read; ask without "
+                "it for a new one."
+            )
+        case GrantState.ACTIVE:
+            return None
+
+
+def _record(grant: Grant, now: datetime) -> GrantRecord:
+    if grant.revoked_at is not None:
+        state = GrantState.REVOKED
+    elif grant.expires_at <= now:
+        state = GrantState.EXPIRED
+    elif grant.token_cap - grant.tokens_used < LEAST_ROOM:
+        state = GrantState.EXCEEDED
+    else:
+        state = GrantState.ACTIVE
+    return GrantRecord(
+        grant_id=grant.grant_id,
+        question=grant.question,
+        item_ids=tuple(grant.item_ids),
+        depth=grant.depth,
+        token_cap=grant.token_cap,
+        tokens_used=grant.tokens_used,
+        reads=grant.reads,
+        state=state,
+        created_at=grant.created_at,
+        expires_at=grant.expires_at,
+        revoked_at=grant.revoked_at,
+        refusals=grant.refusals,
+    )

@@ -1,0 +1,114 @@
+"""Lets a language model look into a question, a few turns long and by leave only; it ends in time, whatever it does.
+
+No transaction is open while the model is asked. What it asks for is one of a handful of reads; to delegate is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from compaction.language_models.client import ModelClient
+from compaction.language_models.types import ModelFailed
+from compaction.summarizers.text import clean, clip, fit
+from conversations.errors import LcmError
+from retrieval.delegation.actions import Finish, NotAnAction, action_in, as_json
+from retrieval.delegation.granted import GrantedReader
+from retrieval.delegation.sub_agent_prompt import Turn, turn_prompt
+from retrieval.delegation.types import Ending, GrantState, QueryStep
+
+# A model that cannot say what it wants three times in a row will not.
+MOST_MISUNDERSTOOD = 3
+_SHOWN_OF_A_REPLY = 300
+
+_TAKEN_BACK = {GrantState.REVOKED: Ending.GRANT_REVOKED, GrantState.EXPIRED: Ending.GRANT_EXPIRED}
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """How long a sub-agent may work, and how much it may say."""
+
+    turns: int
+    seconds: float
+    answer_tokens: int
+
+
+@dataclass
+class Work:
+    """What a sub-agent did, and what came of it."""
+
+    ending: Ending = Ending.OUT_OF_TURNS
+    answer: str | None = None
+    cited: tuple[str, ...] = ()
+    model: str | None = None
+    failure: str | None = None
+    steps: list[QueryStep] = field(default_factory=list)
+
+    def ended(self, ending: Ending) -> Work:
+        self.ending = ending
+        return self
+
+
+@dataclass(frozen=True)
+class SubAgent:
+    """A model with a reader by a grant."""
+
+    client: ModelClient
+    reader: GrantedReader
+    bounds: Bounds
+
+    def look_into(self, question: str, items: Sequence[str]) -> Work:
+        """What the model finds out; where it does not answer, why."""
+        work, turns = Work(), list[Turn]()
+        until = self.client.clock() + self.bounds.seconds
+        for left in range(self.bounds.turns, 0, -1):
+            grant = self.reader.grants.get_grant(grant_id=self.reader.grant.grant_id)
+            if grant.state in _TAKEN_BACK:
+                # Whoever took it back wants no answer from what was read by it.
+                return work.ended(_TAKEN_BACK[grant.state])
+            work.ending = Ending.OUT_OF_TURNS if grant.state is GrantState.ACTIVE else Ending.GRANT_EXCEEDED
+            prompt = turn_prompt(
+                question=question,
+                items=items,
+                turns=turns,
+                turns_left=left,
+                grant=grant,
+                answer_tokens=self.bounds.answer_tokens,
+            )
+            try:
+                reply = self.client.complete(prompt, deadline=until)
+            except ModelFailed as failed:
+                work.failure = failed.reason.value
+                return work.ended(Ending.OUT_OF_TIME if self.client.clock() >= until else Ending.MODEL_FAILED)
+            work.model = reply.model
+            turn = self._taken(reply.text, work)
+            if turn is None:
+                return work
+            turns.append(turn)
+            if self.client.clock() >= until:
+                return work.ended(Ending.OUT_OF_TIME)
+        return work
+
+    def _taken(self, reply: str, work: Work) -> Turn | None:
+        """The turn that the reply asks for, taken; None if it was the last one."""
+        try:
+            action = action_in(reply)
+        except NotAnAction as wrong:
+            work.steps.append(QueryStep("", "", 0, refusal=Ending.NOT_UNDERSTOOD))
+            last = work.steps[-MOST_MISUNDERSTOOD:]
+            if len(last) == MOST_MISUNDERSTOOD and all(step.refusal == Ending.NOT_UNDERSTOOD for step in last):
+                work.ending = Ending.NOT_UNDERSTOOD
+                return None
+            return Turn(clip(reply, _SHOWN_OF_A_REPLY), str(wrong))
+        if isinstance(action, Finish):
+            work.answer = fit(clean(action.answer), self.bounds.answer_tokens, self.reader.engine.tokens.count)
+            work.cited = action.cited
+            work.ending = Ending.ANSWERED if action.complete else Ending.INCOMPLETE
+            return None
+        try:
+            read = self.reader.read(action)
+        except LcmError as refusal:
+            work.steps.append(QueryStep(action.name, action.about, 0, refusal=refusal.code))
+            return Turn(as_json(action), f"{refusal.code}: {refusal.detail}")
+        work.steps.append(QueryStep(action.name, action.about, read.tokens))
+        return Turn(as_json(action), read.text)

@@ -1,0 +1,175 @@
+"""Says what an id names: enough to decide whether to open it, and what that would cost."""
+
+from __future__ import annotations
+
+from conversations.errors import NotFound
+from conversations.exactness import is_storable
+from conversations.models import Conversation, LargeFile, Message, Summary
+from conversations.reading import rows
+from conversations.scope import Scope
+from conversations.types import Level, Role, SummaryKind
+from retrieval.describing.describe_whole import describe_conversation, describe_run
+from retrieval.describing.outlines import OUTLINE, in_order, outline, way_up
+from retrieval.ids import Named, named, names_in
+from retrieval.types import Description, ItemKind, MessageSpan
+
+MOST_IN_MANIFEST = 50
+
+# The limit ends the recursion: no more of a large subtree is walked than is shown.
+_OF_SUMMARY = f"""
+    WITH RECURSIVE below AS (
+        SELECT %(summary_id)s::text AS summary_id, 0 AS distance
+        UNION
+        SELECT p.parent_summary_id, below.distance + 1
+        FROM below JOIN summary_parents p ON p.summary_id = below.summary_id
+    ), above AS (
+        SELECT %(summary_id)s::text AS summary_id, 0 AS distance
+        UNION
+        SELECT p.summary_id, above.distance - 1
+        FROM above JOIN summary_parents p ON p.parent_summary_id = above.summary_id
+    ), kin AS (
+        (SELECT * FROM below LIMIT {MOST_IN_MANIFEST + 2})
+        UNION ALL
+        (SELECT * FROM above WHERE distance < 0 LIMIT {MOST_IN_MANIFEST})
+    ), islands AS (
+        SELECT min(seq) AS first_seq, max(seq) AS last_seq
+        FROM (
+            SELECT m.seq, m.seq - row_number() OVER (ORDER BY m.seq) AS island
+            FROM summary_messages l JOIN messages m ON m.message_id = l.message_id
+            WHERE l.summary_id = %(summary_id)s
+        ) AS direct
+        GROUP BY island
+    ), direct AS (
+        SELECT array_agg(ARRAY[first_seq, last_seq] ORDER BY first_seq) AS spans FROM islands
+    )
+    {OUTLINE}, kin.distance, direct.spans
+    FROM kin JOIN summaries s ON s.summary_id = kin.summary_id CROSS JOIN direct
+"""
+_OF_MESSAGE = f"""
+    WITH RECURSIVE kin AS (
+        SELECT summary_id, -1 AS distance FROM summary_messages WHERE message_id = %(message_id)s
+        UNION
+        SELECT p.summary_id, kin.distance - 1
+        FROM kin JOIN summary_parents p ON p.parent_summary_id = kin.summary_id
+    ), held AS (
+        {OUTLINE}, kin.distance
+        FROM kin JOIN summaries s ON s.summary_id = kin.summary_id
+    ), kinds AS (
+        SELECT array_agg(DISTINCT part_type::text) AS part_types FROM message_parts WHERE message_id = %(message_id)s
+    )
+    SELECT held.*, kinds.part_types FROM kinds LEFT JOIN held ON true
+"""
+
+
+def describe(id: str, *, scope: Scope) -> Description:
+    """See `RetrievalEngine.describe`: two queries for a summary or a message."""
+    found = named(id) if isinstance(id, str) else None
+    if found is not None:
+        return _described(found, scope)
+    conversation = _of_session(id, scope)
+    if conversation is not None:
+        return describe_conversation(conversation)
+    inside = names_in(id) if isinstance(id, str) else ()
+    if inside:
+        return _described(inside[0], scope)
+    raise NotFound(
+        f"{str(id)[:80]!r} names nothing that can be described: ids begin with sum_, msg_, file_, run_ or conv_, and a "
+        "conversation can be named by its session.",
+    )
+
+
+def _described(found: Named, scope: Scope) -> Description:
+    match found.kind:
+        case ItemKind.SUMMARY:
+            return _summary(scope.summary(found.id))
+        case ItemKind.FILE:
+            return _file(scope.file(found.id))
+        case ItemKind.RUN:
+            return describe_run(found.id, scope=scope)
+        case ItemKind.CONVERSATION:
+            return describe_conversation(scope.conversation(found.number))
+        case ItemKind.MESSAGE:
+            return _message(scope.message(found.number))
+
+
+def _of_session(session_id: object, scope: Scope) -> Conversation | None:
+    """The one conversation of this session; where several workspaces have one, whoever sees them all must say which."""
+    if not isinstance(session_id, str) or not is_storable(session_id):
+        return None
+    found = list(scope.narrow(Conversation.objects.filter(session_id=session_id))[:2])
+    return found[0] if len(found) == 1 else None
+
+
+def _summary(summary: Summary) -> Description:
+    fetched = rows(_OF_SUMMARY, {"summary_id": summary.summary_id})
+    outlines = [outline(row[:-1]) for row in fetched]
+    itself = next(each for each in outlines if each.distance == 0)
+    below = in_order(each for each in outlines if each.distance > 0)
+    above = way_up(each for each in outlines if each.distance < 0)
+    return Description(
+        id=summary.summary_id,
+        kind=ItemKind.SUMMARY,
+        conversation_id=summary.conversation_id,
+        created_at=summary.created_at,
+        token_count=summary.token_count,
+        active=itself.active,
+        first_seq=summary.first_seq,
+        last_seq=summary.last_seq,
+        earliest_at=summary.earliest_at,
+        latest_at=summary.latest_at,
+        summary_kind=SummaryKind(summary.kind),
+        depth=summary.depth,
+        level=Level(summary.level),
+        model=summary.model,
+        opening_tokens=itself.opening_tokens,
+        source_tokens=summary.source_tokens,
+        message_count=summary.descendant_count,
+        sources=tuple(each.summary_id for each in below if each.distance == 1),
+        source_messages=tuple(MessageSpan(*span) for span in fetched[0][-1] or ()),
+        derived=tuple(each.summary_id for each in above if each.distance == -1),
+        held_by=tuple(above),
+        manifest=tuple(below[:MOST_IN_MANIFEST]),
+        manifest_complete=len(below) <= MOST_IN_MANIFEST,
+        file_ids=tuple(summary.file_ids),
+        quality=summary.quality,
+        content=summary.content,
+        supersedes=summary.supersedes_id,
+        superseded_by=itself.superseded_by,
+        run_id=summary.run_id,
+    )
+
+
+def _message(message: Message) -> Description:
+    fetched = rows(_OF_MESSAGE, {"message_id": message.message_id})
+    held_by = way_up(outline(row[:-1]) for row in fetched if row[0] is not None)
+    return Description(
+        id=f"msg_{message.message_id}",
+        kind=ItemKind.MESSAGE,
+        conversation_id=message.conversation_id,
+        created_at=message.created_at,
+        token_count=message.token_count,
+        active=not held_by,
+        first_seq=message.seq,
+        last_seq=message.seq,
+        derived=tuple(each.summary_id for each in held_by if each.distance == -1),
+        role=Role(message.role),
+        author=message.author,
+        part_types=tuple(fetched[0][-1] or ()),
+        held_by=tuple(held_by),
+        content_hash=bytes(message.content_hash).hex(),
+    )
+
+
+def _file(file: LargeFile) -> Description:
+    record = file.as_record()
+    return Description(
+        id=record.file_id,
+        kind=ItemKind.FILE,
+        conversation_id=record.conversation_id,
+        created_at=record.created_at,
+        file_name=record.file_name,
+        mime_type=record.mime_type,
+        byte_size=record.byte_size,
+        exploration_summary=record.exploration_summary,
+        content_hash=record.content_hash,
+    )

@@ -1,0 +1,103 @@
+"""Says what stands for a range of messages, how far that reaches, and what opening it would cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from conversations.reading import rows, snapshot
+from conversations.scope import Scope
+from conversations.words import counted
+from retrieval.describing.covering import Range, covering, range_of
+from retrieval.describing.describe_whole import RAW_SPANS
+from retrieval.describing.outlines import OUTLINE, in_order, outline
+from retrieval.describing.range_types import CoveringNode, RangeDescription
+from retrieval.types import MessageSpan, SummaryOutline
+
+MOST_IN_MANIFEST = 50
+
+# The limit ends the recursion, nearest first.
+_BELOW = f"""
+    WITH RECURSIVE below AS (
+        SELECT unnest(%(roots)s::text[]) AS summary_id, 0 AS distance
+        UNION
+        SELECT s.summary_id, below.distance + 1
+        FROM below
+        JOIN summary_parents p ON p.summary_id = below.summary_id
+        JOIN summaries s ON s.summary_id = p.parent_summary_id
+        WHERE s.first_seq <= %(upto)s AND s.last_seq >= %(from)s
+    ), near AS (
+        SELECT * FROM below WHERE distance > 0 LIMIT {MOST_IN_MANIFEST + 1}
+    )
+    {OUTLINE}, near.distance
+    FROM near JOIN summaries s ON s.summary_id = near.summary_id
+"""
+_TOKENS = """
+    SELECT coalesce(sum(token_count), 0)::bigint,
+           (SELECT coalesce(sum(token_count), 0)::bigint FROM context_items
+            WHERE conversation_id = %(conversation_id)s AND item_type = 'message'
+              AND ordinal BETWEEN %(from)s AND %(upto)s)
+    FROM messages WHERE conversation_id = %(conversation_id)s AND seq BETWEEN %(from)s AND %(upto)s
+"""
+_TEXTS = "SELECT summary_id, content FROM summaries WHERE summary_id = ANY(%s)"
+
+
+def describe_range(
+    *, conversation_id: int, from_seq: int, to_seq: int, text_tokens: int, scope: Scope
+) -> RangeDescription:
+    """See `RetrievalEngine.describe_range`: six queries at most, whatever the range."""
+    with snapshot():
+        stretch = range_of(conversation_id, from_seq, to_seq, scope=scope)
+        found = covering(stretch)
+        below = _below(stretch, [summary.summary_id for summary, _ in found])
+        raw = [MessageSpan(*row) for row in rows(RAW_SPANS, stretch.values)]
+        [[message_tokens, raw_tokens]] = rows(_TOKENS, stretch.values)
+        texts = _texts([summary for summary, _ in found], text_tokens)
+    nodes = [
+        CoveringNode(
+            summary=summary,
+            messages_in_range=messages,
+            seqs_before=max(0, from_seq - summary.first_seq),
+            seqs_after=max(0, summary.last_seq - stretch.last_seq),
+            content=texts.get(summary.summary_id),
+        )
+        for summary, messages in found
+    ]
+    return RangeDescription(
+        conversation_id=conversation_id,
+        from_seq=from_seq,
+        to_seq=to_seq,
+        first_seq=min([from_seq, *(summary.first_seq for summary, _ in found)]),
+        last_seq=max([stretch.last_seq, *(summary.last_seq for summary, _ in found)]),
+        message_count=stretch.message_count,
+        message_tokens=message_tokens,
+        context_tokens=raw_tokens + sum(summary.token_count for summary, _ in found),
+        nodes=tuple(nodes),
+        raw_messages=tuple(raw),
+        manifest=tuple(below[:MOST_IN_MANIFEST]),
+        manifest_complete=len(below) <= MOST_IN_MANIFEST,
+        note=beyond_the_end(stretch),
+    )
+
+
+def beyond_the_end(stretch: Range) -> str | None:
+    """What to say of a range that goes on where the conversation does not."""
+    if stretch.last_seq == stretch.to_seq:
+        return None
+    return f"The conversation has {counted(stretch.conversation.next_seq - 1, 'message')} so far."
+
+
+def _below(stretch: Range, roots: Sequence[str]) -> list[SummaryOutline]:
+    if not roots:
+        return []
+    return in_order(outline(row) for row in rows(_BELOW, {**stretch.values, "roots": list(roots)}))
+
+
+def _texts(summaries: Sequence[SummaryOutline], most_tokens: int) -> dict[str, str]:
+    """The texts of the first summaries, as many as cost no more than this together."""
+    wanted = []
+    for summary in summaries:
+        most_tokens -= summary.token_count
+        if most_tokens < 0:
+            break
+        wanted.append(summary.summary_id)
+    return dict(rows(_TEXTS, [wanted])) if wanted else {}

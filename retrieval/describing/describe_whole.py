@@ -1,0 +1,101 @@
+"""Says what a run has done and what a conversation holds."""
+
+from __future__ import annotations
+
+from compaction.models import CompactionRun
+from conversations.errors import NotFound
+from conversations.models import Conversation
+from conversations.reading import rows, snapshot
+from conversations.scope import Scope
+from retrieval.describing.outlines import OUTLINE, outline
+from retrieval.types import Description, ItemKind, MessageSpan
+
+MOST_SUMMARIES = 50
+MOST_FILES = 50
+
+_MADE = f"""
+    {OUTLINE}, 0
+    FROM summaries s WHERE s.conversation_id = %(conversation_id)s AND s.run_id = %(run_id)s
+    ORDER BY s.first_seq, s.depth DESC, s.summary_id LIMIT {MOST_SUMMARIES + 1}
+"""
+_SHOWN = f"""
+    {OUTLINE}, 0
+    FROM context_items c JOIN summaries s ON s.summary_id = c.summary_id
+    WHERE c.conversation_id = %(conversation_id)s
+    ORDER BY c.ordinal LIMIT {MOST_SUMMARIES + 1}
+"""
+# Messages that follow each other have the same difference between their seq and their number in the list.
+RAW_SPANS = """
+    SELECT min(ordinal), max(ordinal)
+    FROM (
+        SELECT ordinal, ordinal - row_number() OVER (ORDER BY ordinal) AS island
+        FROM context_items
+        WHERE conversation_id = %(conversation_id)s AND item_type = 'message'
+          AND ordinal BETWEEN %(from)s AND %(upto)s
+    ) AS raw
+    GROUP BY island ORDER BY 1
+"""
+_TIMES = """
+    SELECT (SELECT created_at FROM messages WHERE conversation_id = %(conversation_id)s ORDER BY seq LIMIT 1),
+           (SELECT created_at FROM messages WHERE conversation_id = %(conversation_id)s ORDER BY seq DESC LIMIT 1),
+           (SELECT count(*) FROM summaries WHERE conversation_id = %(conversation_id)s),
+           (SELECT max(depth) FROM summaries WHERE conversation_id = %(conversation_id)s)
+"""
+_FILES = f"""
+    SELECT file_id FROM large_files WHERE conversation_id = %(conversation_id)s
+    ORDER BY created_at DESC, file_id LIMIT {MOST_FILES}
+"""
+
+
+def describe_run(run_id: str, *, scope: Scope) -> Description:
+    """What the run came to and which summaries it made; NotFound alike for what is not there and what is not seen."""
+    runs = scope.narrow(CompactionRun.objects.all())
+    run = runs.filter(run_id=run_id).first() if run_id.isprintable() else None
+    if run is None:
+        raise NotFound(f"There is no run {run_id[:80]!r} that you may see.")
+    made = [outline(row) for row in rows(_MADE, {"conversation_id": run.conversation_id, "run_id": run_id})]
+    return Description(
+        id=run.run_id,
+        kind=ItemKind.RUN,
+        conversation_id=run.conversation_id,
+        created_at=run.started_at,
+        first_seq=min((each.first_seq for each in made), default=None),
+        last_seq=max((each.last_seq for each in made), default=None),
+        manifest=tuple(made[:MOST_SUMMARIES]),
+        manifest_complete=len(made) <= MOST_SUMMARIES,
+        run=run.as_record(),
+        summary_count=run.leaf_summaries + run.condensed_summaries + run.redone_summaries,
+    )
+
+
+def describe_conversation(conversation: Conversation) -> Description:
+    """What the conversation holds, and what of it a model sees now."""
+    number = {"conversation_id": conversation.conversation_id}
+    with snapshot():
+        # Again, so that its counters are of the same moment as what they count.
+        conversation.refresh_from_db()
+        shown = [outline(row) for row in rows(_SHOWN, number)]
+        raw = rows(RAW_SPANS, {**number, "from": 0, "upto": conversation.next_seq})
+        [[earliest_at, latest_at, summary_count, depth]] = rows(_TIMES, number)
+        file_ids = [row[0] for row in rows(_FILES, number)]
+    record = conversation.as_record()
+    return Description(
+        id=f"conv_{conversation.conversation_id}",
+        kind=ItemKind.CONVERSATION,
+        conversation_id=conversation.conversation_id,
+        created_at=conversation.created_at,
+        token_count=record.counters.active_tokens,
+        first_seq=1 if record.counters.message_count else None,
+        last_seq=record.counters.message_count or None,
+        earliest_at=earliest_at,
+        latest_at=latest_at,
+        depth=depth,
+        source_tokens=record.counters.total_tokens,
+        message_count=record.counters.message_count,
+        manifest=tuple(shown[:MOST_SUMMARIES]),
+        manifest_complete=len(shown) <= MOST_SUMMARIES,
+        file_ids=tuple(file_ids),
+        conversation=record,
+        raw_messages=tuple(MessageSpan(*row) for row in raw),
+        summary_count=summary_count,
+    )

@@ -1,0 +1,115 @@
+"""Says what was made from a message or a summary, however far: if it were wrong, so might these be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from conversations.errors import Invalid, NotFound
+from conversations.reading import rows, snapshot
+from conversations.scope import Scope
+from retrieval.describing.outlines import OUTLINE, outline
+from retrieval.ids import named, names_in
+from retrieval.types import ItemKind, SummaryOutline
+
+MOST_LISTED = 1_000
+
+# Each summary once, as near as it is.
+_DERIVED = """
+    WITH RECURSIVE reach AS (
+        SELECT summary_id, 1 AS distance FROM summary_messages WHERE message_id = %(message_id)s::bigint
+        UNION
+        SELECT summary_id, 1 FROM summary_parents WHERE parent_summary_id = %(summary_id)s::text
+        UNION
+        SELECT p.summary_id, reach.distance + 1
+        FROM reach JOIN summary_parents p ON p.parent_summary_id = reach.summary_id
+    ), derived AS (
+        SELECT summary_id, min(distance) AS distance FROM reach GROUP BY summary_id
+    )
+"""
+_LEVELS = f"""
+    {_DERIVED}
+    SELECT derived.distance, count(*), sum(s.token_count)::bigint, count(c.summary_id)
+    FROM derived
+    JOIN summaries s ON s.summary_id = derived.summary_id
+    LEFT JOIN context_items c ON c.summary_id = s.summary_id
+    GROUP BY derived.distance ORDER BY derived.distance
+"""
+_NEAREST = f"""
+    {_DERIVED}, nearest AS (
+        SELECT derived.* FROM derived JOIN summaries s ON s.summary_id = derived.summary_id
+        ORDER BY derived.distance, s.first_seq, s.depth DESC, s.summary_id LIMIT %(limit)s
+    )
+    {OUTLINE}, -nearest.distance
+    FROM nearest JOIN summaries s ON s.summary_id = nearest.summary_id
+    ORDER BY nearest.distance, s.first_seq, s.depth DESC, s.summary_id
+"""
+_IS_SHOWN = """
+    SELECT EXISTS (SELECT FROM context_items WHERE message_id = %(message_id)s::bigint)
+        OR EXISTS (SELECT FROM context_items WHERE summary_id = %(summary_id)s::text)
+"""
+
+
+@dataclass(frozen=True)
+class ImpactLevel:
+    """The summaries so many steps away; 1: made from it directly. `active` is how many of them a model sees now."""
+
+    distance: int
+    count: int
+    tokens: int
+    active: int
+
+
+@dataclass(frozen=True)
+class Impact:
+    """What derives from a message or a summary: `levels` count all of it, `items` are the nearest (`items_complete`).
+
+    `active`: whether the message or summary itself is in the active context. A summary that was made again counts,
+    with what it was superseded by; what was made instead of it derives from the same messages.
+    """
+
+    id: str
+    kind: ItemKind
+    conversation_id: int
+    active: bool
+    count: int
+    tokens: int
+    active_count: int
+    levels: tuple[ImpactLevel, ...]
+    items: tuple[SummaryOutline, ...]
+    items_complete: bool
+
+
+def impact(id: str, *, limit: int, scope: Scope) -> Impact:
+    """See `RetrievalEngine.impact`: four queries."""
+    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MOST_LISTED:
+        raise Invalid(f"limit: {str(limit)[:80]!r} is not a whole number from 1 to {MOST_LISTED:,}.")
+    inside = names_in(id) if isinstance(id, str) else ()
+    found = named(id) or (inside[0] if inside else None) if isinstance(id, str) else None
+    if found is None or found.kind not in (ItemKind.MESSAGE, ItemKind.SUMMARY):
+        raise NotFound(
+            f"{str(id)[:80]!r} names no message (msg_...) and no summary (sum_...): nothing derives from it."
+        )
+    values: dict[str, int | str | None] = {"message_id": None, "summary_id": None, "limit": limit}
+    with snapshot():
+        if found.kind is ItemKind.MESSAGE:
+            conversation_id = scope.message(found.number).conversation_id
+            values["message_id"] = found.number
+        else:
+            conversation_id = scope.summary(found.id).conversation_id
+            values["summary_id"] = found.id
+        levels = tuple(ImpactLevel(*row) for row in rows(_LEVELS, values))
+        items = tuple(outline(row) for row in rows(_NEAREST, values)) if levels else ()
+        [[is_shown]] = rows(_IS_SHOWN, values)
+    count = sum(level.count for level in levels)
+    return Impact(
+        id=found.id,
+        kind=found.kind,
+        conversation_id=conversation_id,
+        active=is_shown,
+        count=count,
+        tokens=sum(level.tokens for level in levels),
+        active_count=sum(level.active for level in levels),
+        levels=levels,
+        items=items,
+        items_complete=len(items) == count,
+    )

@@ -1,0 +1,245 @@
+"""Opens summaries and ranges again, a page at a time, until every byte below them has been given."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+from conversations.errors import Invalid
+from conversations.models import Summary
+from conversations.reading import rows, snapshot
+from conversations.scope import Scope
+from conversations.store.base import EVERYTHING
+from conversations.tokens import TokenEstimator
+from conversations.types import SummaryKind
+from retrieval.describing.covering import covering, range_of
+from retrieval.describing.describe_range import beyond_the_end
+from retrieval.describing.range_types import RangeExpansion
+from retrieval.opening import cursors
+from retrieval.opening.cursors import Key, Position, Request
+from retrieval.opening.expand_items import Items
+from retrieval.opening.expand_outline import Below, Entry, Outline, entries_of, last_entry
+from retrieval.opening.expand_range import Spoken, Within
+from retrieval.policy import RetrievalPolicy
+from retrieval.slices import slice_of
+from retrieval.types import ExpandedItem, ExpandResult, MessageSpan
+
+DEEPEST = 1_000_000
+# How many messages are looked up for a page: as many as it may hold, if they are shorter than most.
+FEWEST_AT_ONCE, TOKENS_A_MESSAGE = 32, 64
+_BEGINNING = Position(Key(0, -DEEPEST))
+_MORE = "There is more: expand with the same arguments and this cursor."
+# Before this, in the cursor of a range, stands the moment whose context it goes through.
+_MOMENT = "~"
+_DIGITS = re.compile(r"[0-9]{1,17}")
+
+
+class _Page(NamedTuple):
+    """The items of a page, where the next one begins, and, where the ends were kept, what lies between them."""
+
+    items: list[ExpandedItem]
+    following: Position | None
+    gap: MessageSpan | None = None
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """Reads what a summary was made from, or what a range of messages holds."""
+
+    policy: RetrievalPolicy
+    tokens: TokenEstimator
+    scope: Scope = EVERYTHING
+
+    def page(
+        self,
+        *,
+        summary_id: str,
+        depth: int,
+        include_messages: bool,
+        token_cap: int | None,
+        keep_ends: bool,
+        cursor: str | None,
+    ) -> ExpandResult:
+        """See `RetrievalEngine.expand`."""
+        cap = self._cap(token_cap)
+        _check_depth(depth)
+        root = self.scope.summary(summary_id)
+        request = Request(summary_id, depth, bool(include_messages))
+        position = cursors.read(cursor, request) if cursor is not None else _BEGINNING
+        page = self._page(Below(root, depth, request.include_messages), position, cap, keep_ends)
+        return ExpandResult(
+            summary_id=summary_id,
+            conversation_id=root.conversation_id,
+            depth=depth,
+            include_messages=request.include_messages,
+            items=tuple(page.items),
+            tokens=sum(item.tokens for item in page.items),
+            token_cap=cap,
+            truncated=page.following is not None,
+            cursor=cursors.written(request, page.following) if page.following is not None else None,
+            messages_below=root.descendant_count,
+            gap=page.gap,
+            note=_note(root, request, page),
+        )
+
+    def range_page(
+        self,
+        *,
+        conversation_id: int,
+        from_seq: int,
+        to_seq: int,
+        depth: int,
+        include_messages: bool,
+        only_messages: bool,
+        token_cap: int | None,
+        keep_ends: bool,
+        cursor: str | None,
+    ) -> RangeExpansion:
+        """See `RetrievalEngine.expand_range`."""
+        cap = self._cap(token_cap)
+        _check_depth(depth)
+        include_messages = bool(include_messages or only_messages)
+        with snapshot():
+            moment, inner = _of_range(cursor) if cursor is not None else (_now(), "")
+            as_of = _time(moment)
+            stretch = range_of(conversation_id, from_seq, to_seq, scope=self.scope)
+            outline: Spoken | Within
+            if only_messages:
+                outline = Spoken(stretch)
+            else:
+                roots = [summary.summary_id for summary, _ in covering(stretch, as_of=as_of)]
+                outline = Within(stretch, roots, as_of, depth, include_messages)
+            # Its signature is over the moment, too, and over what the context was then: the two are as we wrote them.
+            request = Request(f"{from_seq}-{to_seq} of {outline.name} at {moment}", depth, include_messages)
+            position = cursors.read(inner, request) if cursor is not None else _BEGINNING
+            page = self._page(outline, position, cap, keep_ends)
+        following = None if page.following is None else f"{moment}{_MOMENT}{cursors.written(request, page.following)}"
+        return RangeExpansion(
+            conversation_id=conversation_id,
+            from_seq=from_seq,
+            to_seq=to_seq,
+            depth=depth,
+            include_messages=include_messages,
+            only_messages=bool(only_messages),
+            items=tuple(page.items),
+            tokens=sum(item.tokens for item in page.items),
+            token_cap=cap,
+            truncated=following is not None,
+            cursor=following,
+            gap=page.gap,
+            note=_MORE if following is not None else beyond_the_end(stretch),
+        )
+
+    def _cap(self, token_cap: int | None) -> int:
+        if token_cap is None:
+            return self.policy.max_expand_tokens
+        if isinstance(token_cap, bool) or not isinstance(token_cap, int) or token_cap < 1:
+            raise Invalid(f"token_cap: {str(token_cap)[:80]!r} is not a whole number of tokens from 1 up.")
+        return min(token_cap, self.policy.max_expand_tokens)
+
+    def _page(self, outline: Outline, position: Position, cap: int, keep_ends: bool) -> _Page:
+        at_once = max(FEWEST_AT_ONCE, cap // TOKENS_A_MESSAGE)
+        items, following = self._filled(entries_of(outline, start=position.key, at_once=at_once), position, cap)
+        last = last_entry(outline) if keep_ends and following is not None and cap > 1 else None
+        if following is None or last is None or last.key == following.key:
+            # Nothing is left out, or what is left out is of the last item alone.
+            return _Page(items, following)
+        end = self._beginning_of(last, cap // 2)
+        items, following = self._filled(
+            entries_of(outline, start=position.key, at_once=at_once), position, cap - end.tokens
+        )
+        # With less room it stops no later than before.
+        begins = following.key.seq if following is not None else last.key.seq
+        return _Page([*items, end], following, MessageSpan(begins, max(begins, last.key.seq - 1)))
+
+    def _beginning_of(self, entry: Entry, room: int) -> ExpandedItem:
+        """The item whole, or as much of its beginning as the room holds."""
+        read = Items.read([entry])
+        whole = read.whole(entry)
+        return whole if whole.tokens <= room else self._sliced(entry, read, Position(entry.key), max(1, room))[0]
+
+    def _filled(
+        self, entries: Iterator[Entry], position: Position, cap: int
+    ) -> tuple[list[ExpandedItem], Position | None]:
+        """The items of a page, and where the next one begins."""
+        planned, beyond = _planned(entries, position, cap)
+        read = Items.read(planned)
+        items: list[ExpandedItem] = []
+        room = cap
+        for place, entry in enumerate(planned):
+            begins = position if place == 0 and entry.key == position.key else Position(entry.key)
+            whole = None if begins.is_inside else read.whole(entry)
+            if whole is not None and whole.tokens <= room:
+                items.append(whole)
+            elif items and not begins.is_inside:
+                return items, begins
+            else:
+                item, following = self._sliced(entry, read, begins, room)
+                items.append(item)
+                if following is not None:
+                    return items, following
+            room -= items[-1].tokens
+        return items, Position(beyond.key) if beyond is not None else None
+
+    def _sliced(self, entry: Entry, read: Items, begins: Position, room: int) -> tuple[ExpandedItem, Position | None]:
+        """The next slice of an item that does not fit, and where to go on with it."""
+        content, parts_json = read.texts(entry)
+        piece = slice_of(
+            content,
+            parts_json,
+            content_offset=begins.content_offset,
+            parts_offset=begins.parts_offset,
+            budget=room,
+            count=self.tokens.count,
+        )
+        item = read.sliced(entry, piece, content_total=len(content), parts_total=len(parts_json))
+        if piece.is_last:
+            return item, None
+        return item, Position(
+            entry.key, piece.content_offset + len(piece.content), piece.parts_offset + len(piece.parts_json)
+        )
+
+
+def _planned(entries: Iterator[Entry], position: Position, cap: int) -> tuple[list[Entry], Entry | None]:
+    """As many entries as could fit by what their texts cost, at least one; and the one after them."""
+    planned: list[Entry] = []
+    total = 0
+    for entry in entries:
+        # Of one that is being sliced, nobody knows what is left.
+        cost = 0 if position.is_inside and entry.key == position.key else entry.tokens
+        if planned and total + cost > cap:
+            return planned, entry
+        planned.append(entry)
+        total += cost
+    return planned, None
+
+
+def _check_depth(depth: int) -> None:
+    if isinstance(depth, bool) or not isinstance(depth, int) or not (depth == -1 or 1 <= depth <= DEEPEST):
+        raise Invalid(f"depth: {str(depth)[:80]!r} is not a number of levels from 1 up, or -1 for all.")
+
+
+def _now() -> int:
+    # The database's clock, by which summaries are dated, in microseconds.
+    return int(rows("SELECT (extract(epoch FROM now()) * 1000000)::bigint")[0][0])
+
+
+def _time(moment: int) -> datetime:
+    return datetime.fromtimestamp(0, UTC) + timedelta(microseconds=moment)
+
+
+def _of_range(cursor: str) -> tuple[int, str]:
+    """The moment in the cursor of a range, and the rest of it, which alone is signed."""
+    moment, _, rest = cursor.partition(_MOMENT) if isinstance(cursor, str) else ("", "", "")
+    if not _DIGITS.fullmatch(moment):
+        raise cursors.bad("This is not a cursor that expand gave for a range, or it was changed")
+    return int(moment), rest
+
+
+def _note(root: Summary, request: Request, page: _Page) -> str | None:
+    if not request.include_messages and root.kind == SummaryKind.LEAF:
+        return f"This summary was made from {root.descendant_count} messages; give include_messages to read them."
+    return _MORE if page.following is not None else None

@@ -1,0 +1,221 @@
+"""Searches what was said and kept: by words, or by a regular expression; page by page."""
+
+from __future__ import annotations
+
+import string
+from dataclasses import dataclass, replace
+from typing import Any
+
+from conversations.errors import Invalid, Unavailable
+from conversations.exactness import is_storable, storable
+from conversations.scope import Scope
+from conversations.store.base import EVERYTHING
+from conversations.tokens import TokenEstimator
+from conversations.words import counted
+from retrieval import limits
+from retrieval.policy import RetrievalPolicy
+from retrieval.search import cursors
+from retrieval.search.criteria import Criteria, criteria, one_of, wrong
+from retrieval.search.cursors import Position
+from retrieval.search.full_text import Found, FullText
+from retrieval.search.grep_page import Answered, Page
+from retrieval.search.matches import Excerpt, matches
+from retrieval.search.newest import NewestWords, Spot
+from retrieval.search.pattern_search import PatternSearch
+from retrieval.search.patterns import Pattern, literally, refused, translated
+from retrieval.search.query import parse
+from retrieval.search.reach import Reach
+from retrieval.search.snippets import snippet
+from retrieval.search.trigrams import is_used
+from retrieval.types import GrepMode, GrepResult, GrepScope, GrepSort, Snippet
+
+# What is around a text that is sought as it stands.
+_BLANK = string.whitespace + '"“”„«»'
+
+# A list by relevance is made for so many matches, with room to spare, whoever asks for how many of them at a time;
+# where an operator allows longer pages, for as many more.
+_RANKED_FOR, _OF_THE_MOST = 20, 10
+
+_TOO_COMMON = "None of these words is in the index, so the text was looked for as it stands, newest first."
+_BOUNDED = (
+    "Some of these words are in so many texts that not all of those were looked at, but only those that also have a "
+    "rarer word, or else the newest; ask for something rarer to see everything."
+)
+_LEFT_OUT = "Texts with common words alone were left out; ask for something rarer to see everything."
+_RANKED_ALL = "Only the best were ranked, and these are the last of them; sort by recency to see everything."
+
+
+@dataclass(frozen=True)
+class Grep:
+    """One door for all kinds of search."""
+
+    policy: RetrievalPolicy
+    scope: Scope = EVERYTHING
+    tokens: TokenEstimator | None = None
+
+    def run(
+        self,
+        *,
+        query: str,
+        mode: GrepMode | str,
+        scope: GrepScope | str,
+        sort: GrepSort | str | None,
+        limit: int,
+        max_tokens: int | None,
+        cursor: str | None,
+        **narrowed: Any,
+    ) -> GrepResult:
+        """See `RetrievalEngine.grep`."""
+        how = one_of(GrepMode, mode, "mode")
+        where = one_of(GrepScope, scope, "scope")
+        order = _order(how, sort)
+        self._check(query, how, limit)
+        cap = self._cap(max_tokens)
+        wanted = criteria(where=where, **narrowed)
+        asked = GrepResult(
+            query=query,
+            mode=how,
+            scope=where,
+            conversation_id=wanted.conversation_id if wanted.conversation_ids == () else None,
+            conversation_ids=wanted.conversation_ids,
+            matches=(),
+            sort=order,
+        )
+        search = cursors.fingerprint(
+            workspace_id=self.scope.workspace_id, asked=wanted, said=(query, how.value, order.value)
+        )
+        position = cursors.read(cursor, search) if cursor is not None else None
+        page = Page(limit=limit, max_tokens=cap, tokens=self.tokens, position=position)
+        if how is GrepMode.REGEX:
+            answered = self._by_pattern(translated(query), wanted, page)
+        else:
+            answered = self._by_words(asked, wanted, page)
+        return answered.result(asked, lambda after: cursors.written(search, after))
+
+    def ranked_messages(self, *, query: str, conversation_id: int, limit: int) -> tuple[Found, ...]:
+        """The messages of a conversation that answer the query best, not fetched; none if no word can be looked for."""
+        with limits.bounded(milliseconds=self.policy.search_timeout_ms, refusal=self._too_slow()):
+            wanted = criteria(where=GrepScope.MESSAGES, conversation_id=conversation_id)
+            answer = FullText(Reach.of(wanted, self.scope), limit).answer(
+                storable(query[: self.policy.max_query_length])
+            )
+        return answer.found[:limit] if answer is not None else ()
+
+    def _too_slow(self) -> Unavailable:
+        return Unavailable(
+            f"The search took longer than {self.policy.search_timeout_ms} ms and was called off. Search one "
+            "conversation, or for fewer and rarer words; whoever runs LCM can allow more with LCM_SEARCH_TIMEOUT_MS.",
+            code="search_timeout",
+        )
+
+    def _by_words(self, asked: GrepResult, wanted: Criteria, page: Page) -> Answered:
+        by_words = self._newest if asked.sort is GrepSort.RECENCY else self._best
+        with limits.bounded(milliseconds=self.policy.search_timeout_ms, refusal=self._too_slow()):
+            answered = by_words(asked, Reach.of(wanted, self.scope), page)
+        return answered if answered is not None else self._literally(asked, wanted, page)
+
+    def _best(self, asked: GrepResult, reach: Reach, page: Page) -> Answered | None:
+        """By relevance, among what there was when the first page was asked for."""
+        before = page.position
+        if before is not None and before.at is not None:
+            reach = reach.as_it_was(newest=before.newest, size=before.size, at=before.at)
+        longest = max(_RANKED_FOR, self.policy.max_grep_results // _OF_THE_MOST)
+        answer = FullText(reach, longest, prefers_new=asked.sort is GrepSort.HYBRID).answer(asked.query)
+        if answer is None:
+            return None
+        behind = [each for each in answer.found if before is None or each.key < before.key]
+        shown = matches([_excerpt(each, answer.lexemes) for each in behind[: page.limit]])
+        then = Position((), newest=reach.newest, size=reach.size, at=reach.at or answer.at)
+        is_end = len(behind) <= page.limit
+        return page.filled(
+            shown,
+            [replace(then, key=each.key) for each in behind[: page.limit]],
+            has_more=not is_end,
+            relaxed=answer.relaxed,
+            used=answer.used,
+            dropped=answer.dropped,
+            bounded=answer.bounded,
+            note=_BOUNDED if answer.bounded else _RANKED_ALL if is_end and answer.is_cut else None,
+        )
+
+    def _newest(self, asked: GrepResult, reach: Reach, page: Page) -> Answered | None:
+        before = page.position
+        read = NewestWords(reach, page.limit + 1).read(
+            asked.query,
+            reading=before.reading if before is not None else None,
+            key=before.key if before is not None else None,
+        )
+        if read is None:
+            return None
+        is_bounded = read.relaxed and read.how.is_bounded
+        return page.filled(
+            matches([_excerpt(spot, read.lexemes) for spot in read.spots[: page.limit]]),
+            [Position(spot.key, read.reading) for spot in read.spots[: page.limit]],
+            has_more=len(read.spots) > page.limit,
+            relaxed=read.relaxed,
+            used=read.used,
+            dropped=read.dropped,
+            bounded=is_bounded,
+            note=_LEFT_OUT if is_bounded else None,
+        )
+
+    def _literally(self, asked: GrepResult, wanted: Criteria, page: Page) -> Answered:
+        """A query that has nothing for full text search, such as `to be` or an arrow, sought as it stands."""
+        positive = " ".join(term.text for term in parse(asked.query).terms)
+        # The parser takes `or` for an operator, which it is not in a text sought as it stands.
+        text = (asked.query if not parse(asked.query).excluded else positive).strip(_BLANK)
+        if not positive.strip(_BLANK) or not text:
+            raise wrong("query", "There is nothing to search for in this; give at least one word that is not excluded.")
+        pattern = literally(text[: self.policy.max_pattern_length])
+        return replace(self._by_pattern(pattern, wanted, page), note=_TOO_COMMON, sort=GrepSort.RECENCY)
+
+    def _by_pattern(self, pattern: Pattern, wanted: Criteria, page: Page) -> Answered:
+        refusal = Invalid(
+            f"The search took longer than {self.policy.search_timeout_ms} ms and was called off. Narrow it: search one "
+            "conversation, write a word of three letters or more into the pattern, avoid nested repetition like (a+)+; "
+            "whoever runs LCM can allow more with LCM_SEARCH_TIMEOUT_MS.",
+            code="search_timeout",
+        )
+        with limits.bounded(milliseconds=self.policy.search_timeout_ms, refusal=refusal) as deadline:
+            search = PatternSearch(Reach.of(wanted, self.scope), page.limit + 1, by_trigrams=is_used(self.policy))
+            key = page.position.key if page.position is not None else None
+            spots = search.matching(pattern, deadline=deadline, key=key)
+            shown = matches([Excerpt(spot.id, snippet=spot.snippet) for spot in spots[: page.limit]])
+        keys = [Position(spot.key) for spot in spots[: page.limit]]
+        return page.filled(shown, keys, has_more=len(spots) > page.limit)
+
+    def _check(self, query: str, mode: GrepMode, limit: int) -> None:
+        most = self.policy.max_grep_results
+        if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= most:
+            raise wrong("limit", f"{str(limit)[:80]!r} is not a whole number from 1 to {most}.")
+        longest = self.policy.max_pattern_length if mode is GrepMode.REGEX else self.policy.max_query_length
+        if not isinstance(query, str) or not query.strip():
+            raise wrong("query", "There is nothing to search for.")
+        if len(query) > longest:
+            raise wrong("query", f"{counted(len(query), 'character')} are too many; the most are {longest}.")
+        if not is_storable(query):
+            error = wrong("query", "No text holds a NUL or a lone surrogate, so it cannot be searched for.")
+            raise refused(error.detail) if mode is GrepMode.REGEX else error
+
+    def _cap(self, max_tokens: int | None) -> int:
+        if max_tokens is None:
+            return self.policy.max_grep_tokens
+        if isinstance(max_tokens, bool) or not isinstance(max_tokens, int) or max_tokens < 1:
+            raise wrong("max_tokens", f"{str(max_tokens)[:80]!r} is not a whole number of tokens from 1 up.")
+        return min(max_tokens, self.policy.max_grep_tokens)
+
+
+def _order(mode: GrepMode, sort: GrepSort | str | None) -> GrepSort:
+    if sort is None:
+        return GrepSort.RECENCY if mode is GrepMode.REGEX else GrepSort.RELEVANCE
+    order = one_of(GrepSort, sort, "sort")
+    if mode is GrepMode.REGEX and order is not GrepSort.RECENCY:
+        raise wrong("sort", "A regular expression matches or does not: its matches are sorted by recency only.")
+    return order
+
+
+def _excerpt(found: Found | Spot, lexemes: Any) -> Excerpt:
+    def shown(content: str) -> Snippet:
+        return snippet(content, lexemes)
+
+    return Excerpt(found.id, worth=found.worth if isinstance(found, Found) else 0.0, show=shown)

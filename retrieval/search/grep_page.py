@@ -1,0 +1,80 @@
+"""One page of matches: no more than the limit, no more tokens than its cap, and how the next one begins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from conversations.tokens import TokenEstimator
+from retrieval.search.cursors import Position
+from retrieval.types import GrepResult, GrepSort, Match
+
+# What a match takes in JSON besides the texts in it: names, ids, times, the marks around them; and each highlight.
+FRAME_TOKENS, HIGHLIGHT_TOKENS = 160, 8
+
+
+@dataclass(frozen=True)
+class Answered:
+    """What goes on the page, and what is said of it; `behind`: where the next page begins, if there is one."""
+
+    matches: tuple[Match, ...]
+    behind: Position | None
+    relaxed: bool = False
+    used: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
+    bounded: bool = False
+    note: str | None = None
+    sort: GrepSort | None = None
+
+    def result(self, asked: GrepResult, cursor: Callable[[Position], str]) -> GrepResult:
+        return replace(
+            asked,
+            matches=self.matches,
+            relaxed=self.relaxed,
+            used=self.used,
+            dropped=self.dropped,
+            bounded=self.bounded,
+            note=self.note,
+            sort=self.sort or asked.sort,
+            more=self.behind is not None,
+            cursor=cursor(self.behind) if self.behind is not None else None,
+        )
+
+
+@dataclass(frozen=True)
+class Page:
+    """What a page has room for, and where it begins."""
+
+    limit: int
+    max_tokens: int
+    tokens: TokenEstimator | None
+    position: Position | None = None
+
+    def filled(self, found: Sequence[Match], positions: Sequence[Position], *, has_more: bool, **said: Any) -> Answered:
+        """As many of these matches as there is room for, and at least one, so that the pages come to an end."""
+        fitting = self._fitting(found)
+        has_more = has_more or fitting < len(found)
+        behind = positions[fitting - 1] if has_more and fitting else None
+        return Answered(tuple(found[:fitting]), behind, **said)
+
+    def _fitting(self, found: Sequence[Match]) -> int:
+        # No text has more tokens than bytes: mostly that is enough to know, and nothing needs to be counted.
+        if sum(_tokens(match, _bytes) for match in found) <= self.max_tokens:
+            return len(found)
+        count = self.tokens.count if self.tokens is not None else _bytes
+        room = self.max_tokens
+        for place, match in enumerate(found):
+            room -= _tokens(match, count)
+            if room < 0:
+                return max(1, place)
+        return len(found)
+
+
+def _tokens(match: Match, count: Callable[[str], int]) -> int:
+    texts = count(match.snippet.text) + count(match.author or "") + count(match.file_name or "")
+    return FRAME_TOKENS + HIGHLIGHT_TOKENS * len(match.snippet.highlights) + texts
+
+
+def _bytes(text: str) -> int:
+    return len(text.encode("utf-8", "surrogatepass"))

@@ -1,0 +1,184 @@
+"""Orders what a search has found. Pure.
+
+A message is worth the sum, over what is looked for, of how rare it is times how much of it the message holds. In a
+conversation the question carries the words and the answer carries the fact: so a message also borrows from the two
+before and after it, from the one before most if that asks something, and a little from the stretch it stands in. All of
+it is added up before it saturates, so that no term counts twice. Weights are round numbers; none is delicate (measured
+on questions about conversations; see `make eval`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from operator import itemgetter
+
+from retrieval.search.query_dates import Dates
+
+NEXT_BUT_ONE, NEXT, AFTER_A_QUESTION = 0.15, 0.3, 0.6
+SATURATION = 0.5
+STRETCH, STRETCH_WEIGHT, STRETCH_SATURATION = 16, 0.3, 1.0
+# A message by the person that the question names; about as much as one more rare word.
+AUTHOR_WEIGHT = 2.0
+DATE_WEIGHT = 1.0
+# From here on length costs: a long tool output holds many words by chance. In tokens.
+LONG = 100
+_LENGTH_WEIGHT = 0.5
+# The same in SQL, for choosing what is worth ranking with care.
+LENGTH_COST_SQL = f"(1 + {_LENGTH_WEIGHT}::float8 * ln(greatest(1, token_count / {LONG}::float8)))"
+
+# A message's place as one number, conversation first: there are thousands of them in a search, and each is a key.
+Place = int
+_SEQ_BITS = 40
+
+
+def place_of(conversation_id: int, seq: int) -> Place:
+    return conversation_id << _SEQ_BITS | seq
+
+
+def conversation_of(place: Place) -> int:
+    return place >> _SEQ_BITS
+
+
+def seq_of(place: Place) -> int:
+    return place & ((1 << _SEQ_BITS) - 1)
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A row that holds something of what is looked for: how much, for each of those lexemes that it holds."""
+
+    id: int | str
+    place: Place
+    shares: Mapping[int, float]
+    tokens: int
+    asks: bool = False
+    # Whether it answers every clause of the question.
+    is_complete: bool = False
+    # Where it stands among everything that is searched, by when it came.
+    order_place: int = 0
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """A message in or near a hit, as far as that matters for what it is worth."""
+
+    id: int
+    conversation_id: int
+    seq: int
+    tokens: int
+    # None where nobody asked for a date.
+    created_at: datetime | None
+    author: str | None
+
+    @property
+    def place(self) -> Place:
+        return place_of(self.conversation_id, self.seq)
+
+
+@dataclass(frozen=True)
+class Weights:
+    """What each lexeme is worth, and what else the question says of a message."""
+
+    rarity: Sequence[float]
+    names: frozenset[str] = frozenset()
+    dates: Dates = field(default_factory=Dates)
+
+    def of_its_own(self, created_at: datetime | None, author: str | None) -> float:
+        """What a message is worth for who said it and when."""
+        named = author is not None and not self.names.isdisjoint(names_in(author))
+        dated = self.dates.told_by(created_at) if self.dates and created_at is not None else 0.0
+        return AUTHOR_WEIGHT * named + DATE_WEIGHT * dated
+
+
+def rarity(*, found: float, among: int) -> float:
+    """The inverse document frequency of something that `found` of `among` rows hold."""
+    found = min(found, among)
+    return math.log1p((among - found + 0.5) / (found + 0.5))
+
+
+def names_in(text: str) -> frozenset[str]:
+    """The words of a text as names are compared."""
+    words = (word.strip(".,;:!?\"'()[]").casefold() for word in text.replace("’", "'").split())
+    return frozenset(word.removesuffix("'s") for word in words if word)
+
+
+def length_cost(tokens: int) -> float:
+    """By how much a text of so many tokens is marked down."""
+    return 1 + _LENGTH_WEIGHT * math.log(max(1.0, tokens / LONG))
+
+
+def by_keywords(hit: Hit, weights: Weights) -> float:
+    """The worth of a hit for itself: for a look-up, where neighbours and length say nothing."""
+    return sum(weights.rarity[term] * share for term, share in hit.shares.items())
+
+
+def alone(hit: Hit, weights: Weights) -> float:
+    """The worth of a text without neighbours, such as a summary, on the scale of `in_context`."""
+    held = sum(weights.rarity[term] * share / (share + SATURATION) for term, share in hit.shares.items())
+    return held / length_cost(hit.tokens)
+
+
+def in_context(hits: Iterable[Hit], weights: Weights, *, only: Collection[Place] | None = None) -> dict[Place, float]:
+    """The worth of each place in or near the hits, before length, author and date are known (see `finished`).
+
+    Places beyond the ends of a conversation are among them; no message stands there. With `only`, these places alone.
+    """
+    held: Mapping[int, dict[Place, float]] = defaultdict(dict)
+    stretches: dict[int, dict[Place, float]] = defaultdict(dict)
+    for hit in hits:
+        place = hit.place
+        after = AFTER_A_QUESTION if hit.asks else NEXT
+        reach = (
+            (place, 1.0),
+            (place + 1, after),
+            (place - 1, NEXT),
+            (place + 2, NEXT_BUT_ONE),
+            (place - 2, NEXT_BUT_ONE),
+        )
+        stretch = place // STRETCH
+        for term, share in hit.shares.items():
+            of_term = held[term]
+            for near, weight in reach:
+                of_term[near] = of_term.get(near, 0.0) + weight * share
+            in_stretch = stretches[term]
+            in_stretch[stretch] = in_stretch.get(stretch, 0.0) + share
+    if only is not None:
+        held = {term: {place: shares[place] for place in only if place in shares} for term, shares in held.items()}
+    worths = _summed(held, weights, SATURATION)
+    around = _summed(stretches, weights, STRETCH_SATURATION)
+    return {place: worth + STRETCH_WEIGHT * around.get(place // STRETCH, 0.0) for place, worth in worths.items()}
+
+
+def _summed(held: Mapping[int, Mapping[Place, float]], weights: Weights, saturation: float) -> dict[Place, float]:
+    """What each place is worth for all that it holds, each term saturating by itself."""
+    worths: dict[Place, float] = {}
+    for term, shares in held.items():
+        rarity = weights.rarity[term]
+        for place, share in shares.items():
+            worths[place] = worths.get(place, 0.0) + rarity * share / (share + saturation)
+    return worths
+
+
+def finished(worth: float, row: Neighbour, weights: Weights) -> float:
+    """The worth of a place, with what the message in it is known to be."""
+    return worth / length_cost(row.tokens) + weights.of_its_own(row.created_at, row.author)
+
+
+def fresher(worth: float, *, age: int, oldest: int) -> float:
+    """The worth of something for whoever wants what is both fitting and new: the newest of all is worth twice as much.
+
+    What is said is forgotten by a power of its age, so it is the logarithm of the age that counts: half of the bonus is
+    lost after the square root of all messages. Twice, because then neither decides alone: of two that fit equally the
+    newer comes first, and what fits more than twice as well comes first from however long ago.
+    """
+    freshness = 1 - math.log1p(max(0, age)) / math.log1p(oldest) if oldest > 0 else 1.0
+    return worth * (1 + max(0.0, freshness))
+
+
+def best_places(worths: Mapping[Place, float], most: int) -> list[Place]:
+    """The most promising places, best first."""
+    return [place for place, _ in sorted(worths.items(), key=itemgetter(1), reverse=True)[:most]]

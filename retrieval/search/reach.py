@@ -1,0 +1,230 @@
+"""How far a search reaches: the rows that the scope allows and the criteria ask for, as conditions of SQL.
+
+Everything is a condition of the search itself, so that a limit counts only what was asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+from conversations.models import Conversation
+from conversations.reading import rows
+from conversations.scope import Scope
+from retrieval.search.criteria import Criteria, wrong
+from retrieval.search.tables import FILES, MESSAGES, SUMMARIES, TABLES, Table
+
+# A result mostly names the call that it answers, not the tool: the call stands just before, at most behind other calls
+# of the same turn and their results.
+_CALLS_BEFORE = 16
+
+_IN_WORKSPACE = "conversation_id IN (SELECT conversation_id FROM conversations WHERE workspace_id = %(workspace_id)s)"
+# Asked of each message that has the words: without the offset, PostgreSQL may join all parts there are first.
+_HAS_PART = """EXISTS (
+    SELECT FROM message_parts part
+    WHERE part.message_id = messages.message_id AND part.part_type = ANY(%(part_types)s::text[]::message_part_type[])
+    OFFSET 0
+)"""
+_OF_TOOL = f"""EXISTS (
+    SELECT FROM message_parts part
+    WHERE part.message_id = messages.message_id AND CASE
+        WHEN part.tool_name IS NOT NULL THEN part.tool_name = ANY(%(tool_names)s::text[])
+        ELSE part.tool_call_id IS NOT NULL AND EXISTS (
+            SELECT FROM messages earlier JOIN message_parts call ON call.message_id = earlier.message_id
+            WHERE earlier.conversation_id = messages.conversation_id
+              AND earlier.seq BETWEEN messages.seq - {_CALLS_BEFORE} AND messages.seq - 1
+              AND call.tool_call_id = part.tool_call_id AND call.tool_name = ANY(%(tool_names)s::text[])
+        )
+    END
+    OFFSET 0
+)"""
+_HELD_BELOW = """EXISTS (
+    SELECT FROM summary_messages held
+    WHERE held.message_id = messages.message_id AND held.summary_id = ANY(%(holding)s::text[])
+)"""
+# What a summary was made from, all the way down; and of what was made again, the newer.
+_BELOW = """
+    WITH RECURSIVE below AS (
+        SELECT parent_summary_id AS id FROM summary_parents WHERE summary_id = %(under)s
+        UNION
+        SELECT further.id FROM below, LATERAL (
+            SELECT parent_summary_id AS id FROM summary_parents WHERE summary_id = below.id
+            UNION ALL
+            SELECT summary_id FROM summaries WHERE supersedes_id = below.id
+        ) AS further
+    )
+    SELECT id FROM below
+"""
+_EXTENT = """
+    SELECT coalesce(sum(next_seq - 1), 0)::bigint, (SELECT coalesce(max(message_id), 0) FROM messages)
+    FROM conversations WHERE {0}
+"""
+
+
+@dataclass(frozen=True)
+class Reach:
+    """The rows to search. `low` (exclusive) and `high` are places of messages: seqs of one conversation, else ids.
+
+    `size`: how many messages there are where the search looks, before any criterion. `at`: a moment, if nothing that
+    came later is to be seen.
+    """
+
+    scope: Scope
+    criteria: Criteria
+    size: int
+    low: int
+    high: int
+    below: tuple[str, ...] = ()
+    at: datetime | None = None
+    # The newest place there is, whatever was asked for.
+    newest: int = field(default=0)
+
+    @classmethod
+    def of(cls, asked: Criteria, scope: Scope) -> Reach:
+        """NotFound for a conversation or a summary that the scope does not have."""
+        below: tuple[str, ...] = ()
+        first, last = 1, None
+        if asked.under is not None:
+            summary = scope.summary(asked.under)
+            first, last = summary.first_seq, summary.last_seq
+            asked = _within(asked, summary.conversation_id)
+            below = tuple(row[0] for row in rows(_BELOW, {"under": asked.under}))
+        if asked.conversation_id is not None:
+            newest = scope.conversation(asked.conversation_id).next_seq - 1
+            bounds = [each for each in (newest, last, asked.to_seq) if each is not None]
+            low, high = max(first, asked.from_seq or 1) - 1, min(bounds)
+            return cls(scope, asked, newest, min(low, high), high, below, newest=newest)
+        _require(asked.conversation_ids, scope)
+        size, newest = _extent(asked, scope)
+        return cls(scope, asked, size, 0, newest, below, newest=newest)
+
+    def as_it_was(self, *, newest: int, size: int, at: datetime) -> Reach:
+        """The same without what came later."""
+        high = min(self.high, newest)
+        return replace(self, low=min(self.low, high), high=high, newest=newest, size=size, at=at)
+
+    @property
+    def is_one_conversation(self) -> bool:
+        return self.criteria.conversation_id is not None
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        return tuple(table for table in TABLES if table.kind in self.criteria.kinds)
+
+    @property
+    def rows(self) -> int:
+        """Among how many messages the search looks; of those that are picked, all they are picked from."""
+        return self.high - self.low if self.is_one_conversation else self.size
+
+    @property
+    def picks_among_messages(self) -> bool:
+        """Whether only some of the messages between `low` and `high` are looked at."""
+        return self.criteria.picks_among_messages
+
+    @property
+    def is_narrowed(self) -> bool:
+        """Whether a message beside one within reach may be beyond it."""
+        return self.picks_among_messages or self.low > 0 or self.high < self.newest or self.at is not None
+
+    def place(self, table: Table) -> str:
+        return table.place_in_one if self.is_one_conversation else table.place_in_many
+
+    @cached_property
+    def values(self) -> Mapping[str, Any]:
+        """What the conditions name."""
+        asked = self.criteria
+        return {
+            "workspace_id": self.scope.workspace_id,
+            "conversation_id": asked.conversation_id,
+            "conversation_ids": list(asked.conversation_ids),
+            "since": asked.since,
+            "until": asked.until,
+            "roles": list(asked.roles),
+            "part_types": list(asked.part_types),
+            "tool_names": list(asked.tool_names),
+            "low": self.low,
+            "high": self.high,
+            "depth": asked.depth,
+            "below": list(self.below),
+            "holding": [asked.under, *self.below] if asked.under else [],
+            "at": self.at,
+        }
+
+    def where(self, table: Table) -> str:
+        """The condition for the table's rows."""
+        conditions = [self._owned, table.only if self.at is None else table.only_then]
+        conditions += {MESSAGES: self._of_messages, SUMMARIES: self._of_summaries, FILES: self._of_files}[table]()
+        return " AND ".join(each for each in conditions if each != "true") or "true"
+
+    @property
+    def _owned(self) -> str:
+        if self.is_one_conversation:
+            return "conversation_id = %(conversation_id)s"
+        if self.criteria.conversation_ids:
+            return "conversation_id = ANY(%(conversation_ids)s::bigint[])"
+        return "true" if self.scope.workspace_id is None else _IN_WORKSPACE
+
+    def _of_messages(self) -> list[str]:
+        asked = self.criteria
+        place = self.place(MESSAGES)
+        return [
+            *([f"{place} > %(low)s"] if self.low > 0 else []),
+            *([f"{place} <= %(high)s"] if self.high < self.newest or self.at is not None else []),
+            *(["created_at >= %(since)s"] if asked.since else []),
+            *(["created_at < %(until)s"] if asked.until else []),
+            *(["role = ANY(%(roles)s::text[]::message_role[])"] if asked.roles else []),
+            *([_HAS_PART] if asked.part_types else []),
+            *([_OF_TOOL] if asked.tool_names else []),
+            *([_HELD_BELOW] if asked.under else []),
+        ]
+
+    def _of_summaries(self) -> list[str]:
+        """A summary covers a stretch, and is of every place and moment in it."""
+        asked = self.criteria
+        return [
+            *(["last_seq > %(low)s"] if asked.from_seq else []),
+            *(["first_seq <= %(high)s"] if asked.to_seq is not None else []),
+            *(["latest_at >= %(since)s"] if asked.since else []),
+            *(["earliest_at < %(until)s"] if asked.until else []),
+            *(["depth = %(depth)s"] if asked.depth is not None else []),
+            *(["summary_id = ANY(%(below)s::text[])"] if asked.under else []),
+        ]
+
+    def _of_files(self) -> list[str]:
+        asked = self.criteria
+        return [
+            *(["created_at >= %(since)s"] if asked.since else []),
+            *(["created_at < %(until)s"] if asked.until else []),
+        ]
+
+
+def _within(asked: Criteria, conversation_id: int) -> Criteria:
+    """The same in the conversation of the summary that was named, which is the only one it can be about."""
+    if asked.named and conversation_id not in asked.named:
+        raise wrong("under", "This summary is of another conversation than those that are to be searched.")
+    return replace(asked, conversation_id=conversation_id, conversation_ids=())
+
+
+def _require(conversation_ids: tuple[int, ...], scope: Scope) -> None:
+    """NotFound for the first that the scope does not have."""
+    if not conversation_ids:
+        return
+    possible = [each for each in conversation_ids if each < 2**63]
+    seen = set(scope.narrow(Conversation.objects.filter(pk__in=possible)).values_list("pk", flat=True))
+    for each in conversation_ids:
+        if each not in seen:
+            scope.conversation(each)
+
+
+def _extent(asked: Criteria, scope: Scope) -> tuple[int, int]:
+    """How many messages the conversations have, and the newest of all."""
+    if asked.conversation_ids:
+        found = rows(_EXTENT.format("conversation_id = ANY(%s::bigint[])"), [list(asked.conversation_ids)])
+    elif scope.workspace_id is None:
+        found = rows(_EXTENT.format("true"))
+    else:
+        found = rows(_EXTENT.format("workspace_id = %s"), [scope.workspace_id])
+    return int(found[0][0]), int(found[0][1])

@@ -1,0 +1,134 @@
+"""The piece of a text that shows best why it was found. Pure."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+
+from retrieval.search.query import UNSPACED
+from retrieval.types import Snippet
+
+WIDTH = 200
+# What is in the index of a text is in its first characters.
+SEARCHED = 250_000
+_MOST_SPOTS = 2000
+
+
+def snippet(content: str, needles: Mapping[str, float], *, width: int = WIDTH) -> Snippet:
+    """`width` characters of the content where the needles in them are worth most, each counted once.
+
+    A needle is a lexeme, with its worth: it is found at the beginning of words and of the parts of compound words,
+    whatever its accents and its ending. Without any of them, the beginning of the text.
+    """
+    spots = _spots(content[:SEARCHED], list(needles))
+    if not spots:
+        return Snippet(content[:width], 0)
+    first, last = _cluster(spots, list(needles.values()), width)
+    start = _start(content, spots[first][0], spots[last][1], width)
+    shown = [
+        (begin - start, min(end, start + width) - start) for begin, end, _ in spots if start <= begin < start + width
+    ]
+    return Snippet(content[start : start + width], start, tuple(shown))
+
+
+def around(content: str, begin: int, end: int, *, offset: int, width: int = WIDTH) -> Snippet:
+    """The same for a place that is known: `content` is a piece that begins at `offset` of the text."""
+    start = _start(content, begin - offset, end - offset, width)
+    shown = (begin - offset - start, min(end - offset - start, width))
+    return Snippet(content[start : start + width], offset + start, (shown,) if shown[0] < shown[1] else ())
+
+
+def _start(content: str, begin: int, end: int, width: int) -> int:
+    """Where a piece begins that has the cluster in its middle, at the beginning of a word if one is near."""
+    room = max(0, width - (end - begin))
+    start = max(0, min(begin - room // 2, len(content) - width))
+    if start > 0:
+        blank = content.find(" ", start, min(begin, start + 20))
+        start = blank + 1 if blank >= 0 else start
+    return start
+
+
+def _spots(content: str, needles: Sequence[str]) -> list[tuple[int, int, int]]:
+    """Where needles are: from, to, and which."""
+    folded = folded_in_place(content)
+    keys = {stem: number for number, needle in enumerate(needles) for stem in _stems(needle)}
+    if not keys:
+        return []
+    pattern = "|".join(re.escape(stem) for stem in sorted(keys, key=len, reverse=True))
+    spots = []
+    lowered = folded.lower()
+    # Far faster than to ignore case; a few letters become two in lower case, which would move what follows.
+    same_places = len(lowered) == len(folded)
+    searched, flags = (lowered, re.NOFLAG) if same_places else (folded, re.IGNORECASE)
+    for found in re.finditer(f"({pattern})([^\\W_]*)", searched, flags):
+        number = keys.get(found[1].lower())
+        if number is None or not _begins_word(folded, found.start()):
+            continue
+        end = found.end() if len(found[2]) <= _ending(found[1]) else found.end(1)
+        if len(found[2]) > _ending(found[1]) and not _goes_on_in_a_part(folded, end):
+            continue
+        spots.append((found.start(), end, number))
+        if len(spots) == _MOST_SPOTS:
+            break
+    return spots
+
+
+def _stems(needle: str) -> Iterable[str]:
+    """A lexeme as words may begin that have it: `studi` is that of study, `hope` that of hoping."""
+    stem = folded_in_place(needle).lower()
+    if not stem.strip():
+        return
+    yield stem
+    if len(stem) > 3 and stem.isalpha() and stem.isascii() and stem[-1] in "ie":
+        yield stem[:-1]
+
+
+def _ending(stem: str) -> int:
+    """How many letters an ending may have, so that `art` is not found in `article`."""
+    return 0 if len(stem) < 3 or not stem.isalpha() else 3 if len(stem) < 5 else 6
+
+
+def _begins_word(text: str, place: int) -> bool:
+    if place == 0 or not text[place - 1].isalnum() or UNSPACED.match(text[place]):
+        return True
+    return (text[place].isupper() and not text[place - 1].isupper()) or (
+        text[place].isupper() and text[place + 1 : place + 2].islower()
+    )
+
+
+def _goes_on_in_a_part(text: str, place: int) -> bool:
+    """Whether what follows is the next part of a compound word, or of a script that has no spaces."""
+    return place < len(text) and (text[place].isupper() or UNSPACED.match(text[place]) is not None)
+
+
+def _cluster(spots: Sequence[tuple[int, int, int]], worths: Sequence[float], width: int) -> tuple[int, int]:
+    """The first and last spot of the best window: the one whose different needles are worth most, then the fullest."""
+    best, best_range = (-1.0, 0), (0, 0)
+    inside: dict[int, int] = {}
+    first, worth = 0, 0.0
+    for last, (_, end, number) in enumerate(spots):
+        inside[number] = inside.get(number, 0) + 1
+        worth += worths[number] * (inside[number] == 1)
+        while end - spots[first][0] > width and first < last:
+            gone = spots[first][2]
+            inside[gone] -= 1
+            worth -= worths[gone] * (inside[gone] == 0)
+            first += 1
+        if (worth, last - first + 1) > best:
+            best, best_range = (worth, last - first + 1), (first, last)
+    return best_range
+
+
+def folded_in_place(text: str) -> str:
+    """The text without accents and compatibility forms, every character where it was."""
+    return text if text.isascii() else "".join(map(_plain, text))
+
+
+@lru_cache(maxsize=4096)
+def _plain(character: str) -> str:
+    base = unicodedata.normalize("NFKD", character)
+    # Hangul comes apart into letters, a ligature into several: they stay what they are.
+    bare = [each for each in base if not unicodedata.combining(each)]
+    return bare[0] if len(bare) == 1 else character
