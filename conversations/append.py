@@ -115,6 +115,8 @@ def _message_row(
         exact = {**exact, "content": content}
         columns["content"] = storable(whole)
     content_hash = hashing.content_hash(content)
+    # As it will be read: what JSON cannot hold otherwise stands in `exact`.
+    sealed = hashing.metadata_hash(exact.get("metadata", columns["metadata"]))
     return {
         **columns,
         "exact": json.dumps(exact) if exact else None,
@@ -129,6 +131,7 @@ def _message_row(
         "entry_hash": hashing.entry_hash(
             role=message.role, author=message.author, content=content_hash, parts=part_hashes
         ).hex(),
+        "metadata_hash": None if sealed is None else sealed.hex(),
     }
 
 

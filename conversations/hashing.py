@@ -3,7 +3,10 @@
 content_hash = SHA-256 of the content's bytes (UTF-8; a lone surrogate as the three bytes it would have).
 part_hash    = SHA-256 of the part's values as canonical JSON: its non-null columns, keys sorted, ASCII, no blanks.
 entry_hash   = SHA-256 of role, author, content_hash and the part_hashes of the parts that came with the message.
-chain_hash   = SHA-256 of the predecessor's chain_hash, entry_hash and the time of the message (see sql/append.sql).
+metadata_hash = SHA-256 of the message's metadata as canonical JSON; none for a message without metadata.
+chain_hash   = SHA-256 of the predecessor's chain_hash, entry_hash, created_at and recorded_at (microseconds since 1970,
+               8 bytes each, big-endian), and metadata_hash if there is one (see sql/append.sql).
+event_id     = a ULID: the milliseconds of recorded_at and the first 80 bits of chain_hash.
 summary_hash = SHA-256 of the sources' hashes, joined by commas, a bar, and the summary's text.
 """
 
@@ -12,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -26,6 +30,21 @@ def part_hash(values: Mapping[str, Any]) -> bytes:
     return hashlib.sha256(_CANONICAL.encode(given).encode("ascii")).digest()
 
 
+def metadata_hash(metadata: Mapping[str, Any]) -> bytes | None:
+    """Of the exact values; None where there are none to seal."""
+    return hashlib.sha256(_CANONICAL.encode(metadata).encode("ascii")).digest() if metadata else None
+
+
+def event_id(*, recorded_at: datetime, chain_hash: bytes) -> str:
+    """A message's ULID (https://github.com/ulid/spec): sorts by when it was recorded, and fits no other message.
+
+    The random part is the hash of the chain, so that the id needs no column, and a copy of the ledger has the same ids.
+    """
+    milliseconds = (recorded_at - _EPOCH) // timedelta(milliseconds=1)
+    number = (milliseconds << 80) | int.from_bytes(chain_hash[:10], "big")
+    return "".join(_CROCKFORD[(number >> shift) & 31] for shift in range(125, -1, -5))
+
+
 def _as_text(value: Any) -> str:
     if isinstance(value, Decimal):
         # 0.10 and 0.1 are one price.
@@ -33,6 +52,8 @@ def _as_text(value: Any) -> str:
     raise TypeError(f"{type(value).__name__} has no canonical JSON")
 
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=_as_text)
 
 

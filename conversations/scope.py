@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,14 +17,23 @@ if TYPE_CHECKING:
 M = TypeVar("M", bound=Model)
 
 # Which way from a model to its workspace.
-_PATHS = {"Workspace": "workspace_id", "Conversation": "workspace_id", "Grant": "workspace_id"}
+_PATHS = {
+    "Workspace": "workspace_id",
+    "Conversation": "workspace_id",
+    "Grant": "workspace_id",
+    "AuditEntry": "workspace_id",
+}
 
 
 @dataclass(frozen=True)
 class Scope:
-    """One workspace, or, with None, all of them: for workers and for the operator at the machine."""
+    """One workspace, or, with None, all of them: for workers and for the operator at the machine.
+
+    `actor` is who acts, as the audit log names them.
+    """
 
     workspace_id: int | None = None
+    actor: str = field(default="system", compare=False)
 
     def narrow(self, rows: QuerySet[M]) -> QuerySet[M]:
         """Only the rows that this scope may see."""

@@ -238,3 +238,17 @@ class LargeFileRecord:
     exploration_summary: str | None
     created_at: datetime
     content_hash: str | None = None
+
+
+@dataclass(frozen=True)
+class AuditRecord:
+    """One administrative act: who did what, to which thing, when."""
+
+    audit_id: int
+    recorded_at: datetime
+    workspace_id: int | None
+    conversation_id: int | None
+    actor: str
+    act: str
+    target: str = ""
+    detail: Mapping[str, Any] = field(default_factory=dict)

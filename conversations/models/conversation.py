@@ -27,6 +27,9 @@ class Conversation(models.Model):
     active_tokens = models.BigIntegerField(default=0)
     rest_until_seq = models.BigIntegerField(default=0)
     chain_head = models.BinaryField(default=b"")
+    last_used_on = models.DateField(db_default=Now())
+    quarantined = models.IntegerField(default=0, db_default=0)
+    cold_messages = models.BigIntegerField(default=0, db_default=0)
 
     class Meta:
         db_table = "conversations"

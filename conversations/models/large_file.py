@@ -21,6 +21,7 @@ class LargeFile(models.Model):
     exploration_summary = models.TextField(null=True)  # noqa: DJ001
     created_at = models.DateTimeField(db_default=Now())
     content_hash = models.BinaryField(null=True)
+    erased_by = models.ForeignKey("conversations.AuditEntry", models.RESTRICT, null=True, related_name="+")
 
     class Meta:
         db_table = "large_files"

@@ -49,6 +49,7 @@ class Summary(models.Model):
     tokens_in = models.IntegerField(default=0, db_default=0)
     tokens_out = models.IntegerField(default=0, db_default=0)
     duration_ms = models.IntegerField(default=0, db_default=0)
+    erased_by = models.ForeignKey("conversations.AuditEntry", models.RESTRICT, null=True, related_name="+")
 
     objects = SummaryQuerySet.as_manager()
 

@@ -1,13 +1,23 @@
--- The hash chain of a conversation: each link seals its entry, and when it was said, together with all that came before.
--- As an aggregate it runs over a window, so that the append and the integrity check say it in the same words.
-CREATE FUNCTION lcm_next_link(link bytea, head bytea, entry_hash bytea, created_at timestamptz) RETURNS bytea
+-- The hash chain of a conversation: each link seals its entry and metadata, when it was said and when it was recorded,
+-- together with all that came before. As an aggregate it runs over a window, so that the append and the integrity check
+-- say it in the same words.
+CREATE FUNCTION lcm_next_link(
+  link bytea, head bytea, entry_hash bytea, metadata_hash bytea, created_at timestamptz, recorded_at timestamptz
+) RETURNS bytea
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
 BEGIN
-  RETURN sha256(coalesce(link, head) || entry_hash || int8send((extract(epoch FROM created_at) * 1000000)::bigint));
+  RETURN sha256(
+    coalesce(link, head) || entry_hash
+    || int8send((extract(epoch FROM created_at) * 1000000)::bigint)
+    || int8send((extract(epoch FROM recorded_at) * 1000000)::bigint)
+    || coalesce(metadata_hash, '')
+  );
 END
 $$;
 
-CREATE AGGREGATE lcm_chain(head bytea, entry_hash bytea, created_at timestamptz) (SFUNC = lcm_next_link, STYPE = bytea);
+CREATE AGGREGATE lcm_chain(
+  head bytea, entry_hash bytea, metadata_hash bytea, created_at timestamptz, recorded_at timestamptz
+) (SFUNC = lcm_next_link, STYPE = bytea);
 
 -- Appends messages with their parts and context items and moves the conversation's counters: one statement for the
 -- client, all or nothing. Writers of one conversation queue up on its row; inside a function each statement sees what
@@ -42,6 +52,8 @@ DECLARE
   stored_ids bigint[] := '{}';
   fresh_tokens bigint;
   fresh_count integer;
+  -- Never earlier than what was recorded before, even where the clock was set back.
+  recorded timestamptz;
 BEGIN
   SELECT * INTO c FROM conversations
     WHERE conversation_id = p_conversation_id AND (p_workspace_id IS NULL OR workspace_id = p_workspace_id)
@@ -49,6 +61,7 @@ BEGIN
   IF NOT FOUND THEN
     RETURN;
   END IF;
+  recorded := greatest(clock_timestamp(), c.updated_at);
 
   IF p_keyed THEN
     SELECT array_agg(m.message_id ORDER BY b.position), array_agg(m.seq ORDER BY b.position),
@@ -64,21 +77,23 @@ BEGIN
 
   WITH given AS (
     SELECT b.*, row_number() OVER (ORDER BY position) - 1 AS place,
-           lcm_chain(c.chain_head, decode(b.entry_hash, 'hex'), b.created_at) OVER (ORDER BY position) AS chain_hash
+           decode(b.metadata_hash, 'hex') AS metadata_seal,
+           lcm_chain(c.chain_head, decode(b.entry_hash, 'hex'), decode(b.metadata_hash, 'hex'), b.created_at, recorded)
+             OVER (ORDER BY position) AS chain_hash
       FROM json_to_recordset(p_messages) AS b(
         position integer, role message_role, content text, token_count integer, token_counter text, created_at timestamptz,
         author text, idempotency_key text, metadata jsonb, exact text, chained_parts integer,
-        content_hash text, entry_hash text
+        content_hash text, entry_hash text, metadata_hash text
       )
       WHERE stored_ids[b.position] IS NULL
   ), inserted AS (
     INSERT INTO messages (
       conversation_id, seq, role, content, token_count, created_at, author, idempotency_key, metadata, exact,
-      token_counter, chained_parts, content_hash, entry_hash, chain_hash
+      token_counter, chained_parts, content_hash, entry_hash, metadata_hash, chain_hash, recorded_at
     )
     SELECT p_conversation_id, c.next_seq + place, role, content, token_count, given.created_at, author, idempotency_key,
            coalesce(metadata, '{}'), exact::json, token_counter, chained_parts, decode(content_hash, 'hex'),
-           decode(entry_hash, 'hex'), chain_hash
+           decode(entry_hash, 'hex'), metadata_seal, chain_hash, recorded
       FROM given ORDER BY place
     RETURNING messages.message_id, messages.seq, messages.token_count, messages.chain_hash
   ), shown AS (
@@ -136,7 +151,7 @@ BEGIN
       active_messages = conversations.active_messages + fresh_count,
       active_tokens = conversations.active_tokens + fresh_tokens + fresh_count * p_overhead,
       chain_head = c.chain_head,
-      updated_at = now()
+      updated_at = recorded
     WHERE conversation_id = p_conversation_id
     RETURNING conversations.next_seq - 1, conversations.active_messages, conversations.active_tokens,
               conversations.total_tokens, conversations.rest_until_seq, conversations.overrides

@@ -10,17 +10,83 @@ BEGIN
 END
 $$;
 
-CREATE TRIGGER messages_are_immutable BEFORE UPDATE OR DELETE ON messages
+-- A text may leave its row, and come back to it, only while the same transaction says so in the audit log, which nobody can
+-- change: to the cold tier, from there, from a ledger, or for good by a legal erasure. What identifies a row, what places
+-- it and what seals it stays in every case, so that any other text in its place shows.
+CREATE FUNCTION lcm_is_announced(p_conversation_id bigint) RETURNS boolean
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+  RETURN EXISTS (
+    SELECT FROM audit_log
+    WHERE transaction_id = pg_current_xact_id_if_assigned() AND conversation_id = p_conversation_id
+      AND act IN ('archive', 'thaw', 'erase', 'restore')
+  );
+END
+$$;
+
+CREATE FUNCTION lcm_keep_message() RETURNS trigger
+LANGUAGE plpgsql AS $$
+BEGIN
+  IF (NEW.message_id, NEW.conversation_id, NEW.seq, NEW.role, NEW.token_count, NEW.token_counter, NEW.chained_parts,
+      NEW.created_at, NEW.recorded_at, NEW.content_hash, NEW.entry_hash, NEW.metadata_hash, NEW.chain_hash)
+     IS DISTINCT FROM
+     (OLD.message_id, OLD.conversation_id, OLD.seq, OLD.role, OLD.token_count, OLD.token_counter, OLD.chained_parts,
+      OLD.created_at, OLD.recorded_at, OLD.content_hash, OLD.entry_hash, OLD.metadata_hash, OLD.chain_hash)
+     OR NOT lcm_is_announced(OLD.conversation_id) THEN
+    RAISE EXCEPTION 'UPDATE on messages refused: what LCM has recorded is never changed or removed'
+      USING ERRCODE = 'integrity_constraint_violation',
+            HINT = 'Append a new message; compaction makes room without touching what is stored.';
+  END IF;
+  RETURN NEW;
+END
+$$;
+
+CREATE FUNCTION lcm_keep_part() RETURNS trigger
+LANGUAGE plpgsql AS $$
+BEGIN
+  IF (NEW.part_id, NEW.message_id, NEW.session_id, NEW.part_type, NEW.ordinal, NEW.part_hash) IS DISTINCT FROM
+     (OLD.part_id, OLD.message_id, OLD.session_id, OLD.part_type, OLD.ordinal, OLD.part_hash)
+     OR NOT lcm_is_announced((SELECT conversation_id FROM messages WHERE message_id = OLD.message_id)) THEN
+    RAISE EXCEPTION 'UPDATE on message_parts refused: what LCM has recorded is never changed or removed'
+      USING ERRCODE = 'integrity_constraint_violation',
+            HINT = 'Append a new message; compaction makes room without touching what is stored.';
+  END IF;
+  RETURN NEW;
+END
+$$;
+
+CREATE FUNCTION lcm_keep_summary() RETURNS trigger
+LANGUAGE plpgsql AS $$
+DECLARE
+  -- What was there before and after, but for the text and the mark of its erasure.
+  kept text[] := ARRAY['content', 'content_tsv', 'erased_by_id'];
+BEGIN
+  IF to_jsonb(NEW) - kept IS DISTINCT FROM to_jsonb(OLD) - kept OR NOT lcm_is_announced(OLD.conversation_id) THEN
+    RAISE EXCEPTION 'UPDATE on summaries refused: what LCM has recorded is never changed or removed'
+      USING ERRCODE = 'integrity_constraint_violation',
+            HINT = 'Append a new message; compaction makes room without touching what is stored.';
+  END IF;
+  RETURN NEW;
+END
+$$;
+
+CREATE TRIGGER messages_are_immutable BEFORE UPDATE ON messages
+  FOR EACH ROW EXECUTE FUNCTION lcm_keep_message();
+CREATE TRIGGER messages_are_not_removed BEFORE DELETE ON messages
   FOR EACH ROW EXECUTE FUNCTION lcm_refuse_change();
 CREATE TRIGGER messages_are_kept BEFORE TRUNCATE ON messages
   FOR EACH STATEMENT EXECUTE FUNCTION lcm_refuse_change();
 
-CREATE TRIGGER message_parts_are_immutable BEFORE UPDATE OR DELETE ON message_parts
+CREATE TRIGGER message_parts_are_immutable BEFORE UPDATE ON message_parts
+  FOR EACH ROW EXECUTE FUNCTION lcm_keep_part();
+CREATE TRIGGER message_parts_are_not_removed BEFORE DELETE ON message_parts
   FOR EACH ROW EXECUTE FUNCTION lcm_refuse_change();
 CREATE TRIGGER message_parts_are_kept BEFORE TRUNCATE ON message_parts
   FOR EACH STATEMENT EXECUTE FUNCTION lcm_refuse_change();
 
-CREATE TRIGGER summaries_are_immutable BEFORE UPDATE OR DELETE ON summaries
+CREATE TRIGGER summaries_are_immutable BEFORE UPDATE ON summaries
+  FOR EACH ROW EXECUTE FUNCTION lcm_keep_summary();
+CREATE TRIGGER summaries_are_not_removed BEFORE DELETE ON summaries
   FOR EACH ROW EXECUTE FUNCTION lcm_refuse_change();
 CREATE TRIGGER summaries_are_kept BEFORE TRUNCATE ON summaries
   FOR EACH STATEMENT EXECUTE FUNCTION lcm_refuse_change();

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db import transaction
-from django.utils import timezone
+from django.db.models import F
+from django.db.models.functions import Greatest, Now
 
 from conversations.append import checked_name
 from conversations.errors import Invalid, NotFound
@@ -78,8 +79,10 @@ class ConversationStore(MessageStore, SummaryStore, SearchStore):
         """Give the conversation settings of its own, in place of those it had; Invalid if one cannot hold."""
         conversation = self.scope.conversation(conversation_id, locked=True)
         conversation.overrides = check_overrides(overrides)
-        conversation.updated_at = timezone.now()
+        # By the database's clock, and never back: what is recorded next is not earlier than this.
+        conversation.updated_at = Greatest(F("updated_at"), Now())
         conversation.save(update_fields=["overrides", "updated_at"])
+        conversation.refresh_from_db(fields=["updated_at"])
         return conversation.as_record()
 
 

@@ -25,6 +25,11 @@ _EXACT_MESSAGES = """
     FROM messages WHERE conversation_id = ANY(%s) AND exact IS NOT NULL
     ORDER BY conversation_id, message_id
 """
+_METADATA = """
+    SELECT conversation_id, message_id, metadata::text, exact, metadata_hash
+    FROM messages WHERE conversation_id = ANY(%s) AND (metadata <> '{}' OR metadata_hash IS NOT NULL)
+    ORDER BY conversation_id, message_id
+"""
 _PARTS = f"""
     SELECT m.conversation_id, p.part_id, p.exact, p.part_hash, {", ".join(f"p.{name}" for name in PART_COLUMNS)}
     FROM message_parts p JOIN messages m USING (message_id)
@@ -64,6 +69,19 @@ def _altered_exact_contents(conversation_ids: Sequence[int]) -> Iterator[Finding
 def _parts_given(message_id: int, chained: int) -> list[PartRecord]:
     """The parts that a message came with."""
     return [part for part in parts_of([message_id])[message_id] if part.ordinal < chained]
+
+
+@invariant(Severity.CRITICAL)
+def metadata_match_their_hashes(conversation_ids: Sequence[int]) -> Found:
+    """Every message's metadata_hash is the SHA-256 of its metadata, where it has any."""
+    return counted(_altered_metadata(conversation_ids))
+
+
+def _altered_metadata(conversation_ids: Sequence[int]) -> Iterator[Finding]:
+    for conversation_id, message_id, metadata, exact, sealed in _streamed(_METADATA, conversation_ids):
+        said = (exact or {}).get("metadata", json.loads(metadata))
+        if hashing.metadata_hash(said) != (None if sealed is None else bytes(sealed)):
+            yield Finding(conversation_id, f"msg_{message_id}", "its metadata are not what was hashed")
 
 
 @invariant(Severity.CRITICAL)
@@ -123,13 +141,14 @@ def entries_match_their_hashes(conversation_ids: Sequence[int]) -> Found:
 
 @invariant(Severity.CRITICAL)
 def chains_are_unbroken(conversation_ids: Sequence[int]) -> Found:
-    """Every message's chain_hash seals its entry and time together with the message before it."""
+    """Every message's chain_hash seals its entry, metadata and times together with the message before it."""
     return violations(
         """
         SELECT conversation_id, 'msg_' || message_id, format('message %%s does not follow from the one before it', seq)
         FROM (
             SELECT conversation_id, message_id, seq, chain_hash,
-                   lcm_next_link(lag(chain_hash) OVER in_order, ''::bytea, entry_hash, created_at) AS link
+                   lcm_next_link(lag(chain_hash) OVER in_order, ''::bytea, entry_hash, metadata_hash, created_at,
+                                 recorded_at) AS link
             FROM messages WHERE conversation_id = ANY(%(ids)s)
             WINDOW in_order AS (PARTITION BY conversation_id ORDER BY seq, message_id)
         ) AS links

@@ -67,7 +67,7 @@ def caller_of(key: str) -> Caller:
     if row["is_use_unrecorded"]:
         prepared(_RECORD_USE, (row["api_key_id"],))
     return Caller(
-        scope=Scope(row["workspace_id"]),
+        scope=Scope(row["workspace_id"], actor=f"key {row['api_key_id']}"),
         key_scopes=frozenset(KeyScope(scope) for scope in row["scopes"]),
         api_key_id=row["api_key_id"],
     )

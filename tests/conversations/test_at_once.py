@@ -56,7 +56,8 @@ def assert_chain_is_whole(conversation_id: int) -> None:
         cursor.execute(
             """
             SELECT count(*) FROM (
-              SELECT chain_hash = lcm_chain('\\x', entry_hash, created_at) OVER (ORDER BY seq) AS is_whole
+              SELECT chain_hash = lcm_chain('\\x', entry_hash, metadata_hash, created_at, recorded_at)
+                                    OVER (ORDER BY seq) AS is_whole
               FROM messages WHERE conversation_id = %s
             ) links WHERE NOT is_whole
             """,

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 import pytest
@@ -13,6 +14,10 @@ from conversations import hashing
 from conversations.models import Conversation, Message
 from conversations.types import NewMessage, Role
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result
+
+
+def microseconds_of(moment: datetime) -> bytes:
+    return struct.pack(">q", (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1))
 
 
 def test_the_content_hash_is_the_sha_256_of_the_bytes():
@@ -78,21 +83,60 @@ def test_a_summary_hash_seals_the_sources_in_order_and_the_text():
 
 @pytest.mark.django_db
 def test_each_message_chains_the_one_before_it():
-    """As anybody can check with SHA-256 alone: predecessor's link, entry, and the microseconds of its time."""
+    """As anybody can check with SHA-256 alone: the link before it, entry, times and metadata."""
     conversation, store = a_conversation("one", "two"), a_store()
     conversation_id = conversation.conversation_id
     store.append_messages(
         conversation_id=conversation_id,
-        messages=[a_tool_call("call_1", path="x"), a_tool_result("call_1", "three"), NewMessage(Role.USER, "four")],
+        messages=[
+            a_tool_call("call_1", path="x"),
+            a_tool_result("call_1", "three"),
+            NewMessage(Role.USER, "four", metadata={"by": "Ann"}),
+        ],
     )
 
     link = b""
     for message in Message.objects.filter(conversation_id=conversation_id).oldest_first():
-        microseconds = round(message.created_at.timestamp() * 1_000_000)
-        link = hashlib.sha256(link + bytes(message.entry_hash) + struct.pack(">q", microseconds)).digest()
+        link = hashlib.sha256(
+            link
+            + bytes(message.entry_hash)
+            + microseconds_of(message.created_at)
+            + microseconds_of(message.recorded_at)
+            + bytes(message.metadata_hash or b"")
+        ).digest()
         assert bytes(message.chain_hash) == link
 
     assert bytes(Conversation.objects.get(pk=conversation_id).chain_head) == link
+
+
+def test_an_event_id_is_a_ulid_of_the_moment_and_the_chain():
+    """The moment is that of the example in the ULID specification's own implementations: 01ARZ3NDEK."""
+    recorded_at = datetime.fromtimestamp(1469922850.259, UTC)
+
+    event_id = hashing.event_id(recorded_at=recorded_at, chain_hash=bytes(10) + b"never read")
+
+    assert event_id == "01ARZ3NDEK" + "0" * 16
+    assert hashing.event_id(recorded_at=recorded_at, chain_hash=b"\xff" * 32) == "01ARZ3NDEK" + "Z" * 16
+
+
+def test_metadata_are_sealed_whatever_the_order_of_keys():
+    assert hashing.metadata_hash({}) is None
+    assert hashing.metadata_hash({"a": 1, "b": [None]}) == hashing.metadata_hash({"b": [None], "a": 1})
+    assert hashing.metadata_hash({"a": 1}) != hashing.metadata_hash({"a": "1"})
+
+
+@pytest.mark.django_db
+def test_nothing_is_recorded_before_what_stands_before_it_though_the_clock_be_set_back():
+    conversation_id = a_conversation("one").conversation_id
+    Conversation.objects.filter(pk=conversation_id).update(updated_at="2100-01-01T00:00:00Z")
+
+    a_store().append_messages(conversation_id=conversation_id, messages=[NewMessage(Role.USER, "two")])
+    a_store().configure_conversation(conversation_id=conversation_id, overrides={})
+    a_store().append_messages(conversation_id=conversation_id, messages=[NewMessage(Role.USER, "three")])
+
+    recorded = list(Message.objects.filter(conversation_id=conversation_id).values_list("recorded_at", flat=True))
+    assert recorded == sorted(recorded)
+    assert recorded[2].year == 2100
 
 
 @pytest.mark.django_db
@@ -102,7 +146,8 @@ def test_the_database_says_the_chain_in_the_same_words():
     with connection.cursor() as cursor:
         cursor.execute(
             """
-            SELECT seq, chain_hash = lcm_chain('\\x', entry_hash, created_at) OVER (ORDER BY seq)
+            SELECT seq, chain_hash = lcm_chain('\\x', entry_hash, metadata_hash, created_at, recorded_at)
+                          OVER (ORDER BY seq)
             FROM messages WHERE conversation_id = %s ORDER BY seq
             """,
             [conversation_id],

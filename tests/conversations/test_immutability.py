@@ -5,13 +5,15 @@ from __future__ import annotations
 import pytest
 from django.db import IntegrityError, connection, transaction
 
-from conversations.models import Message, MessagePart, Summary, SummaryMessage, SummaryParent
+from conversations.audit import Act, AuditLog
+from conversations.models import AuditEntry, Message, MessagePart, Summary, SummaryMessage, SummaryParent
+from conversations.scope import Scope
 from conversations.store import ConversationStore
 from conversations.types import NewMessage, NewPart, PartType, Role
 from tests.conversations.summaries import a_condensed_summary_of, a_new_summary, a_summary_of
 from tests.factories import a_conversation, a_store
 
-RECORDS = [Message, MessagePart, Summary, SummaryMessage, SummaryParent]
+RECORDS = [Message, MessagePart, Summary, SummaryMessage, SummaryParent, AuditEntry]
 TABLES = [model._meta.db_table for model in RECORDS]
 HARMLESS = {
     "messages": "UPDATE messages SET author = author",
@@ -19,6 +21,7 @@ HARMLESS = {
     "summaries": "UPDATE summaries SET quality = quality",
     "summary_messages": "UPDATE summary_messages SET ordinal = ordinal",
     "summary_parents": "UPDATE summary_parents SET ordinal = ordinal",
+    "audit_log": "UPDATE audit_log SET target = target",
 }
 
 
@@ -30,6 +33,7 @@ def conversation_id(db: None) -> int:
     a_store().append_messages(conversation_id=conversation_id, messages=[NewMessage(Role.ASSISTANT, parts=(part,))])
     leaves = [a_summary_of(conversation_id, first_seq=seq, last_seq=seq) for seq in (1, 2)]
     a_condensed_summary_of(conversation_id, *leaves)
+    announce(conversation_id, "reset_endpoint")
     # As at a commit, so that what follows stands alone.
     run("SET CONSTRAINTS ALL IMMEDIATE")
     run("SET CONSTRAINTS ALL DEFERRED")
@@ -39,6 +43,11 @@ def conversation_id(db: None) -> int:
 def run(statement: str) -> None:
     with connection.cursor() as cursor:
         cursor.execute(statement)
+
+
+def announce(conversation_id: int, act: str) -> None:
+    with transaction.atomic():
+        AuditLog(Scope(actor="Ann")).record(Act(act), conversation_id=conversation_id)
 
 
 def refused(statement: str) -> str:
@@ -142,3 +151,70 @@ def test_a_summary_that_cannot_be_right_is_refused(changes, constraint):
 
     with pytest.raises(IntegrityError, match=constraint):
         ConversationStore.from_settings().insert_summary(summary=a_new_summary(conversation_id, **changes))
+
+
+ANNOUNCED = ["archive", "thaw", "erase", "restore"]
+TEXTS = [
+    "UPDATE messages SET content = '', metadata = '{}', exact = NULL, author = NULL",
+    "UPDATE message_parts SET text_content = NULL, tool_output = NULL, metadata = NULL",
+    "UPDATE summaries SET content = ''",
+]
+SEALS = [
+    "UPDATE messages SET content_hash = sha256('')",
+    "UPDATE messages SET metadata_hash = sha256('')",
+    "UPDATE messages SET seq = seq + 10",
+    "UPDATE messages SET recorded_at = now() + interval '1 hour'",
+    "UPDATE messages SET role = 'system'",
+    "UPDATE message_parts SET part_hash = sha256('')",
+    "UPDATE message_parts SET ordinal = ordinal + 10",
+    "UPDATE summaries SET first_seq = 1, last_seq = 4",
+    "UPDATE summaries SET summary_hash = sha256('')",
+    "UPDATE summaries SET level = 'aggressive'",
+]
+
+
+@pytest.mark.parametrize("act", ANNOUNCED)
+@pytest.mark.parametrize("statement", TEXTS)
+def test_a_text_leaves_its_row_only_when_the_same_transaction_says_so(conversation_id, statement, act):
+    refused(statement)
+
+    announce(conversation_id, act)
+    run(statement)
+
+
+@pytest.mark.parametrize("statement", SEALS)
+def test_what_identifies_and_seals_a_row_never_changes(conversation_id, statement):
+    for act in ANNOUNCED:
+        announce(conversation_id, act)
+
+    refused(statement)
+
+
+@pytest.mark.parametrize("statement", TEXTS)
+def test_an_act_upon_one_conversation_does_not_open_another(conversation_id, statement):
+    other = a_conversation("other").conversation_id
+
+    announce(other, "erase")
+
+    refused(statement)
+
+
+@pytest.mark.parametrize("statement", TEXTS)
+def test_other_acts_open_nothing(conversation_id, statement):
+    announce(conversation_id, "quarantine")
+
+    refused(statement)
+
+
+def test_an_act_of_an_earlier_transaction_opens_nothing(committed_db):
+    conversation_id = a_conversation("one").conversation_id
+
+    announce(conversation_id, "erase")
+
+    refused("UPDATE messages SET content = ''")
+
+
+def test_an_announced_act_still_removes_nothing(conversation_id):
+    announce(conversation_id, "erase")
+
+    assert refused("DELETE FROM messages").startswith("DELETE on messages refused")

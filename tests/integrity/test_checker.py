@@ -384,6 +384,13 @@ def test_an_altered_message_with_a_seal_to_match_breaks_the_chain(conversation, 
     }
 
 
+@pytest.mark.parametrize("change", ['metadata = \'{"by": "Eve"}\'', "metadata_hash = sha256('x')"])
+def test_altered_metadata_are_found(conversation, check, change):
+    breaking(f"UPDATE messages SET {change} WHERE message_id = %s", conversation.message_ids[3])
+
+    assert found(check())["metadata_match_their_hashes"] == [f"msg_{conversation.message_ids[3]}"]
+
+
 def test_an_altered_time_breaks_the_chain(conversation, check):
     breaking(
         "UPDATE messages SET created_at = created_at - interval '1 microsecond' WHERE message_id = %s",
@@ -541,6 +548,6 @@ def test_nothing_to_check_is_clean(db):
 
 
 def test_every_invariant_has_a_code_a_severity_and_a_sentence():
-    assert len({invariant.code for invariant in INVARIANTS}) == len(INVARIANTS) == 16
+    assert len({invariant.code for invariant in INVARIANTS}) == len(INVARIANTS) == 17
     assert all(isinstance(invariant.severity, Severity) for invariant in INVARIANTS)
     assert all(invariant.sentence.endswith(".") for invariant in INVARIANTS)

@@ -87,4 +87,4 @@ def checked_workspace(name: str) -> str:
 
 
 def _operator(workspace: Workspace) -> Caller:
-    return Caller(scope=Scope(workspace.pk), key_scopes=frozenset({KeyScope.ADMIN}))
+    return Caller(scope=Scope(workspace.pk, actor="operator"), key_scopes=frozenset({KeyScope.ADMIN}))

@@ -1,0 +1,96 @@
+"""The audit log: who did what as an administrator, kept for good."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Self
+
+from django.db import transaction
+
+from conversations.errors import Invalid
+from conversations.models import AuditEntry
+from conversations.scope import Scope
+from conversations.store.base import EVERYTHING
+from conversations.types import AuditRecord
+
+
+class Act(StrEnum):
+    """What an administrator does. While one of the first four is announced, texts may leave their rows."""
+
+    ARCHIVE = "archive"
+    THAW = "thaw"
+    ERASE = "erase"
+    RESTORE = "restore"
+    PREVIEW_ERASURE = "preview_erasure"
+    SET_RETENTION = "set_retention"
+    APPROVE_REPAIR = "approve_repair"
+    APPLY_REPAIR = "apply_repair"
+    UNDO_REPAIR = "undo_repair"
+    QUARANTINE = "quarantine"
+    RELEASE = "release"
+    IMPORT_LEDGER = "import_ledger"
+    ISSUE_KEY = "issue_key"
+    REVOKE_KEY = "revoke_key"
+    RESET_ENDPOINT = "reset_endpoint"
+    BACKUP = "backup"
+
+
+@dataclass(frozen=True)
+class AuditLog:
+    """Reads what administrators did, and writes down what they do."""
+
+    scope: Scope = EVERYTHING
+
+    @classmethod
+    def from_settings(cls, scope: Scope = EVERYTHING) -> Self:
+        return cls(scope=scope)
+
+    def record(
+        self,
+        act: Act,
+        *,
+        workspace_id: int | None = None,
+        conversation_id: int | None = None,
+        target: str = "",
+        detail: Mapping[str, Any] | None = None,
+    ) -> AuditEntry:
+        """Write down one act in the transaction that carries it out: both stand, or neither.
+
+        Raises RuntimeError outside a transaction. `detail` holds ids, counts and hashes, never what was said.
+        """
+        if not transaction.get_connection().in_atomic_block:
+            raise RuntimeError("An act is written down in the transaction that carries it out.")
+        return AuditEntry.objects.create(
+            workspace_id=self.scope.workspace_id if workspace_id is None else workspace_id,
+            conversation_id=conversation_id,
+            actor=self.scope.actor,
+            act=act,
+            target=target,
+            detail=dict(detail or {}),
+        )
+
+    def list_acts(
+        self,
+        *,
+        conversation_id: int | None = None,
+        act: Act | None = None,
+        before_id: int | None = None,
+        limit: int = 100,
+    ) -> list[AuditRecord]:
+        """What was done, the newest first: everything of the workspace, or of one conversation, or of one kind.
+
+        `before_id` continues behind the last of an earlier answer. NotFound if there is no such conversation.
+        """
+        if not 1 <= limit <= 1_000:
+            raise Invalid("limit must be from 1 to 1,000.")
+        entries = self.scope.narrow(AuditEntry.objects.order_by("-audit_id"))
+        if conversation_id is not None:
+            self.scope.conversation(conversation_id)
+            entries = entries.filter(conversation_id=conversation_id)
+        if act is not None:
+            entries = entries.filter(act=act)
+        if before_id is not None:
+            entries = entries.filter(audit_id__lt=before_id)
+        return [entry.as_record() for entry in entries[:limit]]

@@ -1,0 +1,81 @@
+"""What was stored by an earlier version is there, and sealed, after the migrations."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from django.conf import settings
+from psycopg import sql
+
+ROOT = Path(__file__).parents[2]
+# As the store wrote before its chains sealed metadata and the time of recording; any hash stands for an old link.
+STORED_BEFORE = """
+    INSERT INTO workspaces (name) VALUES ('old');
+    INSERT INTO conversations (
+      workspace_id, session_id, next_seq, active_messages, active_tokens, total_tokens, chain_head
+    ) VALUES (1, 'old', 4, 3, 15, 3, 'old');
+    INSERT INTO messages (
+      conversation_id, seq, role, content, token_count, token_counter, metadata, exact, content_hash, entry_hash,
+      chain_hash, recorded_at
+    )
+    SELECT 1, seq, 'user', content, 1, 'test', metadata, exact, sha256(convert_to(content, 'UTF8')),
+           sha256(convert_to(E'user\\n\\n', 'UTF8') || sha256(convert_to(content, 'UTF8'))), 'old',
+           now() - seq * interval '1 second'
+    FROM (VALUES (1, 'one', '{}'::jsonb, NULL::json),
+                 (2, 'two', '{"by": "Ann"}', NULL),
+                 (3, 'three', '{"cost": 1.5}', '{"metadata": {"cost": 1.50}}')) AS said(seq, content, metadata, exact);
+    INSERT INTO context_items (conversation_id, ordinal, item_type, message_id, token_count)
+    SELECT 1, seq, 'message', message_id, 5 FROM messages;
+"""
+
+
+@pytest.fixture
+def url(django_db_setup: None) -> Iterator[str]:
+    """An empty database on the server of the tests."""
+    server = settings.DATABASES["default"]
+    name = f"lcm_migrated_{os.getpid()}"
+    connection = psycopg.connect(
+        host=server["HOST"], port=server["PORT"] or None, user=server["USER"], password=server["PASSWORD"] or None,
+        dbname="postgres", autocommit=True,
+    )  # fmt: skip
+    with connection:
+        connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+        try:
+            yield psycopg.conninfo.make_conninfo(connection.info.dsn, dbname=name, password=server["PASSWORD"] or None)
+        finally:
+            connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+def manage(dsn: str, *words: str) -> str:
+    given = psycopg.conninfo.conninfo_to_dict(dsn)
+    host = str(given.get("host", "")).replace("/", "%2F")
+    address = f"postgres://{given['user']}@{host}:{given.get('port', 5432)}/{given['dbname']}"
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "manage.py"), *words],
+        env={**os.environ, "LCM_DATABASE_URL": address, "DJANGO_SETTINGS_MODULE": "lcmsite.settings"},
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_chains_of_an_earlier_version_are_sealed_anew(url):
+    manage(url, "migrate", "conversations", "0003", "-v0")
+    with psycopg.connect(url) as database:
+        database.execute(STORED_BEFORE)
+
+    manage(url, "migrate", "-v0")
+
+    # Fails, as any verb does, with a status of its own if there is a finding.
+    manage(url, "lcm", "check", "--workspace", "old")
+    with psycopg.connect(url) as database:
+        times = [row[0] for row in database.execute("SELECT recorded_at FROM messages ORDER BY seq").fetchall()]
+        assert times == sorted(times)
+        with pytest.raises(psycopg.errors.IntegrityConstraintViolation):
+            database.execute("UPDATE messages SET content = 'x'")
