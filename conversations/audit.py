@@ -35,6 +35,7 @@ class Act(StrEnum):
     REVOKE_KEY = "revoke_key"
     RESET_ENDPOINT = "reset_endpoint"
     BACKUP = "backup"
+    RESTORE_BACKUP = "restore_backup"
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,13 @@ DROP_OLD = """
 """
 
 
+# Without it a dump cannot be restored; see search.sql.
+FIND_THE_OTHERS = """
+    ALTER FUNCTION lcm_tsv_of(text) SET search_path FROM CURRENT;
+    ALTER FUNCTION lcm_tsv_of_large(text) SET search_path FROM CURRENT;
+"""
+
+
 def hash_metadata(apps: Any, schema_editor: Any) -> None:
     """For the messages that have any."""
     messages = apps.get_model("conversations", "Message").objects.exclude(metadata={}).only("metadata", "exact")
@@ -154,6 +161,7 @@ class Migration(migrations.Migration):
         RunSQLFile(SQL / "immutability.sql"),
         RunSQLFile(SQL / "trust.sql", state_operations=MODELS),
         RunSQLFile(SQL / "append.sql"),
+        migrations.RunSQL(FIND_THE_OTHERS, migrations.RunSQL.noop),
         # What was stored before is sealed anew, as what is stored from now on; the trigger that forbids it is off for as long.
         migrations.RunSQL("ALTER TABLE messages DISABLE TRIGGER messages_are_immutable", migrations.RunSQL.noop),
         migrations.RunPython(hash_metadata, migrations.RunPython.noop),

@@ -57,9 +57,10 @@ RETURN CASE
   ELSE regexp_replace(content, '(\S{250})', '\1 ', 'g')
 END;
 
--- In PL/pgSQL because a SQL function would be inlined, and its argument worked out at each place where it stands.
+-- In PL/pgSQL because a SQL function would be inlined, and its argument worked out at each place where it stands. It finds
+-- the others by itself: a dump is restored with an empty search path, and makes this column anew.
 CREATE FUNCTION lcm_tsv_of(content text) RETURNS tsvector
-LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path FROM CURRENT AS $$
 DECLARE
   words text := lcm_broken(lcm_bigrams(lcm_fold(content)));
   parts text := lcm_compound_parts(words);
@@ -74,7 +75,7 @@ $$;
 -- A tsvector holds at most 1 MB of lexemes and positions and refuses more: a text that is all distinct words is
 -- cut in halves until it fits. Losing a search term is allowed; losing the message is not.
 CREATE FUNCTION lcm_tsv_of_large(content text) RETURNS tsvector
-LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path FROM CURRENT AS $$
 DECLARE
   size integer := length(content);
 BEGIN

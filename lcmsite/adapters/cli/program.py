@@ -16,7 +16,7 @@ from django.db import connections
 
 from conversations.errors import Invalid
 from lcmsite.adapters.catalogue import CATALOGUE
-from lcmsite.adapters.cli import administration, agents, importing, rendering
+from lcmsite.adapters.cli import administration, agents, backups, importing, rendering
 from lcmsite.adapters.cli.session import DEFAULT_WORKSPACE, Session
 from lcmsite.adapters.cli.verbs import Outcome, Parser, Verb, from_operation
 from lcmsite.adapters.problems import EXIT_CODES, INTERNAL, INTERRUPTED_EXIT_CODE, problem_of
@@ -57,7 +57,13 @@ def run(argv: Sequence[str] | None = None) -> int:
 
 def verbs() -> dict[str, Verb]:
     """Every verb by name."""
-    ours = (*(from_operation(operation) for operation in CATALOGUE), importing.VERB, agents.VERB, *administration.VERBS)
+    ours = (
+        *(from_operation(each) for each in CATALOGUE),
+        importing.VERB,
+        agents.VERB,
+        *administration.VERBS,
+        *backups.VERBS,
+    )
     return {verb.name: verb for verb in ours}
 
 

@@ -16,6 +16,8 @@ from lcmsite.types import KeyScope
 
 DEFAULT_WORKSPACE = "default"
 MOST_NAMED = 20
+# Whoever sits at the machine, in all workspaces.
+OPERATOR = Scope(actor="operator")
 
 
 @dataclass(frozen=True)

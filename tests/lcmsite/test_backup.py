@@ -1,0 +1,134 @@
+"""A backup is everything, or no backup; and it comes back when all else is gone."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from django.core.files.storage import default_storage
+from django.db import connection
+
+from compaction.engine import CompactionEngine
+from conversations.errors import Conflict, Invalid, Unavailable
+from conversations.large_files import LargeFileService
+from conversations.models import AuditEntry
+from lcmsite.adapters.cli.session import OPERATOR
+from lcmsite.backup.making import back_up
+from lcmsite.backup.manifest import DUMP, Manifest
+from lcmsite.backup.restoring import restore
+from tests.factories import a_conversation
+from tests.lcmsite.conftest import PROJECT
+
+
+@pytest.fixture
+def history(committed_db: None, tmp_path: Path, settings: object) -> int:
+    """A compacted conversation with a file, in the database and the storage of the tests."""
+    settings.MEDIA_ROOT = tmp_path / "files"  # type: ignore[attr-defined]
+    texts = [f"Turn {number}: we keep {'backups ' * 40}" for number in range(60)]
+    conversation_id = a_conversation(*texts).conversation_id
+    LargeFileService.from_settings().store(conversation_id=conversation_id, content=b"a" * 3_000_000, file_name="a.bin")
+    CompactionEngine.from_settings().compact(conversation_id=conversation_id)
+    return conversation_id
+
+
+def test_a_backup_is_restored_on_trial_before_it_is_called_one(history, tmp_path):
+    report = back_up(tmp_path / "backup", scope=OPERATOR)
+
+    assert report.is_verified
+    assert (report.holdings.conversations, report.holdings.messages, report.holdings.files) == (1, 60, 1)
+    assert report.holdings.summaries > 0
+    assert Manifest.read(tmp_path / "backup").holdings == report.holdings
+    assert AuditEntry.objects.get(act="backup").actor == "operator"
+
+
+def test_a_backup_of_damaged_data_is_not_kept(history, tmp_path):
+    with connection.cursor() as cursor:
+        cursor.execute("SET session_replication_role = replica")
+        cursor.execute("UPDATE messages SET content = 'something else' WHERE seq = 3")
+        cursor.execute("SET session_replication_role = origin")
+
+    with pytest.raises(Unavailable, match="workspace 'default' is not clean"):
+        back_up(tmp_path / "backup", scope=OPERATOR)
+
+    assert {path.name for path in tmp_path.iterdir()} == {"files"}
+    assert back_up(tmp_path / "backup", verify=False, scope=OPERATOR).holdings.messages == 60
+
+
+def test_a_file_that_the_storage_has_lost_is_named(history, tmp_path):
+    uri = LargeFileService.from_settings().store(conversation_id=history, content=b"lost").storage_uri
+    default_storage.delete(uri)
+
+    report = back_up(tmp_path / "backup", verify=False, scope=OPERATOR)
+
+    assert report.damaged_files == (uri,)
+
+
+def test_a_backup_writes_over_nothing(history, tmp_path):
+    (tmp_path / "mine").write_text("mine")
+
+    for directory in (tmp_path, tmp_path / "mine"):
+        with pytest.raises(Conflict, match="not empty"):
+            back_up(directory, scope=OPERATOR)
+
+    assert (tmp_path / "mine").read_text() == "mine"
+
+
+@pytest.mark.parametrize("harm", ["cut", "changed", "missing", "no manifest", "a later version", "not JSON"])
+def test_what_is_no_whole_backup_is_refused_before_anything_is_touched(history, tmp_path, harm):
+    backup = tmp_path / "backup"
+    back_up(backup, verify=False, scope=OPERATOR)
+    dump, manifest = backup / DUMP, backup / "manifest.json"
+
+    match harm:
+        case "cut":
+            dump.write_bytes(dump.read_bytes()[:-1])
+        case "changed":
+            dump.write_bytes(dump.read_bytes()[:-1] + b"!")
+        case "missing":
+            dump.unlink()
+        case "no manifest":
+            manifest.unlink()
+        case "a later version":
+            manifest.write_text(manifest.read_text().replace('"version": 1', '"version": 2'))
+        case "not JSON":
+            manifest.write_text("{")
+
+    with pytest.raises(Invalid, match=r"not whole|damaged|holds no|later version|cannot be read"):
+        restore(backup, scope=OPERATOR)
+
+
+def test_a_backup_replaces_nothing(history, tmp_path):
+    back_up(tmp_path / "backup", verify=False, scope=OPERATOR)
+
+    with pytest.raises(Conflict, match="holds conversations"):
+        restore(tmp_path / "backup", scope=OPERATOR)
+
+
+def lcm(data_dir: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("LCM_")}
+    return subprocess.run(
+        [sys.executable, str(PROJECT / "manage.py"), "lcm", *words],
+        env={**environment, "LCM_DATA_DIR": str(data_dir)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+def test_all_of_it_comes_back_after_the_data_directory_was_deleted(history, tmp_path, fresh_dir):
+    backup = tmp_path / "backup"
+    made = back_up(backup, verify=False, scope=OPERATOR)
+
+    restored = lcm(fresh_dir, "--json", "restore", str(backup))
+    again = lcm(fresh_dir, "--json", "backup", str(tmp_path / "again"))
+
+    assert restored.returncode == 0, restored.stderr
+    assert json.loads(restored.stdout)["holdings"]["digest"] == made.holdings.digest
+    # Its trial runs the checker on what is in the restored database, with the restored files.
+    assert again.returncode == 0, again.stderr
+    assert json.loads(again.stdout)["holdings"]["digest"] == made.holdings.digest
