@@ -48,6 +48,8 @@ class Deployment:
     )
     debug: bool = knob(False, "Django's debug pages; never where others can reach them.")
     allowed_hosts: str = knob("localhost,127.0.0.1,[::1]", "The host names answered to, separated by commas.")
+    https: bool = knob(False, "Reached through a proxy that ends TLS: cookies, redirects and HSTS are then strict.")
+    session_hours: int = knob(12, "After so many hours a person logs in again.", low=1, high=24 * 90)
     log_level: str = choice("INFO", "The mildest level logged.", among=("DEBUG", "INFO", "WARNING", "ERROR"))
     log_format: str = choice(
         "auto",

@@ -1,16 +1,17 @@
-"""The site's own table: who may come in."""
+"""The site's own tables: who may come in."""
 
 from __future__ import annotations
 
 from typing import ClassVar
 
+from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
 from conversations.models import Workspace
-from lcmsite.types import ApiKeyRecord, KeyScope
+from lcmsite.types import ApiKeyRecord, KeyScope, MemberRecord, Role
 
 
 class ApiKey(models.Model):
@@ -50,4 +51,35 @@ class ApiKey(models.Model):
             expires_at=self.expires_at,
             revoked_at=self.revoked_at,
             last_used_at=self.last_used_at,
+        )
+
+
+class Membership(models.Model):
+    """What a person is in a workspace. Who is in none sees nothing; a superuser is an admin in all."""
+
+    membership_id = models.BigAutoField(primary_key=True)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="memberships")
+    workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="memberships")
+    role = models.TextField(choices=[(role.value, role.value) for role in Role])
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        db_table = "memberships"
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["user", "workspace"], name="memberships_are_one_for_each_workspace"),
+            models.CheckConstraint(
+                condition=Q(role__in=[role.value for role in Role]), name="memberships_have_roles_that_there_are"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.user} is {self.role} of {self.workspace}"
+
+    def as_record(self) -> MemberRecord:
+        return MemberRecord(
+            username=self.user.get_username(),
+            workspace=self.workspace.name,
+            role=Role(self.role),
+            last_login=self.user.last_login,
+            is_active=self.user.is_active,
         )

@@ -2,6 +2,7 @@
 
 import os
 import secrets
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,7 @@ except OSError as refusal:
 
 INSTALLED_APPS = [
     "lcmsite",
+    "lcmsite.dashboard",
     "conversations",
     "compaction",
     "retrieval",
@@ -53,6 +55,14 @@ INSTALLED_APPS = [
     "pgactivity",
     "pglock",
     "django_huey",
+    "django_htmx",
+    "axes",
+    "unfold",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
     "django.contrib.postgres",
     "django.contrib.staticfiles",
 ]
@@ -63,7 +73,21 @@ MIDDLEWARE = [
     "lcmsite.middleware.RequestLog",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "lcmsite.middleware.Pages",
 ]
+# What begins so is for programs, which bring a key; everything else is a page, for people with a session.
+MACHINE_PATHS = ("/api/", "/healthz", "/readyz", "/metrics", "/static/")
+PAGES_MIDDLEWARE = [
+    "csp.middleware.CSPMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+    "axes.middleware.AxesMiddleware",
+]
+# The admin looks for these in MIDDLEWARE; they are in PAGES_MIDDLEWARE.
+SILENCED_SYSTEM_CHECKS = ["admin.E408", "admin.E409", "admin.E410", "axes.W002"]
 
 ROOT_URLCONF = "lcmsite.urls"
 WSGI_APPLICATION = "lcmsite.wsgi.application"
@@ -76,10 +100,59 @@ TEMPLATES = [
         "OPTIONS": {
             "context_processors": [
                 "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
             ]
         },
     }
 ]
+
+AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "django.contrib.auth.backends.ModelBackend"]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
+]
+LOGIN_URL = "login"
+LOGIN_REDIRECT_URL = "home"
+LOGOUT_REDIRECT_URL = "login"
+SESSION_COOKIE_AGE = DEPLOYMENT.session_hours * 3600
+SESSION_COOKIE_HTTPONLY = True
+CSRF_COOKIE_HTTPONLY = True
+# A name tried too often from one address has to wait; counted in the database, by all processes together.
+AXES_FAILURE_LIMIT = 5
+AXES_COOLOFF_TIME = timedelta(minutes=15)
+AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
+AXES_RESET_ON_SUCCESS = True
+AXES_LOCKOUT_TEMPLATE = "dashboard/locked_out.html"
+AXES_ENABLE_ADMIN = False
+AXES_VERBOSE = False
+
+# Nothing from anywhere else, no script or style that stands in a page.
+CONTENT_SECURITY_POLICY: dict[str, Any] = {
+    "DIRECTIVES": {
+        "default-src": ["'none'"],
+        "script-src": ["'self'"],
+        "style-src": ["'self'"],
+        "img-src": ["'self'", "data:"],
+        "font-src": ["'self'"],
+        "connect-src": ["'self'"],
+        "form-action": ["'self'"],
+        "frame-ancestors": ["'none'"],
+        "base-uri": ["'none'"],
+    }
+}
+X_FRAME_OPTIONS = "DENY"
+SECURE_REFERRER_POLICY = "same-origin"
+if DEPLOYMENT.https:
+    # Behind a proxy that ends TLS and says so in this header; it must take the header away from what comes in.
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+    SECURE_SSL_REDIRECT = True
+    SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$", r"^metrics$"]
+    SECURE_HSTS_SECONDS = 365 * 24 * 3600
+    SECURE_HSTS_INCLUDE_SUBDOMAINS = True
+    SECURE_HSTS_PRELOAD = True
+    SESSION_COOKIE_SECURE = True
+    CSRF_COOKIE_SECURE = True
 
 
 # Without a database of somebody else's, LCM runs its own.
@@ -129,10 +202,24 @@ WHITENOISE_USE_FINDERS = True
 
 # Large files: kept by LargeFileService under their hashes, never served as they are.
 MEDIA_ROOT = DATA_DIR / "files"
-STORAGES = {
+STORAGES: dict[str, dict[str, Any]] = {
     "default": {"BACKEND": "conversations.storage.WholeFileStorage"},
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
 }
+
+if DEPLOYMENT.file_storage == "s3":
+    STORAGES["default"] = {
+        "BACKEND": "storages.backends.s3.S3Storage",
+        "OPTIONS": {
+            "bucket_name": DEPLOYMENT.s3_bucket,
+            "endpoint_url": DEPLOYMENT.s3_endpoint or None,
+            # A name tells the content, so that what is there under it already is the same.
+            "file_overwrite": True,
+            "default_acl": None,
+        },
+    }
+# Says what a plain text says, for its exploration: the rooms are stacked one way, and summarizing is another room's.
+FILE_GIST = "compaction.gist.gist"
 
 DATA_UPLOAD_MAX_MEMORY_SIZE = DEPLOYMENT.max_request_bytes
 

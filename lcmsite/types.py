@@ -1,4 +1,4 @@
-"""The records of the site: keys, and what they may do."""
+"""The records of the site: keys and people, and what they may do."""
 
 from __future__ import annotations
 
@@ -13,6 +13,38 @@ class KeyScope(StrEnum):
     READ = "read"
     WRITE = "write"
     ADMIN = "admin"
+
+
+class Role(StrEnum):
+    """What a person is in a workspace; each may do what the ones above it may."""
+
+    READER = "reader"
+    OPERATOR = "operator"
+    ADMIN = "admin"
+
+    @property
+    def scope(self) -> KeyScope:
+        """What a key would need to do the same."""
+        return {Role.READER: KeyScope.READ, Role.OPERATOR: KeyScope.WRITE, Role.ADMIN: KeyScope.ADMIN}[self]
+
+
+@dataclass(frozen=True)
+class MemberRecord:
+    """A person in a workspace."""
+
+    username: str
+    workspace: str
+    role: Role
+    last_login: datetime | None = None
+    is_active: bool = True
+
+
+@dataclass(frozen=True)
+class NewPassword:
+    """A person's new password, which is shown this once."""
+
+    username: str
+    password: str
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
+from conversations.audit import Act, AuditLog
 from conversations.db import prepared
 from conversations.errors import Forbidden, Invalid, NotFound, Unauthenticated
 from conversations.scope import Scope
+from conversations.store.base import EVERYTHING
 from lcmsite.models import ApiKey
 from lcmsite.types import ApiKeyRecord, IssuedKey, KeyScope
 
@@ -45,9 +48,13 @@ class Caller:
 
     def require(self, needed: KeyScope) -> None:
         """Forbidden unless the caller has this scope or one that includes it."""
-        ladder = list(KeyScope)
-        if not any(ladder.index(held) >= ladder.index(needed) for held in self.key_scopes):
+        if not self.may(needed):
             raise Forbidden(f"This needs a key with the scope {needed}.")
+
+    def may(self, needed: KeyScope) -> bool:
+        """Whether the caller has this scope or one that includes it."""
+        ladder = list(KeyScope)
+        return any(ladder.index(held) >= ladder.index(needed) for held in self.key_scopes)
 
 
 def caller_of(key: str) -> Caller:
@@ -74,9 +81,17 @@ def caller_of(key: str) -> Caller:
 
 
 def issue(
-    *, workspace_id: int, name: str, scopes: Iterable[str] = (KeyScope.READ,), expires_at: datetime | None = None
+    *,
+    workspace_id: int,
+    name: str,
+    scopes: Iterable[str] = (KeyScope.READ,),
+    expires_at: datetime | None = None,
+    by: Scope = EVERYTHING,
 ) -> IssuedKey:
-    """Make a key. Its text is not kept, so it cannot be shown again; Invalid for scopes that there are not."""
+    """Make a key. Its text is not kept, so it cannot be shown again; Invalid for scopes that there are not.
+
+    `by` is who makes it, as the audit log names them.
+    """
     try:
         held = sorted({KeyScope(scope) for scope in scopes}, key=list(KeyScope).index)
     except ValueError:
@@ -88,14 +103,18 @@ def issue(
     if expires_at is not None and expires_at <= timezone.now():
         raise Invalid("The key would have expired already.")
     key = PREFIX + secrets.token_urlsafe(32)
-    row = ApiKey.objects.create(
-        workspace_id=workspace_id,
-        name=name,
-        prefix=key[:SHOWN_CHARACTERS],
-        key_hash=_hash(key),
-        scopes=held,
-        expires_at=expires_at,
-    )
+    with transaction.atomic():
+        row = ApiKey.objects.create(
+            workspace_id=workspace_id,
+            name=name,
+            prefix=key[:SHOWN_CHARACTERS],
+            key_hash=_hash(key),
+            scopes=held,
+            expires_at=expires_at,
+        )
+        AuditLog(by).record(
+            Act.ISSUE_KEY, workspace_id=workspace_id, target=f"key {row.pk}", detail={"scopes": list(held)}
+        )
     row.refresh_from_db()
     return IssuedKey(key=key, record=row.as_record())
 
@@ -125,8 +144,10 @@ def revoke(scope: Scope, *, key: str) -> ApiKeyRecord:
         raise Invalid(f"Several keys begin so: {named}{more}. Say which by its id.", code="ambiguous_key")
     row = found[0]
     if row.revoked_at is None:
-        row.revoked_at = timezone.now()
-        row.save(update_fields=["revoked_at"])
+        with transaction.atomic():
+            row.revoked_at = timezone.now()
+            row.save(update_fields=["revoked_at"])
+            AuditLog(scope).record(Act.REVOKE_KEY, workspace_id=row.workspace_id, target=f"key {row.pk}")
     return row.as_record()
 
 

@@ -16,7 +16,7 @@ from django.db import connections
 
 from conversations.errors import Invalid
 from lcmsite.adapters.catalogue import CATALOGUE
-from lcmsite.adapters.cli import administration, agents, backups, importing, rendering
+from lcmsite.adapters.cli import administration, agents, backups, importing, rendering, users
 from lcmsite.adapters.cli.session import DEFAULT_WORKSPACE, Session
 from lcmsite.adapters.cli.verbs import Outcome, Parser, Verb, from_operation
 from lcmsite.adapters.problems import EXIT_CODES, INTERNAL, INTERRUPTED_EXIT_CODE, problem_of
@@ -62,6 +62,7 @@ def verbs() -> dict[str, Verb]:
         importing.VERB,
         agents.VERB,
         *administration.VERBS,
+        *users.VERBS,
         *backups.VERBS,
     )
     return {verb.name: verb for verb in ours}

@@ -1,0 +1,63 @@
+"""`lcm user ...`: the people of a workspace."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+
+from lcmsite import people
+from lcmsite.adapters.cli.session import Session
+from lcmsite.adapters.cli.verbs import Outcome, Verb
+from lcmsite.types import KeyScope, MemberRecord, Role
+
+ROLE_HELP = "What they may do: an operator what a reader may and compact, an admin everything. Default: reader."
+
+
+def _name_argument(parser: ArgumentParser) -> None:
+    parser.add_argument("username", metavar="NAME", help="The person's user name.")
+
+
+def _role_arguments(parser: ArgumentParser) -> None:
+    _name_argument(parser)
+    parser.add_argument("--role", choices=list(Role), default=Role.READER, help=ROLE_HELP)
+
+
+def _no_arguments(parser: ArgumentParser) -> None:
+    """There is nothing to say."""
+
+
+def _create(session: Session, arguments: Namespace) -> Outcome:
+    caller = session.founding_caller
+    caller.require(KeyScope.ADMIN)
+    return Outcome(people.add(caller.scope, username=arguments.username, role=Role(arguments.role)))
+
+
+def _list(session: Session, arguments: Namespace) -> Outcome:
+    session.caller.require(KeyScope.ADMIN)
+    return Outcome(people.members(session.caller.scope))
+
+
+def _role(session: Session, arguments: Namespace) -> Outcome:
+    session.caller.require(KeyScope.ADMIN)
+    given = people.set_role(session.caller.scope, username=arguments.username, role=Role(arguments.role))
+    return Outcome(given)
+
+
+def _remove(session: Session, arguments: Namespace) -> Outcome:
+    session.caller.require(KeyScope.ADMIN)
+    people.remove(session.caller.scope, username=arguments.username)
+    remaining: list[MemberRecord] = people.members(session.caller.scope)
+    return Outcome(remaining)
+
+
+def _password(session: Session, arguments: Namespace) -> Outcome:
+    session.require_operator()
+    return Outcome(people.reset_password(session.caller.scope, username=arguments.username))
+
+
+VERBS = (
+    Verb("user create", "A new person in the workspace; the password is shown this once.", _role_arguments, _create),
+    Verb("user list", "The people of the workspace.", _no_arguments, _list),
+    Verb("user role", "Make a person a reader, operator or admin here.", _role_arguments, _role),
+    Verb("user remove", "Put a person out of the workspace.", _name_argument, _remove),
+    Verb("user password", "A new password for a person, shown this once.", _name_argument, _password),
+)

@@ -1,0 +1,23 @@
+"""Every page. A page of a workspace names it in its path, so that a link says all."""
+
+from __future__ import annotations
+
+from django.contrib.auth import views as auth
+from django.urls import path
+from django.urls.resolvers import URLPattern
+
+from lcmsite.dashboard import overview
+from lcmsite.dashboard.pages import home
+
+urlpatterns: list[URLPattern] = [
+    path("", home, name="home"),
+    path("login/", auth.LoginView.as_view(template_name="dashboard/login.html"), name="login"),
+    path("logout/", auth.LogoutView.as_view(), name="logout"),
+    path(
+        "password/",
+        auth.PasswordChangeView.as_view(template_name="dashboard/password.html", success_url="/"),
+        name="password",
+    ),
+    path("w/<str:workspace>/", overview.overview, name="overview"),
+    path("w/<str:workspace>/pulse/", overview.pulse, name="pulse"),
+]

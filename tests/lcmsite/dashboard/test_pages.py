@@ -1,0 +1,117 @@
+"""Whoever opens a page is somebody, in a workspace of theirs; and nothing else is let into a page."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pytest
+from django.test import Client
+
+from conversations.scope import Scope
+from lcmsite import people
+from lcmsite.types import Role
+from tests.factories import a_workspace
+
+PROJECT = Path(__file__).resolve().parents[3]
+PASSWORD = "correct horse"
+
+
+@pytest.fixture
+def ann(db: None) -> Client:
+    """A reader's browser, which checks forms as a real one would have to."""
+    people.add(Scope(a_workspace().pk), username="ann", role=Role.READER, password=PASSWORD)
+    client = Client(enforce_csrf_checks=True)
+    token = client.get("/login/").context["csrf_token"]
+    client.post("/login/", {"username": "ann", "password": PASSWORD, "csrfmiddlewaretoken": str(token)})
+    return client
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("path", ["/", "/w/default/", "/w/default/pulse/", "/password/"])
+def test_a_stranger_is_asked_to_log_in(path):
+    a_workspace()
+
+    answer = Client().get(path)
+
+    assert answer.status_code == 302
+    assert answer["Location"] == f"/login/?next={path}"
+
+
+def test_who_logs_in_is_shown_their_workspace(ann):
+    answer = ann.get("/", follow=True)
+
+    assert answer.redirect_chain == [("/w/default/", 302)]
+    assert "Overview" in answer.content.decode()
+
+
+def test_a_foreign_workspace_looks_like_none(ann):
+    a_workspace("theirs")
+
+    foreign, missing = ann.get("/w/theirs/"), ann.get("/w/nowhere/")
+
+    assert foreign.status_code == missing.status_code == 404
+    told = [answer.content.decode().partition("<main")[2] for answer in (foreign, missing)]
+    assert told[0].replace("theirs", "nowhere") == told[1] and "nowhere" in told[1]
+
+
+def test_who_is_in_no_workspace_is_told_whom_to_ask(ann):
+    people.remove(Scope(a_workspace().pk), username="ann")
+
+    answer = ann.get("/")
+
+    assert answer.status_code == 403
+    assert "You are in no workspace" in answer.content.decode()
+
+
+def test_a_form_from_elsewhere_is_refused(ann):
+    assert ann.post("/logout/").status_code == 403
+    assert ann.get("/w/default/").status_code == 200
+
+
+def test_a_page_takes_no_other_method(ann):
+    token = str(ann.get("/w/default/").context["csrf_token"])
+
+    assert ann.post("/w/default/", {"csrfmiddlewaretoken": token}).status_code == 405
+
+
+def test_nothing_in_a_page_may_come_from_elsewhere_or_stand_in_it(ann):
+    policy = ann.get("/w/default/")["Content-Security-Policy"]
+
+    assert "default-src 'none'" in policy and "script-src 'self'" in policy and "style-src 'self'" in policy
+    assert "unsafe" not in policy
+    assert "frame-ancestors 'none'" in policy
+
+
+@pytest.mark.django_db
+def test_a_name_tried_too_often_has_to_wait():
+    people.add(Scope(a_workspace().pk), username="ann", role=Role.READER, password=PASSWORD)
+    client = Client()
+
+    tries = [client.post("/login/", {"username": "ann", "password": f"wrong {n}"}).status_code for n in range(5)]
+    right = client.post("/login/", {"username": "ann", "password": PASSWORD})
+
+    assert tries == [200, 200, 200, 200, 429]
+    assert right.status_code == 429
+    assert "Too many attempts" in right.content.decode()
+
+
+@pytest.mark.django_db
+def test_a_program_pays_for_no_session(django_assert_num_queries):
+    with django_assert_num_queries(0):
+        answer = Client().get("/api/v1/conversations/")
+
+    assert answer.status_code == 401
+    assert not answer.cookies and "Content-Security-Policy" not in answer
+
+
+@pytest.mark.parametrize("folder", ["lcmsite/static/vendor", "tests/browser/vendor"])
+def test_other_peoples_code_is_as_they_published_it(folder):
+    lines = (PROJECT / folder / "SHA256SUMS").read_text().splitlines()
+    listed = {name: sha256 for sha256, name in (line.split("  ") for line in lines)}
+
+    assert listed == {
+        path.name: hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in (PROJECT / folder).iterdir()
+        if path.suffix in (".js", ".css")
+    }

@@ -1,0 +1,118 @@
+"""People come in by a role in a workspace, and nowhere else."""
+
+from __future__ import annotations
+
+import pytest
+from django.contrib.auth import authenticate, get_user_model
+from django.test import RequestFactory
+
+from conversations.audit import AuditLog
+from conversations.errors import Conflict, Forbidden, Invalid, NotFound
+from conversations.scope import Scope
+from lcmsite import people
+from lcmsite.types import KeyScope, Role
+from tests.factories import a_workspace
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def scope() -> Scope:
+    return Scope(a_workspace().pk, actor="operator")
+
+
+def test_a_new_person_logs_in_with_the_password_that_is_shown_once(scope):
+    given = people.add(scope, username="ann", role=Role.READER)
+
+    request = RequestFactory().post("/login/")
+    assert authenticate(request, username="ann", password=given.password) == get_user_model().objects.get()
+    assert given.password not in get_user_model().objects.get().password
+
+
+def test_two_people_do_not_share_a_name(scope):
+    people.add(scope, username="ann", role=Role.READER)
+
+    with pytest.raises(Conflict, match="`lcm user role`"):
+        people.add(scope, username="ann", role=Role.ADMIN)
+
+
+@pytest.mark.parametrize("name", ["", "a b", "a\x00b", "x" * 151, "a\nb"])
+def test_a_name_is_one_that_can_be_typed(scope, name):
+    with pytest.raises(Invalid, match="1 to 150"):
+        people.add(scope, username=name, role=Role.READER)
+
+
+@pytest.mark.parametrize(
+    ("role", "allowed"),
+    [
+        (Role.READER, {KeyScope.READ}),
+        (Role.OPERATOR, {KeyScope.READ, KeyScope.WRITE}),
+        (Role.ADMIN, {KeyScope.READ, KeyScope.WRITE, KeyScope.ADMIN}),
+    ],
+)
+def test_a_role_is_what_a_key_with_its_scope_may(scope, role, allowed):
+    people.add(scope, username="ann", role=role)
+    ((workspace, held),) = people.workspaces_of(get_user_model().objects.get())
+
+    caller = people.caller_in(get_user_model().objects.get(), workspace, held)
+
+    assert {each for each in KeyScope if caller.may(each)} == allowed
+    assert caller.scope == scope and caller.scope.actor == "user ann"
+    if KeyScope.ADMIN not in allowed:
+        with pytest.raises(Forbidden):
+            caller.require(KeyScope.ADMIN)
+
+
+def test_a_person_sees_the_workspaces_they_are_in(scope):
+    theirs = Scope(a_workspace("theirs").pk)
+    people.add(scope, username="ann", role=Role.READER)
+    people.add(theirs, username="bob", role=Role.ADMIN)
+    people.set_role(theirs, username="ann", role=Role.OPERATOR)
+
+    seen = {user.username: people.workspaces_of(user) for user in get_user_model().objects.all()}
+
+    assert [(workspace.name, role) for workspace, role in seen["ann"]] == [
+        ("default", Role.READER),
+        ("theirs", Role.OPERATOR),
+    ]
+    assert [workspace.name for workspace, _ in seen["bob"]] == ["theirs"]
+
+
+def test_a_superuser_is_an_admin_everywhere_and_an_inactive_person_nowhere(scope):
+    a_workspace("theirs")
+    root = get_user_model().objects.create_superuser("root", password="x")
+    people.add(scope, username="ann", role=Role.ADMIN)
+    get_user_model().objects.filter(username="ann").update(is_active=False)
+
+    assert [role for _, role in people.workspaces_of(root)] == [Role.ADMIN, Role.ADMIN]
+    assert people.workspaces_of(get_user_model().objects.get(username="ann")) == []
+
+
+def test_a_person_is_put_out_of_one_workspace_alone(scope):
+    theirs = Scope(a_workspace("theirs").pk)
+    people.add(scope, username="ann", role=Role.READER)
+    people.set_role(theirs, username="ann", role=Role.READER)
+
+    people.remove(scope, username="ann")
+
+    assert people.members(scope) == []
+    assert [member.username for member in people.members(theirs)] == ["ann"]
+    with pytest.raises(NotFound):
+        people.remove(scope, username="ann")
+    with pytest.raises(NotFound):
+        people.set_role(scope, username="nobody", role=Role.ADMIN)
+
+
+def test_who_changed_whom_is_in_the_audit_log(scope):
+    people.add(scope, username="ann", role=Role.READER)
+    people.set_role(scope, username="ann", role=Role.ADMIN)
+    people.reset_password(scope, username="ann")
+    people.remove(scope, username="ann")
+
+    acts = [(entry.actor, entry.act, entry.target, entry.detail) for entry in AuditLog(scope).list_acts()]
+    assert acts[::-1] == [
+        ("operator", "set_role", "ann", {"role": "reader"}),
+        ("operator", "set_role", "ann", {"role": "admin"}),
+        ("operator", "reset_password", "ann", {}),
+        ("operator", "remove_member", "ann", {}),
+    ]
