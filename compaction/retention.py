@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from compaction.summarizers.identifiers import PIECE, names_of
+from compaction.summarizers.identifiers import PIECE, is_plain, names_of
 from compaction.summarizers.words import COMMON, EVERYDAY, FUNCTION_WORDS, PLAIN, PROGRAMMING, SMALL_TALK
 
 # A path or a code is looked for again as it was written. A number may be told otherwise ("some thirty"), and many are
@@ -24,12 +24,13 @@ _PERSON_WEIGHT = 0.7
 _NUMBER_WEIGHT = 0.4
 
 # A number by itself: not inside a name or a path, and of two digits at least, because "2" is as often written "two".
-_NUMBER = re.compile(r"(?<![\w./:-])\d(?:[\d.,:/-]{0,30}\d)(?![\w/]|-\w)")
+# What comes before is looked at when there is a digit: the other way round, at every character.
+_NUMBER = re.compile(r"\d(?<![\w./:-]\d)[\d.,:/-]{0,30}\d(?![\w/]|-\w)")
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3})")
 
 # A word with a capital after a word without one, so that it is no sentence that begins. Scripts that have capitals.
 _LOWER, _UPPER = "a-zß-öø-ÿа-яёα-ωά-ώ", "A-ZÀ-ÖØ-ÞА-ЯЁΑ-Ω"
-_PERSON = re.compile(rf"(?<=[{_LOWER},] )[{_UPPER}][{_LOWER}]{{2,30}}\b")
+_PERSON = re.compile(rf"[{_UPPER}](?<=[{_LOWER},] [{_UPPER}])[{_LOWER}]{{2,30}}\b")
 _WORD = re.compile(r"[^\W\d_]{3,31}")
 _KNOWN_WORDS = FUNCTION_WORDS | SMALL_TALK | PLAIN | EVERYDAY | COMMON | PROGRAMMING
 
@@ -76,14 +77,24 @@ def _only(counts: Counter[str], kept: frozenset[str]) -> Counter[str]:
 
 def _sum(*weighted: tuple[Counter[str], float]) -> float:
     # Exactly rounded whatever the order, and the order of a set differs from process to process.
-    return math.fsum(weight * (1 + math.log(count)) for counts, weight in weighted for count in counts.values())
+    worth = {count: 1 + math.log(count) for counts, _ in weighted for count in set(counts.values())}
+    return math.fsum(weight * worth[count] for counts, weight in weighted for count in counts.values())
 
 
 def _facts_of(text: str) -> _Facts:
+    # No name has a blank in it, and most of what stands between two is a word.
+    words = {word for word in set(text.split()) if not is_plain(word)}
     # The end of a tag is no path.
-    pieces = set(PIECE.findall(text.replace("</", "<")))
+    pieces = {piece for word in words for piece in PIECE.findall(word.replace("</", "<"))}
     return _Facts(
         names=frozenset(name for piece in pieces for name in names_of(piece)),
         numbers=frozenset(_THOUSANDS.sub("", number) for number in set(_NUMBER.findall(text))),
         people=frozenset(word for word in set(_PERSON.findall(text)) if word.lower() not in _KNOWN_WORDS),
     )
+
+
+def survivors(source: str, summary: str) -> frozenset[str]:
+    """The facts of a source that its summary still says, letter by letter."""
+    said, kept = _facts_of(source), _facts_of(summary)
+    words = frozenset(_WORD.findall(summary))
+    return (said.names & kept.names) | (said.numbers & kept.numbers) | (said.people & words)

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from typing import Unpack
 
 from conversations.scope import Scope
 from conversations.store.base import EVERYTHING
 from conversations.tokens import TokenEstimator
-from conversations.types import PartType, Role
 from retrieval.describing.describe import describe
 from retrieval.describing.describe_range import describe_range
 from retrieval.describing.impact import Impact, impact
 from retrieval.describing.lineage import lineage
 from retrieval.describing.range_types import RangeDescription, RangeExpansion
+from retrieval.describing.window import lineage_window
+from retrieval.describing.window_types import LineageWindow
 from retrieval.opening.expand import Expansion
 from retrieval.policy import RetrievalPolicy
+from retrieval.search.criteria import Narrowing
 from retrieval.search.grep import Grep
 from retrieval.types import Description, ExpandResult, GrepMode, GrepResult, GrepScope, GrepSort, Lineage
 
@@ -39,49 +40,35 @@ class RetrievalEngine:
         query: str,
         mode: GrepMode | str = GrepMode.FULL_TEXT,
         scope: GrepScope | str = GrepScope.BOTH,
-        conversation_id: int | None = None,
-        conversation_ids: Sequence[int] = (),
-        since: datetime | None = None,
-        until: datetime | None = None,
-        roles: Sequence[Role | str] = (),
-        part_types: Sequence[PartType | str] = (),
-        tool_names: Sequence[str] = (),
-        from_seq: int | None = None,
-        to_seq: int | None = None,
-        depth: int | None = None,
-        under: str | None = None,
         sort: GrepSort | str | None = None,
         limit: int = 20,
         max_tokens: int | None = None,
         cursor: str | None = None,
+        cold: bool = False,
+        **narrowed: Unpack[Narrowing],
     ) -> GrepResult:
         """Messages, summaries and files that hold what is asked for, in one conversation, in several, or in all.
 
         Full text takes words, "phrases", `or` and -exclusions, best match first; if too few texts hold every word,
         those with any of them are given, and the answer says so. A regular expression finds the newest first. A page
-        holds at most `limit` matches and `max_tokens` tokens, and a cursor leads on. What is asked of messages alone,
-        such as their roles, leaves everything else out. Raises Invalid for a query that cannot be searched for and for
-        criteria that nothing could meet, NotFound for a conversation or summary; `search_timeout` if it takes too long.
+        holds at most `limit` matches and `max_tokens` tokens, and a cursor leads on. `Narrowing` has what it can be
+        narrowed to; what is asked of messages alone, such as their roles, leaves everything else out. Raises Invalid
+        for a query that cannot be searched for and for criteria that nothing could meet, NotFound for a conversation or
+        summary; `search_timeout` if it takes too long.
+
+        What has gone cold is in no index: `cold_messages` says how much that is. With `cold`, these messages, and no
+        others, are searched for all of the words or the expression, the newest first, by as many pages as it takes.
         """
         return Grep(policy=self.policy, scope=self.scope, tokens=self.tokens).run(
             query=query,
             mode=mode,
             scope=scope,
-            conversation_id=conversation_id,
-            conversation_ids=conversation_ids,
-            since=since,
-            until=until,
-            roles=roles,
-            part_types=part_types,
-            tool_names=tool_names,
-            from_seq=from_seq,
-            to_seq=to_seq,
-            depth=depth,
-            under=under,
             sort=sort,
             limit=limit,
             max_tokens=max_tokens,
             cursor=cursor,
+            cold=cold,
+            narrowed=narrowed,
         )
 
     def describe(self, *, id: str) -> Description:
@@ -175,3 +162,20 @@ class RetrievalEngine:
     def lineage(self, *, conversation_id: int) -> Lineage:
         """Every summary of a conversation and what it was made from; NotFound if there is no such conversation."""
         return lineage(conversation_id, scope=self.scope)
+
+    def lineage_window(
+        self,
+        *,
+        conversation_id: int,
+        from_seq: int | None = None,
+        to_seq: int | None = None,
+        as_of_run: str | None = None,
+    ) -> LineageWindow:
+        """What stands between two seqs: summaries at every depth, raw stretches, and, if they are few, each message.
+
+        Without seqs it is the whole history. `as_of_run` tells it as it was when that run was through. Raises NotFound,
+        and Invalid for a window that runs backwards.
+        """
+        return lineage_window(
+            conversation_id=conversation_id, from_seq=from_seq, to_seq=to_seq, as_of_run=as_of_run, scope=self.scope
+        )

@@ -6,17 +6,8 @@ from typing import Any
 
 from rest_framework import serializers
 
-from conversations.params import (
-    ConversationId,
-    ConversationParams,
-    Flag,
-    Moment,
-    Number,
-    Params,
-    Several,
-    Text,
-    WholeNumber,
-)
+from conversations.param_fields import ConversationId, Flag, Moment, Number, Several, Text, WholeNumber
+from conversations.params import ConversationParams, Params
 from conversations.types import PartType, Role
 from retrieval.assembly.types import MessageFormat
 from retrieval.search.criteria import MOST_NAMED
@@ -78,6 +69,7 @@ class GrepParams(Params):
         required=False, allow_null=True, min_value=1, max_value=MOST_TOKENS, help_text="The most tokens to give."
     )
     cursor = Text(required=False, allow_null=True, max_length=4000, help_text="Where an earlier answer left off.")
+    cold = Flag(required=False, help_text="Whether to search the messages that have gone cold, and no others.")
 
 
 class DescribeParams(Params):
@@ -169,6 +161,16 @@ class LineageParams(ConversationParams):
     """The conversation whose summaries and their sources are asked for."""
 
 
+class LineageWindowParams(ConversationParams):
+    """From which seq to which, and when."""
+
+    from_seq = WholeNumber(min_value=1, required=False, help_text="The first seq of the window; 1 when not given.")
+    to_seq = WholeNumber(min_value=1, required=False, help_text="The last seq; the newest message's when not given.")
+    as_of_run = Text(
+        max_length=200, required=False, help_text="A run: the window shows what there was when it was through."
+    )
+
+
 class AsOf(Text):
     """A past moment, told in one of three ways; which, and whether there is such, the service says."""
 
@@ -199,7 +201,7 @@ class AssembleParams(ConversationParams):
         required=False,
         allow_null=True,
         max_length=80,
-        help_text="A past moment: a seq, a time such as 2026-01-31T12:00:00Z, or the id of a run.",
+        help_text="A past moment: a seq, a time such as 2026-01-31T12:00:00Z, or a run's id; settings are today's.",
     )
     keep_receipt = Flag(required=False, help_text="Whether to keep the receipt, to be compared with another one later.")
 

@@ -25,23 +25,56 @@ from compaction.params import (
     RunParams,
 )
 from compaction.plans import CompactionPlans
+from conversations.audit import AuditLog
 from conversations.large_files import LargeFileService
 from conversations.params import (
     AppendMessagesParams,
+    BeginUploadParams,
     ConfigureConversationParams,
     ConversationParams,
     FileParams,
     FindConversationParams,
+    GetMessageParams,
     ListConversationsParams,
     ListMessagesParams,
-    MessageParams,
+    ListUploadsParams,
     OpenConversationParams,
+    PutChunkParams,
+    ReadFileLinesParams,
     ReadFileParams,
     StoreFileParams,
+    UploadParams,
 )
 from conversations.store import ConversationStore
+from conversations.uploads import UploadService
 from integrity.checker import IntegrityChecker
-from integrity.params import CheckParams
+from integrity.erasure import Erasures
+from integrity.params import (
+    ApproveRepairsParams,
+    CheckParams,
+    ListQuarantinesParams,
+    ListReportsParams,
+    PlanRepairsParams,
+    QuarantineParams,
+    ReleaseParams,
+    RepairParams,
+    ReportParams,
+    ScanParams,
+)
+from integrity.quarantines import Quarantines
+from integrity.repairs import Repairs
+from integrity.retention import Retention
+from integrity.retention_params import (
+    ArchiveParams,
+    EraseParams,
+    ListActsParams,
+    PreviewErasureParams,
+    RetentionParams,
+    SetRetentionParams,
+    StorageParams,
+    ThawParams,
+)
+from integrity.storage import StorageReport
 from lcmsite.adapters.operation import Operation
 from lcmsite.types import KeyScope
 from retrieval.assembler import ContextAssembler
@@ -60,6 +93,7 @@ from retrieval.params import (
     GrepParams,
     ImpactParams,
     LineageParams,
+    LineageWindowParams,
     ListGrantsParams,
     RecallParams,
     ReceiptParams,
@@ -87,7 +121,7 @@ _CONVERSATIONS = (
         scope=WRITE, status=201, for_agents="lcm_append",
     ),
     Operation(ConversationStore, "list_messages", ListMessagesParams, "GET", ONE + "messages/", "lcm_messages"),
-    Operation(ConversationStore, "get_message", MessageParams, "GET", "messages/{message_id}/", "lcm_message"),
+    Operation(ConversationStore, "get_message", GetMessageParams, "GET", "messages/{message_id}/", "lcm_message"),
     Operation(ConversationStore, "get_context_items", ConversationParams, "GET", ONE + "context-items/", "lcm_items"),
 )  # fmt: skip
 
@@ -152,7 +186,30 @@ _FILES = (
     ),
     Operation(LargeFileService, "get", FileParams, "GET", "files/{file_id}/", "lcm_file"),
     Operation(LargeFileService, "read", ReadFileParams, "GET", "files/{file_id}/content/", "lcm_read_file"),
-)
+    Operation(
+        LargeFileService, "read_lines", ReadFileLinesParams, "GET", "files/{file_id}/lines/", "lcm_read_lines",
+        for_agents="lcm_read_file",
+    ),
+)  # fmt: skip
+
+_UPLOADS = (
+    Operation(
+        UploadService, "begin", BeginUploadParams, "POST", ONE + "uploads/", "lcm_begin_upload", scope=WRITE, status=201
+    ),
+    Operation(
+        UploadService, "put_chunk", PutChunkParams, "PUT", "uploads/{upload_id}/chunks/{offset}/", "lcm_put_chunk",
+        scope=WRITE,
+    ),
+    Operation(UploadService, "list_uploads", ListUploadsParams, "GET", ONE + "uploads/", "lcm_uploads"),
+    Operation(UploadService, "get_upload", UploadParams, "GET", "uploads/{upload_id}/", "lcm_show_upload"),
+    Operation(
+        UploadService, "finish", UploadParams, "POST", "uploads/{upload_id}/finish/", "lcm_finish_upload",
+        scope=WRITE, status=201,
+    ),
+    Operation(
+        UploadService, "abort", UploadParams, "POST", "uploads/{upload_id}/abort/", "lcm_abort_upload", scope=WRITE
+    ),
+)  # fmt: skip
 
 _RETRIEVAL = (
     Operation(
@@ -186,6 +243,9 @@ _RETRIEVAL = (
     ),
     Operation(RetrievalEngine, "lineage", LineageParams, "GET", ONE + "lineage/", "lcm_lineage"),
     Operation(
+        RetrievalEngine, "lineage_window", LineageWindowParams, "GET", ONE + "lineage/window/", "lcm_lineage_window"
+    ),
+    Operation(
         ContextAssembler, "assemble", AssembleParams, "GET", ONE + "context/", "lcm_assemble", for_agents="lcm_assemble"
     ),
     Operation(ContextAssembler, "recall", RecallParams, "GET", ONE + "recall/", "lcm_recall"),
@@ -199,9 +259,61 @@ _RETRIEVAL = (
 _INTEGRITY = (
     Operation(
         IntegrityChecker, "run", CheckParams, "POST", ONE + "integrity-reports/", "lcm_check",
-        everywhere="integrity-reports/",
+        everywhere="integrity-reports/", background="request",
+    ),
+    Operation(IntegrityChecker, "get_scan", ScanParams, "GET", "scans/{scan_id}/", "lcm_scan"),
+    Operation(IntegrityChecker, "list_reports", ListReportsParams, "GET", "integrity-reports/", "lcm_reports"),
+    Operation(IntegrityChecker, "get_report", ReportParams, "GET", "integrity-reports/{report_id}/", "lcm_report"),
+)  # fmt: skip
+
+_REPAIRS = (
+    Operation(
+        IntegrityChecker, "plan_repairs", PlanRepairsParams, "POST", "integrity-reports/{report_id}/repair-plans/",
+        "lcm_plan_repairs", scope=WRITE, status=201,
+    ),
+    Operation(Repairs, "get_plan", RepairParams, "GET", "repair-plans/{repair_id}/", "lcm_repairs"),
+    Operation(
+        Repairs, "approve_steps", ApproveRepairsParams, "POST", "repair-plans/{repair_id}/approval/",
+        "lcm_approve_repairs", scope=ADMIN,
+    ),
+    Operation(
+        Repairs, "apply_plan", RepairParams, "POST", "repair-plans/{repair_id}/application/", "lcm_apply_repairs",
+        scope=ADMIN,
+    ),
+    Operation(
+        Repairs, "undo_plan", RepairParams, "POST", "repair-plans/{repair_id}/undoing/", "lcm_undo_repairs",
+        scope=ADMIN,
+    ),
+    Operation(Quarantines, "list_quarantines", ListQuarantinesParams, "GET", "quarantines/", "lcm_quarantines"),
+    Operation(
+        Quarantines, "quarantine", QuarantineParams, "POST", "items/{id}/quarantine/", "lcm_quarantine",
+        scope=ADMIN, status=201,
+    ),
+    Operation(
+        Quarantines, "release", ReleaseParams, "POST", "quarantines/{quarantine_id}/release/", "lcm_release",
+        scope=ADMIN,
     ),
 )  # fmt: skip
+
+_RETENTION = (
+    Operation(Retention, "archive", ArchiveParams, "POST", ONE + "archive/", "lcm_archive", scope=ADMIN),
+    Operation(Retention, "thaw", ThawParams, "POST", ONE + "thaw/", "lcm_thaw", scope=ADMIN),
+    Operation(Retention, "get_retention", RetentionParams, "GET", "retention/", "lcm_retention"),
+    Operation(Retention, "set_retention", SetRetentionParams, "PUT", "retention/", "lcm_set_retention", scope=ADMIN),
+    Operation(StorageReport, "storage", StorageParams, "GET", "storage/", "lcm_storage"),
+)
+
+_ERASURE = (
+    Operation(
+        Erasures, "preview_erasure", PreviewErasureParams, "POST", ONE + "erasures/", "lcm_preview_erasure",
+        scope=ADMIN, status=201,
+    ),
+    Operation(
+        Erasures, "erase", EraseParams, "POST", "erasures/{erasure_id}/execution/", "lcm_erase", scope=ADMIN
+    ),
+)  # fmt: skip
+
+_AUDIT = (Operation(AuditLog, "list_acts", ListActsParams, "GET", "audit-log/", "lcm_audit", scope=ADMIN),)
 
 CATALOGUE: tuple[Operation, ...] = (
     *_CONVERSATIONS,
@@ -210,6 +322,11 @@ CATALOGUE: tuple[Operation, ...] = (
     *_HOSTS,
     *_MODELS,
     *_FILES,
+    *_UPLOADS,
     *_RETRIEVAL,
     *_INTEGRITY,
+    *_REPAIRS,
+    *_RETENTION,
+    *_ERASURE,
+    *_AUDIT,
 )

@@ -11,3 +11,9 @@ GROUPS: tuple[tuple[str, tuple[tuple[str, str, KeyScope], ...]], ...] = (
         (("overview", "Overview", KeyScope.READ),),
     ),
 )
+
+# The tabs of a conversation, in the same form.
+TABS: tuple[tuple[str, str, KeyScope], ...] = (
+    ("transcript", "Transcript", KeyScope.READ),
+    ("lineage", "Lineage", KeyScope.READ),
+)

@@ -6,8 +6,10 @@ from django.contrib.auth import views as auth
 from django.urls import path
 from django.urls.resolvers import URLPattern
 
-from lcmsite.dashboard import overview
+from lcmsite.dashboard import conversations, lineage, overview
 from lcmsite.dashboard.pages import home
+
+CONVERSATION = "w/<str:workspace>/conversations/<int:conversation_id>/"
 
 urlpatterns: list[URLPattern] = [
     path("", home, name="home"),
@@ -20,4 +22,10 @@ urlpatterns: list[URLPattern] = [
     ),
     path("w/<str:workspace>/", overview.overview, name="overview"),
     path("w/<str:workspace>/pulse/", overview.pulse, name="pulse"),
+    path(CONVERSATION, conversations.transcript, name="transcript"),
+    path(CONVERSATION + "lineage/", lineage.lineage, name="lineage"),
+    path(CONVERSATION + "lineage/window/", lineage.window, name="lineage-window"),
+    path(CONVERSATION + "lineage/<str:summary_id>/", lineage.summary, name="lineage-summary"),
+    path(CONVERSATION + "lineage/<str:summary_id>/sources/", lineage.sources, name="lineage-sources"),
+    path(CONVERSATION + "lineage/<str:summary_id>/branch/", lineage.branch, name="lineage-branch"),
 ]

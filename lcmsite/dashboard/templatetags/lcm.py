@@ -12,7 +12,7 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from lcmsite.dashboard.navigation import GROUPS
+from lcmsite.dashboard.navigation import GROUPS, TABS
 from lcmsite.dashboard.pages import Visit
 
 register = template.Library()
@@ -55,6 +55,17 @@ def navigation(visit: Visit) -> list[Group]:
         if shown:
             groups.append(Group(title=title, entries=tuple(shown)))
     return groups
+
+
+@register.simple_tag
+def conversation_tabs(visit: Visit, conversation_id: int) -> list[Entry]:
+    """What there is to see of a conversation; the one that is shown is marked."""
+    entries = []
+    for name, label, scope in TABS:
+        if visit.caller.may(scope):
+            url = reverse(name, kwargs={"workspace": visit.workspace.name, "conversation_id": conversation_id})
+            entries.append(Entry(title=label, url=url, is_here=visit.request.path == url))
+    return entries
 
 
 @register.filter

@@ -1,0 +1,135 @@
+"""The lineage of a conversation: a picture to move about in, the same as a tree, a summary beside its sources."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+from django.http import HttpResponse, QueryDict
+from django.template.loader import render_to_string
+
+from compaction.retention import survivors
+from conversations.errors import NotFound
+from lcmsite.dashboard.asking import ask
+from lcmsite.dashboard.layout import picture
+from lcmsite.dashboard.marking import marked_words
+from lcmsite.dashboard.pages import Visit, page
+from retrieval.types import Description, ItemKind
+
+LEAST_WIDTH, USUAL_WIDTH, MOST_WIDTH = 320, 1100, 4000
+# Of a summary's sources, so much is shown beside it; the rest is a click away.
+SOURCE_TOKENS = 6_000
+STYLE = Path(__file__).parent.parent / "static" / "lcm" / "lineage.css"
+
+
+@page()
+def lineage(visit: Visit, conversation_id: int) -> HttpResponse:
+    """The page; its picture comes with it, so that nothing has to be waited for twice."""
+    return visit.show(
+        "dashboard/lineage.html",
+        conversation=ask(visit.caller, "lcm_show", conversation_id=conversation_id),
+        chosen=visit.request.GET.get("node", ""),
+        **_seen(visit, conversation_id),
+    )
+
+
+@page()
+def window(visit: Visit, conversation_id: int) -> HttpResponse:
+    """The picture of a window alone; as a file of its own if that is asked for."""
+    seen = _seen(visit, conversation_id)
+    if "download" not in visit.request.GET:
+        return visit.show("dashboard/_lineage_picture.html", conversation_id=conversation_id, **seen)
+    drawn = render_to_string(
+        "dashboard/_lineage_svg.html",
+        {"visit": visit, "conversation_id": conversation_id, "style": STYLE.read_text("utf-8"), **seen},
+    )
+    return HttpResponse(
+        drawn,
+        content_type="image/svg+xml",
+        headers={"Content-Disposition": f'attachment; filename="lineage-{conversation_id}.svg"'},
+    )
+
+
+@page()
+def summary(visit: Visit, conversation_id: int, summary_id: str) -> HttpResponse:
+    """A summary's text beside what it was made from, with what it kept of that marked in both."""
+    return visit.show("dashboard/_lineage_summary.html", **_beside(visit, conversation_id, summary_id))
+
+
+@page()
+def sources(visit: Visit, conversation_id: int, summary_id: str) -> HttpResponse:
+    """The next of a summary's sources."""
+    return visit.show("dashboard/_lineage_sources.html", **_beside(visit, conversation_id, summary_id))
+
+
+@page()
+def branch(visit: Visit, conversation_id: int, summary_id: str) -> HttpResponse:
+    """What a summary was made from, as the next twigs of the tree."""
+    described = _summary(visit, conversation_id, summary_id)
+    sources = [each for each in described.manifest if each.summary_id in described.sources]
+    return visit.show(
+        "dashboard/_lineage_branches.html",
+        conversation_id=conversation_id,
+        sources=sorted(sources, key=lambda each: each.first_seq),
+        spans=described.source_messages,
+        is_complete=len(sources) == sum(id.startswith("sum_") for id in described.sources),
+    )
+
+
+def _beside(visit: Visit, conversation_id: int, summary_id: str) -> dict[str, Any]:
+    described = _summary(visit, conversation_id, summary_id)
+    expansion = ask(
+        visit.caller,
+        "lcm_expand",
+        summary_id=summary_id,
+        include_messages=True,
+        token_cap=SOURCE_TOKENS,
+        cursor=visit.request.GET.get("cursor"),
+    )
+    told = described.content or ""
+    kept = {item.id: survivors(item.content, told) for item in expansion.items}
+    return {
+        "conversation_id": conversation_id,
+        "described": described,
+        "marked_summary": marked_words(told, frozenset().union(*kept.values())),
+        "sources": [{**vars(item), "marked": marked_words(item.content, kept[item.id])} for item in expansion.items],
+        "cursor": expansion.cursor,
+    }
+
+
+def _summary(visit: Visit, conversation_id: int, summary_id: str) -> Description:
+    described: Description = ask(visit.caller, "lcm_describe", id=summary_id)
+    if described.kind is not ItemKind.SUMMARY or described.conversation_id != conversation_id:
+        raise NotFound(f"There is no summary {summary_id[:80]!r} in this conversation.")
+    return described
+
+
+def _seen(visit: Visit, conversation_id: int) -> dict[str, object]:
+    given = visit.request.GET
+    told = ask(
+        visit.caller,
+        "lcm_lineage_window",
+        conversation_id=conversation_id,
+        from_seq=_number(given, "from"),
+        to_seq=_number(given, "to"),
+        as_of_run=given.get("run") or None,
+    )
+    width = min(MOST_WIDTH, max(LEAST_WIDTH, _number(given, "width") or USUAL_WIDTH))
+    runs = [run.run_id for run in told.runs]
+    return {
+        "window": told,
+        "picture": picture(told, width=width),
+        "place": runs.index(told.as_of_run) if told.as_of_run in runs else len(runs),
+        "query": urlencode({"from": told.first_seq, "to": told.last_seq, "run": told.as_of_run or ""}),
+        "shown": sorted(
+            [*(each for each in told.summaries if each.active), *told.raw], key=lambda each: each.first_seq
+        ),
+        "is_whole": told.first_seq == 1 and told.last_seq >= told.message_count,
+    }
+
+
+def _number(given: QueryDict, name: str) -> int | None:
+    """What stands in an address may have been typed: what is no number counts as not given."""
+    text = given.get(name, "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None

@@ -1,0 +1,151 @@
+"""The picture of a lineage shows everything once, where it belongs, whatever the history."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conversations.types import Level, Role
+from lcmsite.dashboard.layout import LEFT, RIGHT, TELLABLE, gaps, picture
+from retrieval.describing.window_types import LineageWindow, WindowMessage, WindowSummary
+from retrieval.types import MessageSpan
+
+WIDTH = 1000
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def a_summary(first: int, last: int, *, depth: int = 0, tokens: int = 100, active: bool = True, **changes: object):
+    values = {
+        "summary_id": f"sum_{depth}_{first}_{last}",
+        "depth": depth,
+        "first_seq": first,
+        "last_seq": last,
+        "token_count": tokens,
+        "source_tokens": 1000,
+        "level": Level.NORMAL,
+        "retention": 0.8,
+        "is_degraded": False,
+        "active": active,
+        "superseded": False,
+        "run_id": "run_1",
+        "created_at": NOW,
+    }
+    return WindowSummary(**{**values, **changes})  # type: ignore[arg-type]
+
+
+def a_window(first: int, last: int, *summaries: WindowSummary, raw: tuple[MessageSpan, ...] = (), **changes: object):
+    values = {
+        "conversation_id": 1,
+        "first_seq": first,
+        "last_seq": last,
+        "message_count": last,
+        "tail_from_seq": last,
+        "summaries": summaries,
+        "raw": raw,
+        "messages": None,
+        "runs": (),
+    }
+    return LineageWindow(**{**values, **changes})  # type: ignore[arg-type]
+
+
+@st.composite
+def windows(draw: st.DrawFn) -> LineageWindow:
+    """Leaves side by side, some merged into a level above, a raw end, looked at through any window."""
+    sizes = draw(st.lists(st.integers(1, 400), min_size=1, max_size=40))
+    summaries, end = [], 0
+    for size in sizes:
+        summaries.append(a_summary(end + 1, end + size, tokens=draw(st.integers(1, 5000)), active=False))
+        end += size
+    merged = draw(st.integers(0, len(summaries)))
+    active = [a_summary(each.first_seq, each.last_seq) for each in summaries[merged:]]
+    if merged:
+        active.append(a_summary(1, summaries[merged - 1].last_seq, depth=1))
+    raw = draw(st.integers(1, 30))
+    first = draw(st.integers(1, end))
+    last = draw(st.integers(first, end + raw))
+    seen = [each for each in [*summaries[:merged], *active] if each.first_seq <= last and each.last_seq >= first]
+    spans = (MessageSpan(max(end + 1, first), last),) if last > end else ()
+    return a_window(first, last, *seen, raw=spans, message_count=end + raw, tail_from_seq=end + raw)
+
+
+@given(windows())
+def test_every_summary_is_drawn_once_within_the_picture(window):
+    drawn = picture(window, width=WIDTH)
+
+    assert len(drawn.bars) + sum(bundle.count for bundle in drawn.bundles) == len(window.summaries)
+    for shape in (*drawn.bars, *drawn.bundles):
+        assert shape.x >= LEFT and shape.x + shape.width <= WIDTH - RIGHT + 1
+        assert shape.y >= 0 and shape.y + shape.height <= drawn.bottom
+        assert shape.height > 0 and shape.width > 0
+
+
+@given(windows())
+def test_bars_of_one_depth_do_not_overlap(window):
+    drawn = picture(window, width=WIDTH)
+
+    for row in drawn.rows:
+        spans = sorted((bar.x, bar.x + bar.width) for bar in drawn.bars if bar.summary.depth == row.depth)
+        assert all(before[1] <= after[0] + 0.05 for before, after in zip(spans, spans[1:], strict=False))
+
+
+@given(windows())
+def test_a_whole_history_has_no_gap_and_a_frontier_from_end_to_end(window):
+    drawn = picture(window, width=WIDTH)
+
+    assert drawn.gaps == ()
+    assert drawn.frontier.startswith(f"M{LEFT} ")
+    assert drawn.frontier.endswith(f"H{WIDTH - RIGHT}")
+
+
+@given(windows())
+def test_the_axis_has_a_few_round_numbers(window):
+    ticks = picture(window, width=WIDTH).ticks
+
+    assert len(ticks) <= 11
+    assert all(window.first_seq <= tick.seq <= window.last_seq for tick in ticks)
+    assert [tick.x for tick in ticks] == sorted(tick.x for tick in ticks)
+
+
+def test_what_nobody_reaches_is_a_gap():
+    window = a_window(1, 100, a_summary(11, 20), a_summary(31, 60), raw=(MessageSpan(71, 90),))
+
+    assert list(gaps(window)) == [MessageSpan(1, 10), MessageSpan(21, 30), MessageSpan(61, 70), MessageSpan(91, 100)]
+
+
+def test_a_summary_that_was_merged_reaches_nothing_by_itself():
+    assert list(gaps(a_window(1, 10, a_summary(1, 10, active=False)))) == [MessageSpan(1, 10)]
+    assert list(gaps(a_window(1, 1, message_count=0))) == []
+
+
+def test_more_tokens_make_a_taller_bar_and_a_deeper_summary_stands_higher():
+    drawn = picture(
+        a_window(1, 20, a_summary(1, 10, tokens=50), a_summary(11, 20, tokens=900), a_summary(1, 20, depth=1)),
+        width=WIDTH,
+    )
+    low, tall, deep = sorted(drawn.bars, key=lambda bar: (bar.summary.depth, bar.x))
+
+    assert low.height < tall.height
+    assert deep.y + deep.height < tall.y + tall.height
+    assert low.x + low.width == tall.x
+
+
+def test_summaries_too_narrow_to_point_at_are_drawn_together():
+    many = [a_summary(10 * n + 1, 10 * n + 10) for n in range(5_000)]
+
+    drawn = picture(a_window(1, 50_000, *many), width=WIDTH)
+
+    assert drawn.bars == ()
+    assert [(bundle.count, bundle.first_seq, bundle.last_seq) for bundle in drawn.bundles] == [(5_000, 1, 50_000)]
+    assert 10 * (WIDTH - LEFT - RIGHT) / 50_000 < TELLABLE
+
+
+def test_messages_are_told_one_by_one_where_there_are_few():
+    messages = tuple(WindowMessage(seq, seq, Role.USER, 10 * seq, raw=seq > 5) for seq in range(1, 11))
+
+    drawn = picture(a_window(1, 10, a_summary(1, 5), raw=(MessageSpan(6, 10),), messages=messages), width=WIDTH)
+
+    assert [stick.seq for stick in drawn.sticks] == list(range(1, 11))
+    assert [stick.height for stick in drawn.sticks] == sorted(stick.height for stick in drawn.sticks)
+    assert drawn.tail is not None and drawn.tail.first_seq == 10

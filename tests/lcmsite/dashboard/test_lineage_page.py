@@ -1,0 +1,117 @@
+"""The lineage page shows what the services say, in few questions, and takes nobody's words for a page."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+
+import pytest
+from django.test import Client
+
+from compaction.engine import CompactionEngine
+from conversations.scope import Scope
+from lcmsite import people
+from lcmsite.types import Role
+from retrieval.engine import RetrievalEngine
+from tests.factories import a_conversation, a_workspace
+
+HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>"
+SMALL = {"leaf_chunk_tokens": 600, "leaf_target_tokens": 60, "condensed_target_tokens": 90, "fresh_tail_count": 4}
+
+
+@pytest.fixture
+def conversation_id(db: None) -> int:
+    """A compacted conversation in whose words and title somebody has put a page of their own."""
+    texts = [f"{HOSTILE} Turn {n} reads src/module_{n}.py " + "with many words " * 12 for n in range(100)]
+    conversation_id = a_conversation(*texts, title=HOSTILE, overrides=SMALL).conversation_id
+    CompactionEngine.from_settings().compact(conversation_id=conversation_id)
+    return conversation_id
+
+
+@pytest.fixture
+def ann(conversation_id: int, client: Client) -> Client:
+    people.add(Scope(a_workspace().pk), username="ann", role=Role.READER, password="correct horse")
+    client.post("/login/", {"username": "ann", "password": "correct horse"})
+    return client
+
+
+@pytest.fixture
+def path(conversation_id: int) -> str:
+    return f"/w/default/conversations/{conversation_id}/lineage/"
+
+
+def summaries(conversation_id: int) -> list[str]:
+    window = RetrievalEngine.from_settings().lineage_window(conversation_id=conversation_id)
+    return [each.summary_id for each in window.summaries if each.active]
+
+
+def test_the_page_shows_every_summary_of_the_context(ann, path, conversation_id):
+    page = ann.get(path).content.decode()
+
+    shown = set(re.findall(r'data-node="(sum_\w+)"', page))
+    assert set(summaries(conversation_id)) <= shown
+    assert "<script>alert" not in page and "<img src=x" not in page
+
+
+def test_the_page_asks_few_questions(ann, path, django_assert_max_num_queries):
+    with django_assert_max_num_queries(14):
+        ann.get(path)
+
+
+def test_a_window_is_drawn_anew_without_the_page(ann, path):
+    answer = ann.get(f"{path}window/?from=10&to=30&width=700").content.decode()
+
+    assert "<html" not in answer
+    assert 'data-from="10" data-to="30"' in answer
+    assert answer.count('class="stick') == 21
+
+
+def test_the_picture_can_be_kept_as_a_file(ann, path):
+    answer = ann.get(f"{path}window/?download=1")
+
+    assert answer["Content-Type"] == "image/svg+xml"
+    assert "attachment" in answer["Content-Disposition"]
+    drawing = ET.fromstring(answer.content)
+    assert drawing.tag == "{http://www.w3.org/2000/svg}svg"
+    assert not list(drawing.iter("{http://www.w3.org/2000/svg}script"))
+
+
+def test_a_summary_stands_beside_its_sources_with_what_it_kept_marked(ann, path, conversation_id):
+    answer = ann.get(f"{path}{summaries(conversation_id)[-1]}/").content.decode()
+
+    assert re.search(r"<mark>src/module_\d+\.py</mark>", answer)
+    assert "What it was made from" in answer
+    assert "<script>alert" not in answer and "<img src=x" not in answer
+
+
+def test_a_twig_of_the_tree_opens_into_what_it_was_made_from(ann, path, conversation_id):
+    deepest = summaries(conversation_id)[-1]
+
+    answer = ann.get(f"{path}{deepest}/branch/").content.decode()
+
+    described = RetrievalEngine.from_settings().describe(id=deepest)
+    for source in described.sources:
+        if source.startswith("sum_"):
+            assert f'data-node="{source}"' in answer
+    assert described.sources
+
+
+@pytest.mark.parametrize("query", ["?from=x&to=-3&width=wide", "?from=99999999999999999999", "?run=", "?width=1"])
+def test_what_was_mistyped_in_an_address_counts_as_not_given(ann, path, query):
+    assert ann.get(path + query).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("piece", "status"),
+    [("?from=30&to=3", 400), ("?run=run_none", 404), ("sum_none/", 404), ("sum_none/branch/", 404)],
+)
+def test_what_is_not_there_is_told(ann, path, piece, status):
+    assert ann.get(path + piece).status_code == status
+
+
+def test_a_summary_of_another_conversation_is_not_shown_here(ann, path, conversation_id):
+    other = a_conversation("one").conversation_id
+
+    answer = ann.get(f"/w/default/conversations/{other}/lineage/{summaries(conversation_id)[0]}/")
+
+    assert answer.status_code == 404
