@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Unpack
 
+from compaction.policy import CompactionPolicy
 from conversations.scope import Scope
 from conversations.store.base import EVERYTHING
 from conversations.tokens import TokenEstimator
+from retrieval.describing.browsing import BrowseSort, ConversationPage, browse
 from retrieval.describing.describe import describe
 from retrieval.describing.describe_range import describe_range
 from retrieval.describing.impact import Impact, impact
@@ -178,4 +180,25 @@ class RetrievalEngine:
         """
         return lineage_window(
             conversation_id=conversation_id, from_seq=from_seq, to_seq=to_seq, as_of_run=as_of_run, scope=self.scope
+        )
+
+    def browse(
+        self,
+        *,
+        query: str | None = None,
+        sort: BrowseSort | str = BrowseSort.UPDATED,
+        page: int = 1,
+        limit: int = 25,
+    ) -> ConversationPage:
+        """A page of the workspace's conversations, with what fills each context and whether it is under pressure.
+
+        `query` is sought in titles and in sessions' names.
+        """
+        return browse(
+            query=query,
+            sort=sort,
+            page=page,
+            limit=limit,
+            policy=CompactionPolicy.from_settings(),
+            scope=self.scope,
         )

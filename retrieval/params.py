@@ -10,6 +10,7 @@ from conversations.param_fields import ConversationId, Flag, Moment, Number, Sev
 from conversations.params import ConversationParams, Params
 from conversations.types import PartType, Role
 from retrieval.assembly.types import MessageFormat
+from retrieval.describing.browsing import MOST_PAGES, BrowseSort
 from retrieval.search.criteria import MOST_NAMED
 from retrieval.types import GrepScope, GrepSort
 
@@ -159,6 +160,17 @@ class GrantParams(Params):
 
 class LineageParams(ConversationParams):
     """The conversation whose summaries and their sources are asked for."""
+
+
+class BrowseParams(Params):
+    """Which of the conversations, and in which order."""
+
+    query = Text(max_length=200, required=False, help_text="A piece of a title or of a session's name.")
+    sort = serializers.ChoiceField(
+        choices=list(BrowseSort), required=False, help_text="The newest use first, the largest first, or by title."
+    )
+    page = WholeNumber(min_value=1, max_value=MOST_PAGES, required=False, help_text="Which page, from 1.")
+    limit = WholeNumber(min_value=1, max_value=200, required=False, help_text="How many on a page.")
 
 
 class LineageWindowParams(ConversationParams):

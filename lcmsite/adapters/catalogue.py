@@ -83,6 +83,7 @@ from retrieval.delegation.grants import Grants
 from retrieval.engine import RetrievalEngine
 from retrieval.params import (
     AssembleParams,
+    BrowseParams,
     CompareReceiptsParams,
     DescribeParams,
     DescribeRangeParams,
@@ -241,6 +242,7 @@ _RETRIEVAL = (
     Operation(
         Grants, "revoke_grant", GrantParams, "POST", "grants/{grant_id}/revocation/", "lcm_revoke_grant", scope=WRITE
     ),
+    Operation(RetrievalEngine, "browse", BrowseParams, "GET", ALL + "overviews/", "lcm_browse"),
     Operation(RetrievalEngine, "lineage", LineageParams, "GET", ONE + "lineage/", "lcm_lineage"),
     Operation(
         RetrievalEngine, "lineage_window", LineageWindowParams, "GET", ONE + "lineage/window/", "lcm_lineage_window"

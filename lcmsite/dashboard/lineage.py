@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-from django.http import HttpResponse, QueryDict
+from django.http import HttpResponse
 from django.template.loader import render_to_string
 
 from compaction.retention import survivors
 from conversations.errors import NotFound
+from lcmsite.dashboard.addresses import number_in
 from lcmsite.dashboard.asking import ask
 from lcmsite.dashboard.layout import picture
 from lcmsite.dashboard.marking import marked_words
@@ -111,11 +112,11 @@ def _seen(visit: Visit, conversation_id: int) -> dict[str, object]:
         visit.caller,
         "lcm_lineage_window",
         conversation_id=conversation_id,
-        from_seq=_number(given, "from"),
-        to_seq=_number(given, "to"),
+        from_seq=number_in(given, "from"),
+        to_seq=number_in(given, "to"),
         as_of_run=given.get("run") or None,
     )
-    width = min(MOST_WIDTH, max(LEAST_WIDTH, _number(given, "width") or USUAL_WIDTH))
+    width = min(MOST_WIDTH, max(LEAST_WIDTH, number_in(given, "width") or USUAL_WIDTH))
     runs = [run.run_id for run in told.runs]
     return {
         "window": told,
@@ -127,9 +128,3 @@ def _seen(visit: Visit, conversation_id: int) -> dict[str, object]:
         ),
         "is_whole": told.first_seq == 1 and told.last_seq >= told.message_count,
     }
-
-
-def _number(given: QueryDict, name: str) -> int | None:
-    """What stands in an address may have been typed: what is no number counts as not given."""
-    text = given.get(name, "")
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None

@@ -8,7 +8,10 @@ from lcmsite.types import KeyScope
 GROUPS: tuple[tuple[str, tuple[tuple[str, str, KeyScope], ...]], ...] = (
     (
         "Memory",
-        (("overview", "Overview", KeyScope.READ),),
+        (
+            ("overview", "Overview", KeyScope.READ),
+            ("conversations", "Conversations", KeyScope.READ),
+        ),
     ),
 )
 

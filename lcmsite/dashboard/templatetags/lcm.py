@@ -132,3 +132,16 @@ def state(value: Any) -> SafeString:
     word = str(value)
     tone = _TONE_OF.get(word)
     return format_html('<span class="badge{}">{}</span>', f" badge-{tone}" if tone else "", word.replace("_", " "))
+
+
+@register.inclusion_tag("dashboard/_gauge.html")
+def gauge(system: int, summaries: int, raw: int, budget: int, threshold: int) -> dict[str, Any]:
+    """What fills a context, beside what it may hold, and where compaction begins."""
+    whole = max(budget, system + summaries + raw, 1)
+    places, x = [], 0.0
+    for name, tokens in (("system", system), ("summary", summaries), ("tail", raw)):
+        width = 100 * tokens / whole
+        places.append({"name": name, "x": round(x, 3), "width": round(width, 3)})
+        x += width
+    said = f"{system:,} system, {summaries:,} summaries, {raw:,} raw, of {budget:,} tokens"
+    return {"places": places, "limit": round(100 * min(threshold, whole) / whole, 3), "said": said}

@@ -1,0 +1,11 @@
+"""What stands in an address may have been typed: what is no number there counts as not given."""
+
+from __future__ import annotations
+
+from django.http import QueryDict
+
+
+def number_in(given: QueryDict, name: str) -> int | None:
+    """A whole number of an address; None for anything else."""
+    text = given.get(name, "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None

@@ -1,0 +1,107 @@
+"""The conversations of a workspace as somebody looks through them: what fills each context, and how full it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from django.db.models import Q, QuerySet
+
+from compaction import planner
+from compaction.policy import CompactionPolicy
+from conversations.exactness import is_storable
+from conversations.models import Conversation
+from conversations.reading import array, rows
+from conversations.scope import Scope
+from conversations.types import ConversationRecord
+
+# The pages that can be asked for; behind them a search is quicker.
+MOST_PAGES = 10_000
+
+_FILLED_BY = """
+    SELECT c.conversation_id,
+           coalesce((SELECT sum(i.token_count) FROM context_items i
+                     WHERE i.conversation_id = c.conversation_id AND i.item_type = 'summary'), 0),
+           coalesce((SELECT sum(i.token_count) FROM context_items i JOIN messages m ON m.message_id = i.message_id
+                     WHERE m.conversation_id = c.conversation_id AND m.role = 'system'), 0),
+           (SELECT count(*) FROM summaries s WHERE s.conversation_id = c.conversation_id)
+    FROM unnest(%s::bigint[]) AS c(conversation_id)
+"""
+
+
+class BrowseSort(StrEnum):
+    """In which order; each from its largest or latest, but for titles."""
+
+    UPDATED = "updated"
+    ACTIVE_TOKENS = "active_tokens"
+    MESSAGES = "messages"
+    TITLE = "title"
+
+
+_ORDER = {
+    BrowseSort.UPDATED: ("-updated_at", "-conversation_id"),
+    BrowseSort.ACTIVE_TOKENS: ("-active_tokens", "-conversation_id"),
+    BrowseSort.MESSAGES: ("-next_seq", "-conversation_id"),
+    BrowseSort.TITLE: ("title", "session_id", "conversation_id"),
+}
+
+
+@dataclass(frozen=True)
+class ConversationOverview:
+    """One conversation, and what its context is filled with, in tokens; the rest of it are its raw messages."""
+
+    conversation: ConversationRecord
+    system_tokens: int
+    summary_tokens: int
+    summaries: int
+    threshold_tokens: int
+    budget: int
+    is_under_pressure: bool
+
+    @property
+    def raw_tokens(self) -> int:
+        return max(0, self.conversation.counters.active_tokens - self.summary_tokens - self.system_tokens)
+
+
+@dataclass(frozen=True)
+class ConversationPage:
+    """One page of them, of so many in all."""
+
+    conversations: tuple[ConversationOverview, ...]
+    total: int
+    page: int
+    limit: int
+
+
+def browse(
+    *, query: str | None, sort: BrowseSort | str, page: int, limit: int, policy: CompactionPolicy, scope: Scope
+) -> ConversationPage:
+    """See `RetrievalEngine.browse`: three statements, whatever the number."""
+    found: QuerySet[Conversation] = scope.narrow(Conversation.objects.all())
+    if query:
+        found = found.filter(
+            Q(title__icontains=query) | Q(session_id__icontains=query) if is_storable(query) else Q(pk=0)
+        )
+    start = (page - 1) * limit
+    shown = list(found.order_by(*_ORDER[BrowseSort(sort)])[start : start + limit])
+    filled = {row[0]: row[1:] for row in rows(_FILLED_BY, [array(each.pk for each in shown)])} if shown else {}
+    return ConversationPage(
+        conversations=tuple(_overview(each, filled[each.pk], policy) for each in shown),
+        total=found.count(),
+        page=page,
+        limit=limit,
+    )
+
+
+def _overview(row: Conversation, filled: tuple[int, int, int], policy: CompactionPolicy) -> ConversationOverview:
+    summary_tokens, system_tokens, summaries = filled
+    decision = planner.decide(conversation_id=row.pk, counters=row.counters, policy=policy.overridden(row.overrides))
+    return ConversationOverview(
+        conversation=row.as_record(),
+        system_tokens=int(system_tokens),
+        summary_tokens=int(summary_tokens),
+        summaries=summaries,
+        threshold_tokens=decision.threshold_tokens,
+        budget=decision.model_token_budget,
+        is_under_pressure=decision.should_compact,
+    )

@@ -1,0 +1,117 @@
+"""The conversations of a workspace, and one of them: found, read, jumped about in, compacted by those who may."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+
+from compaction.models import CompactionJob
+from conversations.scope import Scope
+from conversations.types import NewMessage, Role
+from lcmsite import people
+from lcmsite.types import Role as PersonRole
+from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
+
+HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(1)>"
+
+
+@pytest.fixture
+def conversation_id(db: None) -> int:
+    texts = [f"Turn {n} of {HOSTILE}" for n in range(1, 101)]
+    return a_conversation(*texts, title=f"{HOSTILE} & more", session_id="long-one").conversation_id
+
+
+def logged_in(role: PersonRole) -> Client:
+    people.add(Scope(a_workspace().pk), username=f"a-{role}", role=role, password="correct horse")
+    client = Client()
+    client.post("/login/", {"username": f"a-{role}", "password": "correct horse"})
+    return client
+
+
+@pytest.fixture
+def reader(db: None) -> Client:
+    return logged_in(PersonRole.READER)
+
+
+def shown(page: str) -> list[int]:
+    return [int(piece.partition('"')[0]) for piece in page.split('id="m')[1:] if piece[0].isdigit()]
+
+
+def test_the_list_shows_each_with_its_gauge(conversation_id, reader, django_assert_max_num_queries):
+    with django_assert_max_num_queries(8):
+        page = reader.get("/w/default/conversations/").content.decode()
+
+    assert "long-one" in page and 'class="gauge"' in page
+    assert HOSTILE not in page
+
+
+def test_a_search_gives_the_list_alone(conversation_id, reader):
+    found = reader.get("/w/default/conversations/?q=LONG", headers={"HX-Request": "true"}).content.decode()
+    none = reader.get("/w/default/conversations/?q=short", headers={"HX-Request": "true"}).content.decode()
+
+    assert "long-one" in found and "<html" not in found
+    assert "No title or session has" in none
+
+
+def test_an_empty_workspace_says_how_to_begin(reader):
+    assert "lcm import FILE" in reader.get("/w/default/conversations/").content.decode()
+
+
+def test_a_conversation_opens_at_its_end_and_leads_back(conversation_id, reader):
+    page = reader.get(f"/w/default/conversations/{conversation_id}/").content.decode()
+
+    assert shown(page) == list(range(61, 101))
+    assert "Earlier messages" in page and "Later messages" not in page
+    assert HOSTILE not in page
+
+
+def test_a_message_is_jumped_to(conversation_id, reader):
+    page = reader.get(f"/w/default/conversations/{conversation_id}/?seq=20").content.decode()
+
+    assert shown(page)[:5] == [16, 17, 18, 19, 20]
+    assert 'class="message assistant asked" id="m20"' in page
+
+
+def test_more_messages_are_put_in_behind(conversation_id, reader):
+    piece = reader.get(f"/w/default/conversations/{conversation_id}/messages/?seq=41").content.decode()
+
+    assert shown(piece) == list(range(41, 81)) and "<html" not in piece
+
+
+def test_a_page_of_messages_asks_few_questions(conversation_id, reader, django_assert_max_num_queries):
+    with django_assert_max_num_queries(20):
+        reader.get(f"/w/default/conversations/{conversation_id}/")
+
+
+def test_calls_are_shown_beside_their_results(reader):
+    conversation_id = a_conversation("read it").conversation_id
+    messages = [a_tool_call("c1", path="x.py"), a_tool_result("c1", "its text"), NewMessage(Role.ASSISTANT, "done")]
+    a_store().append_messages(conversation_id=conversation_id, messages=messages)
+
+    page = reader.get(f"/w/default/conversations/{conversation_id}/").content.decode()
+
+    assert "read_file" in page and "its text" in page
+    assert 'The result of the call in <a href="#m2">' in page
+
+
+def test_only_who_may_write_is_offered_to_compact_and_lets_a_worker_do_it(conversation_id, reader):
+    path = f"/w/default/conversations/{conversation_id}/"
+    operator = logged_in(PersonRole.OPERATOR)
+
+    assert "Compact now" not in reader.get(path).content.decode()
+    assert reader.post(f"{path}compaction/").status_code == 403
+    assert not CompactionJob.objects.exists()
+
+    assert "Compact now" in operator.get(path).content.decode()
+    answer = operator.post(f"{path}compaction/", headers={"HX-Request": "true"}).content.decode()
+    job = CompactionJob.objects.get()
+    assert f"Job {job.pk}" in answer
+    assert f"Job {job.pk}" in operator.get(f"{path}jobs/{job.pk}/").content.decode()
+
+
+@pytest.mark.parametrize("path", ["conversations/999/", "conversations/999/lineage/", "conversations/999/messages/"])
+def test_what_is_not_there_is_told(reader, path):
+    answer = reader.get(f"/w/default/{path}")
+
+    assert answer.status_code == 404
+    assert "There is no conversation" in answer.content.decode()
