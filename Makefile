@@ -9,6 +9,9 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 BIN := .venv/bin
 CODE := conversations compaction retrieval integrity lcmsite manage.py
 
+# Many processes load the same modules: to compile them once is enough, whatever the environment says.
+export PYTHONDONTWRITEBYTECODE :=
+
 # Named after what it was made from: another lock, and the environment is brought up to date.
 INSTALLED := .venv/installed-$(shell cat requirements.lock pyproject.toml | cksum | tr ' ' -)
 
@@ -20,8 +23,10 @@ help: ## show this list
 run: $(INSTALLED) ## serve LCM on this machine, with a sample conversation
 	@exec $(BIN)/lcm up --sample
 
+# By file, so that what its tests share is made once; in order, so that light ones are last.
+# More is done with ARGS="-m slow" and with ARGS="--hypothesis-profile=thorough".
 test: $(INSTALLED) ## run the tests (choose some with ARGS="tests/lcmsite -k embedded")
-	$(BIN)/python -m pytest -n 2 -m "not slow" $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not slow" $(ARGS)
 
 check: $(INSTALLED) ## format, lint, layers, types, migrations, settings
 	$(BIN)/ruff format --check .

@@ -4,7 +4,6 @@
 Each ends in good order on SIGTERM, and sends it to itself when the process that started it is gone.
 """
 
-import gc
 import os
 import signal
 import sys
@@ -12,6 +11,8 @@ import threading
 import time
 from collections.abc import Callable
 from typing import Any
+
+from lcmsite.loading import loading
 
 SECONDS_TO_FINISH = 10
 
@@ -29,12 +30,13 @@ def end_with_parent(parent: int) -> None:
 
 def serve(*, host: str, port: int) -> None:
     """Answer requests until told to stop."""
-    from django.conf import settings
-    from granian.constants import Interfaces
-    from granian.log import LogLevels
-    from granian.server import Server
+    with loading():
+        from django.conf import settings
+        from granian.constants import Interfaces
+        from granian.log import LogLevels
+        from granian.server import Server
 
-    deployment = settings.DEPLOYMENT
+        deployment = settings.DEPLOYMENT
     Server(
         "lcmsite.wsgi:application",
         address=host,
@@ -52,22 +54,23 @@ def serve(*, host: str, port: int) -> None:
 def _application(target: str) -> Callable[..., Any]:
     """The WSGI application; called in each web worker."""
     end_with_parent(os.getppid())
-    from django.urls import get_resolver
+    with loading():
+        from django.urls import get_resolver
 
-    from lcmsite.wsgi import application
+        from lcmsite.wsgi import application
 
-    # Loaded with the first request otherwise.
-    assert get_resolver().url_patterns
-    settle()
+        # Loaded with the first request otherwise.
+        assert get_resolver().url_patterns
     return application
 
 
 def serve_agents(*, host: str, port: int) -> None:
     """Answer the calls of agents, over MCP, until told to stop."""
-    from django.conf import settings
-    from granian.constants import HTTPModes, Interfaces
-    from granian.log import LogLevels
-    from granian.server import Server
+    with loading():
+        from django.conf import settings
+        from granian.constants import HTTPModes, Interfaces
+        from granian.log import LogLevels
+        from granian.server import Server
 
     Server(
         "lcmsite.asgi:application",
@@ -86,29 +89,19 @@ def serve_agents(*, host: str, port: int) -> None:
 def _agents_application(target: str) -> Callable[..., Any]:
     """The ASGI application; called in the one process that answers."""
     end_with_parent(os.getppid())
-    from lcmsite.asgi import application
-
-    settle()
+    with loading():
+        from lcmsite.asgi import application
     return application
 
 
 def work(*, queue: str) -> None:
     """Work on the tasks of one queue until told to stop; then finish the task at hand."""
-    import django
-    from django.core.management import call_command
+    with loading():
+        import django
+        from django.core.management import call_command
 
-    django.setup()
-    settle()
+        django.setup()
     call_command("djangohuey", queue=queue)
-
-
-def settle() -> None:
-    """Tell the garbage collector that what is loaded by now stays: it need not be looked through again and again.
-
-    A fifth of the time of a large read went there.
-    """
-    gc.collect()
-    gc.freeze()
 
 
 def main(parent: str, kind: str, *arguments: str) -> None:

@@ -6,16 +6,25 @@ Django's own way to clean up, TRUNCATE, is refused by our triggers; as a replica
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 from django.apps import apps
 from django.db import connection
+from pytest_django import DjangoDbBlocker
 
 
 @pytest.fixture
-def committed_db(django_db_setup: None, django_db_blocker: pytest.FixtureRequest) -> Iterator[None]:
+def committed_db(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
     """The test database, open and committing; emptied afterwards."""
-    with django_db_blocker.unblock():  # type: ignore[attr-defined]
+    with committed(django_db_blocker):
+        yield
+
+
+@contextmanager
+def committed(django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+    """The same for fixtures that last longer than a test."""
+    with django_db_blocker.unblock():
         try:
             yield
         finally:

@@ -3,6 +3,7 @@
 `LCM_DATABASE_URL` names another server, on which databases for the tests are made and removed.
 """
 
+import gc
 import os
 import shutil
 import tempfile
@@ -11,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 from django.conf import settings
 from django.db import connection, connections
@@ -22,6 +24,20 @@ from lcmsite.embedded.location import Location
 from tests.committed import committed_db  # noqa: F401
 
 SECONDS_TO_STOP = 30
+
+# Other examples each time: many short runs see what one long one sees. No time is asserted, that of an example neither.
+hypothesis.settings.register_profile("quick", max_examples=25, deadline=None)
+hypothesis.settings.register_profile("thorough", max_examples=200, deadline=None)
+hypothesis.settings.load_profile("quick")
+
+# What is loaded to find the tests is there to stay: looking for garbage in it again and again would only take time.
+gc.disable()
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    gc.collect()
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import statistics
 import sys
@@ -15,8 +16,7 @@ from django.conf import settings
 from django.db import connection
 
 from conversations.types import SummaryKind
-from lcmsite.processes import settle
-from tests.benchmarks import beside, compaction, http, ingest, reading, resident, search
+from tests.benchmarks import beside, checking, compaction, http, ingest, reading, resident, search
 from tests.benchmarks.corpus import Corpus
 from tests.benchmarks.report import Line, table, verdict
 
@@ -27,10 +27,12 @@ def run(sizes: Sequence[int], *, only: Sequence[str] = ()) -> None:
         "ingest": _ingest,
         "http": lambda _: http.over_http(),
         "history": _histories,
+        "check": checking.checked,
         "memory": lambda _: resident.resident(),
     }
-    # As every process of LCM does.
-    settle()
+    # As every process of LCM does: what is loaded by now stays.
+    gc.collect()
+    gc.freeze()
     weather = [_weather()]
     lines: list[Line] = []
     for name, chapter in chapters.items():
@@ -63,13 +65,13 @@ def _histories(sizes: Sequence[int]) -> list[Line]:
     for size in sizes:
         pair = ingest.Pair.opened(f"history of {size}")
         ingest.Writing(pair).in_batches(iter(Corpus(size)))
-        _analyze()
+        analyze()
         read.assemble("uncompacted", size, pair)
         leaves = compaction.compacted(pair, SummaryKind.LEAF)
-        _analyze()
+        analyze()
         read.assemble(reading.DELIVERED, size, pair)
         made[size] = leaves + compaction.compacted(pair, SummaryKind.CONDENSED)
-        _analyze()
+        analyze()
         read.assemble("compacted", size, pair)
         read.open(size, pair)
         lines += reading.everything_read_back(size, pair)
@@ -78,7 +80,7 @@ def _histories(sizes: Sequence[int]) -> list[Line]:
     return [*compaction.lines_of(made), *read.lines(), *lines]
 
 
-def _analyze() -> None:
+def analyze() -> None:
     """What autovacuum would do in a quiet minute, which a measurement does not have."""
     with connection.cursor() as cursor:
         cursor.execute("VACUUM ANALYZE")

@@ -120,8 +120,15 @@ def test_an_answer_does_not_depend_on_the_order_of_hashes():
 
 
 @both
-@pytest.mark.parametrize("target", [1, 600])
-@pytest.mark.parametrize("role", ["user", "tool"])
+@pytest.mark.parametrize(
+    ("role", "target"),
+    [
+        ("user", 1),
+        ("tool", 600),
+        pytest.param("user", 600, marks=pytest.mark.slow),
+        pytest.param("tool", 1, marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 @pytest.mark.timeout(30)
 def test_hostile_input_is_summarized_like_any_other(summarizer, text, role, target):

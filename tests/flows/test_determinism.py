@@ -22,6 +22,8 @@ from lcmsite.sample.conversation import sample_messages
 from tests.flows.processes import PROJECT, database_url, environment
 
 SECONDS = 100
+# Enough for summaries of summaries of summaries.
+MESSAGES = 160
 
 
 @contextmanager
@@ -55,7 +57,7 @@ def compacted(url: str, *arguments: str, hash_seed: str) -> dict[str, Any]:
 
 def test_two_databases_come_to_the_same_texts_and_hashes(committed_db, tmp_path: Path):
     conversation = tmp_path / "conversation"
-    conversation.write_bytes(pickle.dumps(sample_messages(CodeBase.read(PROJECT))))
+    conversation.write_bytes(pickle.dumps(sample_messages(CodeBase.read(PROJECT), at_least=MESSAGES)))
     names = [f"lcm_same_{os.getpid()}_{number}" for number in (1, 2)]
 
     with databases(*names) as (one, another), ThreadPoolExecutor(2) as both:

@@ -7,13 +7,14 @@ import os
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import anyio
 import httpx2
+from anyio.from_thread import start_blocking_portal
 from django.conf import settings as site
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
@@ -23,7 +24,7 @@ from mcp_types import CallToolResult
 
 from lcmsite.adapters.operation import Operation
 from tests.flows.processes import PROJECT, environment
-from tests.lcmsite.operating import eventually, free_port
+from tests.lcmsite.operating import agents_are_served, eventually, free_port
 
 LCM_MCP = [sys.executable, "-c", "import sys; from lcmsite.adapters.cli import main; sys.exit(main())", "mcp"]
 ACCEPT = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
@@ -57,6 +58,32 @@ class Agents:
 
     def call(self, key: str, tool: str, given: dict[str, Any]) -> Any:
         return self.do(key, lambda client: client.call_tool(tool, given))
+
+
+@dataclass(frozen=True)
+class StayingAgents(Agents):
+    """Agents who stay: one who is asked again, with the same key and in the same era, is still connected."""
+
+    hire: Callable[[str, str], tuple[Client, Callable[..., Any]]]
+
+    def do(self, key: str, task: Callable[[Client], Any], *, mode: str = "auto") -> Any:
+        client, call = self.hire(key, mode)
+        return call(task, client)
+
+
+@contextmanager
+def staying(agents: Agents) -> Iterator[StayingAgents]:
+    """Within, they stay; a server that agents start themselves is then started once for all that they are asked."""
+    with start_blocking_portal() as portal, ExitStack() as leaving:
+        hired: dict[tuple[str, str], Client] = {}
+
+        def hire(key: str, mode: str) -> tuple[Client, Callable[..., Any]]:
+            if (key, mode) not in hired:
+                coming = portal.wrap_async_context_manager(agents.connect(key, mode))
+                hired[key, mode] = leaving.enter_context(coming)
+            return hired[key, mode], portal.call
+
+        yield StayingAgents(agents.connect, hire)
 
 
 def over_http(url: str) -> Agents:
@@ -94,19 +121,11 @@ def serving(data_dir: Path) -> Iterator[str]:
     environment = own(SETTINGS | {"LCM_DATA_DIR": str(data_dir)}, "")
     running = subprocess.Popen(command, cwd=PROJECT, env=environment, stderr=subprocess.DEVNULL)
     try:
-        eventually(lambda: is_served(url), seconds=60)
+        eventually(lambda: agents_are_served(port), seconds=60)
         yield url
     finally:
         running.terminate()
         assert running.wait(timeout=30) == 0
-
-
-def is_served(url: str) -> bool:
-    try:
-        return post(url, None, b"").status_code == 401
-    except httpx2.TransportError:
-        # Nobody listens yet, or no longer.
-        return False
 
 
 def own(settings: dict[str, str], key: str) -> dict[str, str]:

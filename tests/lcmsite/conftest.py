@@ -13,7 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.test import override_settings
+from pytest_django import DjangoDbBlocker
 
+from conversations.models import Workspace
+from tests.committed import committed
+from tests.factories import a_workspace
 from tests.lcmsite.operating import free_port, processes_of
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -68,6 +73,11 @@ def port() -> int:
 
 
 @pytest.fixture
+def mcp_port() -> int:
+    return free_port()
+
+
+@pytest.fixture
 def up(data_dir: Path, port: int) -> Iterator[Callable[..., "subprocess.Popen[str]"]]:
     """Starts `up` with a database of its own, and ends whatever a failed test leaves of it."""
 
@@ -103,21 +113,52 @@ def url(django_db_setup: None, data_dir: Path) -> Iterator[str]:
         yield url
 
 
-@pytest.fixture(params=["http", "stdio"])
-def agents(request: pytest.FixtureRequest, data_dir: Path) -> Any:
-    """Agents, over either transport."""
-    from tests.lcmsite.agents import SETTINGS, over_http, over_stdio
+@pytest.fixture(scope="module")
+def stdio(data_dir: Path, harbour_of_all: dict[str, Any]) -> Iterator[Any]:
+    from tests.lcmsite.agents import SETTINGS, over_stdio, staying
 
-    if request.param == "stdio":
-        return over_stdio(**SETTINGS, LCM_DATA_DIR=str(data_dir))
-    return over_http(request.getfixturevalue("url"))
+    with staying(over_stdio(**SETTINGS, LCM_DATA_DIR=str(data_dir))) as agents:
+        yield agents
+
+
+@pytest.fixture(params=["http", "stdio"])
+def agents(request: pytest.FixtureRequest) -> Any:
+    """Agents, over either transport; over stdio, who is asked with the same key is the same agent."""
+    from tests.lcmsite.agents import over_http
+
+    return request.getfixturevalue("stdio") if request.param == "stdio" else over_http(request.getfixturevalue("url"))
+
+
+@pytest.fixture(scope="module")
+def harbour_of_all(django_db_setup: None, django_db_blocker: DjangoDbBlocker, data_dir: Path) -> Iterator[Any]:
+    from tests.lcmsite.harbour import a_harbour
+
+    with committed(django_db_blocker):
+        with override_settings(MEDIA_ROOT=data_dir / "files"):
+            made = a_harbour()
+        yield made
 
 
 @pytest.fixture
-def harbour(committed_db: None, settings: Any, data_dir: Path) -> dict[str, Any]:
-    """A compacted conversation with a tool call and two files, which other processes see; and what to ask about it."""
-    from tests.lcmsite.harbour import a_harbour
+def harbour(harbour_of_all: dict[str, Any], settings: Any, data_dir: Path) -> dict[str, Any]:
+    """A compacted conversation with a tool call and two files, which other processes see; and what to ask about it.
 
+    It is the same for all tests of a module: they look at it, and write elsewhere.
+    """
     # Where the servers of agents look for them.
     settings.MEDIA_ROOT = data_dir / "files"
-    return a_harbour()
+    return dict(harbour_of_all)
+
+
+@pytest.fixture(scope="module")
+def key(harbour_of_all: dict[str, Any]) -> str:
+    """Opens the workspace of the harbour, for reading and writing."""
+    from tests.lcmsite.callers import an_api_key
+
+    return an_api_key()
+
+
+@pytest.fixture(scope="module")
+def pier(harbour_of_all: dict[str, Any]) -> Workspace:
+    """Another workspace, to write in."""
+    return a_workspace("pier")

@@ -4,6 +4,7 @@ import json
 import socket
 import subprocess
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
@@ -63,3 +64,16 @@ def answers(port: int) -> bool:
         return answer(port, "readyz")["status"] == "ready"
     except OSError:
         return False
+
+
+def agents_are_served(port: int) -> bool:
+    """Whether the tools are there: who comes without a key is told that it takes one."""
+    request = urllib.request.Request(f"http://127.0.0.1:{port}/mcp", data=b"")
+    try:
+        urllib.request.urlopen(request, timeout=10).close()
+    except urllib.error.HTTPError as refusal:
+        return refusal.code == 401
+    except OSError:
+        # Nobody listens yet, or no longer.
+        return False
+    return False

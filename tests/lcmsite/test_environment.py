@@ -53,6 +53,10 @@ def test_an_empty_value_counts_as_not_given():
         ("LCM_CONTEXT_THRESHOLD", "7", "outside"),
         ("LCM_LOG_FORMAT", "xml", "auto, json, console"),
         ("LCM_REDIS_URL", "localhost", "starts with redis://"),
+        ("LCM_REDIS_URL", "redis://:hunter2@localhost/0?protocol=x", "cannot use its option protocol."),
+        ("LCM_REDIS_URL", "redis://localhost/0?protocol=3&colour=red&db=q", "cannot use its option colour, db."),
+        ("LCM_REDIS_URL", "redis://localhost/0?host=other&port=z", "cannot use its option port."),
+        ("LCM_REDIS_URL", "rediss://localhost/0?ssl_cert_reqs=hunter2", "cannot use its option ssl_cert_reqs."),
         ("LCM_DATABASE_URL", "postgres://u:p@host:port/db", "starts with postgres://"),
     ],
 )
@@ -65,7 +69,17 @@ def test_a_value_that_cannot_be_used_leaves_the_default_in_force(name, text, sai
     assert problem.id == "lcm.E002"
     assert name in problem.detail
     assert said in problem.detail
+    assert "hunter2" not in problem.detail
     assert problem.hint
+
+
+def test_an_address_of_redis_may_have_options():
+    address = "redis://localhost:6379/2?protocol=3&socket_timeout=2.5&health_check_interval=10"
+
+    environment = Environment.read({"LCM_REDIS_URL": address})
+
+    assert environment.problems == ()
+    assert environment.deployment.redis_url == address
 
 
 def test_a_wrong_address_is_not_repeated_for_it_may_hold_a_password():

@@ -1,5 +1,6 @@
 """One catalogue, many faces: the same question has the same answer whoever is asked, and the schema tells the truth."""
 
+import copy
 import inspect
 import json
 import re
@@ -7,7 +8,8 @@ from dataclasses import replace
 
 import jsonschema
 import pytest
-from django.core.files.storage import InMemoryStorage
+from django.db.models import F
+from django.test import override_settings
 
 from compaction.engine import CompactionEngine
 from compaction.hosts import HostCompaction
@@ -16,6 +18,11 @@ from conversations.errors import LcmError
 from conversations.large_files import LargeFileService
 from conversations.models import Conversation, Message, Summary
 from conversations.scope import Scope
+from conversations.uploads import UploadService
+from integrity.checker import IntegrityChecker
+from integrity.erasure import Erasures
+from integrity.quarantines import Quarantines
+from integrity.repairs import Repairs
 from lcmsite.adapters.catalogue import CATALOGUE
 from lcmsite.adapters.operation import placeholders
 from lcmsite.adapters.problems import problem_of
@@ -25,15 +32,30 @@ from retrieval.assembler import ContextAssembler
 from retrieval.delegation.expand_query import Delegation
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
 from tests.lcmsite.callers import Api, an_api_key, as_arguments, lcm
+from tests.made_once import made_once
 
 READS = [operation for operation in CATALOGUE if operation.scope is KeyScope.READ or operation.verb == "GET"]
 WRITES = [operation for operation in CATALOGUE if operation.scope is not KeyScope.READ]
 
 
+@pytest.fixture(scope="module")
+def harbour_world(django_db_setup, django_db_blocker, tmp_path_factory):
+    """A compacted conversation with a tool call, a file and a run: what there is to ask about, where the file lies."""
+    files = tmp_path_factory.mktemp("files")
+    with made_once(django_db_blocker):
+        with override_settings(MEDIA_ROOT=files):
+            world = _a_world()
+        yield world, files
+
+
 @pytest.fixture
-def world(db, monkeypatch):
-    """A compacted conversation with a tool call, a file and a run; and what there is to ask about."""
-    monkeypatch.setattr("conversations.large_files.default_storage", InMemoryStorage())
+def world(harbour_world, db, settings):
+    """What there is to ask about; what a test changes, it changes for itself alone."""
+    world, settings.MEDIA_ROOT = harbour_world
+    return copy.deepcopy(world)
+
+
+def _a_world():
     scope = Scope(a_workspace().pk)
     conversation = a_conversation(
         *(f"Message {number} about the harbour and its boats. " * 30 for number in range(40)), session_id="harbour"
@@ -49,6 +71,7 @@ def world(db, monkeypatch):
     CompactionEngine.from_settings(scope).compact(conversation_id=conversation_id)
     file = LargeFileService.from_settings(scope).store(conversation_id=conversation_id, content=b"a,b\n1,2\n")
     summary_id = Summary.objects.filter(kind="leaf").first().summary_id
+    preview = Erasures.from_settings(scope).preview_erasure(conversation_id=conversation_id, from_seq=3, to_seq=5)
     return {
         "conversation_id": conversation_id,
         "session_id": "harbour",
@@ -69,12 +92,55 @@ def world(db, monkeypatch):
         "question": "What was said about the harbour?",
         "grant_id": Delegation.from_settings(scope).expand_query(question="Boats?", ids=[summary_id]).grant.grant_id,
         "name": "chat",
+        "erasure_id": preview.erasure_id,
+        "confirmation": preview.confirmation,
         "query": "harbour boats",
         # Of writes: such as change nothing, so that each face finds what the last one left.
         "overrides": {"fresh_tail_count": 5},
         "messages": [{"role": "user", "content": "again", "idempotency_key": "once"}],
         "content": "YSxiCg==",
+        **_trust(scope, conversation_id),
+        "upload_id": _upload(scope, conversation_id),
+        "byte_size": 4,
+        "offset": 0,
     }
+
+
+def _trust(scope, conversation_id):
+    """A plan that was applied, one that is approved, a scan that waits, and a message that is withheld."""
+    message_id = Message.objects.get(conversation_id=conversation_id, seq=2).pk
+    held = Quarantines.from_settings(scope).quarantine(id=f"msg_{message_id}", reason="a test")
+    checker, repairs = IntegrityChecker.from_settings(scope), Repairs.from_settings(scope)
+    conversation = Conversation.objects.filter(pk=conversation_id)
+    plans = []
+    for _ in range(2):
+        conversation.update(total_tokens=F("total_tokens") + 1)
+        report_id = checker.run(conversation_id=conversation_id).report_id
+        plans.append(checker.plan_repairs(report_id=report_id).repair_id)
+        repairs.approve_steps(repair_id=plans[-1], ordinals=[1])
+        if len(plans) == 1:
+            repairs.apply_plan(repair_id=plans[0])
+    conversation.update(total_tokens=F("total_tokens") - 1)
+    return {
+        "scan_id": checker.request(conversation_id=conversation_id).scan_id,
+        "report_id": report_id,
+        "applied": plans[0],
+        "repair_id": plans[1],
+        "ordinals": [1],
+        "quarantine_id": held.quarantine_id,
+        "reason": "a test",
+    }
+
+
+# What an operation is asked about instead of what its params are called after.
+INSTEAD = {"lcm_undo_repairs": {"repair_id": "applied"}}
+
+
+def _upload(scope, conversation_id):
+    uploads = UploadService.from_settings(scope)
+    begun = uploads.begin(conversation_id=conversation_id, byte_size=4, file_name="a.csv")
+    uploads.put_chunk(upload_id=begun.upload_id, offset=0, content=b"a,b\n")
+    return begun.upload_id
 
 
 def _receipt(scope, conversation_id, budget):
@@ -99,7 +165,10 @@ OPTIONS = {
         "keep_receipt": True,
     },
     "lcm_recall": {"budget": 8000, "share": 0.5},
+    "lcm_message": {"whole": True},
     "lcm_read_file": {"offset": 2, "length": 3},
+    "lcm_read_lines": {"first_line": 2, "line_count": 1},
+    "lcm_uploads": {"limit": 1},
     "lcm_grep": {
         "mode": "regex",
         "scope": "all",
@@ -118,12 +187,20 @@ OPTIONS = {
     "lcm_expand_query": {"query": "harbour", "depth": 2, "token_cap": 300},
     "lcm_impact": {"limit": 1},
     "lcm_grants": {"limit": 1},
+    "lcm_set_retention": {"cold_after_days": 90},
+    "lcm_preview_erasure": {"from_seq": 2, "to_seq": 4, "message_ids": [], "file_ids": []},
+    "lcm_check": {"extent": "full", "with_plan": False},
+    "lcm_reports": {"limit": 1},
+    "lcm_report": {"code": "counters_are_recounts", "after_id": 0, "limit": 1},
+    "lcm_quarantines": {"released": True, "limit": 5},
+    "lcm_audit": {"act": "preview_erasure", "before_id": 1_000_000, "limit": 5},
 }
 
 
 def _questions(operation, world):
     """The params of the shortest question, and those of a fuller one."""
     fields = operation.params.prototype().fields
+    world = world | {name: world[other] for name, other in INSTEAD.get(operation.tool, {}).items()}
     short = {
         name: world[name] for name, field in fields.items() if field.required or name in placeholders(operation.path)
     }
@@ -139,7 +216,7 @@ def _of_service(operation, given):
     return json.loads(as_json(getattr(service, operation.method)(**operation.params.accepted(given))))
 
 
-FLEETING = ("started_at", "finished_at", "grant")
+FLEETING = ("started_at", "finished_at", "grant", "milliseconds", "report_id")
 
 
 def _lasting(value):
@@ -262,6 +339,10 @@ REFUSALS = [
     ("lcm_messages", {"limit": 100_000}, 400, "invalid_params"),
     ("lcm_evaluate", {"conversation_id": 987654321}, 404, "not_found"),
     ("lcm_check", {"conversation_id": 987654321}, 404, "not_found"),
+    ("lcm_scan", {"scan_id": 987654321}, 404, "not_found"),
+    ("lcm_report", {"report_id": "report_0000000000000000"}, 404, "not_found"),
+    ("lcm_plan_repairs", {"ledger_file_id": "file_0000000000000000"}, 404, "not_found"),
+    ("lcm_repairs", {"repair_id": "repair_0000000000000000"}, 404, "not_found"),
     ("lcm_compact", {"conversation_id": 987654321}, 404, "not_found"),
     ("lcm_plan", {"conversation_id": 987654321}, 404, "not_found"),
     ("lcm_plans", {"limit": 0}, 400, "invalid_params"),
@@ -476,10 +557,34 @@ def test_every_operation_is_in_the_document_with_its_refusals(document, operatio
         assert told["security"] == [{"ApiKey": []}]
         assert told["responses"].keys() >= {str(operation.status), "400", "401", "403", "404", "503"}
         for status, response in told["responses"].items():
-            if int(status) >= 400:
+            assert response["description"]
+            # What is too long the web server refuses, without a body.
+            if int(status) >= 400 and status != "414":
                 assert response["content"]["application/json"]["schema"] == {"$ref": "#/components/schemas/Problem"}
         in_path = {each["name"] for each in told["parameters"] if each["in"] == "path"} if placeholders(path) else set()
         assert in_path == set(placeholders(path))
+
+
+@pytest.mark.parametrize("operation", CATALOGUE, ids=lambda operation: operation.tool)
+def test_every_operation_and_param_is_told_with_an_example_that_fits(document, operation):
+    for path in operation.paths:
+        told = document["paths"][f"/api/v1/{path}"][operation.verb.lower()]
+
+        for parameter in told.get("parameters", ()):
+            assert parameter["description"], parameter["name"]
+            _validate(parameter["example"], parameter["schema"], document)
+        if operation.has_body:
+            content = told["requestBody"]["content"]["application/json"]
+            _validate(content["example"], content["schema"], document)
+            for shape in content["schema"].get("oneOf", [content["schema"]]):
+                assert all(field["description"] for field in shape["properties"].values())
+
+
+def test_links_lead_from_an_id_to_what_is_asked_with_it(document):
+    link = document["paths"]["/api/v1/conversations/{conversation_id}/plans/"]["post"]["responses"]["201"]["links"]
+
+    assert link["execute_plan"]["parameters"] == {"path.plan_id": "$response.body#/plan_id"}
+    assert link["show_plan"]["operationId"] == "show_plan"
 
 
 def test_every_reference_in_the_document_leads_somewhere(document):

@@ -34,8 +34,13 @@ def _lasting(answer):
     return [_lasting(each) for each in answer] if isinstance(answer, list) else answer
 
 
+@pytest.fixture(scope="module")
+def pier_key(pier):
+    return an_api_key(pier)
+
+
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-def test_an_agent_is_told_of_tools_resources_and_a_prompt(harbour, agents, mode):
+def test_an_agent_is_told_of_tools_resources_and_a_prompt(harbour, agents, key, mode):
     async def look(client):
         prompt = await client.get_prompt("lcm_lookup", {"question": "Which port?", "conversation": "harbour"})
         return (
@@ -46,7 +51,7 @@ def test_an_agent_is_told_of_tools_resources_and_a_prompt(harbour, agents, mode)
             prompt.messages[0].content.text,
         )
 
-    tools, templates, resources, prompts, lesson = agents.do(an_api_key(), look, mode=mode)
+    tools, templates, resources, prompts, lesson = agents.do(key, look, mode=mode)
 
     names = {tool.name for tool in tools}
     assert names == set(TOOLS)
@@ -62,8 +67,7 @@ def test_an_agent_is_told_of_tools_resources_and_a_prompt(harbour, agents, mode)
     assert "Which port?" in lesson
 
 
-def test_every_tool_answers_as_rest_does(harbour, agents):
-    key = an_api_key()
+def test_every_tool_answers_as_rest_does(harbour, agents, key):
     questions = {name: question(operation, harbour) for name, operation in TOOLS.items()}
     questions["lcm_expand"] |= {"depth": -1, "include_messages": True, "token_cap": 100_000}
 
@@ -79,20 +83,19 @@ def test_every_tool_answers_as_rest_does(harbour, agents):
         assert _lasting(answers[name].structured_content) == _lasting(holdable(expected))
 
 
-def test_a_conversation_is_named_by_its_session_too(harbour, agents):
+def test_a_conversation_is_named_by_its_session_too(harbour, agents, key):
     async def ask(client):
         by_number = await client.call_tool("lcm_status", {"conversation_id": harbour["conversation_id"]})
         by_session = await client.call_tool("lcm_status", {"conversation_id": "harbour"})
         return by_number, by_session, await client.call_tool("lcm_status", {"conversation_id": "session:7"})
 
-    by_number, by_session, unknown = agents.do(an_api_key(), ask)
+    by_number, by_session, unknown = agents.do(key, ask)
 
     assert by_session.structured_content == by_number.structured_content
     assert problem_in(unknown)["code"] == "not_found"
 
 
-def test_what_cannot_be_answered_is_refused_as_rest_refuses_it(harbour, agents):
-    key = an_api_key()
+def test_what_cannot_be_answered_is_refused_as_rest_refuses_it(harbour, agents, key):
     questions = {name: question(operation, harbour) | {"nonsense": "1"} for name, operation in TOOLS.items()}
 
     async def ask_all(client):
@@ -124,59 +127,64 @@ def test_what_cannot_be_answered_is_refused_as_rest_refuses_it(harbour, agents):
     ],
     ids=str,
 )
-def test_bad_input_gets_a_problem_and_the_next_call_an_answer(harbour, url, tool, wrong, status):
+def test_bad_input_gets_a_problem_and_the_next_call_an_answer(harbour, url, key, tool, wrong, status):
     async def ask(client):
         given = question(TOOLS[tool], harbour)
         return await client.call_tool(tool, given | wrong), await client.call_tool(tool, given)
 
-    refused, answered = over_http(url).do(an_api_key(), ask)
+    refused, answered = over_http(url).do(key, ask)
 
     assert problem_in(refused)["status"] == status
     assert not answered.is_error
 
 
-def test_there_is_no_other_tool(harbour, agents):
+def test_there_is_no_other_tool(harbour, agents, key):
     with pytest.raises(MCPError, match="no such tool"):
-        agents.call(an_api_key(), "lcm_models", {})
+        agents.call(key, "lcm_models", {})
 
 
 # -- resources and progress --------------------------------------------------------------------------------------------
 
 
-def test_resources_hold_what_rest_gives(harbour, agents):
-    key = an_api_key()
-    a_conversation("x", session_id="a/b c é")
-
+def test_resources_hold_what_rest_gives(harbour, agents, key):
     async def read_all(client):
-        addresses = [f"conversations/{harbour['conversation_id']}", f"conversations/{quote('a/b c é', safe='')}"]
-        addresses += [
+        addresses = [
+            f"conversations/{harbour['conversation_id']}",
             f"summaries/{harbour['summary_id']}",
             f"files/{harbour['file_id']}",
             f"files/{harbour['picture_id']}",
         ]
         return [(await client.read_resource(f"lcm://{address}")).contents[0] for address in addresses]
 
-    conversation, named, summary, text, picture = agents.do(key, read_all)
+    conversation, summary, text, picture = agents.do(key, read_all)
 
     assert json.loads(conversation.text) == Api(key).get(f"conversations/{harbour['conversation_id']}/").body
-    assert json.loads(named.text)["session_id"] == "a/b c é"
     assert json.loads(summary.text) == Api(key).get(f"items/{harbour['summary_id']}/").body
     assert (text.text, text.mime_type) == ("a,b\n1,é\n", "text/csv")
     assert base64.b64decode(picture.blob) == b"\x89PNG\xff"
 
 
+def test_a_resource_is_named_by_a_session_of_any_characters(agents, pier_key, pier):
+    a_conversation("x", session_id="a/b c é", workspace=pier)
+    address = f"lcm://conversations/{quote('a/b c é', safe='')}"
+
+    named = agents.do(pier_key, lambda client: client.read_resource(address)).contents[0]
+
+    assert json.loads(named.text)["session_id"] == "a/b c é"
+
+
 @pytest.mark.parametrize(
     "address", ["lcm://summaries/msg_1", "lcm://nothing/1", "http://conversations/1", "lcm://files/"]
 )
-def test_there_is_nothing_at_other_addresses(harbour, url, address):
+def test_there_is_nothing_at_other_addresses(harbour, url, key, address):
     with pytest.raises(MCPError) as refused:
-        over_http(url).do(an_api_key(), lambda client: client.read_resource(address))
+        over_http(url).do(key, lambda client: client.read_resource(address))
 
     assert refused.value.error.data["code"] == "not_found"
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-def test_who_asks_to_hear_of_it_is_told_of_the_start_and_of_the_end(harbour, agents, mode):
+def test_who_asks_to_hear_of_it_is_told_of_the_start_and_of_the_end(harbour, agents, key, mode):
     heard = []
 
     async def hear(progress, total, message):
@@ -185,7 +193,7 @@ def test_who_asks_to_hear_of_it_is_told_of_the_start_and_of_the_end(harbour, age
     async def ask(client):
         return await client.call_tool("lcm_grep", {"query": "harbour"}, progress_callback=hear)
 
-    answer = agents.do(an_api_key(), ask, mode=mode)
+    answer = agents.do(key, ask, mode=mode)
 
     assert not answer.is_error
     assert (heard[0], heard[-1]) == ((0.0, 1.0), (1.0, 1.0))
@@ -194,37 +202,39 @@ def test_who_asks_to_hear_of_it_is_told_of_the_start_and_of_the_end(harbour, age
 # -- every byte --------------------------------------------------------------------------------------------------------
 
 
-def test_five_megabytes_come_in_and_back(harbour, agents):
+def test_five_megabytes_come_in_and_back(agents, pier_key, pier):
+    a_conversation("x", session_id="long", workspace=pier)
     content = "".join(f"line {number} of a long log\n" for number in range(220_000))[: 5 * 1024**2]
-    given = {"conversation_id": "harbour", "messages": [{"role": "user", "content": f"{content}\x00"}]}
+    given = {"conversation_id": "long", "messages": [{"role": "user", "content": f"{content}\x00"}]}
 
-    answer = agents.call(an_api_key(), "lcm_append", given)
+    answer = agents.call(pier_key, "lcm_append", given)
 
     message_id = answer.structured_content["messages"][0]["message_id"]
-    assert a_store().get_message(message_id=message_id).content == f"{content}\x00"
+    assert a_store(pier).get_message(message_id=message_id).content == f"{content}\x00"
 
 
 HALF = 'half \ud83d and NUL \x00, "quoted" \\ud83d'
 
 
-def _half_said():
-    return a_call("lcm_append", {"conversation_id": "harbour", "messages": [{"role": "user", "content": HALF}]})
+def _half_said(session_id):
+    return a_call("lcm_append", {"conversation_id": session_id, "messages": [{"role": "user", "content": HALF}]})
 
 
-def test_half_a_surrogate_pair_comes_back_over_http(harbour, url):
-    key = an_api_key()
+def test_half_a_surrogate_pair_comes_back_over_http(url, pier_key, pier):
+    a_conversation("x", session_id="over http", workspace=pier)
 
-    stored = answer_in(post(url, key, _half_said()))
-    shown = answer_in(post(url, key, a_call("lcm_assemble", {"conversation_id": "harbour"})))
+    stored = answer_in(post(url, pier_key, _half_said("over http")))
+    shown = answer_in(post(url, pier_key, a_call("lcm_assemble", {"conversation_id": "over http"})))
 
     assert stored["result"]["isError"] is False
     _shows_half(shown["result"])
 
 
-def test_half_a_surrogate_pair_comes_back_over_stdio(harbour, data_dir):
-    lines = [HELLO, READY, _half_said(), a_call("lcm_assemble", {"conversation_id": "harbour"}, id=2)]
+def test_half_a_surrogate_pair_comes_back_over_stdio(data_dir, pier_key, pier):
+    a_conversation("x", session_id="over stdio", workspace=pier)
+    lines = [HELLO, READY, _half_said("over stdio"), a_call("lcm_assemble", {"conversation_id": "over stdio"}, id=2)]
 
-    ended = say(lines, SETTINGS | {"LCM_DATA_DIR": str(data_dir)}, an_api_key())
+    ended = say(lines, SETTINGS | {"LCM_DATA_DIR": str(data_dir)}, pier_key)
 
     hello, stored, shown = (json.loads(line) for line in ended.stdout.splitlines())
     assert ended.returncode == 0
@@ -263,7 +273,7 @@ def test_an_error_that_nobody_foresaw_keeps_its_text_to_itself(caplog):
     assert len(caplog.records) >= 3
 
 
-def test_many_at_once_are_all_answered_with_fewer_connections_than_threads(harbour, url):
+def test_many_at_once_are_all_answered_with_fewer_connections_than_threads(harbour, url, key):
     answers = []
 
     async def ask(client):
@@ -274,6 +284,6 @@ def test_many_at_once_are_all_answered_with_fewer_connections_than_threads(harbo
             for _ in range(24):
                 group.start_soon(ask, client)
 
-    over_http(url).do(an_api_key(), ask_all)
+    over_http(url).do(key, ask_all)
 
     assert [answer.is_error for answer in answers] == [False] * 24

@@ -41,7 +41,7 @@ WRITES = [name for name, operation in TOOLS.items() if operation.scope is not Ke
 
 
 @pytest.fixture(params=["unknown", "revoked", "expired"])
-def bad_key(request, committed_db):
+def bad_key(request, harbour):
     key = an_api_key()
     rows = ApiKey.objects.filter(prefix=key[: keys.SHOWN_CHARACTERS])
     match request.param:
@@ -175,7 +175,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("key", "body", "headers", "status"), REFUSED.values(), ids=REFUSED.keys())
-def test_what_rest_would_not_let_in_is_not_let_in(committed_db, url, key, body, headers, status):
+def test_what_rest_would_not_let_in_is_not_let_in(harbour, url, key, body, headers, status):
     reply = post(url, an_api_key() if key else None, body, **headers)
 
     assert (reply.status_code, reply.json()["status"]) == (status, status)
@@ -184,7 +184,7 @@ def test_what_rest_would_not_let_in_is_not_let_in(committed_db, url, key, body, 
 @pytest.mark.parametrize(
     "body", [b"[]", b"7", b"{}", b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call"}', b'"\\ud800"']
 )
-def test_json_that_is_no_message_is_refused_without_a_word_of_ours(committed_db, url, body):
+def test_json_that_is_no_message_is_refused_without_a_word_of_ours(harbour, url, body):
     reply = post(url, an_api_key(), body)
 
     assert reply.status_code < 500

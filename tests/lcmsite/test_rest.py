@@ -49,6 +49,16 @@ def test_a_conversation_is_opened_filled_and_read_back(api):
     assert api.get(f"messages/msg_{listed[0]['message_id']}/").body == listed[0]
 
 
+def test_who_opens_a_conversation_that_is_there_is_told_what_it_kept_of_its_own(api):
+    first = api.post("conversations/", {"session_id": "trip", "title": "To Rome", "metadata": {"a": 1}}).body
+
+    again = api.post("conversations/", {"session_id": "trip", "title": "To Paris", "metadata": {"a": 1}}).body
+
+    assert (first["created"], first["left_as_it_was"]) == (True, [])
+    assert (again["created"], again["left_as_it_was"]) == (False, ["title"])
+    assert (again["conversation_id"], again["title"]) == (first["conversation_id"], "To Rome")
+
+
 def test_every_part_column_is_taken_and_given_back(api, conversation):
     part = {
         "part_type": "tool",

@@ -79,3 +79,65 @@ def test_a_limit_out_of_range_has_one_code_whoever_sets_the_range(conversation, 
 
     assert (reply.status, reply.body["code"]) == (400, "invalid_params")
     assert list(reply.body["errors"]) == ["limit"]
+
+
+@pytest.mark.parametrize("query", ["query=%FF", "query=caf%E9", "query=%ED%A0%80", "%FF=a"])
+def test_a_query_that_is_not_utf_8_is_refused_and_nothing_else_is_searched_for(query):
+    reply = Client().get(f"/api/v1/matches/?{query}", headers={"Authorization": f"Bearer {an_api_key()}"})
+
+    assert (reply.status_code, reply.json()["code"]) == (400, "invalid_params")
+    assert "UTF-8" in reply.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"question": "x", "depth": "2"}, "depth"),
+        ({"question": "x", "depth": True}, "depth"),
+        ({"question": "x", "depth": 1.5}, "depth"),
+        ({"question": 5}, "question"),
+    ],
+)
+def test_a_body_says_each_thing_as_what_it_is(body, field):
+    reply = Api(an_api_key()).post("expand-queries/", body)
+
+    assert (reply.status, list(reply.body["errors"])) == (400, [field])
+
+
+@pytest.mark.parametrize("background", [0, 1, "true", "yes", None])
+def test_what_is_neither_true_nor_false_is_refused(conversation, background):
+    path = f"conversations/{conversation.conversation_id}/compactions/"
+
+    reply = Api(an_api_key()).post(path, {"background": background})
+
+    assert (reply.status, list(reply.body["errors"])) == (400, ["background"])
+
+
+def test_a_whole_number_may_be_written_with_a_point_in_json(conversation):
+    part = {"part_type": "text", "text_content": "x", "step_tokens_in": 7.0}
+
+    reply = Api(an_api_key()).post(
+        f"conversations/{conversation.conversation_id}/messages/", {"messages": [{"role": "user", "parts": [part]}]}
+    )
+
+    assert reply.status == 201
+    assert Message.objects.order_by("seq").last().parts.first().step_tokens_in == 7
+
+
+@pytest.mark.parametrize("name", ["fresh_tail_count", "context_threshold"])
+def test_a_huge_number_is_refused_in_few_words(conversation, name):
+    path = f"conversations/{conversation.conversation_id}/overrides/"
+
+    reply = Api(an_api_key()).ask("PUT", path, {"overrides": {name: 10**4000}})
+
+    assert reply.status == 400
+    assert len(reply.body["detail"]) < 200
+
+
+@pytest.mark.parametrize("overrides", [{"fresh_tail_count": "4"}, {"enabled": "yes"}, {"context_threshold": True}])
+def test_a_setting_of_a_conversation_is_said_as_what_it_is(conversation, overrides):
+    path = f"conversations/{conversation.conversation_id}/overrides/"
+
+    reply = Api(an_api_key()).ask("PUT", path, {"overrides": overrides})
+
+    assert (reply.status, list(reply.body["errors"])) == (400, ["overrides"])

@@ -4,12 +4,14 @@ import re
 import shlex
 import shutil
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.test import Client
+from pytest_django import DjangoDbBlocker
 
 from compaction.models import CompactionRun
 from conversations.models import Conversation, Message, Summary, Workspace
@@ -23,6 +25,7 @@ from lcmsite.sample import load_sample, loading
 from lcmsite.sample.code_base import ROOMS, CodeBase
 from lcmsite.sample.conversation import sample_messages
 from lcmsite.types import KeyScope
+from tests.made_once import made_once
 
 HERE = Path(__file__).resolve().parents[2]
 URL = "http://127.0.0.1:8000"
@@ -30,9 +33,9 @@ URL = "http://127.0.0.1:8000"
 
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The code base as it is now: it may be worked on while the tests run."""
+    """Enough of the code base, as it is now: it may be worked on while the tests run."""
     root = tmp_path_factory.mktemp("checkout")
-    for name in (*ROOMS, "tests"):
+    for name in ("conversations", "compaction", "tests/conversations"):
         shutil.copytree(HERE / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(HERE / "manage.py", root)
     return root
@@ -132,24 +135,53 @@ def test_an_installed_package_is_enough_and_its_neighbours_are_left_alone(tmp_pa
     assert len(sample_messages(code)) >= 400
 
 
-@pytest.fixture
-def key_file(tmp_path: Path) -> Path:
-    return tmp_path / "data" / "sample.key"
+Loading = Callable[[], str]
 
 
-@pytest.fixture
-def load(tree: Path, key_file: Path, monkeypatch: pytest.MonkeyPatch, committed_db: None) -> Callable[[], str]:
-    """Loads the sample and gives back what was said about it; committed, as others would find it."""
-    # Not by way of the settings: the data directory is also where the tests' own database lies.
-    monkeypatch.setattr(loading, "_key_file", lambda: key_file)
-    monkeypatch.setattr(loading, "ROOT", tree)
+@contextmanager
+def _loading(tree: Path, key_file: Path) -> Iterator[Loading]:
+    """Loads the sample and gives back what was said about it."""
 
     def load() -> str:
         said: list[str] = []
         load_sample(url=URL, echo=said.append)
         return "\n".join(said)
 
-    return load
+    with pytest.MonkeyPatch.context() as patched:
+        # Not by way of the settings: the data directory is also where the tests' own database lies.
+        patched.setattr(loading, "_key_file", lambda: key_file)
+        patched.setattr(loading, "ROOT", tree)
+        yield load
+
+
+@pytest.fixture(scope="module")
+def first_loading(
+    tree: Path, tmp_path_factory: pytest.TempPathFactory, django_db_setup: None, django_db_blocker: DjangoDbBlocker
+) -> Iterator[tuple[str, Path]]:
+    """What was said when the sample was loaded for the first time, and where its key is kept."""
+    key_file = tmp_path_factory.mktemp("kept") / "data" / "sample.key"
+    with made_once(django_db_blocker):
+        with _loading(tree, key_file) as load:
+            said = load()
+        yield said, key_file
+
+
+@pytest.fixture
+def first(first_loading: tuple[str, Path]) -> str:
+    return first_loading[0]
+
+
+@pytest.fixture
+def key_file(first_loading: tuple[str, Path], tmp_path: Path) -> Path:
+    """The key as the first loading kept it, for this test alone."""
+    return shutil.copytree(first_loading[1].parent, tmp_path / "data") / "sample.key"
+
+
+@pytest.fixture
+def load(tree: Path, key_file: Path, db: None) -> Iterator[Loading]:
+    """Loads the sample once more."""
+    with _loading(tree, key_file) as load:
+        yield load
 
 
 def key_in(said: str) -> str:
@@ -162,9 +194,7 @@ def stored() -> list[list[dict[str, Any]]]:
     return [list(model.objects.order_by("pk").values()) for model in (Message, Summary, CompactionRun)]
 
 
-def test_the_sample_is_loaded_and_compacted(load, messages):
-    load()
-
+def test_the_sample_is_loaded_and_compacted(first, db, messages):
     conversation = Conversation.objects.get(session_id="sample")
     assert conversation.workspace == Workspace.objects.get(name="default")
     assert conversation.counters.message_count == len(messages)
@@ -172,12 +202,11 @@ def test_the_sample_is_loaded_and_compacted(load, messages):
     assert IntegrityChecker.from_settings().run(conversation_id=conversation.pk).is_clean
 
 
-def test_what_it_says_to_try_can_be_tried(load, capsys):
-    said = load()
-    path = re.search(rf'"{URL}(/api/v1/conversations/\d+/context/\?budget=8000)"', said)
-    commands = [shlex.split(command) for command in re.findall(r"lcm ((?:grep|expand) .+)", said)]
+def test_what_it_says_to_try_can_be_tried(first, db, capsys):
+    path = re.search(rf'"{URL}(/api/v1/conversations/\d+/context/\?budget=8000)"', first)
+    commands = [shlex.split(command) for command in re.findall(r"lcm ((?:grep|expand) .+)", first)]
 
-    answer = Client(headers={"Authorization": f"Bearer {key_in(said)}"}).get(path[1])
+    answer = Client(headers={"Authorization": f"Bearer {key_in(first)}"}).get(path[1])
     statuses = [run(command) for command in commands]
 
     assert answer.status_code == 200
@@ -187,8 +216,7 @@ def test_what_it_says_to_try_can_be_tried(load, capsys):
     assert "staging" in capsys.readouterr().out
 
 
-def test_a_second_time_says_the_same_and_changes_nothing(load):
-    first = load()
+def test_a_second_time_says_the_same_and_changes_nothing(first, load):
     before = stored()
 
     assert load() == first
@@ -197,11 +225,10 @@ def test_a_second_time_says_the_same_and_changes_nothing(load):
 
 
 def test_a_sample_of_code_that_has_changed_since_is_left_as_it_is(load, tree, tmp_path, monkeypatch):
-    load()
     before = stored()
     changed = tmp_path / "changed"
     shutil.copytree(tree, changed)
-    shutil.rmtree(changed / "retrieval")
+    shutil.rmtree(changed / "compaction")
     monkeypatch.setattr(loading, "ROOT", changed)
 
     load()
@@ -210,19 +237,22 @@ def test_a_sample_of_code_that_has_changed_since_is_left_as_it_is(load, tree, tm
 
 
 def test_a_loading_that_ended_before_the_compaction_is_made_up_for(load, monkeypatch):
+    summaries = Summary.objects.filter(conversation__session_id="another sample")
+    monkeypatch.setattr(loading, "SESSION_ID", "another sample")
     with monkeypatch.context() as interrupted:
         interrupted.setattr(loading, "_compact", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             load()
-    assert not Summary.objects.exists()
+    assert Message.objects.filter(conversation__session_id="another sample").exists()
+    assert not summaries.exists()
 
     load()
 
-    assert Summary.objects.exists()
+    assert summaries.exists()
 
 
-def test_the_key_is_the_operators_alone_and_may_write(load, key_file):
-    key = key_in(load())
+def test_the_key_is_the_operators_alone_and_may_write(first, key_file, db):
+    key = key_in(first)
 
     assert stat.S_IMODE(key_file.stat().st_mode) == 0o600
     assert key_file.read_text() == f"{key}\n"
@@ -231,8 +261,8 @@ def test_the_key_is_the_operators_alone_and_may_write(load, key_file):
     assert caller.key_scopes == {KeyScope.WRITE}
 
 
-def test_a_key_that_lets_nobody_in_any_more_is_replaced(load, key_file):
-    seen = [key_in(load())]
+def test_a_key_that_lets_nobody_in_any_more_is_replaced(first, load, key_file):
+    seen = [key_in(first)]
     spoilers: list[Callable[[], object]] = [
         lambda: revoke(Scope(), key=seen[-1]),
         lambda: key_file.write_text("lcm_nonsense"),

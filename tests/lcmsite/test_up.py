@@ -9,17 +9,24 @@ import pytest
 from lcmsite.embedded.lease import EmbeddedPostgres
 from lcmsite.embedded.location import DATABASE, PORT, ROLE, Location
 from lcmsite.queues import QUEUES
-from tests.lcmsite.operating import answer, answers, eventually, process_of, processes_of, until_ready
+from tests.lcmsite.operating import (
+    agents_are_served,
+    answer,
+    answers,
+    eventually,
+    process_of,
+    processes_of,
+    until_ready,
+)
 from tests.lcmsite.queueing import a_queue
 
 
-@pytest.mark.parametrize("request_to_stop", [signal.SIGINT, signal.SIGTERM])
-def test_it_serves_and_leaves_no_process_when_it_is_stopped(up, data_dir, port, request_to_stop):
+def test_it_serves_and_leaves_no_process_after_ctrl_c(up, data_dir, port):
     running = up()
     said = until_ready(running)
     ready = answer(port, "readyz")
 
-    running.send_signal(request_to_stop)
+    running.send_signal(signal.SIGINT)
     _, errors = running.communicate(timeout=60)
 
     assert f"http://127.0.0.1:{port}" in said
@@ -38,15 +45,16 @@ def test_a_killed_supervisor_leaves_no_process_either(up, data_dir):
     eventually(lambda: processes_of(data_dir) == [])
 
 
-def test_each_killed_process_is_replaced(up, data_dir, port):
-    running = up()
+def test_each_killed_process_is_replaced(up, data_dir, port, mcp_port):
+    running = up(LCM_MCP_PORT=str(mcp_port))
     until_ready(running)
-    victims = [process_of(data_dir, what) for what in (" web ", "worker compaction", "worker maintenance", ".keeper")]
+    names = [" web ", "worker compaction", "worker maintenance", " mcp ", ".keeper"]
+    victims = [process_of(data_dir, name) for name in names]
 
     for victim in victims:
         victim.kill()
 
-    eventually(lambda: answers(port))
+    eventually(lambda: answers(port) and agents_are_served(mcp_port))
     eventually(lambda: all(process_of(data_dir, f"worker {queue}") for queue in ("compaction", "maintenance")))
     assert not set(victims) & set(processes_of(data_dir))
     running.send_signal(signal.SIGTERM)

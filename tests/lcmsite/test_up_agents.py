@@ -1,53 +1,33 @@
-"""`lcm up` and agents: the tools are served beside the site, kept up with it, and end with it."""
+"""`lcm up` and agents: the tools are served beside the site, and end with it."""
 
 import signal
 import socket
 
 import pytest
 
-from tests.lcmsite.agents import is_served
-from tests.lcmsite.operating import eventually, free_port, process_of, processes_of, until_ready
+from tests.lcmsite.operating import agents_are_served, answer, eventually, process_of, processes_of, until_ready
 
 
-@pytest.fixture
-def mcp_port() -> int:
-    return free_port()
-
-
-def _answers(port: int) -> bool:
-    return is_served(f"http://127.0.0.1:{port}/mcp")
-
-
-def test_agents_are_served_and_nothing_is_left_when_it_stops(up, data_dir, mcp_port):
+def test_agents_are_served_and_nothing_is_left_when_it_stops(up, data_dir, port, mcp_port):
     running = up(LCM_MCP_PORT=str(mcp_port))
     said = until_ready(running)
-    eventually(lambda: _answers(mcp_port))
+    eventually(lambda: agents_are_served(mcp_port))
+    ready = answer(port, "readyz")
 
     running.send_signal(signal.SIGTERM)
     _, errors = running.communicate(timeout=60)
 
     assert f"http://127.0.0.1:{mcp_port}/mcp" in said
+    assert ready == {"status": "ready", "missing": []}
     assert running.returncode == 0, errors
-    assert processes_of(data_dir) == []
-
-
-def test_a_killed_server_of_agents_is_replaced(up, data_dir, mcp_port):
-    running = up("--no-worker", LCM_MCP_PORT=str(mcp_port))
-    until_ready(running)
-    victim = process_of(data_dir, " mcp ")
-
-    victim.kill()
-
-    eventually(lambda: victim not in processes_of(data_dir) and process_of(data_dir, " mcp ") is not None)
-    eventually(lambda: _answers(mcp_port))
-    running.send_signal(signal.SIGTERM)
-    running.communicate(timeout=60)
     assert processes_of(data_dir) == []
 
 
 @pytest.mark.parametrize("off", [["--no-mcp"], ["--mcp-port", "0"], ["--no-web"]], ids=" ".join)
 def test_agents_can_be_left_out(up, data_dir, mcp_port, off):
-    running = up(*off, LCM_MCP_PORT=str(mcp_port))
+    # With one kind of process left, so that there is something to get ready.
+    others = [] if off == ["--no-web"] else ["--no-worker"]
+    running = up(*off, *others, LCM_MCP_PORT=str(mcp_port))
     said = until_ready(running)
 
     serving = process_of(data_dir, " mcp ")

@@ -6,6 +6,8 @@ import os
 import signal
 from collections.abc import Sequence
 
+from lcmsite.loading import loading
+
 # As in `lcmsite.adapters.problems`, which cannot be imported yet.
 _INTERRUPTED = 130
 
@@ -16,12 +18,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     if at_ctrl_c is signal.default_int_handler:
         # While all is still being imported, there is nothing to clean up, and a traceback would say nothing.
         signal.signal(signal.SIGINT, lambda *_: os._exit(_INTERRUPTED))
-    import django
-
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lcmsite.settings")
-    django.setup()
-    # Not before: what it imports are models.
-    from lcmsite.adapters.cli.program import run
+    with loading():
+        import django
+
+        django.setup()
+        # Not before: what it imports are models.
+        from lcmsite.adapters.cli.program import run
 
     signal.signal(signal.SIGINT, at_ctrl_c)
     return run(argv)

@@ -52,6 +52,7 @@ def _create_key(session: Session, arguments: Namespace) -> Outcome:
         name=arguments.name,
         scopes=arguments.scope or [KeyScope.READ],
         expires_at=_in_days(arguments.days) if arguments.days else None,
+        by=caller.scope,
     )
     return Outcome(issued)
 

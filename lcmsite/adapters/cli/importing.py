@@ -113,7 +113,7 @@ def _run(session: Session, arguments: Namespace) -> Outcome:
     path = Path(arguments.file)
     history = History(path=path, session=arguments.session or "", format=arguments.format or "")
     importer = Importer(ConversationStore.from_settings(caller.scope), history)
-    with _progress() as progress:
+    with progress_bar() as progress:
         reading = progress.add_task("Reading", total=history.size)
         conversations = importer.run(on_batch=lambda: progress.update(reading, completed=history.position))
         compactions = []
@@ -136,7 +136,8 @@ def _compact(engine: CompactionEngine, conversation_id: int) -> CompactionResult
             time.sleep(0.5)
 
 
-def _progress() -> Progress:
+def progress_bar() -> Progress:
+    """A bar that shows on a terminal, and leaves nothing behind."""
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),

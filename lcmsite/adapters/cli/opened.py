@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from rich.console import Console
 from rich.text import Text
 
+from compaction.rendering import ERASED
 from conversations.words import counted
 from lcmsite.adapters.cli.layout import body, cell, heading, safe, span
 from retrieval.delegation.types import GrantRecord, GrantState, QueryAnswer
@@ -22,7 +23,7 @@ def items(expanded: Sequence[ExpandedItem], gap: MessageSpan | None, console: Co
             console.print(f"... {span(gap)} ...\n", style="dim")
         what = item.role or f"{item.summary_kind} summary"
         heading(console, f"{'  ' * (item.level - 1)}[{span(item)}] {what}", item.id, counted(item.tokens, "token"))
-        body(console, item.content or item.parts_json)
+        body(console, ERASED if item.erased else item.content or item.parts_json)
 
 
 def expansion_of_range(expanded: RangeExpansion, console: Console) -> None:

@@ -16,7 +16,7 @@ from django.db import connections
 
 from conversations.errors import Invalid
 from lcmsite.adapters.catalogue import CATALOGUE
-from lcmsite.adapters.cli import administration, agents, backups, importing, rendering, users
+from lcmsite.adapters.cli import administration, agents, backups, importing, ledger, rendering, uploading, users
 from lcmsite.adapters.cli.session import DEFAULT_WORKSPACE, Session
 from lcmsite.adapters.cli.verbs import Outcome, Parser, Verb, from_operation
 from lcmsite.adapters.problems import EXIT_CODES, INTERNAL, INTERRUPTED_EXIT_CODE, problem_of
@@ -64,6 +64,8 @@ def verbs() -> dict[str, Verb]:
         *administration.VERBS,
         *users.VERBS,
         *backups.VERBS,
+        *ledger.VERBS,
+        *uploading.VERBS,
     )
     return {verb.name: verb for verb in ours}
 
@@ -97,7 +99,7 @@ def _manage(name: str, rest: list[str]) -> None:
     command = load_command_class(get_commands()[name], name)
     try:
         options = vars(command.create_parser("lcm", name).parse_args(rest))
-        wrong = [check for check in run_checks() if check.is_serious()]
+        wrong = [check for check in run_checks() if check.is_serious() and not check.is_silenced()]
         if wrong:
             raise _misconfigured(f"{check.msg} {check.hint or ''}".strip() for check in wrong)
         command.execute(*options.pop("args", ()), **options | {"skip_checks": True})

@@ -10,11 +10,12 @@ from typing import Any, TextIO
 from rich.console import Console
 from rich.text import Text
 
+from compaction.rendering import ERASED
 from compaction.types import Coverage, EndpointRecord, FlushResult, PlanOutline, PlanRecord
 from conversations.types import MessageRecord
 from conversations.words import counted
-from integrity.types import IntegrityReport
-from lcmsite.adapters.cli import opened
+from integrity.types import IntegrityReport, RepairPlanRecord, ReportPage
+from lcmsite.adapters.cli import opened, trust
 from lcmsite.adapters.cli.layout import blanked, body, cell, heading, lines, safe, span, table
 from lcmsite.types import IssuedKey
 from retrieval.assembly.types import AssembledContext, RecallSection, ReceiptDifference
@@ -61,7 +62,7 @@ def show_one(result: Any, console: Console) -> None:
 def _(message: MessageRecord, console: Console) -> None:
     author = f" {message.author}" if message.author else ""
     heading(console, f"[{message.seq}] {message.role}{author}", f"msg_{message.message_id}", cell(message.created_at))
-    body(console, message.content)
+    body(console, message.content if message.erased_by_id is None else ERASED)
 
 
 @show_one.register
@@ -210,6 +211,10 @@ def _(plan: PlanOutline, console: Console) -> None:
     cost = "cost not known" if plan.cost is None else f"cost {plan.cost:,.4f}"
     by = f"{plan.summarizer} ({plan.model}): {takes}, {cost}" if plan.model else plan.summarizer
     console.print(safe(f"  by {by}"), style="dim", soft_wrap=True)
+    for other in plan.otherwise if plan.step_count else ():
+        cost = "cost not known" if other.cost is None else f"cost {other.cost:,.4f}"
+        by = f"{other.summarizer} ({other.model}): {cost}" if other.model else other.summarizer
+        console.print(safe(f"  or, where that does not answer, by {by}"), style="dim", soft_wrap=True)
     if plan.executed_at is not None:
         console.print(f"  carried out by {plan.run_id}, {cell(plan.executed_at)}", style="dim", soft_wrap=True)
 
@@ -254,17 +259,6 @@ def _(coverage: Coverage, console: Console) -> None:
     )
 
 
-@show_one.register
-def _(report: IntegrityReport, console: Console) -> None:
-    for result in report.invariants:
-        found = f"{counted(result.count, 'finding')} "
-        verdict = Text(found, "bold red") if result.count else Text("holds ", "green")
-        console.print(Text.assemble(verdict, (f"{result.code}: ", "bold"), result.sentence), soft_wrap=True)
-        for finding in result.findings:
-            body(console, f"    {finding.id}: {finding.detail}", end="")
-    conversations = counted(report.conversations_checked, "conversation")
-    console.print(
-        f"{conversations} and {counted(report.messages_checked, 'message')} checked: "
-        f"{'everything holds' if report.is_clean else 'not everything holds'}.",
-        style="dim",
-    )
+show_one.register(IntegrityReport, trust.report)
+show_one.register(ReportPage, trust.report_page)
+show_one.register(RepairPlanRecord, trust.repair_plan)

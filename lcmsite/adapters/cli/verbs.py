@@ -15,8 +15,9 @@ from rest_framework import serializers
 from rich.console import Console
 
 from conversations.errors import Invalid
-from conversations.params import Bytes, ConversationId, JsonObject, MessageList, Several
-from conversations.types import ConversationRecord
+from conversations.param_fields import Bytes, ConversationId, JsonObject, MessageList, Several
+from conversations.types import OpenedConversation
+from integrity.types import PlanState
 from lcmsite.adapters import strict_json
 from lcmsite.adapters.cli.session import Session
 from lcmsite.adapters.operation import Operation, placeholders
@@ -65,16 +66,16 @@ def from_operation(operation: Operation) -> Verb:
     def run(session: Session, arguments: Namespace) -> Outcome:
         fields = operation.params.prototype().fields
         given = {name: _value(fields[name], value, session) for name, value in vars(arguments).items()}
-        if "file_name" in fields and arguments.content != "-":
+        if fields.keys() >= {"file_name", "content"} and arguments.content != "-":
             given.setdefault("file_name", Path(arguments.content).name)
         # To open a conversation is to begin: in the default workspace it needs nothing made before. Nor does what is of
         # no workspace.
         begins = operation.method == "open_conversation" or operation.of_the_site
         caller = session.founding_caller if begins else session.caller
         with waiting(f"{operation.command} ..."):
-            result = operation.perform(caller, given).result
+            result = operation.perform(caller, operation.params.read_from(given)).result
         if operation.method == "open_conversation":
-            _tell_what_was_left(given, result)
+            _tell_what_was_left(result)
         return Outcome(result, exit_code=FINDINGS_EXIT_CODE if _has_findings(result) else 0)
 
     return Verb(operation.command, operation.summary, add_arguments, run, description=operation.description)
@@ -82,16 +83,15 @@ def from_operation(operation: Operation) -> Verb:
 
 def _has_findings(result: Any) -> bool:
     """Whether the answer is a report that something is not as it should be."""
-    return getattr(result, "is_clean", True) is False or getattr(result, "is_complete", True) is False
+    is_refused = getattr(result, "state", None) is PlanState.REFUSED
+    return is_refused or getattr(result, "is_clean", True) is False or getattr(result, "is_complete", True) is False
 
 
-def _tell_what_was_left(given: dict[str, Any], opened: ConversationRecord) -> None:
+def _tell_what_was_left(opened: OpenedConversation) -> None:
     """What was asked for and is otherwise, as the conversation was there already."""
-    left = [
-        name for name in ("title", "metadata", "overrides") if name in given and given[name] != getattr(opened, name)
-    ]
-    if left:
-        sys.stderr.write(f"lcm: The conversation was there already; left as it was: {', '.join(left)}.\n")
+    if opened.left_as_it_was:
+        left = ", ".join(opened.left_as_it_was)
+        sys.stderr.write(f"lcm: The conversation was there already; left as it was: {left}.\n")
 
 
 @contextmanager

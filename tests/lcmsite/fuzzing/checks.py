@@ -1,0 +1,67 @@
+"""What schemathesis asks besides: valid data is taken, or refused for a reason that no JSON Schema could have given."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import schemathesis
+from schemathesis.checks import CheckContext
+from schemathesis.core.transport import Response
+from schemathesis.generation.case import Case
+from schemathesis.hooks import HookContext
+from schemathesis.openapi.checks import RejectedPositiveData
+from schemathesis.specs.openapi.checks import positive_data_acceptance
+
+from lcmsite.adapters.examples import EXAMPLES
+
+# Of refusals, by how their sentences begin: what a schema would have had to know.
+BEYOND_A_SCHEMA = {
+    "No chunk begins at": "how large the file is that is sent in chunks",
+    "A file may have .* bytes at most": "how large a file this site takes",
+    "'.*' is no id of ": "which things have ids, and how they begin",
+    "Nothing was erased: the confirmation is not": "what an earlier answer asked to be typed",
+    "sort: Cold texts are not indexed": "that two params exclude each other",
+    "from_seq: a range from .* runs backwards": "which of two numbers is larger",
+    "until: This is not later than since": "which of two moments is later",
+    ".*: Messages are numbered within their conversation": "that one param needs another",
+    "reserve: .* leave .* for the context": "which of two numbers is larger",
+    "The conversation ends at message": "how long the conversation is",
+    "conversation_ids: Give either one conversation or a list": "that two params exclude each other",
+    ".*: Nothing answers to this among what else is asked for": "that two params exclude each other",
+    r"messages\[\d+\].name: This is another word for author": "that two fields exclude each other",
+    "as_of: ": "how long the conversation is, and which runs it had",
+    "summarizer: ": "which summarizers this site has",
+}
+
+
+# The document's examples of these are of nobody's: with them, no search would find anything.
+_NOBODYS = {"cursor": EXAMPLES["cursor"], "under": EXAMPLES["under"]}
+
+
+@schemathesis.hook
+def map_query(context: HookContext, query: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Leave out what names a thing that there is not; other values of these params are made up and asked."""
+    return query and {name: value for name, value in query.items() if _NOBODYS.get(name) != value}
+
+
+@schemathesis.check
+def valid_data_is_taken(ctx: CheckContext, response: Response, case: Case) -> bool | None:
+    """schemathesis' own check, `positive_data_acceptance`, but for refusals of what the data mean."""
+    try:
+        return positive_data_acceptance(ctx, response, case)
+    except RejectedPositiveData:
+        if response.status_code in (400, 413) and _is_beyond_a_schema(response.json(), case):
+            return None
+        raise
+
+
+def _is_beyond_a_schema(problem: dict[str, Any], case: Case) -> bool:
+    # An earlier answer gave it; settings that are good one by one contradict each other.
+    if problem["code"] in ("bad_cursor", "cannot_be_satisfied"):
+        return True
+    if any(re.match(sentence, problem["detail"]) for sentence in BEYOND_A_SCHEMA):
+        return True
+    # What a message of another form may hold, that form says; LCM's own form is in the document to the last field.
+    is_foreign = isinstance(case.body, dict) and case.body.get("format") in ("neutral", "openai")
+    return is_foreign and all(name.startswith("messages[") for name in problem.get("errors", {"": ""}))

@@ -1,0 +1,58 @@
+"""What schemathesis finds on the site: a workspace with everything in it that can be asked about, and a neighbour's."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from compaction.engine import CompactionEngine
+from compaction.hosts import HostCompaction
+from compaction.plans import CompactionPlans
+from conversations.large_files import LargeFileService
+from conversations.models import Summary, Workspace
+from conversations.scope import Scope
+from retrieval.assembler import ContextAssembler
+from retrieval.delegation.expand_query import Delegation
+from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
+from tests.lcmsite.callers import an_api_key
+
+
+def two_workspaces() -> tuple[str, str]:
+    """The keys of two workspaces, each with a conversation of every sort of thing."""
+    ours, theirs = a_workspace(), a_workspace("theirs")
+    for workspace in (ours, theirs):
+        _fill(workspace)
+    return an_api_key(ours, "admin"), an_api_key(theirs, "admin")
+
+
+def _fill(workspace: Workspace) -> None:
+    scope = Scope(workspace.pk)
+    # No lone surrogate among the texts: schemathesis keeps what answers say, and cannot keep one.
+    conversation_id = a_conversation(
+        *(f"Message {number} about the harbour and its boats. " * 30 for number in range(40)),
+        session_id="harbour",
+        workspace=workspace,
+    ).conversation_id
+    a_store(workspace).append_messages(
+        conversation_id=conversation_id,
+        messages=[
+            replace(a_tool_call("c1", path="boats.txt"), idempotency_key="call 1"),
+            a_tool_result("c1", "seven boats \x00"),
+        ],
+    )
+    CompactionEngine.from_settings(scope).compact(conversation_id=conversation_id)
+    LargeFileService.from_settings(scope).store(conversation_id=conversation_id, content=b"a,b\n1,2\n")
+    HostCompaction.from_settings(scope).record_boundary(conversation_id=conversation_id, host_reference="one")
+    for budget in (1000, 2000):
+        ContextAssembler.from_settings(scope).assemble(
+            conversation_id=conversation_id, budget=budget, keep_receipt=True
+        )
+    summary_id = Summary.objects.filter(conversation_id=conversation_id).first().summary_id
+    Delegation.from_settings(scope).expand_query(question="Boats?", ids=[summary_id])
+    # Enough that is not summarized for a plan, for which much has to be found, too.
+    a_store(workspace).open_conversation(session_id="empty")
+    ports = a_conversation(
+        *(f"We set port {5000 + number} for service-{number}. " * 90 for number in range(40)),
+        session_id="ports",
+        workspace=workspace,
+    ).conversation_id
+    CompactionPlans.from_settings(scope).plan(conversation_id=ports)
