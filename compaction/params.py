@@ -6,7 +6,8 @@ from rest_framework import serializers
 
 from compaction.hosts import MOST_KEYS
 from conversations.exactness import MAX_NAME
-from conversations.params import ConversationId, ConversationParams, JsonObject, Params, Text, WholeNumber
+from conversations.param_fields import ConversationId, Flag, JsonObject, Text, WholeNumber
+from conversations.params import ConversationParams, Params
 
 
 class EvaluateParams(ConversationParams):
@@ -14,9 +15,7 @@ class EvaluateParams(ConversationParams):
 
 
 class CompactParams(ConversationParams):
-    background = serializers.BooleanField(
-        required=False, help_text="Leave the work to a worker and answer at once with the job."
-    )
+    background = Flag(required=False, help_text="Leave the work to a worker and answer at once with the job.")
 
 
 class ListRunsParams(ConversationParams):
@@ -24,7 +23,7 @@ class ListRunsParams(ConversationParams):
 
 
 class RedoParams(ConversationParams):
-    background = serializers.BooleanField(required=False, help_text="Leave it to a worker and answer at once.")
+    background = Flag(required=False, help_text="Leave it to a worker and answer at once.")
 
 
 class BackfillParams(Params):
@@ -46,9 +45,7 @@ _METADATA = "Anything of the host's."
 class FlushParams(ConversationParams):
     host_reference = Text(max_length=MAX_NAME, help_text=_REFERENCE)
     metadata = JsonObject(required=False, allow_null=True, help_text=_METADATA)
-    background = serializers.BooleanField(
-        required=False, help_text="Record the boundary at once and leave the summaries to a worker."
-    )
+    background = Flag(required=False, help_text="Record the boundary at once and leave the summaries to a worker.")
 
 
 class BoundaryParams(ConversationParams):

@@ -2,6 +2,7 @@
 
 LcmError
 ├── Invalid           the request cannot be right as it stands
+│   └── TooLarge         there is more of it than is taken
 ├── Unauthenticated   no key, or one that is unknown, expired or revoked
 ├── Forbidden         the key lacks the scope
 ├── NotFound          no such thing, or none that the caller may see
@@ -30,6 +31,10 @@ class LcmError(Exception):
 
 class Invalid(LcmError):
     code = "invalid"
+
+
+class TooLarge(Invalid):
+    code = "too_large"
 
 
 class Unauthenticated(LcmError):

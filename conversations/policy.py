@@ -74,32 +74,38 @@ def checked(knob_field: Field[Any], kind: type, value: Any) -> Any:
             "off": False,
         }
         if str(value).strip().lower() not in words:
-            raise ValueError(f"{value!r} is not yes or no")
+            raise ValueError(f"{_shown(value)} is not yes or no")
         return words[str(value).strip().lower()]
     if kind in (int, float):
         if isinstance(value, bool):
-            raise ValueError(f"{value!r} is not a number")
+            raise ValueError(f"{_shown(value)} is not a number")
         try:
             number = kind(value)
         except (TypeError, ValueError, OverflowError):
-            raise ValueError(f"{value!r} is not {'a whole number' if kind is int else 'a number'}") from None
+            raise ValueError(f"{_shown(value)} is not {'a whole number' if kind is int else 'a number'}") from None
         # Not a range test alone: NaN compares false with everything.
         if number != number or (kind is int and isinstance(value, float) and value != number):
-            raise ValueError(f"{value!r} is not {'a whole number' if kind is int else 'a number'}")
+            raise ValueError(f"{_shown(value)} is not {'a whole number' if kind is int else 'a number'}")
         if (low is not None and number < low) or (high is not None and number > high):
-            raise ValueError(f"{value!r} is outside {_range(low, high)}")
+            raise ValueError(f"{_shown(value)} is outside {_range(low, high)}")
         return number
     if knob_field.metadata.get("secret"):
         # Nothing is said of the value: a sentence that quotes it would be shown.
         return Secret(value)
     if not isinstance(value, str):
-        raise ValueError(f"{value!r} is not a text")
+        raise ValueError(f"{_shown(value)} is not a text")
     if high is not None and len(value) > high:
         raise ValueError(f"a text of {len(value):,} characters is too long: at most {high:,} are taken")
     if knob_field.metadata.get("per_conversation") and not is_storable(value):
         # It goes into a row, which would refuse it later and less clearly.
         raise ValueError("a text must not contain NUL or lone surrogates")
     return value
+
+
+def _shown(value: Any) -> str:
+    """What was given, as far as it can be told in a sentence."""
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:80]}…"
 
 
 def _range(low: float | None, high: float | None) -> str:
@@ -154,6 +160,10 @@ class Policy:
         """
 
 
+# Shorter texts are never made files of: below it, an append need not even know what its conversation says of files.
+LEAST_LARGE_TOKENS = 2_000
+
+
 @dataclass(frozen=True)
 class StorePolicy(Policy):
     """What the store accepts, and how it counts."""
@@ -164,16 +174,57 @@ class StorePolicy(Policy):
     )
     max_batch_messages: int = knob(1000, "The most messages one append may carry.", low=1, high=10_000)
     max_message_parts: int = knob(10_000, "The most parts one message may carry.", low=1, high=100_000)
+    large_file_tokens: int = knob(
+        25_000,
+        "A text of more tokens than this, in a message, becomes a file, and the message keeps what there is to know of "
+        f"it; 0 for never, otherwise {LEAST_LARGE_TOKENS:,} and above.",
+        low=0,
+        high=100_000_000,
+        per_conversation=True,
+    )
+
+    def require_possible(self) -> None:
+        if 0 < self.large_file_tokens < LEAST_LARGE_TOKENS:
+            raise Invalid(
+                f"large_file_tokens must be 0 or at least {LEAST_LARGE_TOKENS:,}: what stands for a file would be no "
+                "shorter than what it holds.",
+                code="cannot_be_satisfied",
+            )
 
 
-def check_overrides(overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """A conversation's own settings, each as its knob's type; Invalid for a name or value that no policy takes."""
-    owners = {
+@dataclass(frozen=True)
+class FilePolicy(Policy):
+    """How large files may be, and how they arrive."""
+
+    max_file_bytes: int = knob(2 * 1024**3, "The most bytes one file may have.", low=1024, high=1024**4)
+    upload_chunk_bytes: int = knob(
+        4 * 1024**2,
+        "The bytes of each chunk of an upload but the last; LCM_MAX_REQUEST_BYTES must have room for it.",
+        low=64 * 1024,
+        high=256 * 1024**2,
+    )
+    upload_hours: int = knob(
+        24, "After so many hours without a new chunk, an upload that is not finished is given up.", low=1, high=8_760
+    )
+
+
+def conversation_knobs() -> dict[str, tuple[Field[Any], type]]:
+    """What a conversation may set for itself, by name: the knob and its type."""
+    return {name: (policy.__dataclass_fields__[name], policy.kinds()[name]) for name, policy in _owners().items()}
+
+
+def _owners() -> dict[str, type[Policy]]:
+    return {
         each.name: policy
         for policy in Policy.__subclasses__()
         for each in fields(policy)
         if each.metadata["per_conversation"]
     }
+
+
+def check_overrides(overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """A conversation's own settings, each as its knob's type; Invalid for a name or value that no policy takes."""
+    owners = _owners()
     for name in overrides:
         if name not in owners:
             known = ", ".join(sorted(owners))

@@ -6,14 +6,15 @@ one of them left, LCM does not start (`lcmsite.checks`, `lcmsite.adapters.cli`).
 """
 
 import difflib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 from typing import Any, get_type_hints
 from urllib.parse import urlsplit
 
 from compaction.language_models.configuration import ModelsPolicy
 from compaction.policy import CompactionPolicy
-from conversations.policy import StorePolicy, checked, environment_name, knob
+from conversations.policy import FilePolicy, StorePolicy, checked, environment_name, knob
+from integrity.policy import IntegrityPolicy, RetentionPolicy
 from retrieval.policy import RetrievalPolicy
 
 PREFIX = "LCM_"
@@ -24,10 +25,30 @@ def choice(default: str, help: str, *, among: tuple[str, ...]) -> Any:
     return field(default=default, metadata={"help": help, "low": None, "high": None, "choices": among})
 
 
-def url(help: str, *, schemes: tuple[str, ...]) -> Any:
-    """The address of a server; empty when there is none."""
+def url(help: str, *, schemes: tuple[str, ...], unusable: Callable[[str], str] | None = None) -> Any:
+    """The address of a server; empty when there is none. `unusable` tells what its client cannot read in it."""
     # It may hold a password.
-    return knob("", help, schemes=schemes, secret=True)
+    made = knob("", help, schemes=schemes, secret=True)
+    return field(default="", repr=False, metadata={**made.metadata, "unusable": unusable})
+
+
+def _unusable_to_redis(address: str) -> str:
+    """What the Redis client would stop at, in words without any value; empty when it understands the address."""
+    # Not imported above: only who has a Redis waits for it.
+    import redis
+
+    def is_understood(query: str) -> bool:
+        try:
+            redis.ConnectionPool.from_url(parts._replace(query=query).geturl()).make_connection()
+        except (redis.RedisError, ValueError, TypeError):
+            return False
+        return True
+
+    parts = urlsplit(address)
+    if not is_understood(""):
+        return "the Redis client cannot read this address"
+    wrong = [option.partition("=")[0] for option in parts.query.split("&") if not is_understood(option)]
+    return f"the Redis client cannot use its option {', '.join(wrong)}" if wrong else ""
 
 
 @dataclass(frozen=True)
@@ -41,6 +62,7 @@ class Deployment:
     redis_url: str = url(
         "Redis for the queues, as redis://host:port/0; without it they live in the database.",
         schemes=("redis", "rediss", "unix"),
+        unusable=_unusable_to_redis,
     )
     data_dir: str = knob("", "The directory for LCM's own files; var/ beside manage.py when not given.")
     secret_key: str = knob(
@@ -66,6 +88,13 @@ class Deployment:
     worker_threads: int = knob(2, "Tasks each queue works on at once.", low=1, high=64)
     pool_size: int = knob(16, "The most database connections one process keeps.", low=1, high=500)
     max_request_bytes: int = knob(64 * 1024**2, "The largest request body.", low=64 * 1024, high=1024**3)
+    file_storage: str = choice(
+        "disk",
+        "Where files lie: in the data directory, or in a bucket (s3, which needs the package django-storages[s3]).",
+        among=("disk", "s3"),
+    )
+    s3_bucket: str = knob("", "The bucket; who may write to it is found where boto3 looks for that.")
+    s3_endpoint: str = url("A server that speaks S3 and is not Amazon's.", schemes=("http", "https"))
     api_key: str = knob("", "The API key the command line sends.", secret=True)
     workspace: str = knob("", "The workspace the command line works in.")
 
@@ -133,6 +162,9 @@ class Variable:
         if schemes and not _is_url(value, schemes):
             # Not repeated: it may hold a password.
             raise ValueError(f"not an address that starts with {' or '.join(f'{each}://' for each in schemes)}")
+        unusable = self.knob.metadata.get("unusable")
+        if unusable and (why := unusable(value)):
+            raise ValueError(why)
         return value
 
 
@@ -141,8 +173,14 @@ def variables() -> dict[str, Variable]:
     return {variable.name: variable for variable in _declared()}
 
 
+_OWNERS = (
+    Deployment, StorePolicy, FilePolicy, CompactionPolicy, ModelsPolicy, RetrievalPolicy, RetentionPolicy,
+    IntegrityPolicy,
+)  # fmt: skip
+
+
 def _declared() -> Iterator[Variable]:
-    for owner in (Deployment, StorePolicy, CompactionPolicy, ModelsPolicy, RetrievalPolicy):
+    for owner in _OWNERS:
         kinds = get_type_hints(owner)
         for knob_field in fields(owner):
             yield Variable(owner=owner, knob=knob_field, kind=kinds[knob_field.name])

@@ -3,6 +3,7 @@
 import os
 import secrets
 from datetime import timedelta
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -218,6 +219,14 @@ if DEPLOYMENT.file_storage == "s3":
             "default_acl": None,
         },
     }
+    if find_spec("storages") is None:
+        CONFIGURATION_PROBLEMS.append(
+            Problem(
+                id="lcm.E008",
+                detail="LCM_FILE_STORAGE is s3, and django-storages is not installed.",
+                hint='Install it with pip install "django-storages[s3]", or leave the files on disk.',
+            )
+        )
 # Says what a plain text says, for its exploration: the rooms are stacked one way, and summarizing is another room's.
 FILE_GIST = "compaction.gist.gist"
 
@@ -238,7 +247,7 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     "SERVE_INCLUDE_SCHEMA": False,
     "SERVE_AUTHENTICATION": [],
     "SERVE_PERMISSIONS": [],
-    "POSTPROCESSING_HOOKS": ["lcmsite.adapters.openapi.with_components"],
+    "POSTPROCESSING_HOOKS": ["lcmsite.adapters.openapi.completed"],
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
 }

@@ -103,8 +103,11 @@ def _flag(value: Any) -> bool:
 
 
 def _whole_number(value: Any) -> int:
+    if type(value) is float and value.is_integer() and abs(value) < 2**53:
+        # JSON knows one kind of number: to many a writer, 7.0 is 7.
+        return int(value)
     if type(value) is not int:
-        raise ValueError(f"This must be a whole number, not {noun_of(value)}.")
+        raise ValueError(f"This must be a whole number, not {value if type(value) is float else noun_of(value)}.")
     return value
 
 

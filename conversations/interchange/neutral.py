@@ -80,6 +80,7 @@ _KINDS = {
     **{name: _Kind(name, PartType(name), _TEXT) for name in ("text", "reasoning", "compaction")},
     **{kind.type: kind for kind in (_CALL, _RESULT, _IMAGE)},
 }
+PART_TYPES = tuple(_KINDS)
 _ROLES = {role.value: role for role in Role}
 
 

@@ -29,14 +29,14 @@ _STYLES: Mapping[str, dict[str, Any]] = {
     "spaced_ascii": {},
     "compact_ascii": {"separators": (",", ":")},
 }
-_ROLES = {role.value: role for role in Role} | {"developer": Role.SYSTEM, "function": Role.TOOL}
+ROLES = {role.value: role for role in Role} | {"developer": Role.SYSTEM, "function": Role.TOOL}
 _AUDIO = re.compile(r"data:audio/([^;,]*);base64,(.*)", re.DOTALL)
 
 
 def from_openai_chat(row: Mapping[str, Any]) -> NewMessage:
     """The message of a row; ValueError names the field that is not right. Unknown keys are kept in the metadata."""
     as_message(row)
-    role = choice(row.get("role"), _ROLES, field="role")
+    role = choice(row.get("role"), ROLES, field="role")
     content = row.get("content")
     if content is not None and not isinstance(content, str | list):
         raise ValueError(f"content must be a text or a list, not {noun_of(content)}.")

@@ -8,9 +8,47 @@ from typing import Any
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 
+from conversations.param_fields import MessageList
 from lcmsite.adapters import schema
-from lcmsite.adapters.operation import Operation, placeholders
+from lcmsite.adapters.examples import PROBLEM_EXAMPLES, example_body, examples_of
+from lcmsite.adapters.links import links
+from lcmsite.adapters.message_schema import Schema, by_form
+from lcmsite.adapters.operation import Operation, operation_id, placeholders
 from lcmsite.adapters.problems import KINDS
+
+PREFIX = "/api/v1/"
+
+# Refused by the web server, which knows nothing of LCM's problems.
+_TOO_LONG = {"description": "The address is longer than 65,534 bytes. There is no body."}
+_HEADERS: dict[str, dict[str, Any]] = {
+    "401": {
+        "WWW-Authenticate": {
+            "description": "How to say who one is.",
+            "required": True,
+            "schema": {"type": "string", "pattern": "^Bearer "},
+        }
+    },
+    "409": {
+        "Retry-After": {
+            "description": "In how many seconds to try again; only where the problem is retryable.",
+            "schema": {"type": "integer", "minimum": 1},
+        }
+    },
+    "503": {
+        "Retry-After": {
+            "description": "In how many seconds to try again.",
+            "required": True,
+            "schema": {"type": "integer", "minimum": 1},
+        }
+    },
+}
+_REQUEST_ID = {
+    "X-Request-ID": {
+        "description": "The name of this request in LCM's log.",
+        "required": True,
+        "schema": {"type": "string", "pattern": "^[0-9a-f]{32}$"},
+    }
+}
 
 
 class BearerKeyScheme(OpenApiAuthenticationExtension):
@@ -20,21 +58,24 @@ class BearerKeyScheme(OpenApiAuthenticationExtension):
     name = "ApiKey"
 
     def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
-        return {"type": "http", "scheme": "bearer", "bearerFormat": "lcm_..."}
+        return {
+            "type": "http",
+            "scheme": "bearer",
+            "bearerFormat": "lcm_...",
+            "description": "An API key, which says for which workspace one asks and what one may do there.",
+        }
 
 
 def documented(operation: Operation, path: str) -> Callable[[Any], Any]:
     """Decorates the handler that answers the operation at this path."""
     in_path = placeholders(path)
     return extend_schema(
-        operation_id=operation.tool.removeprefix("lcm_") + ("" if path == operation.path else "_everywhere"),
+        operation_id=operation_id(operation, path),
         summary=operation.summary,
         description=operation.description,
         tags=[operation.service.__name__],
         parameters=list(_parameters(operation, in_path)),
-        request={"application/json": schema.of_params(operation.params, without=in_path, defaults=operation.defaults)}
-        if operation.has_body
-        else None,
+        request={"application/json": _body(operation, in_path)} if operation.has_body else None,
         responses=_responses(operation),
     )
 
@@ -44,20 +85,27 @@ def _parameters(operation: Operation, in_path: tuple[str, ...]) -> Iterator[Open
         if name in in_path:
             yield OpenApiParameter(
                 name,
-                type=schema.of_field(field),
+                type=schema.of_field(field, in_query=True),
                 location=OpenApiParameter.PATH,
                 description=str(field.help_text or ""),
                 required=True,
             )
-        elif not operation.has_body:
+        elif not operation.has_body and not (name == "conversation_ids" and "conversation_id" in in_path):
+            # Where one conversation stands in the path, there cannot be several.
             yield OpenApiParameter(
                 name,
-                type=schema.of_field(field),
+                type=schema.of_field(field, in_query=True),
                 location=OpenApiParameter.QUERY,
                 description=str(field.help_text or ""),
                 required=field.required,
                 default=operation.defaults.get(name),
             )
+
+
+def _body(operation: Operation, in_path: tuple[str, ...]) -> Schema:
+    body = schema.of_params(operation.params, without=in_path, defaults=operation.defaults)
+    fields = operation.params.prototype().fields.values()
+    return by_form(body) if any(isinstance(field, MessageList) for field in fields) else body
 
 
 def _responses(operation: Operation) -> dict[int, Any]:
@@ -74,11 +122,36 @@ def _responses(operation: Operation) -> dict[int, Any]:
     }
 
 
-def with_components(result: dict[str, Any], **_: Any) -> dict[str, Any]:
-    """A hook of drf-spectacular: puts the records that answers are made of into the document."""
+def completed(result: dict[str, Any], **_: Any) -> dict[str, Any]:
+    """A hook of drf-spectacular: what it has no words for, and the records that answers are made of."""
     from lcmsite.adapters.catalogue import CATALOGUE
 
     given = [operation.returns for operation in CATALOGUE]
     given += [operation.returns_in_background for operation in CATALOGUE if operation.background]
     result.setdefault("components", {}).setdefault("schemas", {}).update(schema.components(given))
+    for operation in CATALOGUE:
+        for path in operation.paths:
+            told = result["paths"][f"{PREFIX}{path}"][operation.verb.lower()]
+            _complete(told, operation, path)
     return result
+
+
+def _complete(told: dict[str, Any], operation: Operation, path: str) -> None:
+    examples = examples_of(operation)
+    for parameter in told.get("parameters", ()):
+        if parameter["name"] in examples:
+            parameter["example"] = examples[parameter["name"]]
+    if operation.has_body:
+        in_path = placeholders(path)
+        fields = operation.params.prototype().fields
+        told["requestBody"]["required"] = any(field.required for name, field in fields.items() if name not in in_path)
+        content = told["requestBody"]["content"]["application/json"]
+        content["example"] = example_body(operation, without=in_path)
+    responses = told["responses"]
+    for status, response in responses.items():
+        response["headers"] = {**_REQUEST_ID, **_HEADERS.get(status, {})}
+        if status in PROBLEM_EXAMPLES:
+            response["content"]["application/json"]["example"] = PROBLEM_EXAMPLES[status]
+    responses[str(operation.status)]["links"] = links(operation)
+    responses["414"] = dict(_TOO_LONG)
+    told["responses"] = dict(sorted(responses.items()))

@@ -100,3 +100,8 @@ class Operation:
 def placeholders(path: str) -> tuple[str, ...]:
     """The params that stand in a path."""
     return tuple(_PLACEHOLDER.findall(path))
+
+
+def operation_id(operation: Operation, path: str) -> str:
+    """What the OpenAPI document calls the operation at this path."""
+    return operation.tool.removeprefix("lcm_") + ("" if path == operation.path else "_everywhere")

@@ -13,7 +13,16 @@ from django.db.migrations.exceptions import MigrationSchemaMissing
 from django.http import Http404
 from rest_framework import exceptions as rest
 
-from conversations.errors import Conflict, Forbidden, Invalid, LcmError, NotFound, Unauthenticated, Unavailable
+from conversations.errors import (
+    Conflict,
+    Forbidden,
+    Invalid,
+    LcmError,
+    NotFound,
+    TooLarge,
+    Unauthenticated,
+    Unavailable,
+)
 
 
 class MethodNotAllowed(Invalid):
@@ -24,7 +33,7 @@ class LengthRequired(Invalid):
     code = "length_required"
 
 
-class RequestTooLarge(Invalid):
+class RequestTooLarge(TooLarge):
     code = "request_too_large"
 
 
@@ -58,7 +67,7 @@ KINDS = (
     Kind(MethodNotAllowed, 405, 2, "not a verb of this path"),
     Kind(Conflict, 409, 4, "it contradicts what is stored, or somebody else is at work on it"),
     Kind(LengthRequired, 411, 2, "the request does not say how long it is"),
-    Kind(RequestTooLarge, 413, 2, "the request is too large"),
+    Kind(TooLarge, 413, 2, "the request, or the file, is too large"),
     Kind(UnsupportedMediaType, 415, 2, "the body is not JSON"),
     Kind(Unavailable, 503, 6, "something that LCM depends on does not answer", retry_after=5),
 )

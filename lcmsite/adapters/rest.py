@@ -6,6 +6,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from typing import Any
+from urllib.parse import unquote
 
 from django.core.signals import got_request_exception
 from django.http import HttpRequest, HttpResponse
@@ -17,9 +18,11 @@ from rest_framework.serializers import ListField
 from rest_framework.views import APIView
 
 from conversations.errors import Invalid, NotFound
+from conversations.param_fields import Bytes
 from lcmsite.adapters import strict_json
 from lcmsite.adapters.authentication import CHALLENGE, BearerKey, caller_from
 from lcmsite.adapters.catalogue import CATALOGUE
+from lcmsite.adapters.downloads import DOWNLOAD, OCTETS, download
 from lcmsite.adapters.keys import Caller
 from lcmsite.adapters.openapi import documented
 from lcmsite.adapters.operation import Operation
@@ -74,30 +77,49 @@ def _handler(operation: Operation, path: str) -> Handler:
 
 def _given(operation: Operation, request: HttpRequest, in_path: Mapping[str, str]) -> dict[str, Any]:
     """What the request says, wherever it says it; Invalid for one thing said twice."""
+    _require_utf_8(request.META.get("QUERY_STRING", ""))
     given: dict[str, Any] = {}
     fields = operation.params.prototype().fields
+    raw = _raw_field(operation, request)
     for name, values in request.GET.lists():
         if isinstance(fields.get(name), ListField) and not operation.has_body:
             given[name] = values
             continue
-        if len(values) > 1 or operation.has_body:
+        if len(values) > 1 or (operation.has_body and not raw):
             where = "in the body, not in the query" if operation.has_body else "once"
             raise Invalid(f"{name[:80]} must be given {where}.", code="invalid_params")
         given[name] = values[0]
-    if operation.has_body:
-        given = _body(request)
+    if raw:
+        # Whatever else there is to say stands in the query.
+        _require_plain(request)
+        given = {**operation.params.read_from(given), raw: request.body}
+    else:
+        given = _body(request) if operation.has_body else operation.params.read_from(given)
     for name in in_path:
         if name in given:
             raise Invalid(f"{name} stands in the path already.", code="invalid_params")
-    return {**given, **in_path}
+    return {**given, **operation.params.read_from(in_path)}
+
+
+def _require_utf_8(query: str) -> None:
+    """Invalid for a query that is not UTF-8: Django would put other characters in place of its bytes."""
+    try:
+        if "%" in query:
+            unquote(query, errors="strict")
+    except UnicodeDecodeError:
+        raise Invalid("The query is not UTF-8 behind its percent signs.", code="invalid_params") from None
+
+
+def _raw_field(operation: Operation, request: HttpRequest) -> str | None:
+    """The field that the body is, as it is, where a file is sent and the request says so."""
+    if not operation.has_body or request.content_type != OCTETS:
+        return None
+    return next((name for name, field in operation.params.prototype().fields.items() if isinstance(field, Bytes)), None)
 
 
 def _body(request: HttpRequest) -> dict[str, Any]:
     """The body's object, read whole, which Django keeps within LCM_MAX_REQUEST_BYTES; no body is an empty one."""
-    if "HTTP_TRANSFER_ENCODING" in request.META and not request.META.get("CONTENT_LENGTH"):
-        raise LengthRequired("The request must say in Content-Length how long its body is.")
-    if request.META.get("HTTP_CONTENT_ENCODING", "").strip().lower() not in ("", "identity"):
-        raise UnsupportedMediaType("The body must be sent as it is: LCM takes no Content-Encoding such as gzip.")
+    _require_plain(request)
     if not request.body:
         return {}
     if request.content_type != JSON:
@@ -106,6 +128,14 @@ def _body(request: HttpRequest) -> dict[str, Any]:
     if not isinstance(body, dict):
         raise Invalid("The body must be a JSON object.", code="invalid_params")
     return body
+
+
+def _require_plain(request: HttpRequest) -> None:
+    """Refuse a body of unknown length, and one that is packed."""
+    if "HTTP_TRANSFER_ENCODING" in request.META and not request.META.get("CONTENT_LENGTH"):
+        raise LengthRequired("The request must say in Content-Length how long its body is.")
+    if request.META.get("HTTP_CONTENT_ENCODING", "").strip().lower() not in ("", "identity"):
+        raise UnsupportedMediaType("The body must be sent as it is: LCM takes no Content-Encoding such as gzip.")
 
 
 def problem_response(error: BaseException, request: HttpRequest | None = None) -> HttpResponse:
@@ -158,9 +188,9 @@ def _routes() -> list[URLPattern]:
             by_path[each].append(operation)
     # A name before a placeholder that would take it for a value.
     in_order = sorted(by_path, key=lambda each: each.replace("{", "~"))
-    return [
-        path(each.replace("{", "<str:").replace("}", ">"), _view(each, by_path[each]).as_view()) for each in in_order
-    ]
+    views = {each: _view(each, by_path[each]) for each in in_order}
+    views[DOWNLOAD] = type("DownloadView", (CatalogueView,), {"get": download})
+    return [path(each.replace("{", "<str:").replace("}", ">"), view.as_view()) for each, view in views.items()]
 
 
 urlpatterns = _routes()

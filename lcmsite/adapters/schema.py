@@ -15,10 +15,12 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from rest_framework import serializers
 
-from conversations.params import Bytes, JsonObject, MessageList, Params
+from conversations.param_fields import Bytes, JsonObject, MessageId, MessageList, Moment, Overrides
+from conversations.params import Params
+from conversations.policy import conversation_knobs
 from conversations.types import NewMessage, NewPart
-
-Schema = dict[str, Any]
+from lcmsite.adapters.message_schema import COMPONENTS, NARROWER, NO_NUL, Schema, or_null
+from retrieval.params import AsOf, Levels, Share
 
 _INPUTS = (NewMessage, NewPart)
 _SCALARS: Mapping[Any, Schema] = {
@@ -34,6 +36,23 @@ _SCALARS: Mapping[Any, Schema] = {
 }
 
 _BASE64: Schema = {"type": "string", "contentEncoding": "base64"}
+# Said of what comes in alone: what goes out is known to be right, and long.
+_BASE64_IN: Schema = {
+    **_BASE64,
+    "pattern": "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$",
+}
+_DATE_TIME: Schema = {"type": "string", "format": "date-time"}
+_MOMENT: Schema = {"anyOf": [_DATE_TIME, {"type": "string", "format": "date"}]}
+_AS_OF: Schema = {
+    "anyOf": [
+        {"type": "string", "pattern": "^(0|[1-9][0-9]{0,18})$"},
+        {"type": "string", "pattern": "^run_[0-9a-zA-Z]{1,70}$"},
+        _DATE_TIME,
+    ]
+}
+_MESSAGE_ID: Schema = {
+    "anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "pattern": "^msg_(0|[1-9][0-9]{0,18})$"}]
+}
 
 PROBLEM: Schema = {
     "type": "object",
@@ -94,39 +113,64 @@ def of_record(record: type) -> Schema:
     ]
     # A dataclass without a docstring is given its signature for one.
     told = record.__doc__ and not record.__doc__.startswith(f"{record.__name__}(")
+    narrower = NARROWER.get(record, {})
     return {
         "type": "object",
         **({"description": record.__doc__} if told else {}),
-        "properties": {each.name: of_type(hints[each.name]) for each in fields(record)},
         "required": needed,
+        **narrower,
+        "properties": {each.name: of_type(hints[each.name]) for each in fields(record)}
+        | narrower.get("properties", {}),
     }
 
 
-def of_field(field: serializers.Field) -> Schema:
-    """The schema of one param."""
+def of_field(field: serializers.Field, *, in_query: bool = False) -> Schema:
+    """The schema of one param; in a query or a path, where everything is a text, none is null."""
     match field:
         case MessageList():
             either = {"anyOf": [of_type(NewMessage), {"type": "object", "description": "As `format` says."}]}
-            schema: Schema = {"type": "array", "items": either}
+            schema: Schema = {"type": "array", "minItems": 1, "items": either}
+        case Overrides():
+            schema = _of_overrides()
         case JsonObject():
             schema = {"type": "object"}
         case Bytes():
-            schema = dict(_BASE64)
+            schema = dict(_BASE64_IN)
+        case Moment():
+            schema = dict(_MOMENT)
+        case AsOf():
+            schema = dict(_AS_OF)
+        case MessageId():
+            schema = dict(_MESSAGE_ID)
         case serializers.ListField():
             schema = _bounded({"type": "array", "items": of_field(field.child)}, maxItems=field.max_length)
         case serializers.BooleanField():
             schema = {"type": "boolean"}
         case serializers.ChoiceField():
             schema = {"type": "string", "enum": list(field.choices)}
+        case Levels():
+            schema = {"type": "integer", "minimum": field.min_value, "maximum": field.max_value, "not": {"const": 0}}
         case serializers.IntegerField():
             schema = _bounded({"type": "integer"}, minimum=field.min_value, maximum=field.max_value)
+        case Share():
+            schema = {"type": "number", "exclusiveMinimum": 0, "maximum": 1}
         case serializers.FloatField():
             schema = _bounded({"type": "number"}, minimum=field.min_value, maximum=field.max_value)
+        case serializers.CharField():
+            least = None if field.allow_blank else 1
+            schema = _bounded({"type": "string"}, minLength=least, maxLength=field.max_length) | {"pattern": NO_NUL}
         case _:
-            schema = _bounded({"type": "string"}, maxLength=getattr(field, "max_length", None))
-    if field.allow_null:
-        schema = {"anyOf": [schema, {"type": "null"}]}
-    return schema
+            raise TypeError(f"{type(field).__name__} has no JSON Schema")
+    return or_null(schema) if field.allow_null and not in_query else schema
+
+
+def _of_overrides() -> Schema:
+    properties = {}
+    for name, (knob, kind) in sorted(conversation_knobs().items()):
+        low, high = knob.metadata["low"], knob.metadata["high"]
+        bounds = {"maxLength": high} if kind is str else {"minimum": low, "maximum": high}
+        properties[name] = {**_bounded(dict(_SCALARS[kind]), **bounds), "description": knob.metadata["help"]}
+    return {"type": "object", "additionalProperties": False, "properties": properties}
 
 
 def _bounded(schema: Schema, **bounds: float | None) -> Schema:
@@ -160,7 +204,7 @@ def components(hints: Sequence[Any]) -> dict[str, Schema]:
             if found.setdefault(record.__name__, record) is not record:
                 raise TypeError(f"Two records are called {record.__name__}; the schema could name only one.")
 
-    return {"Problem": PROBLEM, **{name: of_record(found[name]) for name in sorted(found)}}
+    return {"Problem": PROBLEM, **COMPONENTS, **{name: of_record(found[name]) for name in sorted(found)}}
 
 
 def _records(hint: Any, seen: tuple[Any, ...] = ()) -> Iterator[type]:

@@ -19,7 +19,9 @@ def read(text: str | bytes) -> Any:
     try:
         decoded = text if isinstance(text, str) else text.decode("utf-8-sig")
         return json.loads(decoded, parse_constant=_not_a_number, parse_float=_finite, object_pairs_hook=_once)
-    except (json.JSONDecodeError, UnicodeDecodeError, _NotJson) as wrong:
+    except UnicodeDecodeError as wrong:
+        raise Invalid(f"This is not JSON in UTF-8: byte {wrong.start + 1} is none.", code="malformed_json") from None
+    except (json.JSONDecodeError, _NotJson) as wrong:
         raise Invalid(f"This is not JSON in UTF-8: {str(wrong)[:200]}.", code="malformed_json") from None
     except ValueError:
         # Python's own int() is the only one left to refuse: it bounds the digits, as reading very many takes very long.

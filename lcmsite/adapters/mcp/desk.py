@@ -15,7 +15,7 @@ from django.db import connections
 from mcp_types import CallToolResult, TextContent
 from rest_framework import serializers
 
-from conversations.params import ConversationId
+from conversations.param_fields import ConversationId
 from lcmsite.adapters.keys import Caller
 from lcmsite.adapters.mcp.exact import holdable, may_hold_surrogates
 from lcmsite.adapters.naming import conversation_named
@@ -62,7 +62,8 @@ def perform(operation: Operation, given: Mapping[str, Any], *, caller: Caller) -
     caller.require(operation.scope)
     fields = operation.params.prototype().fields
     named = {name: _named(fields.get(name), value, caller) for name, value in given.items()}
-    return operation.perform(caller, named).result
+    # Models write numbers as texts now and then, whatever the schema says.
+    return operation.perform(caller, operation.params.read_from(named)).result
 
 
 def told(error: Exception) -> Problem:

@@ -10,11 +10,11 @@ from typing import Any
 from mcp_types import Tool, ToolAnnotations
 from rest_framework import serializers
 
-from conversations.params import ConversationId
+from conversations.param_fields import ConversationId
 from lcmsite.adapters import schema
 from lcmsite.adapters.catalogue import CATALOGUE
+from lcmsite.adapters.message_schema import Schema
 from lcmsite.adapters.operation import Operation
-from lcmsite.adapters.schema import Schema
 from lcmsite.types import KeyScope
 
 TOOLS: Mapping[str, Operation] = {each.for_agents: each for each in CATALOGUE if each.for_agents}
