@@ -7,11 +7,11 @@ real summary, a forecast from an expected one; both follow the same steps, so th
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from compaction import planner
-from compaction.planner import Slot
+from compaction.planner import Protected, Slot
 from compaction.policy import CompactionPolicy
 from conversations.types import SummaryKind
 
@@ -54,26 +54,37 @@ def _ordinal(slot: Slot) -> int:
     return slot.ordinal
 
 
-def leaf_and_condensed_steps(slots: Sequence[Slot], policy: CompactionPolicy) -> Steps:
+def leaf_and_condensed_steps(slots: Collection[Slot], policy: CompactionPolicy) -> Steps:
     """Every step from these slots on: first of messages, oldest first, then of summaries, shallowest first."""
     protected = planner.fresh_tail(slots, policy)
     summaries = Summaries(slots)
-    stands_for: dict[int, Slot] = {}
-    gone: set[int] = set()
+    leaves: list[tuple[int, Slot]] = []
     for chunk in planner.leaf_chunks(slots, protected, policy):
         previous = summaries.before(chunk[0].ordinal)
         slot = yield Step(chunk, SummaryKind.LEAF, planner.leaf_target(chunk, policy), previous)
         if slot is not None:
-            gone.update(source.ordinal for source in chunk)
-            stands_for[slot.ordinal] = slot
+            leaves.append((chunk[-1].ordinal, slot))
             summaries.add(slot)
-    context = _after(slots, gone, stands_for)
+    context = _with_leaves(slots, protected, leaves)
     while (condensed := planner.condensed_chunk(context, protected, policy)) is not None:
         slot = yield Step(condensed, SummaryKind.CONDENSED, planner.condensed_target(condensed, policy))
         if slot is None:
             # The planner would propose the same again.
             return
         context = _after(context, {source.ordinal for source in condensed}, {slot.ordinal: slot})
+
+
+def _with_leaves(slots: Iterable[Slot], protected: Protected, leaves: Sequence[tuple[int, Slot]]) -> list[Slot]:
+    """The context with leaves in the places of what they stand for: of all from the first to the last that may go."""
+    ends = [end for end, _ in leaves]
+    context = []
+    for slot in slots:
+        place = bisect_left(ends, slot.ordinal)
+        if place == len(ends) or slot.ordinal < leaves[place][1].ordinal or slot.ordinal in protected:
+            context.append(slot)
+        elif slot.ordinal == leaves[place][1].ordinal:
+            context.append(leaves[place][1])
+    return context
 
 
 def _after(slots: Sequence[Slot], gone: set[int], stands_for: Mapping[int, Slot]) -> list[Slot]:

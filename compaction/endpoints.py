@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from urllib.parse import urlsplit
 
+from django.db import transaction
 from django.utils import timezone
 
 from compaction.language_models.configuration import MODELS, ModelsPolicy
 from compaction.language_models.types import Protocol
 from compaction.models import ModelEndpoint
 from compaction.types import BreakerState, EndpointRecord
+from conversations.audit import Act, AuditLog
 from conversations.errors import NotFound
 from conversations.scope import Scope
 from conversations.store.base import EVERYTHING
@@ -32,11 +34,12 @@ class ModelEndpoints:
     """Shows and resets what all workers know together of the models. They belong to the site, not to a workspace."""
 
     policy: ModelsPolicy
+    scope: Scope = EVERYTHING
     now: Callable[[], datetime] = timezone.now
 
     @classmethod
     def from_settings(cls, scope: Scope = EVERYTHING) -> ModelEndpoints:
-        return cls(policy=ModelsPolicy.from_settings())
+        return cls(policy=ModelsPolicy.from_settings(), scope=scope)
 
     def list_endpoints(self) -> list[EndpointRecord]:
         """The language models, configured or not, with the state of their breakers and what they have cost."""
@@ -50,10 +53,12 @@ class ModelEndpoints:
         """
         if name not in MODELS:
             raise NotFound(f"There is no model {name[:80]!r}; those are {', '.join(MODELS)}.")
-        # One statement, as all that change the row; it makes the row if nobody has asked this model yet.
-        ModelEndpoint.objects.bulk_create(
-            [self._untried(name)], update_conflicts=True, unique_fields=["name"], update_fields=_RESET
-        )
+        with transaction.atomic():
+            # One statement, as all that change the row; it makes the row if nobody has asked this model yet.
+            ModelEndpoint.objects.bulk_create(
+                [self._untried(name)], update_conflicts=True, unique_fields=["name"], update_fields=_RESET
+            )
+            AuditLog(self.scope).record(Act.RESET_ENDPOINT, target=name)
         return self._record(ModelEndpoint.objects.get(name=name))
 
     def _untried(self, name: str) -> ModelEndpoint:

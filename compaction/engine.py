@@ -72,8 +72,8 @@ class CompactionEngine:
         return [self.request(conversation_id=each) for each in skipped]
 
     def request_redo(self, *, conversation_id: int) -> JobRecord:
-        """Have a worker make the degraded summaries again."""
-        return self.request(conversation_id=conversation_id, reason=Reason.REDO)
+        """Have a worker make the degraded summaries again, all of them: a person asks."""
+        return self.request(conversation_id=conversation_id, reason=Reason.REDO_ALL)
 
     def get_job(self, *, job_id: int) -> JobRecord:
         """One piece of background work, and the runs it led to; NotFound if there is none."""

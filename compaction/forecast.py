@@ -5,7 +5,7 @@ The forecast follows the same course as a run, with summaries of the length that
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from compaction import planner
@@ -59,7 +59,7 @@ class Estimate:
 
 
 def forecast(
-    slots: Sequence[Slot],
+    slots: Collection[Slot],
     policy: CompactionPolicy,
     *,
     is_automatic: bool = False,
@@ -84,7 +84,7 @@ def forecast(
 class _ExpectedRun:
     """The context as it would be, step by step."""
 
-    def __init__(self, slots: Sequence[Slot], last_seqs: Mapping[int, int]) -> None:
+    def __init__(self, slots: Collection[Slot], last_seqs: Mapping[int, int]) -> None:
         self.tokens = planner.sum_tokens(slots)
         self.messages = sum(slot.is_raw for slot in slots)
         self.items = len(slots)

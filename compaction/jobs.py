@@ -32,8 +32,8 @@ _REQUEST = """
         SELECT %(conversation_id)s, %(reason)s, 'queued', 0, 0, ''
         WHERE NOT EXISTS (SELECT FROM waiting WHERE reason = 'manual' OR reason = %(reason)s)
         ON CONFLICT (conversation_id) WHERE state = 'queued' DO UPDATE
-          SET reason = CASE WHEN excluded.reason = 'manual' OR compaction_jobs.reason = 'redo' THEN excluded.reason
-                            ELSE compaction_jobs.reason END
+          SET reason = CASE WHEN excluded.reason IN ('manual', 'redo_all') OR compaction_jobs.reason = 'redo'
+                            THEN excluded.reason ELSE compaction_jobs.reason END
         RETURNING job_id, xmax = 0 AS is_new
     )
     SELECT job_id, is_new FROM written
@@ -138,6 +138,8 @@ class Claim:
             elif waiting.exists():
                 if self.reason is Reason.MANUAL:
                     waiting.update(reason=Reason.MANUAL)
+                elif self.reason is Reason.REDO_ALL:
+                    waiting.exclude(reason=Reason.MANUAL).update(reason=Reason.REDO_ALL)
                 self._end(state=JobState.DONE, finished_at=timezone.now(), last_error=error)
             else:
                 job_due.send(sender=None, job_id=self.job_id, delay_seconds=delay_seconds)
@@ -203,3 +205,8 @@ def open_jobs() -> QuerySet[CompactionJob]:
     return CompactionJob.objects.filter(
         conversation_id=OuterRef("conversation_id"), state__in=[JobState.QUEUED, JobState.LEASED]
     )
+
+
+def is_any_open(reason: Reason) -> bool:
+    """Whether a job for this reason is waiting or at work, in any conversation."""
+    return CompactionJob.objects.filter(reason=reason, state__in=[JobState.QUEUED, JobState.LEASED]).exists()

@@ -5,13 +5,12 @@ from __future__ import annotations
 import secrets
 from dataclasses import dataclass
 
+from compaction.costs import context_cost_of
 from compaction.escalation import Accepted, Escalation
 from compaction.policy import CompactionPolicy
-from compaction.rendering import render_dearest
 from compaction.sources import ChunkSources, text_of
 from compaction.summarizers.base import SummaryRequest
 from conversations import hashing
-from conversations.store.base import MESSAGE_OVERHEAD_TOKENS
 from conversations.tokens import TokenEstimator
 from conversations.types import NewSummary, SummaryKind
 
@@ -66,7 +65,7 @@ class Maker:
             summary=summary,
             message_ids=read.message_ids,
             source_ids=read.summary_ids,
-            item_tokens=self.tokens.count(render_dearest(summary)) + MESSAGE_OVERHEAD_TOKENS,
+            item_tokens=context_cost_of(self.tokens)(summary),
         )
 
     def _summary_of(self, read: ChunkSources, accepted: Accepted, supersedes_id: str | None) -> NewSummary:

@@ -11,6 +11,8 @@ from compaction.types import Outcome
 
 def leaf_and_condensed(run: Run) -> Outcome:
     """Makes room: first of messages, oldest first, then of summaries, shallowest first."""
+    # Before the context is read: loading a tokenizer takes for a moment what a long context would take all the while.
+    run.store.tokens.count("")
     if not _both(run):
         return Outcome.STOPPED
     if run.reason.is_automatic and _is_pressed(run):

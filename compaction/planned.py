@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,7 +42,7 @@ def context_hash(steps: Sequence[PlannedStep], settings: Mapping[str, Any]) -> s
 
 
 def item_changes(
-    steps: Sequence[PlannedStep], slots: Sequence[Slot], policy: CompactionPolicy, last_seq: int
+    steps: Sequence[PlannedStep], slots: Collection[Slot], policy: CompactionPolicy, last_seq: int
 ) -> list[Any]:
     """The items of the steps that can no longer be taken as planned, each with what has become of it.
 
@@ -94,7 +94,7 @@ class PlannedCourse:
     _made: dict[int, str] = field(default_factory=dict)
     _skipped: dict[int, str] = field(default_factory=dict)
 
-    def require_unchanged(self, slots: Sequence[Slot], policy: CompactionPolicy) -> None:
+    def require_unchanged(self, slots: Collection[Slot], policy: CompactionPolicy) -> None:
         """Raise PlanOutdated, with what has changed, if the steps cannot be taken as planned."""
         items = item_changes(self.plan, slots, policy, self.last_seq)
         settings = setting_changes(self.settings, settings_in_force(policy))
@@ -118,7 +118,7 @@ class PlannedCourse:
             "steps_left": [each.step.number for each in self.plan if each.step.number not in done],
         }
 
-    def steps(self, slots: Sequence[Slot], policy: CompactionPolicy) -> Steps:
+    def steps(self, slots: Collection[Slot], policy: CompactionPolicy) -> Steps:
         """The planned steps, from slots that `require_unchanged` has seen."""
         context = {slot.ordinal: slot for slot in slots}
         summaries = Summaries(slots)

@@ -6,8 +6,11 @@ results, and what stands between them. A *chunk* is what one summary will be mad
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from typing import NamedTuple, Protocol, TypeVar
 
 from compaction.policy import CompactionPolicy
 from compaction.types import CompactionDecision, Trigger
@@ -16,6 +19,11 @@ from conversations.types import Counters, Role
 # The most messages of an atom: without a bound, one forgotten call, or calls that overlap for ever, would tie a whole
 # history together, and nothing of it could be compacted.
 MAX_ATOM_MESSAGES = 256
+
+# What must be known to tell where an atom ends: the last message it may have may be a call, with its result as far on.
+_LOOK_AHEAD = 2 * MAX_ATOM_MESSAGES
+# Calls that are remembered before those are forgotten that no result can belong to any more.
+_MOST_CALLS = 8 * MAX_ATOM_MESSAGES
 
 # What a summary costs beyond its own text: the element that a model sees around it, with id, range and times.
 SHELL_TOKENS = 100
@@ -31,9 +39,40 @@ CONDENSED_SHARE = 0.5
 TAIL_REACH = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Slot:
-    """One context item, as far as a plan needs to know it."""
+class AnySlot(Protocol):
+    """What tail and atoms are told by: a slot, as a record of a plan or of whoever else asks where they are."""
+
+    @property
+    def ordinal(self) -> int: ...
+
+    @property
+    def tokens(self) -> int: ...
+
+    @property
+    def role(self) -> Role | None: ...
+
+    @property
+    def calls(self) -> tuple[str, ...]: ...
+
+    @property
+    def is_raw(self) -> bool: ...
+
+    @property
+    def is_system(self) -> bool: ...
+
+    @property
+    def is_question(self) -> bool: ...
+
+
+S = TypeVar("S", bound=AnySlot)
+
+
+class Slot(NamedTuple):
+    """One context item, as far as a plan needs to know it.
+
+    A NamedTuple, because a context of a hundred thousand is gone through several times, and a frozen dataclass takes
+    four times as long to make.
+    """
 
     ordinal: int
     tokens: int
@@ -112,37 +151,56 @@ def is_relieved(*, active_tokens: int, active_messages: int, policy: CompactionP
     return active_tokens <= goal and active_messages <= policy.max_active_messages * ease
 
 
-def atoms(slots: Sequence[Slot]) -> list[tuple[Slot, ...]]:
+def atoms(slots: Iterable[S]) -> list[tuple[S, ...]]:
     """Raw slots, in order, in the groups that must not be torn apart; system messages stand apart from all of them.
 
     A tool message belongs to what it follows; a result belongs to the latest call of its id, with all between.
     """
-    raw = [slot for slot in slots if slot.is_raw and not slot.is_system]
-    reach = list(range(len(raw)))
+    return list(each_atom(slots))
+
+
+def each_atom(slots: Iterable[S]) -> Iterator[tuple[S, ...]]:
+    """The atoms one by one: no more is held than decides the next, so that a history of any length takes no memory."""
+    held: deque[S] = deque()
+    # Of each that is held, the place of the last one that belongs to it.
+    reach: deque[int] = deque()
+    start = 0
     called_at: dict[str, int] = {}
+    raw = (slot for slot in slots if slot.is_raw and not slot.is_system)
     for index, slot in enumerate(raw):
+        held.append(slot)
+        reach.append(index)
         for call in slot.calls:
             # Ids are not unique in a history: an assistant that names one anew makes another call.
             if slot.role is Role.ASSISTANT or index - called_at.get(call, index) >= MAX_ATOM_MESSAGES:
                 called_at[call] = index
             first = called_at.setdefault(call, index)
-            reach[first] = max(reach[first], index)
-        if slot.role is Role.TOOL and index > 0:
-            reach[index - 1] = max(reach[index - 1], index)
-    groups: list[tuple[Slot, ...]] = []
-    start = 0
-    while start < len(raw):
-        end, index = reach[start], start
-        while index < end:
-            index += 1
-            end = min(max(end, reach[index]), start + MAX_ATOM_MESSAGES - 1)
-        groups.append(tuple(raw[start : end + 1]))
-        start = end + 1
-    return groups
+            if first >= start:
+                reach[first - start] = max(reach[first - start], index)
+        if slot.role is Role.TOOL and len(held) > 1:
+            reach[-2] = max(reach[-2], index)
+        if len(called_at) > _MOST_CALLS:
+            called_at = {call: at for call, at in called_at.items() if index - at < MAX_ATOM_MESSAGES}
+        if len(held) >= _LOOK_AHEAD:
+            yield (group := _first_group(held, reach, start))
+            start += len(group)
+    while held:
+        yield (group := _first_group(held, reach, start))
+        start += len(group)
+
+
+def _first_group(held: deque[S], reach: deque[int], start: int) -> tuple[S, ...]:
+    """Takes the first group out of what is held, `start` being the place of the first slot."""
+    group: list[S] = []
+    end = start
+    while start + len(group) <= end:
+        group.append(held.popleft())
+        end = min(max(end, reach.popleft()), start + MAX_ATOM_MESSAGES - 1)
+    return tuple(group)
 
 
 def fresh_tail(
-    slots: Sequence[Slot], policy: CompactionPolicy, *, groups: Sequence[tuple[Slot, ...]] | None = None
+    slots: Collection[S], policy: CompactionPolicy, *, groups: Iterable[tuple[S, ...]] | None = None
 ) -> Protected:
     """What compaction leaves alone: system messages, the newest raw messages in whole atoms, and the newest question.
 
@@ -150,29 +208,35 @@ def fresh_tail(
     lies far back, as under an agent that has worked on its own for long, is pinned: it stays, what follows it may go.
     `groups` are the atoms of the slots, for who has them already.
     """
-    groups = atoms(slots) if groups is None else groups
-    raw = [slot for group in groups for slot in group]
-    question = next((slot.ordinal for slot in reversed(raw) if slot.is_question), None)
-    back = next((n for n, slot in enumerate(reversed(raw), 1) if slot.ordinal == question), None)
+    # Each atom has a slot at least, so that no more of them can be wanted.
+    newest: deque[tuple[S, ...]] = deque(maxlen=TAIL_REACH * policy.fresh_tail_count)
+    question: int | None = None
+    is_alone = False
+    back = 0
+    for group in each_atom(slots) if groups is None else groups:
+        newest.append(group)
+        for slot in group:
+            back += 1
+            if slot.is_question:
+                question, back, is_alone = slot.ordinal, 1, len(group) == 1
     wanted = policy.fresh_tail_count
-    if back is not None and back <= TAIL_REACH * policy.fresh_tail_count:
+    if question is not None and back <= TAIL_REACH * policy.fresh_tail_count:
         wanted = max(wanted, back)
     tail: set[int] = set()
-    for group in reversed(groups):
+    for group in reversed(newest):
         if len(tail) >= wanted:
             break
         tail.update(slot.ordinal for slot in group)
     pinned = frozenset() if question is None or question in tail else frozenset({question})
-    alone = any(len(group) == 1 and group[0].ordinal == question for group in groups)
     return Protected(
         system=frozenset(slot.ordinal for slot in slots if slot.is_system),
         tail=frozenset(tail),
         pinned=pinned,
-        borders=pinned if alone else frozenset(),
+        borders=pinned if is_alone else frozenset(),
     )
 
 
-def leaf_chunks(slots: Sequence[Slot], protected: Protected, policy: CompactionPolicy) -> Iterator[tuple[Slot, ...]]:
+def leaf_chunks(slots: Iterable[Slot], protected: Protected, policy: CompactionPolicy) -> Iterator[tuple[Slot, ...]]:
     """The chunks of the leaf pass, oldest first: neighbouring raw slots, up to the chunk size, in whole atoms.
 
     System messages are stepped over; a summary or a pinned question ends a chunk, so that what was said is read in the
@@ -181,7 +245,7 @@ def leaf_chunks(slots: Sequence[Slot], protected: Protected, policy: CompactionP
     for run in _runs_of_raw(slots, protected):
         chunk: list[Slot] = []
         tokens = 0
-        for group in atoms(run):
+        for group in each_atom(run):
             free = [slot for slot in group if slot.ordinal not in protected]
             more = sum_tokens(free)
             # A batch that is not worth a summary by itself waits for more, or short messages would never be compacted.
@@ -196,16 +260,10 @@ def leaf_chunks(slots: Sequence[Slot], protected: Protected, policy: CompactionP
         yield from _if_worthwhile(chunk, leaf_target(chunk, policy))
 
 
-def _runs_of_raw(slots: Iterable[Slot], protected: Protected) -> Iterator[list[Slot]]:
-    run: list[Slot] = []
-    for slot in slots:
-        if slot.is_raw and slot.ordinal not in protected.borders:
-            run.append(slot)
-        elif run:
+def _runs_of_raw(slots: Iterable[Slot], protected: Protected) -> Iterator[Iterator[Slot]]:
+    for goes_on, run in groupby(slots, key=lambda slot: slot.is_raw and slot.ordinal not in protected.borders):
+        if goes_on:
             yield run
-            run = []
-    if run:
-        yield run
 
 
 def _if_worthwhile(chunk: Sequence[Slot], target: int) -> Iterator[tuple[Slot, ...]]:
@@ -218,7 +276,7 @@ def is_worthwhile(chunk: Sequence[Slot], target: int) -> bool:
     return bool(chunk) and target + SHELL_TOKENS <= WORTHWHILE * sum_tokens(chunk)
 
 
-def condensed_chunk(slots: Sequence[Slot], protected: Protected, policy: CompactionPolicy) -> tuple[Slot, ...] | None:
+def condensed_chunk(slots: Iterable[Slot], protected: Protected, policy: CompactionPolicy) -> tuple[Slot, ...] | None:
     """The next chunk of the condensed pass: the oldest neighbouring summaries of the shallowest depth that has enough.
 
     Raw slots that no leaf pass found worth a summary may lie before and between them; they go along. System messages
@@ -277,5 +335,5 @@ def target_of(source_tokens: int, *, depth: int, policy: CompactionPolicy) -> in
     return min(policy.condensed_target_tokens, max(1, int(CONDENSED_SHARE * source_tokens)))
 
 
-def sum_tokens(slots: Iterable[Slot]) -> int:
+def sum_tokens(slots: Iterable[AnySlot]) -> int:
     return sum(slot.tokens for slot in slots)

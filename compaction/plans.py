@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -12,15 +12,25 @@ from django.utils import timezone
 
 from compaction.course import Step, follow
 from compaction.engine import CompactionEngine
-from compaction.forecast import Forecast, PlannedItem, PlannedStep, estimate, forecast
-from compaction.language_models.configuration import MODELS, ModelsPolicy, chain_of
+from compaction.forecast import Estimate, Forecast, PlannedItem, PlannedStep, estimate, forecast
+from compaction.language_models.configuration import EXTRACTIVE, MODELS, ModelsPolicy, chain_of
+from compaction.language_models.guards import callable_models
 from compaction.models import CompactionPlan
 from compaction.planned import PlannedCourse, context_hash, settings_in_force
 from compaction.planner import Slot, sum_tokens
 from compaction.policy import CompactionPolicy
 from compaction.run import Run
 from compaction.sources import read_slots
-from compaction.types import CompactionResult, Outcome, PlanOutline, PlanRecord, PlanStep, Reason, SeqRange
+from compaction.types import (
+    CompactionResult,
+    Outcome,
+    PlanAlternative,
+    PlanOutline,
+    PlanRecord,
+    PlanStep,
+    Reason,
+    SeqRange,
+)
 from conversations.errors import Conflict, NotFound
 from conversations.models import Conversation, Summary
 from conversations.reading import snapshot
@@ -110,15 +120,14 @@ class CompactionPlans:
         return plan
 
     def _plan_of(
-        self, conversation: Conversation, slots: Sequence[Slot], policy: CompactionPolicy, expected: Forecast
+        self, conversation: Conversation, slots: Collection[Slot], policy: CompactionPolicy, expected: Forecast
     ) -> CompactionPlan:
-        first_asked = chain_of(policy.summarizer)[0]
-        asks_a_model = first_asked in MODELS
-        takes = estimate(
-            expected.steps,
-            asks_a_model=asks_a_model,
-            prices=self.models.prices(first_asked) if asks_a_model else None,
-        )
+        chain = chain_of(policy.summarizer)
+        if EXTRACTIVE in chain:
+            # It always answers, so nobody behind it is ever asked.
+            chain = chain[: chain.index(EXTRACTIVE) + 1]
+        asked = self._asked_now(chain)
+        takes = self._estimate(asked, expected.steps)
         settings = settings_in_force(policy)
         return CompactionPlan(
             plan_id=f"plan_{secrets.token_hex(8)}",
@@ -128,7 +137,7 @@ class CompactionPlans:
             tokens_before=sum_tokens(slots),
             tokens_expected=expected.tokens,
             context_hash=context_hash(expected.steps, settings),
-            summarizer=first_asked,
+            summarizer=asked,
             policy=settings,
             steps=[asdict(each) for each in expected.steps],
             figures={
@@ -137,10 +146,28 @@ class CompactionPlans:
                 "messages_expected": expected.messages,
                 "items_expected": expected.items,
                 "step_count": len(expected.steps),
-                "model": (self.models.model(first_asked) or None) if asks_a_model else None,
+                "model": self._model(asked),
+                "otherwise": [
+                    asdict(PlanAlternative(each, self._model(each), self._estimate(each, expected.steps).cost))
+                    for each in chain
+                    if each != asked
+                ],
                 **asdict(takes),
             },
         )
+
+    def _asked_now(self, chain: Sequence[str]) -> str:
+        """Who would make the summaries now: the first that can be asked, or the last resort where nobody can."""
+        models = callable_models(chain, policy=self.models)
+        asked = (name for name in chain if name in models or name not in MODELS)
+        return next(asked, self.engine.escalation.last_resort.name)
+
+    def _model(self, name: str) -> str | None:
+        return self.models.model(name) or None if name in MODELS else None
+
+    def _estimate(self, name: str, steps: Sequence[PlannedStep]) -> Estimate:
+        asks_a_model = name in MODELS
+        return estimate(steps, asks_a_model=asks_a_model, prices=self.models.prices(name) if asks_a_model else None)
 
 
 def _carry_out(run: Run, course: PlannedCourse) -> Outcome:
@@ -184,7 +211,7 @@ def _require_unexecuted(plan: CompactionPlan) -> None:
         )
 
 
-def _last_seqs(slots: Sequence[Slot]) -> dict[int, int]:
+def _last_seqs(slots: Collection[Slot]) -> dict[int, int]:
     """How far each summary in the context reaches, by its ordinal."""
     summary_ids = [slot.summary_id for slot in slots if slot.summary_id is not None]
     last = dict(Summary.objects.filter(pk__in=summary_ids).values_list("summary_id", "last_seq"))
@@ -220,6 +247,7 @@ def _outline(plan: CompactionPlan) -> dict[str, Any]:
         "executed_at": plan.executed_at,
         "run_id": plan.run_id,
         **plan.figures,
+        "otherwise": tuple(PlanAlternative(**each) for each in plan.figures.get("otherwise", ())),
     }
 
 

@@ -1,24 +1,27 @@
-"""Makes degraded summaries again, when a model is back: new rows that supersede the old ones, which are kept."""
+"""Makes summaries again: degraded ones when a model is back, erased ones from what remains.
+
+The new rows supersede the old ones, which are kept.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
+from typing import Any
 
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import Exists, OuterRef, Subquery
 
 from compaction import planner
 from compaction.escalation import Lack
 from compaction.jobs import open_jobs
 from compaction.making import Made
 from compaction.models import CompactionRun
+from compaction.patience import PAUSE, details_of, is_rested
 from compaction.run import Run
-from compaction.sources import degraded_sources_of, read_sources_again, text_of
+from compaction.sources import is_erased, read_sources_again, remains_of, sources_to_redo, text_of, to_redo
 from compaction.types import Outcome, Reason
 from conversations.models import ContextItem, Conversation
-
-# Between two attempts at one conversation that nobody has asked for.
-PAUSE = timedelta(minutes=15)
 
 
 def redo(run: Run) -> Outcome:
@@ -26,16 +29,19 @@ def redo(run: Run) -> Outcome:
 
     Where a model had no answer to one, it goes on with the next; where nobody was there, the others would only wait in
     vain. One whose texts were rejected is superseded all the same, by a row that says so: it waits no longer. A worker
-    does what waits; a person's wish is for the rejected ones, too, for another model may have been configured since.
+    does what waits, unless it was a person who left it to the worker: a person's wish is for the rejected ones, too,
+    for another model may have been configured since. An erased one waits for nobody: what can be had now is better
+    than nothing.
     """
     waiting = ""
-    only_waiting = run.claim is not None
-    for summary_id, tokens in _degraded(run.conversation_id, only_waiting=only_waiting):
+    lack = Lack.UNANSWERED
+    only_waiting = run.claim is not None and run.claim.reason is not Reason.REDO_ALL
+    for summary_id, tokens in _shown(run.conversation_id, only_waiting=only_waiting):
         if run.is_out_of_bounds:
             return Outcome.STOPPED
         made = _made_again(run, summary_id, only_waiting=only_waiting)
         if isinstance(made, Lack):
-            waiting = waiting or summary_id
+            waiting, lack = waiting or summary_id, made
             if made is Lack.UNAVAILABLE:
                 break
             continue
@@ -46,7 +52,8 @@ def redo(run: Run) -> Outcome:
         progress = run.progress
         run.write(made, replace(progress, tokens=progress.tokens - saved, redone=progress.redone + len(made)))
     if waiting:
-        run.progress = replace(run.progress, details={"waiting_for_a_model": waiting})
+        noted = details_of(waiting, lack, before=_noted_before(run.conversation_id), started_at=run.started_at)
+        run.progress = replace(run.progress, details=noted)
         return Outcome.UNAVAILABLE
     return Outcome.COMPACTED if run.progress.redone else Outcome.NOTHING_TO_DO
 
@@ -56,32 +63,54 @@ def _says_the_same(summary_id: str, made: Made) -> bool:
     return made.summary.is_degraded and made.summary.content == text_of(summary_id)
 
 
-def waiting_for_a_model(now: datetime) -> QuerySet[Conversation]:
+def _noted_before(conversation_id: int) -> dict[str, Any]:
+    """What the last attempt at the conversation has come to know."""
+    attempts = CompactionRun.objects.filter(conversation_id=conversation_id, reason=Reason.REDO)
+    return attempts.order_by("-started_at").values_list("details", flat=True).first() or {}
+
+
+def waiting_for_a_model(now: datetime) -> Iterator[Conversation]:
     """Conversations that show a summary which waits for a model, and that nobody is at work on.
 
-    What a model was asked for in vain a short while ago rests.
+    What a model was asked for in vain a short while ago rests, and the longer the more often that was; what has come to
+    wait since is not held up by it.
     """
-    lately = CompactionRun.objects.filter(
-        conversation_id=OuterRef("conversation_id"), reason=Reason.REDO, started_at__gt=now - PAUSE
-    )
+    attempts = CompactionRun.objects.filter(conversation_id=OuterRef("conversation_id"), reason=Reason.REDO)
+    last = attempts.order_by("-started_at")
     lacking = ContextItem.objects.filter(
-        conversation_id=OuterRef("conversation_id"), summary__is_degraded=True, summary__quality__waits=True
+        conversation_id=OuterRef("conversation_id"),
+        summary__is_degraded=True,
+        summary__quality__waits=True,
+        # Asked for once, when it was erased.
+        summary__erased_by__isnull=True,
     )
-    return Conversation.objects.filter(Exists(lacking), ~Exists(open_jobs()), ~Exists(lately))
+    newest = lacking.order_by("-summary__created_at")
+    waiting = Conversation.objects.filter(
+        Exists(lacking), ~Exists(open_jobs()), ~Exists(attempts.filter(started_at__gt=now - PAUSE))
+    ).annotate(
+        tried_at=Subquery(last.values("started_at")[:1]),
+        noted=Subquery(last.values("details")[:1]),
+        waits_since=Subquery(newest.values("summary__created_at")[:1]),
+    )
+    for conversation in waiting.iterator(chunk_size=1000):
+        is_new = conversation.tried_at is None or conversation.waits_since > conversation.tried_at
+        if is_new or is_rested(conversation.noted, now=now):
+            yield conversation
 
 
-def _degraded(conversation_id: int, *, only_waiting: bool) -> list[tuple[str, int]]:
-    """The degraded summaries in the context, and what they cost there."""
-    shown = ContextItem.objects.filter(conversation_id=conversation_id, summary__is_degraded=True)
-    if only_waiting:
-        shown = shown.filter(summary__quality__waits=True)
-    return list(shown.order_by("ordinal").values_list("summary_id", "token_count"))
+def _shown(conversation_id: int, *, only_waiting: bool) -> list[tuple[str, int]]:
+    """The summaries in the context that are to be made again, and what they cost there."""
+    shown = ContextItem.objects.filter(
+        to_redo("summary__", only_waiting=only_waiting), conversation_id=conversation_id, summary__isnull=False
+    )
+    ordered = shown.order_by("ordinal").values_list("summary_id", "token_count", "summary__erased_by_id")
+    return [(summary_id, tokens) for summary_id, tokens, erased in ordered if erased is None or remains_of(summary_id)]
 
 
 def _made_again(run: Run, summary_id: str, *, only_waiting: bool) -> list[Made] | Lack:
     """What supersedes the summary, after what supersedes its sources; or why one of them still waits."""
     all_made: list[Made] = []
-    for source_id in degraded_sources_of(summary_id, only_waiting=only_waiting):
+    for source_id in sources_to_redo(summary_id, only_waiting=only_waiting):
         below = _made_again(run, source_id, only_waiting=only_waiting)
         if isinstance(below, Lack):
             return below
@@ -96,6 +125,6 @@ def _made_again(run: Run, summary_id: str, *, only_waiting: bool) -> list[Made] 
     if made is None:
         return Lack.UNANSWERED
     lack = made.summary.quality.get("lack")
-    if lack is not None and Lack(str(lack)).may_pass:
+    if lack is not None and Lack(str(lack)).may_pass and not is_erased(summary_id):
         return Lack(str(lack))
     return [*all_made, made]

@@ -14,6 +14,12 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/]{400,}={0,2}")
 # The same in lines, as mails and certificates have it, or with the line breaks that JSON writes.
 _BREAK = r"(?:\r?\n[ \t]*|\\r\\n|\\n)"
 _BASE64_LINES = re.compile(rf"(?:[A-Za-z0-9+/]{{60,76}}{_BREAK}){{5,}}[A-Za-z0-9+/]{{0,76}}={{0,2}}")
+# Most messages have no word as long as a line of either, and need not be searched for them.
+_SHORTEST_LINE = 60
+_SHORTEST_BASE64 = 5 * _SHORTEST_LINE
+
+# What stands where a text was that had to be erased for good.
+ERASED = "[erased]"
 
 # An id in which no tokenizer finds two characters to take together: none costs more.
 _DEAREST_ID = "sum_" + 8 * "1a"
@@ -33,11 +39,12 @@ def render_summary(summary: NewSummary) -> str:
     The text is escaped: whatever a conversation contained, it cannot end the element or pass for another one.
     """
     # Numbers, times and words of ours need no quoting; it runs for every summary of every context.
+    erased = getattr(summary, "erased_by_id", None) is not None
     return (
         f'<summary id={quoteattr(summary.summary_id)} kind="{summary.kind}" depth="{summary.depth}"'
         f' messages="{summary.first_seq}-{summary.last_seq}"'
         f' from="{_time(summary.earliest_at)}" to="{_time(summary.latest_at)}" trust="untrusted">\n'
-        f"{escape(summary.content)}\n</summary>"
+        f"{ERASED if erased else escape(summary.content)}\n</summary>"
     )
 
 
@@ -47,6 +54,8 @@ def _time(moment: datetime) -> str:
 
 def readable_source(text: str) -> str:
     """A message's text as a summarizer should read it: what only a machine can read is named, not quoted."""
+    if len(text) < _SHORTEST_BASE64 or max(map(len, text.split()), default=0) < _SHORTEST_LINE:
+        return text
     return _BASE64_LINES.sub(_named_if_even, _BASE64.sub(_named, text))
 
 

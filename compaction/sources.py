@@ -8,11 +8,14 @@ from datetime import datetime
 from typing import Any
 
 from django.db import connection, transaction
+from django.db.models import Count, F, Q, QuerySet
 
+from compaction.context import Context
 from compaction.planner import Slot
-from compaction.rendering import readable_source
+from compaction.rendering import ERASED, readable_source
 from compaction.summarizers.base import Source, SourceMessage, SourceSummary
-from conversations.models import Summary
+from conversations.cold import ColdTexts, cold_texts
+from conversations.models import Quarantine, Summary
 from conversations.reading import array, rows
 from conversations.types import NewSummary, Role
 
@@ -42,14 +45,27 @@ _MESSAGES = """
                     SELECT FROM message_parts p WHERE p.message_id = m.message_id
                     HAVING bool_or(p.part_type = 'tool') AND NOT bool_or(p.part_type IN ('text', 'file'))
                 ) THEN 'tool' ELSE role::text END,
-           author, content, created_at, token_count, content_hash
+           author, content, created_at, token_count, content_hash, cold_block_id, erased_by_id
     FROM messages m WHERE message_id = ANY(%s)
 """
 _SOURCE_MESSAGES = "SELECT message_id FROM summary_messages WHERE summary_id = %s ORDER BY ordinal"
+# Whether anything below a summary still has its text.
+_REMAINS = """
+    WITH RECURSIVE below AS (
+        SELECT %s::text AS summary_id
+        UNION
+        SELECT p.parent_summary_id FROM below JOIN summary_parents p USING (summary_id)
+    )
+    SELECT EXISTS (
+        SELECT FROM below JOIN summary_messages l USING (summary_id) JOIN messages m USING (message_id)
+        WHERE m.erased_by_id IS NULL
+    )
+"""
 _SOURCE_SUMMARIES = "SELECT parent_summary_id FROM summary_parents WHERE summary_id = %s ORDER BY ordinal"
 # The newest turns, and the newest summaries, that are in the context.
 _TURNS = """
-    SELECT left(m.content, %s) FROM context_items c JOIN messages m USING (message_id)
+    SELECT left(m.content, %s), m.message_id, m.cold_block_id
+    FROM context_items c JOIN messages m USING (message_id)
     WHERE c.conversation_id = %s AND m.role <> 'system' ORDER BY c.ordinal DESC LIMIT %s
 """
 _SUMMARIES = """
@@ -64,7 +80,12 @@ _MOST_CHARACTERS = 4_000
 
 def read_turns(conversation_id: int) -> list[str]:
     """The newest raw turns in the context, oldest first, each cut to what tells what it is about."""
-    return [text for (text,) in reversed(rows(_TURNS, [_MOST_CHARACTERS, conversation_id, _MOST_TURNS]))]
+    found = rows(_TURNS, [_MOST_CHARACTERS, conversation_id, _MOST_TURNS])
+    cold = cold_texts(block_id for _, _, block_id in found)
+    return [
+        _searchable(text, message_id, block_id, cold)[:_MOST_CHARACTERS]
+        for text, message_id, block_id in reversed(found)
+    ]
 
 
 def read_summary_texts(conversation_id: int) -> list[str]:
@@ -72,12 +93,12 @@ def read_summary_texts(conversation_id: int) -> list[str]:
     return [text for (text,) in rows(_SUMMARIES, [conversation_id, _MOST_SUMMARIES])]
 
 
-def read_slots(conversation_id: int) -> list[Slot]:
+def read_slots(conversation_id: int) -> Context:
     """The active context as slots, oldest first: one query whatever its length, read as it comes."""
     # Not all at once: a context of a hundred thousand messages would stand in memory twice.
     with transaction.atomic(), connection.chunked_cursor() as cursor:
         cursor.execute(_SLOTS, {"conversation_id": conversation_id})
-        return [
+        return Context(
             Slot(
                 ordinal=ordinal,
                 tokens=tokens,
@@ -89,7 +110,7 @@ def read_slots(conversation_id: int) -> list[Slot]:
                 is_answer=bool(is_answer),
             )
             for ordinal, tokens, message_id, summary_id, role, depth, calls, is_answer in cursor
-        ]
+        )
 
 
 @dataclass(frozen=True)
@@ -135,12 +156,40 @@ def text_of(summary_id: str) -> str:
     return Summary.objects.values_list("content", flat=True).get(pk=summary_id)
 
 
-def degraded_sources_of(summary_id: str, *, only_waiting: bool) -> list[str]:
-    """The summaries that this one was made from which were made by something lesser than what was asked for."""
-    degraded = Summary.objects.filter(derived_links__summary_id=summary_id, is_degraded=True)
+def sources_to_redo(summary_id: str, *, only_waiting: bool) -> list[str]:
+    """The summaries that this one was made from which are to be made again: see `to_redo`."""
+    found = Summary.objects.filter(to_redo("", only_waiting=only_waiting), derived_links__summary_id=summary_id)
+    ordered = found.order_by("derived_links__ordinal").values_list("pk", "erased_by_id")
+    return [source_id for source_id, erased in ordered if erased is None or remains_of(source_id)]
+
+
+def to_redo(prefix: str, *, only_waiting: bool) -> Q:
+    """Summaries made by something lesser than what was asked for, those whose text was erased, and quarantined ones.
+
+    `prefix` is the way to the summary. With `only_waiting`, of the first only those that wait for a model.
+    """
+    degraded = Q(**{f"{prefix}is_degraded": True})
     if only_waiting:
-        degraded = degraded.filter(quality__waits=True)
-    return list(degraded.order_by("derived_links__ordinal").values_list("pk", flat=True))
+        degraded &= Q(**{f"{prefix}quality__waits": True})
+    return degraded | Q(**{f"{prefix}erased_by__isnull": False}) | Q(**{f"{prefix}pk__in": _damaged_texts()})
+
+
+def _damaged_texts() -> QuerySet[Summary, Any]:
+    """Quarantined summaries that are linked to as many sources as they were made from: another can be made of those."""
+    withheld = Quarantine.objects.filter(released_at__isnull=True, target__startswith="sum_").values("target")
+    linked = Count("message_links__message", distinct=True) + Count("source_links__source", distinct=True)
+    whole = Summary.objects.filter(pk__in=withheld, superseded_by__isnull=True).annotate(linked=linked)
+    return whole.filter(linked=F("source_count")).values("pk")
+
+
+def is_erased(summary_id: str) -> bool:
+    return Summary.objects.filter(pk=summary_id, erased_by__isnull=False).exists()
+
+
+def remains_of(summary_id: str) -> bool:
+    """Whether anything of what the summary was made from still has its text."""
+    [[remains]] = rows(_REMAINS, [summary_id])
+    return bool(remains)
 
 
 def _together(messages: dict[int, _Read], summaries: dict[str, _Read]) -> ChunkSources:
@@ -188,13 +237,15 @@ class _Read:
 def _read_messages(message_ids: Sequence[int]) -> dict[int, _Read]:
     if not message_ids:
         return {}
+    found = rows(_MESSAGES, [array(message_ids)])
+    cold = cold_texts(row[-2] for row in found)
     return {
         message_id: _Read(
             source=SourceMessage(
                 source_id=f"msg_{message_id}",
                 seq=seq,
                 role=role,
-                text=readable_source(content),
+                text=ERASED if erased else readable_source(_searchable(content, message_id, block_id, cold)),
                 author=author or "",
                 time=created_at,
             ),
@@ -205,10 +256,13 @@ def _read_messages(message_ids: Sequence[int]) -> dict[int, _Read]:
             latest_at=created_at,
             tokens=tokens,
         )
-        for message_id, seq, role, author, content, created_at, tokens, content_hash in rows(
-            _MESSAGES, [array(message_ids)]
-        )
+        for message_id, seq, role, author, content, created_at, tokens, content_hash, block_id, erased in found
     }
+
+
+def _searchable(content: str, message_id: int, block_id: int | None, cold: ColdTexts | None) -> str:
+    """A message's text as its column has it, or had it before it went cold."""
+    return content if block_id is None or cold is None else cold.message(block_id, message_id).content
 
 
 def _read_summaries(summary_ids: Sequence[str]) -> dict[str, _Read]:
@@ -225,7 +279,7 @@ def _read_of(summary: NewSummary) -> _Read:
             depth=summary.depth,
             first_seq=summary.first_seq,
             last_seq=summary.last_seq,
-            text=summary.content,
+            text=ERASED if getattr(summary, "erased_by_id", None) is not None else summary.content,
             earliest_at=summary.earliest_at,
             latest_at=summary.latest_at,
         ),

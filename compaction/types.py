@@ -19,6 +19,8 @@ class Reason(StrEnum):
     MAINTENANCE = "maintenance"
     # A model is back, and summaries that were made without it are made again.
     REDO = "redo"
+    # The same as a person's wish that is left to a worker: those too whose texts were rejected.
+    REDO_ALL = "redo_all"
 
     @property
     def is_automatic(self) -> bool:
@@ -152,6 +154,15 @@ class PlanStep:
 
 
 @dataclass(frozen=True)
+class PlanAlternative:
+    """Somebody else in the chain, and what the same calls would cost there; None where no price is configured."""
+
+    summarizer: str
+    model: str | None
+    cost: float | None
+
+
+@dataclass(frozen=True)
 class PlanOutline:
     """A dry run in figures: the context as it was and as it should be, and what the summaries should take.
 
@@ -169,13 +180,16 @@ class PlanOutline:
     messages_expected: int
     items_expected: int
     step_count: int
-    # Who would be asked first, and which model that is; None where no model is asked.
+    # The first in the chain that can be asked now, and which model that is; None where no model is asked. What is told
+    # of calls, tokens and cost is theirs.
     summarizer: str
     model: str | None
     calls: int
     tokens_in: int
     tokens_out: int
     cost: float | None
+    # The others of the chain, who are asked where those before them do not answer.
+    otherwise: tuple[PlanAlternative, ...]
     executed_at: datetime | None
     # The run that carried it out.
     run_id: str | None

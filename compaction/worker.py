@@ -14,7 +14,7 @@ from compaction import jobs, planner
 from compaction.engine import CompactionEngine
 from compaction.jobs import Claim, LeaseLost
 from compaction.language_models.configuration import chain_of
-from compaction.language_models.guards import is_anyone_reachable
+from compaction.language_models.guards import callable_models
 from compaction.pressure import wants_compaction
 from compaction.redo import waiting_for_a_model
 from compaction.signals import job_due
@@ -80,7 +80,7 @@ class CompactionWorker:
         return True
 
     def _carry_out(self, claim: Claim) -> CompactionResult:
-        if claim.reason is Reason.REDO:
+        if claim.reason in (Reason.REDO, Reason.REDO_ALL):
             return self.engine.redo(conversation_id=claim.conversation_id, claim=claim)
         return self.engine.compact(conversation_id=claim.conversation_id, reason=claim.reason, claim=claim)
 
@@ -103,14 +103,26 @@ class CompactionWorker:
             jobs.request(conversation_id=conversation.conversation_id, reason=Reason.REDO)
 
     def _to_redo(self) -> Iterator[Conversation]:
-        """Conversations with summaries that wait for a model, where one may be asked again."""
-        reachable: dict[str, bool] = {}
-        for conversation in waiting_for_a_model(self.now()).iterator(chunk_size=1000):
+        """Conversations with summaries that wait for a model, where one may be asked again.
+
+        Of those whose models have only just been left alone for long enough, one: it finds out for the others, which
+        would all be turned away meanwhile. When somebody has answered, the next sweep finds the rest.
+        """
+        is_being_found_out = jobs.is_any_open(Reason.REDO)
+        callable_by_chain: dict[str, dict[str, bool]] = {}
+        asked: set[str] = set()
+        for conversation in waiting_for_a_model(self.now()):
             policy = self.engine.policy.overridden(conversation.overrides)
-            if policy.summarizer not in reachable:
-                reachable[policy.summarizer] = is_anyone_reachable(chain_of(policy.summarizer), now=self.now)
-            if reachable[policy.summarizer] and policy.enabled and not policy.autocompact_disabled:
-                yield conversation
+            if policy.summarizer not in callable_by_chain:
+                callable_by_chain[policy.summarizer] = callable_models(chain_of(policy.summarizer), now=self.now)
+            models = callable_by_chain[policy.summarizer]
+            if not models or not policy.enabled or policy.autocompact_disabled:
+                continue
+            if not any(models.values()):
+                if is_being_found_out or not asked.isdisjoint(models):
+                    continue
+                asked.update(models)
+            yield conversation
 
     def _maybe_pressed(self) -> QuerySet[Conversation]:
         """Conversations without an open job whose counters, or whose own settings, call for a closer look."""

@@ -29,6 +29,9 @@ logger = structlog.get_logger(__name__)
 FAULTS = frozenset({CallOutcome.UNREACHABLE, CallOutcome.RATE_LIMITED, CallOutcome.DENIED})
 # The endpoint is there and does its work: a prompt that is too long is the caller's.
 SIGNS_OF_LIFE = frozenset({CallOutcome.ANSWERED, CallOutcome.CONTEXT_LENGTH})
+# Somebody is there, and has nothing to say to just this: another request may be answered. A filter may withhold the
+# summary of one chunk for ever, and must not keep all others waiting.
+NOTHING_TO_THIS = frozenset({CallOutcome.REFUSED, CallOutcome.BAD_ANSWER})
 
 # A pause grows to at most so many times the first one.
 MOST_PAUSES = 4
@@ -75,10 +78,10 @@ _WORKED = f"""
     RETURNING m.name
 """
 # Failing while the breaker is open: a call that had begun before, and no news. When its pause is over: the probe, which
-# has found somebody if its request was refused for what it asks: another one may be answered.
+# has found somebody even if there was nothing to be had for its request.
 _FAILURES = """
     m.consecutive_failures + CASE
-        WHEN m.open_until > %(now)s THEN 0 WHEN (m.open_until IS NOT NULL AND NOT %(is_refused)s) OR %(is_fault)s THEN 1
+        WHEN m.open_until > %(now)s THEN 0 WHEN (m.open_until IS NOT NULL AND NOT %(is_there)s) OR %(is_fault)s THEN 1
         ELSE 0 END
 """
 _FAILED = f"""
@@ -86,7 +89,7 @@ _FAILED = f"""
         consecutive_failures = {_FAILURES},
         open_until = CASE
             WHEN m.open_until > %(now)s THEN m.open_until
-            WHEN (m.open_until IS NOT NULL AND NOT %(is_refused)s)
+            WHEN (m.open_until IS NOT NULL AND NOT %(is_there)s)
                 OR (%(is_fault)s AND {_FAILURES} >= %(most_failures)s)
             THEN %(now)s + make_interval(secs => %(pause)s
                 * least(%(most_pauses)s, power(2, least(10, greatest(0, {_FAILURES} - %(most_failures)s))))) END,
@@ -95,11 +98,12 @@ _FAILED = f"""
     WHERE m.name = %(name)s
     RETURNING m.open_until
 """
-_IS_REACHABLE = f"""
-    SELECT EXISTS (
-        SELECT FROM unnest(%(names)s::text[]) AS asked(name) LEFT JOIN model_endpoints AS m ON m.name = asked.name
-        WHERE m.name IS NULL OR ({_MAY_PASS} AND {_MAY_SPEND})
-    )
+_CALLABLE = f"""
+    SELECT asked.name, m.open_until IS NULL
+    FROM unnest(%(names)s::text[]) WITH ORDINALITY AS asked(name, place)
+    LEFT JOIN model_endpoints AS m ON m.name = asked.name
+    WHERE m.name IS NULL OR ({_MAY_PASS} AND {_MAY_SPEND})
+    ORDER BY asked.place
 """
 
 
@@ -136,7 +140,7 @@ class Guard:
             "tokens_out": usage.tokens_out,
             "reason": outcome.value,
             "is_fault": outcome in FAULTS,
-            "is_refused": outcome is CallOutcome.REFUSED,
+            "is_there": outcome in NOTHING_TO_THIS,
             "most_failures": self.policy.breaker_failures,
             "pause": self.policy.breaker_pause_seconds,
             "most_pauses": MOST_PAUSES,
@@ -150,13 +154,20 @@ class Guard:
             logger.warning("model_left_alone", model=self.name, reason=outcome.value, until=open_until.isoformat())
 
 
-def is_anyone_reachable(
+def callable_models(
     chain: Iterable[str], *, policy: ModelsPolicy | None = None, now: Callable[[], datetime] = timezone.now
-) -> bool:
-    """Whether a model of the chain may be called now: asked in one query, or in none where the chain has no model."""
+) -> dict[str, bool]:
+    """The models of the chain that may be called now, in its order: in one query, or in none where it has no model.
+
+    True says that the breaker is closed; false, that its pause is over and one call may find out whether it can be.
+    """
     policy = policy or ModelsPolicy.from_settings()
     names = [name for name in chain if name in MODELS and not policy.missing(name)]
-    return bool(names) and bool(_first(_IS_REACHABLE, _values(policy, now()) | {"names": names})[0])
+    if not names:
+        return {}
+    with connection.cursor() as cursor:
+        cursor.execute(_CALLABLE, _values(policy, now()) | {"names": names})
+        return dict(cursor.fetchall())
 
 
 def guarded_client(

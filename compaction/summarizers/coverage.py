@@ -46,8 +46,9 @@ class Coverage:
         self._candidates = candidates
         self._worth = worth
         self._tokens_of = tokens_of
-        self._tokens_of_heading = tokens_of_heading
         self._counted: dict[int, float] = {}
+        # Written out and measured once, though weighed with each candidate under it.
+        self._headings = {heading: tokens_of_heading(heading) for heading in {each.heading for each in candidates}}
         self._paid: set[int] = set()
         self._taken: set[int] = set()
         self._under: dict[int, list[int]] = {}
@@ -101,7 +102,7 @@ class Coverage:
                 heappush(self._heap, (-self._rate(other), other))
 
     def _rate(self, index: int) -> float:
-        terms, weight, *_ = self._candidates[index]
+        terms, weight, _, _ = self._candidates[index]
         said, worth = self.said, self._worth
         gain = sum([worth[term] for term in terms if term not in said])
         return weight * gain / max(1.0, self._price(index)) ** self.cost_power if gain else 0.0
@@ -110,7 +111,7 @@ class Coverage:
         """What keeping this would add: its own tokens, and its heading if that is not there yet."""
         heading = self._candidates[index].heading
         own = self._own_tokens(index)
-        return own if heading in self._paid else own + self._tokens_of_heading(heading)
+        return own if heading in self._paid else own + self._headings[heading]
 
     def _own_tokens(self, index: int) -> float:
         return self._counted.get(index, self._candidates[index].tokens)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cache
 
 from compaction.summarizers.base import SummaryDraft, SummaryRequest
 from compaction.summarizers.budget import ROOM_FOR_CLOSING, affordable, best_beginning, nothing_said
@@ -35,6 +36,8 @@ class ExtractiveSummarizer:
 
     def summarize(self, request: SummaryRequest) -> SummaryDraft:
         """Whole sentences of the sources under their speakers, further names, and a line on what was left out."""
+        # A text is weighed again after each choice, and mostly it is the one that was weighed before.
+        request = replace(request, count_tokens=cache(request.count_tokens))
         material = material_of(request.sources)
         budget = affordable(request)
         if not material.statements:

@@ -20,22 +20,26 @@ _SHORTEST_NAME = 4
 _LONGEST_PIECE = 4 * LONGEST_NAME
 
 _EDGES = ".,:;!?~#&+-^%$…@/"
+_PUNCTUATION = ".,:;!?"
 _URL = re.compile(r"https?://[\w.-]+[^\s]*")
 _FLAG = re.compile(r"--[a-z][\w-]{2,}")
 _SEGMENT = re.compile(r"[\w.@+%~-]+")
 _HEX = re.compile(r"[0-9a-f]{7,64}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
-_SYMBOLS = (
-    re.compile(r"[A-Za-z_$][\w$]*_\w+"),  # snake_case
-    re.compile(r"[A-Za-z]\w*[a-z0-9][A-Z]\w*"),  # camelCase
-    re.compile(r"(?=[A-Z0-9-]*[A-Z])(?=[A-Z0-9-]*\d)[A-Z0-9][A-Z0-9-]{3,}"),  # E1101, JG7FMM, CVE-2024-1
-    re.compile(r"[A-Za-z_][\w-]*(?:\.\w[\w-]*)+"),  # module.name, file.ext, v1.2
-    re.compile(r"(?=.{6})(?=[\w.-]*[A-Za-z]{2})(?=[\w.-]*\d)[A-Za-z0-9]+(?:[.-][A-Za-z0-9]+)+"),  # gpt-4o-mini
-    re.compile(r"[\w.+-]+@[\w-]+\.[\w.-]+"),  # mail addresses
+_SYMBOL = re.compile(
+    r"[A-Za-z_$][\w$]*_\w+"  # snake_case
+    r"|[A-Za-z]\w*[a-z0-9][A-Z]\w*"  # camelCase
+    r"|(?=[A-Z0-9-]*[A-Z])(?=[A-Z0-9-]*\d)[A-Z0-9][A-Z0-9-]{3,}"  # E1101, JG7FMM, CVE-2024-1
+    r"|[A-Za-z_][\w-]*(?:\.\w[\w-]*)+"  # module.name, file.ext, v1.2
+    r"|(?=.{6})(?=[\w.-]*[A-Za-z]{2})(?=[\w.-]*\d)[A-Za-z0-9]+(?:[.-][A-Za-z0-9]+)+"  # gpt-4o-mini
+    r"|[\w.+-]+@[\w-]+\.[\w.-]+"  # mail addresses
 )
 
+# Those of a few chunks: a summary and its retention score ask for the same ones.
+_REMEMBERED = 1 << 13
 
-@lru_cache(maxsize=1 << 15)
+
+@lru_cache(maxsize=_REMEMBERED)
 def _names_of(piece: str) -> tuple[str, ...]:
     if "://" in piece:
         url = _URL.search(piece)
@@ -46,15 +50,21 @@ def _names_of(piece: str) -> tuple[str, ...]:
 
 def names_of(piece: str) -> tuple[str, ...]:
     """The names in one piece of text: none in a plain word, two in "tests/test_x.py::test_y"."""
-    # Most pieces are plain words, told apart without a pattern; a monster is told apart without being remembered.
-    if piece.isalpha() and (piece.islower() or piece[1:].islower()) or len(piece) > _LONGEST_PIECE:
-        return ()
-    return _names_of(piece)
+    # A monster is told apart without being remembered.
+    return () if is_plain(piece) or len(piece) > _LONGEST_PIECE else _names_of(piece)
+
+
+def is_plain(piece: str) -> bool:
+    """Whether it is a word with no name in it, as most pieces are: told without a pattern."""
+    word = piece if piece.isalpha() else piece.rstrip(_PUNCTUATION)
+    return word.isalpha() and (word.islower() or word[1:].islower())
 
 
 def _name(piece: str) -> str:
     """The piece without the punctuation around it if it is a name, else the empty string."""
-    if _FLAG.fullmatch(piece):
+    if len(piece) < _SHORTEST_NAME:
+        return ""
+    if piece.startswith("--") and _FLAG.fullmatch(piece):
         return piece
     name = piece.rstrip(_EDGES)
     # "/etc", "./run" and "~/x" begin with what is punctuation elsewhere; ".env" too.
@@ -81,4 +91,4 @@ def _is_symbol(name: str) -> bool:
         return False
     if _HEX.fullmatch(name):
         return any(map(str.isdigit, name))
-    return any(pattern.fullmatch(name) for pattern in _SYMBOLS)
+    return _SYMBOL.fullmatch(name) is not None

@@ -75,12 +75,16 @@ def material_of(sources: Sequence[Source]) -> Material:
     spread: Counter[int] = Counter()
     for place, passage in enumerate(passages):
         here: dict[int, float] = {}
+        heaviest_here = max(passage.weights, default=0.0)
         for unit, weight in zip(passage.units, passage.weights, strict=True):
             terms = vocabulary.terms(unit.text)
             if not terms:
                 continue
             tells = any(vocabulary.worth[term] > SMALL_TALK_WORTH for term in terms)
             (telling if tells else idle).append(Statement(place, unit, weight, terms))
+            if weight == heaviest_here:
+                here.update(dict.fromkeys(terms, weight))
+                continue
             for term in terms:
                 if weight > here.get(term, 0.0):
                     here[term] = weight
@@ -107,11 +111,13 @@ def material_of(sources: Sequence[Source]) -> Material:
 def _worth(vocabulary: Vocabulary, spread: Counter[int], passages: int, speakers: frozenset[str]) -> tuple[float, ...]:
     """What each term is worth in this material."""
     usual = _USUAL * max(1, passages)
+    # By how many passages speak of it; most terms come in one or two.
+    factors = {many: (1 + _REPEATED * math.log(many), min(1.0, usual / many)) for many in {1, *spread.values()}}
     worth = []
     for number, (term, general) in enumerate(zip(vocabulary.term, vocabulary.worth, strict=True)):
-        many = spread[number] or 1
+        repeated, rare = factors[spread.get(number, 1)]
         own = _SPEAKER_WORTH if term in speakers else general
-        worth.append(own * (1 + _REPEATED * math.log(many)) * min(1.0, usual / many))
+        worth.append(own * repeated * rare)
     return tuple(worth)
 
 

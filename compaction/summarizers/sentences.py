@@ -22,7 +22,8 @@ _SOMETHING_SAID = re.compile(r"[^\W_]")
 
 # A full stop ends a sentence before a blank only; "!" and "?" too; their CJK sisters need none. A bracketed remark
 # ("[shared image: a dog]") stands for itself.
-_SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”’)\]*_]*\s+|(?<=[。！？])[”’」』）]*(?=.)|\s(?=\[[^\]]{1,40}: )")
+_SENTENCE_END = re.compile(r"[.!?…][\"'”’)\]*_]*\s+|[。！？][”’」』）]*(?=.)|\s(?=\[[^\]]{1,40}: )")
+_PLAIN_END = re.compile(r"[.!?][\"')\]*_]*\s+")
 _ABBREVIATION = re.compile(r"\b(?:[A-Za-z]|Mr|Mrs|Ms|Dr|St|Prof|vs|etc|No|Jr|Sr|approx|e\.g|i\.e)\.$")
 _CLAUSE_END = re.compile(rf"(?<=[,;:])\s+|(?<=[,;])(?=[\"{{\[\\])|(?<=[，、；：])(?=[{CJK}])|\s+[-–—]\s+")
 
@@ -43,11 +44,12 @@ class Unit(NamedTuple):
 def units_of(text: str, *, prose: bool) -> Iterator[Unit]:
     """The units of a cleaned text. `prose` says whether its lines hold sentences or, as in tool output, stand alone."""
     for line, is_prose in _paragraphs(text) if prose else ((line, False) for line in text.split("\n")):
-        call = read_call(line)
+        call = read_call(line) if line.startswith("[") else None
         if call is not None:
             yield Unit(text=call.text, is_prose=False, is_call=True, hidden=call.hidden)
         elif is_prose:
-            for sentence in sentences(_without(_LIST_MARK, line.strip())):
+            line = line.strip()
+            for sentence in sentences(line if line[:1].isalpha() else _without(_LIST_MARK, line)):
                 yield from _pieces(sentence, is_prose=True)
         else:
             yield from _pieces(_without(_LINE_NUMBER, line), is_prose=False)
@@ -56,8 +58,10 @@ def units_of(text: str, *, prose: bool) -> Iterator[Unit]:
 def sentences(text: str) -> Iterator[str]:
     """The sentences of one paragraph."""
     start = 0
-    for end in _SENTENCE_END.finditer(text):
-        if _ABBREVIATION.search(text[max(start, end.start() - 8) : end.start()]):
+    # Most text is plain, and there one thing to look for is found much sooner than three.
+    is_plain = text.isascii() and "[" not in text
+    for end in (_PLAIN_END if is_plain else _SENTENCE_END).finditer(text):
+        if _ABBREVIATION.search(text[max(start, end.start() - 8) : end.start() + 1]):
             continue
         yield text[start : end.end()]
         start = end.end()
@@ -75,8 +79,9 @@ def _paragraphs(text: str) -> Iterator[tuple[str, bool]]:
     A line of prose that goes on in lower case is put behind the one it continues.
     """
     held, fenced = "", False
+    has_fences = "```" in text or "~~~" in text
     for line in text.split("\n"):
-        fence = _FENCE.match(line)
+        fence = has_fences and _FENCE.match(line)
         if not fence and not fenced and line[:1].islower() and held[-1:].isalpha() and len(held) < LONGEST_UNIT:
             held = f"{held} {line}"
             continue
@@ -97,8 +102,8 @@ def _pieces(text: str, *, is_prose: bool) -> Iterator[Unit]:
     """The text as units of bounded length; nothing where it has neither a letter nor a digit."""
     text = one_line(text)
     if len(text) <= LONGEST_UNIT:
-        if _SOMETHING_SAID.search(text):
-            yield Unit(text=text, is_prose=is_prose)
+        if text[:1].isalnum() or _SOMETHING_SAID.search(text):
+            yield Unit(text, is_prose)
         return
     held = ""
     for clause in _clauses(text, longest=LONGEST_UNIT // 2):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from functools import lru_cache
 
 from compaction.summarizers.words import COMMON, EVERYDAY, FUNCTION_WORDS, PLAIN, PROGRAMMING, SMALL_TALK
@@ -23,8 +22,10 @@ SMALL_TALK_WORTH = 1.5
 _COMMON_WORTH = 3.0
 _TELLING_WORTH = 4.0
 
+# The words that come again and again, a few megabytes of them. Numbers and hashes mostly come once.
+_REMEMBERED = 1 << 14
 
-@lru_cache(maxsize=1 << 16)
+
 def stem(word: str) -> str:
     """A lower-case word without the endings that do not change what it is about."""
     if len(word) < 4 or not word.isascii() or not word.isalpha():
@@ -50,14 +51,19 @@ _EVERYDAY_STEMS = _stems(EVERYDAY)
 _COMMON_STEMS = _stems(PLAIN | COMMON | PROGRAMMING) | _EVERYDAY_STEMS
 
 
-@lru_cache(maxsize=1 << 16)
 def term_of(word: str) -> str:
     """The term of one word as written, or the empty string if the word only holds a sentence together."""
+    return _term_of_word(word) if word.isalpha() and len(word) <= _LONGEST_WORD else _term_of(word)
+
+
+def _term_of(word: str) -> str:
     word = word[:_LONGEST_WORD].lower()
     return "" if word in FUNCTION_WORDS else stem(word)
 
 
-@lru_cache(maxsize=1 << 16)
+_term_of_word = lru_cache(maxsize=_REMEMBERED)(_term_of)
+
+
 def worth(term: str) -> float:
     """How much meeting this term tells, before anything is known of the text it stands in."""
     if term in _SMALL_TALK_STEMS:
@@ -72,17 +78,14 @@ def is_telling(term: str) -> bool:
     return term in _EVERYDAY_STEMS or worth(term) == _TELLING_WORTH
 
 
-def words_of(text: str) -> Iterator[str]:
+def words_of(text: str) -> list[str]:
     """The words of a text as written; of CJK runs, the overlapping pairs of characters."""
     if text.isascii() or not HAS_CJK.search(text):
-        yield from _WORD.findall(text)
-        return
-    yield from _WORD.findall(_CJK_RUN.sub(" ", text))
+        return [text] if text.isalpha() else _WORD.findall(text)
+    words = _WORD.findall(_CJK_RUN.sub(" ", text))
     for run in _CJK_RUN.findall(text):
-        if len(run) == 1:
-            yield run
-        else:
-            yield from map("".join, zip(run, run[1:], strict=False))
+        words += [run] if len(run) == 1 else map("".join, zip(run, run[1:], strict=False))
+    return words
 
 
 def terms_of(text: str) -> set[str]:

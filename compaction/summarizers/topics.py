@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 
 from compaction.summarizers.coverage import Candidate, Coverage
 from compaction.summarizers.material import Material
@@ -22,6 +23,8 @@ _CHEAPEST_NAME = 3
 
 # A long name says more than a short one of the same use: it is rather the user's own than the language's.
 _NAME_COST_POWER = 0.5
+
+_REMEMBERED = 1 << 12
 
 _WORD = r"[^\W_]+(?:[-'’][^\W_]+)*"
 _RUN = re.compile(rf"{_WORD}(?: {_WORD})*")
@@ -90,15 +93,21 @@ def phrases_of(text: str) -> Iterator[str]:
         held: list[str] = []
         tells = False
         for word in (*run.split(" "), ""):
-            term = term_of(word)
-            fits = bool(term) and worth(term) >= _LEAST_WORTH
+            fits, tells_here = _suits(word)
             if not fits or len(held) == _LONGEST_PHRASE:
                 if tells:
                     yield " ".join(held)
                 held, tells = [], False
             if fits:
                 held.append(word)
-                tells = tells or is_telling(term)
+                tells = tells or tells_here
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _suits(word: str) -> tuple[bool, bool]:
+    """Whether a word may stand in a phrase, and whether it makes one worth showing."""
+    term = term_of(word)
+    return bool(term) and worth(term) >= _LEAST_WORTH, is_telling(term)
 
 
 def _sentences(material: Material, said: set[int], kept: set[int]) -> list[int]:

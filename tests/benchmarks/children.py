@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import multiprocessing
 import pickle
@@ -47,7 +48,11 @@ def _answer(pipe: Any, barrier: Any, task: bytes) -> None:
     django.setup()
     try:
         module, function, arguments = pickle.loads(task)
-        pipe.send(getattr(importlib.import_module(module), function)(barrier, *arguments))
+        work = getattr(importlib.import_module(module), function)
+        # As every process of LCM does: what is loaded by now stays.
+        gc.collect()
+        gc.freeze()
+        pipe.send(work(barrier, *arguments))
     except Exception as failure:
         barrier.abort()
         pipe.send(failure)

@@ -1,8 +1,7 @@
-"""Goals 6 and 7: grep in one long conversation, by words from common to rare, and by regular expressions."""
+"""Goals 5, 6 and 7: grep in one long conversation, by words from common to rare, newest or best first, and by regex."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from random import Random
 from typing import Any
@@ -16,18 +15,24 @@ from tests.benchmarks.report import Goal, Line, at_most
 
 HITS = 20
 QUERIES = 20
+FEWEST = 4
 MOST_TERMS = 3
+RARE = range(3, 13)
 
 _BY_RANK = """
     SELECT m.message_id, m.seq, m.content, ts_rank_cd(m.content_tsv, asked) AS rank
     FROM messages m, websearch_to_tsquery('english', %s) AS asked
     WHERE m.conversation_id = %s AND m.content_tsv @@ asked ORDER BY rank DESC, m.seq DESC LIMIT %s
 """
+_NEWEST = """
+    SELECT m.message_id, m.seq, m.content FROM messages m, websearch_to_tsquery('english', %s) AS asked
+    WHERE m.conversation_id = %s AND m.content_tsv @@ asked ORDER BY m.seq DESC LIMIT %s
+"""
 _BY_PATTERN = """
     SELECT message_id, seq, content FROM messages
     WHERE conversation_id = %s AND content ~* %s ORDER BY seq DESC LIMIT %s
 """
-_HOW_MANY_HOLD = "SELECT word, ndoc FROM ts_stat(%s) WHERE word ~ '^[a-z]+$'"
+_HOW_MANY_HOLD = "SELECT word, ndoc FROM ts_stat(%s) WHERE word ~ '^[a-z./]+$'"
 _WORDS_OF = "SELECT tsvector_to_array(content_tsv) FROM messages WHERE conversation_id = %s AND seq = ANY(%s)"
 
 
@@ -37,11 +42,21 @@ def searched(size: int, pair: Pair) -> list[Line]:
     floor = ReadingFloor()
     where = {"conversation_id": pair.ours, "limit": HITS}
     lines = []
-    for band, queries in _queries(size, pair, floor).items():
+    cells = _queries(size, pair, floor)
+    for (band, terms), queries in cells.items():
+        found = duel(
+            floor=lambda query: floor.rows(_NEWEST, (query, pair.ours, HITS)),
+            ours=lambda query: engine.grep(query=query, sort="recency", **where),
+            work=((query, query) for query in queries),
+            warm_up=3,
+        )
+        work = f"newest first, {terms} {band} at {size:,}"
+        lines += _p50_and_p95("5", work, found, at_most(3, " ms"), at_most(12, " ms"))
+    for band in dict.fromkeys(band for band, _ in cells):
         found = duel(
             floor=lambda query: floor.rows(_BY_RANK, (query, pair.ours, HITS)),
             ours=lambda query: engine.grep(query=query, **where),
-            work=((query, query) for query in queries),
+            work=[(query, query) for (each, _), queries in cells.items() if each == band for query in queries],
             warm_up=3,
         )
         lines += _p50_and_p95("6", f"grep {band} words at {size:,}", found, at_most(15, " ms"), at_most(40, " ms"))
@@ -64,30 +79,36 @@ def _patterns(size: int) -> dict[str, tuple[str, Goal | None]]:
     }
 
 
-def _queries(size: int, pair: Pair, floor: ReadingFloor) -> dict[str, list[str]]:
-    """Queries of one to three words that stand together in some message, by how many messages hold each word."""
+def _queries(size: int, pair: Pair, floor: ReadingFloor) -> dict[tuple[str, int], list[str]]:
+    """Queries of words that stand together in some message, by how many messages hold each word and how many they are.
+
+    A cell for which the history has hardly any is left out.
+    """
     bands = {
         "common": range(size // 25, size // 5),
         "medium": range(max(13, size // 500), size // 100),
-        "rare": range(3, 13),
+        "rare": RARE,
     }
     statement = f"SELECT content_tsv FROM messages WHERE conversation_id = {pair.ours}"
     holding = dict(floor.rows(_HOW_MANY_HOLD, (statement,)))
     random = Random(7)
     some = random.sample(range(1, size + 1), min(size, 4000))
     messages = [words for (words,) in floor.rows(_WORDS_OF, (pair.ours, some))]
-    queries: dict[str, list[str]] = defaultdict(list)
-    for band, how_many in bands.items():
-        for terms in range(1, MOST_TERMS + 1):
-            queries[band] += _take(QUERIES, _together(messages, holding, how_many, terms, random))
-    return queries
+    cells = {
+        (band, terms): _take(QUERIES, _together(messages, holding, how_many, terms, random))
+        for band, how_many in bands.items()
+        for terms in range(1, MOST_TERMS + 1)
+    }
+    return {cell: queries for cell, queries in cells.items() if len(queries) >= FEWEST}
 
 
 def _together(
     messages: list[list[str]], holding: dict[str, int], how_many: range, terms: int, random: Random
 ) -> Iterator[str]:
+    are_rare = how_many == RARE
     for words in messages:
-        fitting = sorted(word for word in words if holding.get(word, 0) in how_many)
+        # What is rare in such a history are the paths of its files; of what is common they are no example.
+        fitting = sorted(word for word in words if holding.get(word, 0) in how_many and (word.isalpha() or are_rare))
         if len(fitting) >= terms:
             yield " ".join(random.sample(fitting, terms))
 

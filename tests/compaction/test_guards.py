@@ -13,7 +13,7 @@ from django.db import connection, transaction
 
 from compaction.endpoints import ModelEndpoints
 from compaction.language_models.configuration import ModelsPolicy
-from compaction.language_models.guards import MOST_PAUSES, Guard, guarded_client, is_anyone_reachable
+from compaction.language_models.guards import MOST_PAUSES, Guard, callable_models, guarded_client
 from compaction.language_models.types import CallOutcome, ModelFailed, Prompt, Usage
 from compaction.language_models.withheld import BreakerOpen, SpendExhausted
 from compaction.models import ModelEndpoint
@@ -57,7 +57,7 @@ class Worker:
         return ModelEndpoint.objects.get(name=self.name)
 
     def is_reachable(self) -> bool:
-        return is_anyone_reachable([self.name], policy=self.policy, now=self.clock)
+        return self.name in callable_models([self.name], policy=self.policy, now=self.clock)
 
 
 @pytest.fixture
@@ -147,18 +147,32 @@ def test_a_probe_that_nobody_ends_is_taken_over(worker):
     assert asking.row.open_until is None
 
 
-def test_a_probe_whose_request_is_refused_has_found_somebody(worker):
+@pytest.mark.parametrize("outcome", [CallOutcome.REFUSED, CallOutcome.BAD_ANSWER])
+def test_a_probe_with_no_usable_answer_has_found_somebody(worker, outcome):
     asking = worker(breaker_failures=2, breaker_pause_seconds=60)
     asking.fail(2)
     asking.clock.forward(60)
 
-    asking.fail(1, CallOutcome.REFUSED)
+    asking.fail(1, outcome)
 
     assert asking.is_reachable()
-    assert (asking.row.open_until, asking.row.last_failure) == (None, "refused")
+    assert (asking.row.open_until, asking.row.last_failure) == (None, outcome.value)
 
 
-@pytest.mark.parametrize("outcome", [*FAULTS, CallOutcome.BAD_ANSWER])
+def test_one_chunk_whose_summary_is_always_withheld_does_not_keep_the_others_from_being_asked_for(worker):
+    asking = worker(breaker_failures=2, breaker_pause_seconds=60)
+    asking.fail(2)
+
+    for _ in range(5):
+        asking.clock.forward(60)
+        asking.fail(1, CallOutcome.BAD_ANSWER)
+        asking.call(CallOutcome.ANSWERED)
+
+    assert asking.is_reachable()
+    assert asking.made.count(CallOutcome.ANSWERED) == 5
+
+
+@pytest.mark.parametrize("outcome", FAULTS)
 def test_a_probe_that_fails_makes_the_pause_longer_up_to_a_bound(worker, outcome):
     asking = worker(breaker_failures=2, breaker_pause_seconds=60)
     asking.fail(2)
@@ -239,18 +253,29 @@ def test_each_model_has_a_breaker_of_its_own(worker):
 
     anthropic.call(CallOutcome.ANSWERED)
     assert not chat.is_reachable()
-    assert is_anyone_reachable(["chat", "anthropic", "extractive"], policy=chat.policy, now=chat.clock)
+    chain = ["chat", "anthropic", "extractive"]
+    assert callable_models(chain, policy=chat.policy, now=chat.clock) == {"anthropic": True}
     anthropic.fail(1)
-    assert not is_anyone_reachable(["chat", "anthropic", "extractive"], policy=chat.policy, now=chat.clock)
+    assert callable_models(chain, policy=chat.policy, now=chat.clock) == {}
+
+
+def test_a_model_whose_pause_is_over_may_be_called_and_is_not_yet_known_to_answer(worker):
+    asking = worker(breaker_failures=1, breaker_pause_seconds=60)
+    asking.fail(1)
+    asking.clock.forward(60)
+
+    found = callable_models(["anthropic", "chat"], policy=asking.policy, now=asking.clock)
+
+    assert list(found.items()) == [("anthropic", True), ("chat", False)]
 
 
 def test_who_has_no_model_reaches_none_and_asks_nobody(db, settings):
     settings.LCM = {}
 
     with counted_statements() as sent:
-        found = is_anyone_reachable(["extractive"]), is_anyone_reachable(["chat", "extractive"])
+        found = callable_models(["extractive"]), callable_models(["chat", "extractive"])
 
-    assert found == (False, False)
+    assert found == ({}, {})
     assert sent == []
 
 

@@ -88,6 +88,26 @@ def test_pressure_outranks_a_redo_that_waits():
     assert CompactionJob.objects.get(pk=job_id).reason == Reason.THRESHOLD
 
 
+def test_pressure_does_not_take_the_place_of_a_redo_that_a_person_wants():
+    conversation = a_conversation("one")
+    engine = CompactionEngine.from_settings()
+    job = engine.request_redo(conversation_id=conversation.conversation_id)
+
+    jobs.request(conversation_id=conversation.conversation_id, reason=Reason.THRESHOLD)
+    jobs.request(conversation_id=conversation.conversation_id, reason=Reason.REDO)
+
+    assert engine.get_job(job_id=job.job_id).reason is Reason.REDO_ALL
+
+
+def test_a_redo_that_a_person_wants_takes_the_place_of_a_wish_of_the_machines():
+    conversation = a_conversation("one")
+    job_id = jobs.request(conversation_id=conversation.conversation_id, reason=Reason.THRESHOLD)
+
+    job = CompactionEngine.from_settings().request_redo(conversation_id=conversation.conversation_id)
+
+    assert (job.job_id, job.reason) == (job_id, Reason.REDO_ALL)
+
+
 def test_a_job_can_be_watched_to_its_end_and_names_the_run_it_led_to(settings):
     settings.LCM = {"leaf_chunk_tokens": 1000}
     conversation = a_conversation(*[LONG] * 40)

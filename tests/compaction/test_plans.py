@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.apps import apps
+from django.utils import timezone
 
 from compaction.engine import CompactionEngine
 from compaction.language_models.configuration import ModelsPolicy
-from compaction.models import CompactionPlan, CompactionRun
+from compaction.models import CompactionPlan, CompactionRun, ModelEndpoint
 from compaction.planned import PlanOutdated
 from compaction.plans import CompactionPlans, PlanExecuted
 from compaction.policy import CompactionPolicy
@@ -345,6 +347,43 @@ def test_what_a_model_would_take_is_told_with_its_cost():
     assert plan.tokens_in > sum(step.source_tokens for step in plan.steps)
     assert plan.tokens_out == sum(step.target_tokens for step in plan.steps)
     assert plan.cost == pytest.approx((2 * plan.tokens_in + 10 * plan.tokens_out) / 1_000_000)
+
+
+def test_a_plan_prices_the_model_that_would_be_called_and_tells_what_the_others_would_cost():
+    conversation = a_talk(overrides={})
+    models = ModelsPolicy(
+        chat_url="http://127.0.0.1:9/v1",
+        chat_model="m-1",
+        chat_price_in=2.0,
+        chat_price_out=10.0,
+        anthropic_model="m-2",
+        anthropic_key="k",
+        anthropic_price_in=1.0,
+        anthropic_price_out=5.0,
+    )
+    service = plans(models, summarizer="chat,anthropic,extractive")
+    before = service.plan(conversation_id=conversation.conversation_id)
+    ModelEndpoint.objects.create(name="chat", open_until=timezone.now() + timedelta(hours=1))
+
+    plan = service.plan(conversation_id=conversation.conversation_id)
+
+    assert (before.summarizer, plan.summarizer, plan.model) == ("chat", "anthropic", "m-2")
+    assert plan.calls == before.calls == plan.step_count
+    assert plan.cost == pytest.approx(before.cost / 2)
+    assert [(each.summarizer, each.model) for each in plan.otherwise] == [("chat", "m-1"), ("extractive", None)]
+    assert [each.cost for each in plan.otherwise] == [before.cost, 0.0]
+    assert service.get_plan(plan_id=plan.plan_id) == plan
+
+
+def test_where_no_model_can_be_asked_a_plan_costs_nothing_and_says_who_does_the_work():
+    conversation = a_talk(overrides={})
+    models = ModelsPolicy(chat_url="http://127.0.0.1:9/v1", chat_model="m-1", chat_price_in=2.0, chat_price_out=10.0)
+    ModelEndpoint.objects.create(name="chat", open_until=timezone.now() + timedelta(hours=1))
+
+    plan = plans(models, summarizer="chat").plan(conversation_id=conversation.conversation_id)
+
+    assert (plan.summarizer, plan.model, plan.calls, plan.cost) == ("telegraphic", None, 0, 0.0)
+    assert plan.otherwise[0].cost > 0
 
 
 def test_without_a_price_the_cost_is_not_known_and_without_a_model_there_is_none():

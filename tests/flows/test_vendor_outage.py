@@ -15,10 +15,11 @@ from compaction.chain import escalation_of
 from compaction.endpoints import ModelEndpoints
 from compaction.engine import CompactionEngine
 from compaction.models import CompactionJob
+from compaction.patience import LONGEST_PAUSE, MOST_ATTEMPTS
 from compaction.types import BreakerState, EndpointRecord, JobState, Reason
 from compaction.worker import CompactionWorker
 from conversations.models import ContextItem, Conversation, Summary
-from conversations.types import Level
+from conversations.types import Level, NewMessage, Role
 from integrity.checker import IntegrityChecker
 from tests.compaction import vendor as does
 from tests.compaction.model_settings import Clock
@@ -134,12 +135,17 @@ def test_for_an_hour_nobody_answers_and_then_all_is_made_again(site):
         ("chat normal: breaker_open",),
     }
 
-    # When it answers again, nobody is told before the pause is over; then the sweep has everything made again.
+    # When it answers again, nobody is told before the pause is over; then the sweep has one conversation's made again,
+    # and when that has gone well, everything.
     there.vendor.behaves(good)
     asked = len(there.vendor.requests)
     there.work()
     assert len(there.vendor.requests) == asked
+    last_job = CompactionJob.objects.latest("job_id")
     there.clock.moment = there.chat.open_until + timedelta(seconds=1)
+    there.work()
+    assert CompactionJob.objects.filter(reason=Reason.REDO, job_id__gt=last_job.job_id).count() == 1
+    assert len({summary.conversation_id for summary in in_context() if not summary.is_degraded}) == 1
     there.work()
     made = in_context()
     assert there.chat.state is BreakerState.CLOSED
@@ -176,6 +182,76 @@ def test_what_a_model_has_no_answer_to_does_not_keep_the_rest_from_being_made_ag
     there.vendor.behaves(good)
     there.clock.forward(3600)
     there.work()
+    assert not any(summary.is_degraded for summary in in_context())
+    assert_sound()
+
+
+def test_what_a_model_never_answers_is_asked_for_less_and_less_often_and_then_by_a_person_only(site):
+    there = site(does.resets)
+    there.compact(0)
+
+    def withholds_the_first(asked: Asked) -> None:
+        (does.refusing(400) if "service-0 " in asked.source else good)(asked)
+
+    there.vendor.behaves(withholds_the_first)
+    there.clock.forward(PAUSE + 1)
+    # Three days by quarters of an hour.
+    attempts = []
+    for quarter in range(3 * 24 * 4):
+        asked = len(there.vendor.requests)
+        there.work()
+        if len(there.vendor.requests) > asked:
+            attempts.append(quarter)
+        there.clock.forward(901)
+
+    # Each pause twice the one before, up to a day, and counted from the start: the clock of the runs stands still here.
+    assert attempts == [0, 1, 2, 4, 8, 16, 32, 64, 96]
+    assert len(attempts) == MOST_ATTEMPTS
+    last = there.worker.engine.list_runs(conversation_id=in_context()[0].conversation_id, limit=1)[0]
+    assert last.details["attempts_without_an_answer"] == len(attempts)
+    assert last.details["next_attempt_at"] is None
+    # A person's wish is carried out all the same.
+    there.vendor.behaves(good)
+    there.worker.engine.request_redo(conversation_id=last.conversation_id)
+    there.work()
+    assert not any(summary.is_degraded for summary in in_context())
+    assert_sound()
+
+
+def test_what_comes_to_wait_later_is_not_held_up_by_what_is_never_answered(site):
+    there = site(does.refusing(400))
+    conversation_id = there.compact(0)
+    there.clock.forward(901)
+    for _ in range(MOST_ATTEMPTS):
+        there.work()
+        there.clock.forward(LONGEST_PAUSE.total_seconds() + 1)
+    asked = len(there.vendor.requests)
+    there.work()
+    assert len(there.vendor.requests) == asked
+    there.vendor.behaves(does.resets)
+    more = [NewMessage(Role.USER, text) for text in a_talk(1)]
+    a_store().append_messages(conversation_id=conversation_id, messages=more)
+    there.worker.engine.compact(conversation_id=conversation_id)
+    there.vendor.behaves(good)
+    there.clock.moment = there.chat.open_until
+
+    there.work()
+
+    assert not any(summary.is_degraded for summary in in_context())
+
+
+def test_what_was_rejected_is_made_again_in_the_background_when_a_person_asks(site):
+    there = site(does.chats)
+    conversation_id = there.compact(0)
+    assert {summary.quality["lack"] for summary in in_context()} == {"rejected"}
+    there.vendor.behaves(good)
+    there.work()
+    assert all(summary.is_degraded for summary in in_context())
+
+    job = there.worker.engine.request_redo(conversation_id=conversation_id)
+    there.work()
+
+    assert job.reason is Reason.REDO_ALL
     assert not any(summary.is_degraded for summary in in_context())
     assert_sound()
 

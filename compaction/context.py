@@ -1,0 +1,55 @@
+"""The active context as a plan reads it, in a quarter of the memory that its slots would take. Pure."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Collection, Iterable, Iterator
+
+from compaction.planner import Slot
+from conversations.types import Role
+
+_ROLES = tuple(Role)
+_PLACE_OF = {role: place for place, role in enumerate(_ROLES)}
+_ANSWER = 1 << 7
+
+
+class Context(Collection[Slot]):
+    """Slots, oldest first: kept as columns, and each made anew whenever it is looked at."""
+
+    def __init__(self, slots: Iterable[Slot]) -> None:
+        self._ordinals = array("q")
+        self._tokens = array("q")
+        # 0 for a summary: ids of messages begin with 1.
+        self._message_ids = array("q")
+        self._roles = bytearray()
+        self._calls: list[tuple[str, ...]] = []
+        self._summaries: dict[int, Slot] = {}
+        calls: tuple[str, ...] = ()
+        for slot in slots:
+            self._ordinals.append(slot.ordinal)
+            self._tokens.append(slot.tokens)
+            self._message_ids.append(slot.message_id or 0)
+            if slot.message_id is None or slot.role is None:
+                self._summaries[slot.ordinal] = slot
+                self._roles.append(0)
+            else:
+                self._roles.append(_PLACE_OF[slot.role] | (_ANSWER if slot.is_answer else 0))
+            # A result mostly follows its call, and shares its id.
+            calls = slot.calls if slot.calls != calls else calls
+            self._calls.append(calls)
+
+    def __len__(self) -> int:
+        return len(self._ordinals)
+
+    def __iter__(self) -> Iterator[Slot]:
+        summaries = self._summaries
+        for ordinal, tokens, message_id, role, calls in zip(
+            self._ordinals, self._tokens, self._message_ids, self._roles, self._calls, strict=True
+        ):
+            if message_id:
+                yield Slot(ordinal, tokens, message_id, None, _ROLES[role & ~_ANSWER], None, calls, role >= _ANSWER)
+            else:
+                yield summaries[ordinal]
+
+    def __contains__(self, slot: object) -> bool:
+        return any(slot == each for each in self)

@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import tracemalloc
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compaction.context import Context
+from compaction.planner import MAX_ATOM_MESSAGES, Slot, each_atom
+from conversations.types import Role
+from tests.compaction.test_planner import slots_strategy
+
+MANY = 20_000
+
+
+def a_history() -> list[Slot]:
+    """A call, its result, and so on, each with an id of its own."""
+    return [
+        Slot(
+            ordinal=1000 + n,
+            tokens=300 + n % 100,
+            message_id=5000 + n,
+            role=(Role.ASSISTANT, Role.TOOL)[n % 2],
+            calls=(f"call_{n // 2:08d}",),
+        )
+        for n in range(MANY)
+    ]
+
+
+def kept_by(make: object) -> int:
+    """The bytes that what this makes keeps in memory."""
+    tracemalloc.start()
+    try:
+        made = make()  # type: ignore[operator]
+        kept, _ = tracemalloc.get_traced_memory()
+        assert made is not None
+        return kept
+    finally:
+        tracemalloc.stop()
+
+
+@given(slots=slots_strategy)
+def test_a_context_gives_back_the_slots_it_was_made_of_as_often_as_it_is_asked(slots):
+    context = Context(iter(slots))
+
+    assert list(context) == list(context) == list(slots)
+    assert len(context) == len(slots)
+
+
+@given(answers=st.lists(st.booleans(), min_size=1))
+def test_an_answer_is_told_from_a_question(answers):
+    slots = [
+        Slot(ordinal=n, tokens=1, message_id=n, role=Role.USER, is_answer=is_answer)
+        for n, is_answer in enumerate(answers, 1)
+    ]
+
+    assert [slot.is_question for slot in Context(slots)] == [not is_answer for is_answer in answers]
+
+
+def test_it_keeps_a_long_history_in_less_than_half_the_memory_of_its_slots():
+    as_slots = kept_by(a_history)
+
+    as_context = kept_by(lambda: Context(slot for slot in a_history()))
+
+    assert as_context < 0.5 * as_slots
+
+
+def test_atoms_are_told_without_holding_the_history():
+    read = 0
+
+    def history():
+        nonlocal read
+        for slot in a_history():
+            read += 1
+            yield slot
+
+    first = next(each_atom(history()))
+
+    assert len(first) == 2
+    assert read <= 2 * MAX_ATOM_MESSAGES
+
+
+def test_a_result_far_behind_its_call_still_draws_it_in_across_the_bound_of_an_atom():
+    calls = {2: "a", 6: "a", 3: "b", MAX_ATOM_MESSAGES + 1: "b"}
+    slots = [
+        Slot(ordinal=n, tokens=1, message_id=n, role=Role.USER if n in (6, MAX_ATOM_MESSAGES + 1) else Role.ASSISTANT,
+             calls=(calls[n],) if n in calls else ())
+        for n in range(1, 3 * MAX_ATOM_MESSAGES)
+    ]  # fmt: skip
+
+    atoms = list(each_atom(slots))
+
+    assert [slot.ordinal for slot in atoms[0]] == [1]
+    assert [slot.ordinal for slot in atoms[1]] == list(range(2, MAX_ATOM_MESSAGES + 2))
+    assert all(len(atom) == 1 for atom in atoms[2:])
