@@ -14,13 +14,15 @@ from conversations.reading import snapshot
 from conversations.scope import Scope
 from conversations.store.base import EVERYTHING
 from conversations.tokens import TokenEstimator
+from conversations.usage import note_use
+from retrieval.assembly.candidates import Group
 from retrieval.assembly.context_slots import ContextSlots, StoredContext
-from retrieval.assembly.kept_receipts import keep, kept
+from retrieval.assembly.kept_receipts import keep, kept, listed
 from retrieval.assembly.past import PastContext, past_context
 from retrieval.assembly.recall_section import recall_section
 from retrieval.assembly.receipt_difference import difference
 from retrieval.assembly.receipts import left_out, receipt
-from retrieval.assembly.selection import Group, select, with_hits
+from retrieval.assembly.selection import select, with_hits
 from retrieval.assembly.selection_items import read_items
 from retrieval.assembly.selection_recall import HITS, recall
 from retrieval.assembly.selection_window import read_totals, read_window
@@ -31,12 +33,15 @@ from retrieval.assembly.types import (
     MessageFormat,
     RecallSection,
     ReceiptDifference,
+    ReceiptOutline,
 )
+from retrieval.assembly.withheld import with_withheld, withheld_ids, without
 from retrieval.formats import FORMATS
 from retrieval.policy import RetrievalPolicy
 from retrieval.search.full_text import Found
 from retrieval.search.grep import Grep
 
+_OF_TODAY = "The context is of that moment; the settings it is given by (budget, fresh tail) are today's."
 MOST_TOKENS = next(each for each in fields(CompactionPolicy) if each.name == "model_token_budget").metadata["high"]
 
 
@@ -71,7 +76,8 @@ class ContextAssembler:
 
         In a `format` it comes as the messages that OpenAI's or Anthropic's API takes, and `repairs` says what had to be
         changed for that; tokens are counted before. `as_of` a seq, a time or a run gives the context as it was then:
-        before the next message came, at the time, when the run was through. `keep_receipt` keeps the receipt.
+        before the next message came, at the time, when the run was through; budget and fresh tail are today's, as the
+        answer says. `keep_receipt` keeps the receipt; of a conversation, so many as `LCM_KEPT_RECEIPTS` says.
 
         Raises NotFound; Invalid for what cannot be meant.
         """
@@ -87,10 +93,15 @@ class ContextAssembler:
                     conversation_id=conversation_id, as_of=as_of, message_count=conversation.counters.message_count
                 )
             context = self._assembled(conversation, past, budget=budget, reserve=reserve, query=query, hits=hits)
+        note_use(conversation)
         if keep_receipt:
             last_seq = past.moment.last_seq if past else conversation.counters.message_count
-            context = replace(context, receipt_id=keep(context, last_seq=last_seq))
+            context = keep(context, last_seq=last_seq, most=self.limits.kept_receipts)
         return context if wanted is None else _in_format(context, wanted)
+
+    def list_receipts(self, *, conversation_id: int, limit: int = 20) -> list[ReceiptOutline]:
+        """The receipts that are kept of a conversation, the newest first; NotFound if there is no such conversation."""
+        return listed(self.scope.conversation(conversation_id).pk, limit=limit)
 
     def get_receipt(self, *, receipt_id: str) -> KeptReceipt:
         """A receipt that was kept: what was in the context and what was not, and why; NotFound if there is none."""
@@ -122,7 +133,12 @@ class ContextAssembler:
             conversation = self.scope.conversation(conversation_id)
             tokens, source = _budget(conversation, self.policy.overridden(conversation.overrides), budget)
             limit = int(tokens * share)
-            section = recall_section(conversation_id, limit=limit, count=TokenEstimator.from_settings().count)
+            section = recall_section(
+                conversation_id,
+                limit=limit,
+                count=TokenEstimator.from_settings().count,
+                withheld=withheld_ids(conversation),
+            )
         return RecallSection(
             conversation_id=conversation_id,
             text=section.text,
@@ -160,7 +176,8 @@ class ContextAssembler:
         slots: ContextSlots = past or StoredContext(conversation.conversation_id, conversation.counters)
         window = read_window(slots, budget=room, policy=policy)
         groups = _with_recalled(slots, window.groups, hits) if hits else window.groups
-        selection = select(groups, budget=room)
+        shown, withheld = without(groups, withheld_ids(conversation)) if conversation.quarantined else (groups, ())
+        selection = with_withheld(select(shown, budget=room), withheld)
         missing = left_out(selection, read_totals(slots, window))
         return AssembledContext(
             conversation_id=conversation.conversation_id,
@@ -174,6 +191,7 @@ class ContextAssembler:
             query=query,
             reserve=reserve,
             as_of=past.moment if past else None,
+            note=_OF_TODAY if past else None,
         )
 
 

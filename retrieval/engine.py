@@ -17,6 +17,7 @@ from retrieval.describing.lineage import lineage
 from retrieval.describing.range_types import RangeDescription, RangeExpansion
 from retrieval.describing.window import lineage_window
 from retrieval.describing.window_types import LineageWindow
+from retrieval.observability import EXPAND_LATENCY, SEARCH_LATENCY
 from retrieval.opening.expand import Expansion
 from retrieval.policy import RetrievalPolicy
 from retrieval.search.criteria import Narrowing
@@ -36,6 +37,7 @@ class RetrievalEngine:
     def from_settings(cls, scope: Scope = EVERYTHING) -> RetrievalEngine:
         return cls(policy=RetrievalPolicy.from_settings(), tokens=TokenEstimator.from_settings(), scope=scope)
 
+    @SEARCH_LATENCY.timing
     def grep(
         self,
         *,
@@ -103,6 +105,7 @@ class RetrievalEngine:
         """
         return impact(id, limit=limit, scope=self.scope)
 
+    @EXPAND_LATENCY.timing
     def expand(
         self,
         *,
@@ -129,6 +132,7 @@ class RetrievalEngine:
             cursor=cursor,
         )
 
+    @EXPAND_LATENCY.timing
     def expand_range(
         self,
         *,

@@ -218,6 +218,10 @@ class AssembleParams(ConversationParams):
     keep_receipt = Flag(required=False, help_text="Whether to keep the receipt, to be compared with another one later.")
 
 
+class ListReceiptsParams(ConversationParams):
+    limit = WholeNumber(required=False, min_value=1, max_value=MOST_LISTED, help_text="The most receipts to list.")
+
+
 class ReceiptParams(Params):
     receipt_id = Text(max_length=200, help_text="The receipt (rcp_...).")
 

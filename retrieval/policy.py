@@ -26,6 +26,12 @@ class RetrievalPolicy(Policy):
     trigram_index: bool = knob(
         False, "Whether regular expressions use the index of trigrams that `lcm trigram-index build` makes."
     )
+    kept_receipts: int = knob(
+        200,
+        "The most receipts kept of one conversation; the oldest make way, and the answer names them.",
+        low=1,
+        high=100_000,
+    )
     grant_tokens: int = knob(
         16_000, "The most tokens that may be read to answer one delegated question.", low=256, high=10_000_000
     )

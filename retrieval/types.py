@@ -100,6 +100,9 @@ class GrepResult:
     sort: GrepSort = GrepSort.RELEVANCE
     more: bool = False
     cursor: str | None = None
+    # Whether the cold texts were searched, and nothing else; and how many messages of these conversations are cold.
+    cold: bool = False
+    cold_messages: int = 0
 
 
 @dataclass(frozen=True)
@@ -143,7 +146,8 @@ class Description:
     `sources` and `derived` are what a summary was made from and what was made from it or from a message; `manifest` is
     everything below it that is a summary, in order, or the nearest of it (`manifest_complete`). `held_by` is the way
     up, from a message or a summary to the active summary that stands for it. A run's manifest are the summaries that it
-    made; a conversation's, those in its context, beside its `raw_messages`, and its `summary_count` is of all.
+    made; a conversation's, those in its context, beside its `raw_messages`; its `summary_count` is of all, its `run`
+    is the last one in it.
     """
 
     id: str
@@ -178,6 +182,8 @@ class Description:
     mime_type: str | None = None
     byte_size: int | None = None
     exploration_summary: str | None = None
+    # Of a file: the messages that need it and the summaries that stand for them.
+    needed_by: tuple[str, ...] = ()
     content_hash: str | None = None
     # The text of a summary: it is short, and expanding gives only what is below.
     content: str | None = None
@@ -188,6 +194,10 @@ class Description:
     conversation: ConversationRecord | None = None
     raw_messages: tuple[MessageSpan, ...] = ()
     summary_count: int | None = None
+    # Its text, or a file's bytes, had to be erased for good; what is left are its place and its hashes.
+    erased: bool = False
+    # Why it is shown to no model until it is put right; None for what is not quarantined.
+    quarantined: str | None = None
 
 
 @dataclass(frozen=True)
@@ -221,6 +231,8 @@ class ExpandedItem:
     summary_kind: SummaryKind | None = None
     depth: int | None = None
     descendant_count: int | None = None
+    # There is no content because it had to be erased for good.
+    erased: bool = False
 
 
 @dataclass(frozen=True)

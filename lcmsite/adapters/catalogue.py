@@ -26,6 +26,7 @@ from compaction.params import (
 )
 from compaction.plans import CompactionPlans
 from conversations.audit import AuditLog
+from conversations.file_listing import FileListing
 from conversations.large_files import LargeFileService
 from conversations.params import (
     AppendMessagesParams,
@@ -36,6 +37,7 @@ from conversations.params import (
     FindConversationParams,
     GetMessageParams,
     ListConversationsParams,
+    ListFilesParams,
     ListMessagesParams,
     ListUploadsParams,
     OpenConversationParams,
@@ -49,6 +51,7 @@ from conversations.store import ConversationStore
 from conversations.uploads import UploadService
 from integrity.checker import IntegrityChecker
 from integrity.erasure import Erasures
+from integrity.ledgers import Ledgers
 from integrity.params import (
     ApproveRepairsParams,
     CheckParams,
@@ -96,6 +99,7 @@ from retrieval.params import (
     LineageParams,
     LineageWindowParams,
     ListGrantsParams,
+    ListReceiptsParams,
     RecallParams,
     ReceiptParams,
 )
@@ -191,6 +195,7 @@ _FILES = (
         LargeFileService, "read_lines", ReadFileLinesParams, "GET", "files/{file_id}/lines/", "lcm_read_lines",
         for_agents="lcm_read_file",
     ),
+    Operation(FileListing, "list_files", ListFilesParams, "GET", ONE + "files/", "lcm_files", everywhere="files/"),
 )  # fmt: skip
 
 _UPLOADS = (
@@ -251,6 +256,9 @@ _RETRIEVAL = (
         ContextAssembler, "assemble", AssembleParams, "GET", ONE + "context/", "lcm_assemble", for_agents="lcm_assemble"
     ),
     Operation(ContextAssembler, "recall", RecallParams, "GET", ONE + "recall/", "lcm_recall"),
+    Operation(
+        ContextAssembler, "list_receipts", ListReceiptsParams, "GET", ONE + "receipts/", "lcm_receipts"
+    ),
     Operation(ContextAssembler, "get_receipt", ReceiptParams, "GET", "receipts/{receipt_id}/", "lcm_receipt"),
     Operation(
         ContextAssembler, "compare_receipts", CompareReceiptsParams, "GET", "receipts/{receipt_id}/difference/",
@@ -317,6 +325,8 @@ _ERASURE = (
 
 _AUDIT = (Operation(AuditLog, "list_acts", ListActsParams, "GET", "audit-log/", "lcm_audit", scope=ADMIN),)
 
+_REBUILDING = (Operation(Ledgers, "rebuild", ConversationParams, "POST", ONE + "rebuild/", "lcm_rebuild", scope=ADMIN),)
+
 CATALOGUE: tuple[Operation, ...] = (
     *_CONVERSATIONS,
     *_COMPACTION,
@@ -331,4 +341,5 @@ CATALOGUE: tuple[Operation, ...] = (
     *_RETENTION,
     *_ERASURE,
     *_AUDIT,
+    *_REBUILDING,
 )

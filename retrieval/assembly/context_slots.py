@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from conversations.reading import array, rows
 from conversations.records import ROLES
 from conversations.types import Counters
-from retrieval.assembly.selection import Candidate
+from retrieval.assembly.candidates import Candidate
 
 # Of the newest items before an ordinal, at most so many: those that the tokens reach, and a margin behind them. What a
 # summary reaches to is looked up for each, for in a join the planner may think a scan of all worth its while.
@@ -160,16 +160,18 @@ def candidates(found: Sequence[tuple[Any, ...]], *, is_recalled: bool = False) -
         elif part_type in ("text", "file"):
             words.add(message_id)
     return [
+        # By place: to name each field takes as long again.
         Candidate(
-            ordinal=ordinal,
-            tokens=tokens,
-            message_id=message_id,
-            summary_id=summary_id,
-            role=ROLES.get(roles.get(message_id, "")),
-            calls=tuple(calls.get(message_id, ())),
-            is_answer=message_id in tools and message_id not in words and roles[message_id] == "user",
-            last_seq=last_seq,
-            is_recalled=is_recalled,
+            ordinal,
+            tokens,
+            message_id,
+            summary_id,
+            ROLES.get(roles.get(message_id, "")),
+            None,
+            tuple(calls.get(message_id, ())),
+            message_id in tools and message_id not in words and roles[message_id] == "user",
+            last_seq,
+            is_recalled,
         )
         for ordinal, tokens, message_id, summary_id, last_seq in found
     ]

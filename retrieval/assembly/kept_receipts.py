@@ -1,18 +1,21 @@
-"""Keeps the receipts of assemblies, and gives them back.
+"""Keeps the receipts of assemblies, so many of each conversation, and gives them back.
 
 A receipt is named after what it says: the same context, assembled again in the same way, is the same receipt, and kept
-once.
+once. The newest are kept; whoever keeps one more is told which made way.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from datetime import datetime
 from typing import Any
 
+from django.db import transaction
+
 from conversations.errors import NotFound
+from conversations.reading import rows
 from conversations.scope import Scope
 from conversations.types import ContextItemType
 from retrieval.assembly.types import (
@@ -23,14 +26,24 @@ from retrieval.assembly.types import (
     LeftOut,
     Moment,
     ReceiptLine,
+    ReceiptOutline,
 )
 from retrieval.models import AssemblyReceipt
 
+# More make way only where a setting was lowered, and then a few with each one that is kept.
+_AT_ONCE = 20
+_MAKE_WAY = """
+    DELETE FROM assembly_receipts WHERE receipt_id = ANY(ARRAY(
+        SELECT receipt_id FROM assembly_receipts
+        WHERE conversation_id = %s AND receipt_id <> %s
+        ORDER BY created_at DESC, receipt_id DESC OFFSET %s LIMIT %s
+    )) RETURNING receipt_id
+"""
 _LINE = tuple(each.name for each in fields(ReceiptLine))
 
 
-def keep(context: AssembledContext, *, last_seq: int) -> str:
-    """Keep the receipt of this context; its id."""
+def keep(context: AssembledContext, *, last_seq: int, most: int) -> AssembledContext:
+    """The context with the id of its receipt, which is kept now, and of those that made way for it."""
     figures = {
         "last_seq": last_seq,
         "budget": context.budget,
@@ -48,8 +61,13 @@ def keep(context: AssembledContext, *, last_seq: int) -> str:
     receipt = AssemblyReceipt(
         receipt_id=receipt_id, conversation_id=context.conversation_id, figures=figures, lines=lines
     )
-    AssemblyReceipt.objects.bulk_create([receipt], ignore_conflicts=True)
-    return receipt_id
+    with transaction.atomic():
+        # One that is kept already is the newest again.
+        AssemblyReceipt.objects.bulk_create(
+            [receipt], update_conflicts=True, unique_fields=["receipt_id"], update_fields=["created_at"]
+        )
+        gone = rows(_MAKE_WAY, [context.conversation_id, receipt_id, most - 1, _AT_ONCE])
+    return replace(context, receipt_id=receipt_id, receipts_gone=tuple(sorted(gone_id for (gone_id,) in gone)))
 
 
 def kept(receipt_id: str, *, scope: Scope) -> KeptReceipt:
@@ -57,7 +75,9 @@ def kept(receipt_id: str, *, scope: Scope) -> KeptReceipt:
     receipts = scope.narrow(AssemblyReceipt.objects.all())
     row = receipts.filter(receipt_id=receipt_id).first() if receipt_id.isprintable() else None
     if row is None:
-        raise NotFound(f"There is no receipt {receipt_id[:80]!r} that you may see.")
+        raise NotFound(
+            f"There is no receipt {receipt_id[:80]!r} that you may see; of each conversation, only the newest are kept."
+        )
     figures: dict[str, Any] = row.figures
     return KeptReceipt(
         receipt_id=row.receipt_id,
@@ -71,6 +91,25 @@ def kept(receipt_id: str, *, scope: Scope) -> KeptReceipt:
             "as_of": _moment(figures["as_of"]),
         },
     )
+
+
+def listed(conversation_id: int, *, limit: int) -> list[ReceiptOutline]:
+    """The receipts of a conversation that are kept, the newest first; their decisions are not read."""
+    rows = AssemblyReceipt.objects.filter(conversation_id=conversation_id).order_by("-created_at", "-receipt_id")
+    return [
+        ReceiptOutline(
+            receipt_id=row.receipt_id,
+            conversation_id=row.conversation_id,
+            created_at=row.created_at,
+            last_seq=row.figures["last_seq"],
+            budget=row.figures["budget"],
+            total_tokens=row.figures["total_tokens"],
+            over_budget=row.figures["over_budget"],
+            is_for_query=row.figures["query_hash"] is not None,
+            as_of=_moment(row.figures["as_of"]),
+        )
+        for row in rows.defer("lines")[:limit]
+    ]
 
 
 def _line(values: list[Any]) -> ReceiptLine:

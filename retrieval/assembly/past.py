@@ -20,8 +20,8 @@ from conversations.reading import array, rows
 from conversations.store.base import MESSAGE_OVERHEAD_TOKENS
 from conversations.tokens import TokenEstimator
 from conversations.types import Counters, Role
+from retrieval.assembly.candidates import Candidate
 from retrieval.assembly.context_slots import candidates
-from retrieval.assembly.selection import Candidate
 from retrieval.assembly.selection_items import read_summary_records
 from retrieval.assembly.types import Moment
 

@@ -6,8 +6,8 @@ active context, which are the deepest there are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 
 from compaction.rendering import render_summary
 from conversations.reading import rows
@@ -78,9 +78,21 @@ class Section:
     left_out: tuple[Node, ...]
 
 
-def recall_section(conversation_id: int, *, limit: int, count: Callable[[str], int]) -> Section:
-    """The section within so many tokens, counted as they are: the newest summaries that have room, in order."""
-    cut = [Node(*row) for row in rows(_CUT, {"id": conversation_id, "fresh": FRESH_MESSAGES})]
+def recall_section(
+    conversation_id: int, *, limit: int, count: Callable[[str], int], withheld: Collection[str] = ()
+) -> Section:
+    """The section within so many tokens, counted as they are: the newest summaries that have room, in order.
+
+    What is `withheld` is left out, and said to be.
+    """
+    found = [Node(*row) for row in rows(_CUT, {"id": conversation_id, "fresh": FRESH_MESSAGES})]
+    section = _section([node for node in found if node.summary_id not in withheld], conversation_id, limit, count)
+    missing = [node for node in found if node.summary_id in withheld]
+    left_out = sorted([*section.left_out, *missing], key=lambda node: node.first_seq)
+    return replace(section, left_out=tuple(left_out))
+
+
+def _section(cut: Sequence[Node], conversation_id: int, limit: int, count: Callable[[str], int]) -> Section:
     [[first_raw, last_raw]] = rows(_CUT_RAW, {"id": conversation_id})
     raw = "" if first_raw is None else _raw_line(first_raw, last_raw)
     if not cut and not raw:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from conversations.frozen import record
-from retrieval.assembly.selection import Candidate, Decision, Selection
+from retrieval.assembly.candidates import Candidate, Decision, Selection
 from retrieval.assembly.types import AssemblyReason, LeftOut, ReceiptLine
 
 # So many of the newest items that did not fit have a line of their own.

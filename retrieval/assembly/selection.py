@@ -1,18 +1,15 @@
 """Which part of an active context a model gets to see. Pure: groups of candidates and a budget in, decisions out.
 
-The words: a *candidate* is one context item, or a message that a query found. A *group* goes in whole or not at all:
-a summary, a message, a tool call with its results. Where the fresh tail and the groups are is the planner's to say.
+Where the fresh tail and the groups are is the planner's to say.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple, cast
 
-from compaction.planner import MAX_ATOM_MESSAGES, TAIL_REACH, Slot, atoms, fresh_tail
+from compaction.planner import MAX_ATOM_MESSAGES, TAIL_REACH, atoms, fresh_tail
 from compaction.policy import CompactionPolicy
-from conversations.types import ContextItemType
+from retrieval.assembly.candidates import Candidate, Decision, Group, Selection
 from retrieval.assembly.types import AssemblyReason
 
 # Half of what the mandatory part leaves goes to messages that answer the query, the other half to everything else.
@@ -23,84 +20,9 @@ SHARE_OF_HITS = 0.5
 WEIGHT_OF_RECENCY = 0.05
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate(Slot):
-    """A slot that may be shown, or a message from below a summary, which then has its seq for an ordinal."""
-
-    last_seq: int = 0
-    is_recalled: bool = False
-
-    @property
-    def id(self) -> str:
-        return self.summary_id or f"msg_{self.message_id}"
-
-    @property
-    def kind(self) -> ContextItemType:
-        return ContextItemType.MESSAGE if self.is_raw else ContextItemType.SUMMARY
-
-    @property
-    def place(self) -> tuple[int, bool]:
-        """Where it stands in the history; a recalled message comes right behind the summary that stands for it."""
-        return self.ordinal, self.is_recalled
-
-
-class Group(NamedTuple):
-    """Candidates that go in together, and how well the messages in them, or below them, answer the query."""
-
-    # Groups and decisions are tuples, as those are made fastest, and a context may have a thousand of each.
-
-    candidates: tuple[Candidate, ...]
-    mandatory: AssemblyReason | None = None
-    hits: frozenset[int] = frozenset()
-    score: float = 0.0
-
-    @property
-    def tokens(self) -> int:
-        return sum([candidate.tokens for candidate in self.candidates])
-
-    @property
-    def newest(self) -> tuple[int, bool]:
-        """The place of its last candidate: how new it is as a whole."""
-        return self.candidates[-1].place
-
-    @property
-    def is_summary(self) -> bool:
-        return not self.candidates[0].is_raw
-
-    @property
-    def is_system(self) -> bool:
-        return self.mandatory is AssemblyReason.SYSTEM
-
-    @property
-    def is_recalled(self) -> bool:
-        return any(candidate.is_recalled for candidate in self.candidates)
-
-
-class Decision(NamedTuple):
-    candidate: Candidate
-    included: bool
-    reason: AssemblyReason
-    running_total: int
-
-
-@dataclass(frozen=True)
-class Selection:
-    """Every decision, in the order it was made."""
-
-    decisions: tuple[Decision, ...]
-    total_tokens: int
-    over_budget: bool
-
-    @property
-    def included(self) -> tuple[Candidate, ...]:
-        """What goes in, oldest first."""
-        chosen = (decision.candidate for decision in self.decisions if decision.included)
-        return tuple(sorted(chosen, key=lambda candidate: candidate.place))
-
-
 def groups_of(slots: Sequence[Candidate], policy: CompactionPolicy) -> list[Group]:
     """Neighbouring slots of a context in the groups that go in whole, oldest first, the mandatory ones marked."""
-    together = cast(list[tuple[Candidate, ...]], atoms(slots))
+    together = atoms(slots)
     protected = fresh_tail(slots, policy, groups=together)
     groups = [
         Group((slot,), mandatory=AssemblyReason.SYSTEM if slot.is_system else None)
@@ -184,25 +106,22 @@ def select(groups: Sequence[Group], *, budget: int) -> Selection:
         if group.mandatory is not None:
             basket.take(group, group.mandatory)
     open_groups = [group for group in groups if group.mandatory is None]
+    answers = _take_answers(basket, [group for group in open_groups if group.hits], budget)
+    rest = [group for group in open_groups if group.candidates[0].place not in answers]
 
-    room = max(0, budget - basket.total)
-    ceiling = basket.total + int(room * SHARE_OF_HITS)
-    for group in _best_first(group for group in open_groups if group.hits and not group.is_summary):
-        if basket.total + group.tokens <= ceiling:
-            basket.take(group, AssemblyReason.RELEVANT)
-    for group in _best_first(group for group in open_groups if group.is_summary and group.hits - basket.shown):
-        if basket.total + group.tokens <= budget:
-            basket.take(group, AssemblyReason.RELEVANT)
-
-    rest = [group for group in open_groups if group not in basket]
-    for group in sorted((group for group in rest if not group.is_recalled), key=_by_need, reverse=True):
+    left: list[Group] = []
+    in_order = sorted([group for group in rest if not group.is_recalled], key=_by_need, reverse=True)
+    for place, group in enumerate(in_order):
         if basket.total + group.tokens > budget:
+            left = in_order[place:]
             break
         basket.take(group, AssemblyReason.FITS)
     for group in _best_first(group for group in rest if group.is_recalled):
         if basket.total + group.tokens <= budget:
             basket.take(group, AssemblyReason.RELEVANT)
-    left = sorted((group for group in rest if group not in basket), key=lambda group: group.newest, reverse=True)
+        else:
+            left.append(group)
+    left.sort(key=lambda group: group.newest, reverse=True)
     return Selection(
         decisions=(*basket.decisions, *_left_out(left, basket.total)),
         total_tokens=basket.total,
@@ -216,18 +135,27 @@ class _Basket:
     def __init__(self) -> None:
         self.total = 0
         self.decisions: list[Decision] = []
-        self.shown: set[int | None] = set()
-        self._places: set[tuple[int, bool]] = set()
 
     def take(self, group: Group, reason: AssemblyReason) -> None:
         for candidate in group.candidates:
             self.total += candidate.tokens
             self.decisions.append(Decision(candidate, True, reason, self.total))
-            self.shown.add(candidate.message_id)
-            self._places.add(candidate.place)
 
-    def __contains__(self, group: Group) -> bool:
-        return group.candidates[0].place in self._places
+
+def _take_answers(basket: _Basket, groups: Sequence[Group], budget: int) -> set[tuple[int, bool]]:
+    """Into the basket goes what answers the query, as far as its share reaches; where the groups that went in begin."""
+    taken: set[tuple[int, bool]] = set()
+    ceiling = basket.total + int(max(0, budget - basket.total) * SHARE_OF_HITS)
+    for group in _best_first(group for group in groups if not group.is_summary):
+        if basket.total + group.tokens <= ceiling:
+            basket.take(group, AssemblyReason.RELEVANT)
+            taken.add(group.candidates[0].place)
+    shown = {decision.candidate.message_id for decision in basket.decisions} if groups else set()
+    for group in _best_first(group for group in groups if group.is_summary and group.hits - shown):
+        if basket.total + group.tokens <= budget:
+            basket.take(group, AssemblyReason.RELEVANT)
+            taken.add(group.candidates[0].place)
+    return taken
 
 
 def _best_first(groups: Iterable[Group]) -> list[Group]:

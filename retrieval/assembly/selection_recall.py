@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import cast
+from dataclasses import dataclass
 
 from compaction.planner import MAX_ATOM_MESSAGES, atoms
 from conversations.reading import array, rows
 from conversations.store.base import MESSAGE_OVERHEAD_TOKENS
 from conversations.types import Role
+from retrieval.assembly.candidates import Candidate, Group
 from retrieval.assembly.context_slots import ContextSlots, candidates
-from retrieval.assembly.selection import Candidate, Group, score
+from retrieval.assembly.selection import score
 from retrieval.search.full_text import Found
 
 # How many of the best answers are considered, and for how many of those that call a tool, or answer a call, the rest of
@@ -87,7 +87,7 @@ def _exchange_around(conversation_id: int, last_seq: int, message: Candidate) ->
         if any(slot.ordinal == message.ordinal for slot in atom):
             starts_inside = first == 1 or atom[0].ordinal > first
             ends_inside = last == last_seq or atom[-1].ordinal < last
-            return cast(tuple[Candidate, ...], atom) if starts_inside and ends_inside else None
+            return atom if starts_inside and ends_inside else None
     return None
 
 
@@ -96,6 +96,6 @@ def _recalled(context: ContextSlots, groups: Iterable[tuple[Candidate, ...]]) ->
     ids = [each.message_id for group in groups for each in group if each.message_id is not None]
     shown_raw = context.shown_raw(ids) if ids else ()
     return [
-        Group(tuple(each if each.message_id in shown_raw else replace(each, is_recalled=True) for each in group))
+        Group(tuple(each if each.message_id in shown_raw else each._replace(is_recalled=True) for each in group))
         for group in groups
     ]

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from compaction.planner import MAX_ATOM_MESSAGES, TAIL_REACH, sum_tokens
 from compaction.policy import CompactionPolicy
 from conversations.types import Counters
+from retrieval.assembly.candidates import Candidate, Group
 from retrieval.assembly.context_slots import ContextSlots
 from retrieval.assembly.receipts import LINES_LEFT_OUT
-from retrieval.assembly.selection import Candidate, Group, edge_of, groups_of, inside, is_enough
+from retrieval.assembly.selection import edge_of, groups_of, inside, is_enough
 from retrieval.assembly.types import AssemblyReason, LeftOut
 
 # The first page is made to suffice; should sizes be very uneven, each further one doubles what is known.

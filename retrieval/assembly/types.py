@@ -20,6 +20,7 @@ class AssemblyReason(StrEnum):
     RELEVANT = "relevant"
     FITS = "fits"
     BUDGET = "budget"
+    QUARANTINED = "quarantined"
 
 
 class BudgetSource(StrEnum):
@@ -92,6 +93,8 @@ class AssembledItem:
     parts: tuple[PartRecord, ...] = ()
     # Not an item of the active context: a message found by the query, shown beside the summary that stands for it.
     is_recalled: bool = False
+    # Its text had to be erased for good; a few words stand there instead.
+    erased: bool = False
 
 
 @dataclass(frozen=True)
@@ -127,6 +130,7 @@ class AssembledContext:
     Without a format it is `items`. In one, it is `messages` as that API takes them, with `system` apart where the API
     has it apart, the ids that each message was made from in `sources`, and in `repairs` what had to be changed; `items`
     is empty then. Tokens are those of the items, whatever the format. `reserve` of the budget was left for the answer.
+    `note` says what else there is to know.
     """
 
     conversation_id: int
@@ -141,20 +145,23 @@ class AssembledContext:
     reserve: int = 0
     # The moment whose context this is; None for the present.
     as_of: Moment | None = None
-    # The id of the receipt, if it was kept.
+    # The id of the receipt, if it was kept, and of older ones that made way for it.
     receipt_id: str | None = None
+    receipts_gone: tuple[str, ...] = ()
     format: MessageFormat | None = None
     system: tuple[Mapping[str, Any], ...] = ()
     messages: tuple[Mapping[str, Any], ...] = ()
     sources: tuple[tuple[str, ...], ...] = ()
     repairs: tuple[Repair, ...] = ()
+    note: str | None = None
 
 
 @dataclass(frozen=True)
 class KeptReceipt:
     """A receipt as it was kept: ids, decisions and costs of one assembly. What was said is not in it.
 
-    The same context, assembled again in the same way, has the same receipt. `query_hash` is the SHA-256 of the query.
+    The same context, assembled again in the same way, has the same receipt; `created_at` is when it was kept last.
+    `query_hash` is the SHA-256 of the query.
     """
 
     receipt_id: str
@@ -169,6 +176,21 @@ class KeptReceipt:
     left_out: LeftOut
     lines: tuple[ReceiptLine, ...] = field(repr=False)
     query_hash: str | None = None
+    as_of: Moment | None = None
+
+
+@dataclass(frozen=True)
+class ReceiptOutline:
+    """A kept receipt without its decisions: enough to choose one. `is_for_query` tells that something was asked."""
+
+    receipt_id: str
+    conversation_id: int
+    created_at: datetime
+    last_seq: int
+    budget: int
+    total_tokens: int
+    over_budget: bool
+    is_for_query: bool
     as_of: Moment | None = None
 
 

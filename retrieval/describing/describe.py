@@ -15,6 +15,7 @@ from retrieval.types import Description, ItemKind, MessageSpan
 
 MOST_IN_MANIFEST = 50
 
+_QUARANTINED = "(SELECT reason FROM quarantines WHERE target = {target} AND released_at IS NULL) AS quarantined"
 # The limit ends the recursion: no more of a large subtree is walked than is shown.
 _OF_SUMMARY = f"""
     WITH RECURSIVE below AS (
@@ -40,9 +41,11 @@ _OF_SUMMARY = f"""
         ) AS direct
         GROUP BY island
     ), direct AS (
-        SELECT array_agg(ARRAY[first_seq, last_seq] ORDER BY first_seq) AS spans FROM islands
+        SELECT array_agg(ARRAY[first_seq, last_seq] ORDER BY first_seq) AS spans,
+               {_QUARANTINED.format(target="%(summary_id)s")}
+        FROM islands
     )
-    {OUTLINE}, kin.distance, direct.spans
+    {OUTLINE}, kin.distance, direct.spans, direct.quarantined
     FROM kin JOIN summaries s ON s.summary_id = kin.summary_id CROSS JOIN direct
 """
 _OF_MESSAGE = f"""
@@ -55,9 +58,28 @@ _OF_MESSAGE = f"""
         {OUTLINE}, kin.distance
         FROM kin JOIN summaries s ON s.summary_id = kin.summary_id
     ), kinds AS (
-        SELECT array_agg(DISTINCT part_type::text) AS part_types FROM message_parts WHERE message_id = %(message_id)s
+        SELECT array_agg(DISTINCT part_type::text) AS part_types,
+               {_QUARANTINED.format(target="'msg_' || %(message_id)s::bigint")},
+               ARRAY(SELECT DISTINCT file_id FROM file_references WHERE message_id = %(message_id)s
+                     ORDER BY file_id LIMIT {MOST_IN_MANIFEST}) AS file_ids
+        FROM message_parts WHERE message_id = %(message_id)s
     )
-    SELECT held.*, kinds.part_types FROM kinds LEFT JOIN held ON true
+    SELECT held.*, kinds.part_types, kinds.quarantined, kinds.file_ids FROM kinds LEFT JOIN held ON true
+"""
+_FILE_QUARANTINED = "SELECT reason FROM quarantines WHERE target = %s AND released_at IS NULL"
+# Who needs a file: messages, and the summaries that stand for them.
+_NEED_FILE = f"""
+    WITH needing AS (
+        SELECT DISTINCT m.message_id, m.conversation_id
+        FROM file_references r JOIN messages m ON m.message_id = r.message_id
+        WHERE r.file_id = %(file_id)s
+        ORDER BY m.message_id LIMIT {MOST_IN_MANIFEST}
+    )
+    SELECT 'msg_' || message_id FROM needing
+    UNION ALL
+    (SELECT summary_id FROM summaries
+     WHERE conversation_id IN (SELECT conversation_id FROM needing) AND file_ids @> jsonb_build_array(%(file_id)s::text)
+     ORDER BY first_seq, depth LIMIT {MOST_IN_MANIFEST})
 """
 
 
@@ -102,7 +124,7 @@ def _of_session(session_id: object, scope: Scope) -> Conversation | None:
 
 def _summary(summary: Summary) -> Description:
     fetched = rows(_OF_SUMMARY, {"summary_id": summary.summary_id})
-    outlines = [outline(row[:-1]) for row in fetched]
+    outlines = [outline(row[:-2]) for row in fetched]
     itself = next(each for each in outlines if each.distance == 0)
     below = in_order(each for each in outlines if each.distance > 0)
     above = way_up(each for each in outlines if each.distance < 0)
@@ -125,7 +147,7 @@ def _summary(summary: Summary) -> Description:
         source_tokens=summary.source_tokens,
         message_count=summary.descendant_count,
         sources=tuple(each.summary_id for each in below if each.distance == 1),
-        source_messages=tuple(MessageSpan(*span) for span in fetched[0][-1] or ()),
+        source_messages=tuple(MessageSpan(*span) for span in fetched[0][-2] or ()),
         derived=tuple(each.summary_id for each in above if each.distance == -1),
         held_by=tuple(above),
         manifest=tuple(below[:MOST_IN_MANIFEST]),
@@ -136,12 +158,15 @@ def _summary(summary: Summary) -> Description:
         supersedes=summary.supersedes_id,
         superseded_by=itself.superseded_by,
         run_id=summary.run_id,
+        erased=summary.erased_by_id is not None,
+        quarantined=fetched[0][-1],
     )
 
 
 def _message(message: Message) -> Description:
     fetched = rows(_OF_MESSAGE, {"message_id": message.message_id})
-    held_by = way_up(outline(row[:-1]) for row in fetched if row[0] is not None)
+    held_by = way_up(outline(row[:-3]) for row in fetched if row[0] is not None)
+    part_types, quarantined, file_ids = fetched[0][-3:]
     return Description(
         id=f"msg_{message.message_id}",
         kind=ItemKind.MESSAGE,
@@ -154,9 +179,12 @@ def _message(message: Message) -> Description:
         derived=tuple(each.summary_id for each in held_by if each.distance == -1),
         role=Role(message.role),
         author=message.author,
-        part_types=tuple(fetched[0][-1] or ()),
+        part_types=tuple(part_types or ()),
         held_by=tuple(held_by),
+        quarantined=quarantined,
+        file_ids=tuple(file_ids),
         content_hash=bytes(message.content_hash).hex(),
+        erased=message.erased_by_id is not None,
     )
 
 
@@ -171,5 +199,8 @@ def _file(file: LargeFile) -> Description:
         mime_type=record.mime_type,
         byte_size=record.byte_size,
         exploration_summary=record.exploration_summary,
+        needed_by=tuple(needing for (needing,) in rows(_NEED_FILE, {"file_id": record.file_id})),
         content_hash=record.content_hash,
+        erased=record.erased_by_id is not None,
+        quarantined=next((reason for (reason,) in rows(_FILE_QUARANTINED, [record.file_id])), None),
     )

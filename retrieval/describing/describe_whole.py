@@ -69,7 +69,7 @@ def describe_run(run_id: str, *, scope: Scope) -> Description:
 
 
 def describe_conversation(conversation: Conversation) -> Description:
-    """What the conversation holds, and what of it a model sees now."""
+    """What the conversation holds, what of it a model sees now, and what the last run in it came to."""
     number = {"conversation_id": conversation.conversation_id}
     with snapshot():
         # Again, so that its counters are of the same moment as what they count.
@@ -78,6 +78,7 @@ def describe_conversation(conversation: Conversation) -> Description:
         raw = rows(RAW_SPANS, {**number, "from": 0, "upto": conversation.next_seq})
         [[earliest_at, latest_at, summary_count, depth]] = rows(_TIMES, number)
         file_ids = [row[0] for row in rows(_FILES, number)]
+        last_run = CompactionRun.objects.filter(conversation=conversation).order_by("-started_at").first()
     record = conversation.as_record()
     return Description(
         id=f"conv_{conversation.conversation_id}",
@@ -96,6 +97,8 @@ def describe_conversation(conversation: Conversation) -> Description:
         manifest_complete=len(shown) <= MOST_SUMMARIES,
         file_ids=tuple(file_ids),
         conversation=record,
+        run_id=last_run.run_id if last_run is not None else None,
+        run=last_run.as_record() if last_run is not None else None,
         raw_messages=tuple(MessageSpan(*row) for row in raw),
         summary_count=summary_count,
     )

@@ -15,6 +15,8 @@ from conversations.scope import Scope
 from conversations.store.base import EVERYTHING
 from conversations.tokens import TokenEstimator
 from conversations.types import SummaryKind
+from conversations.usage import note_use, note_use_of
+from conversations.words import counted
 from retrieval.describing.covering import covering, range_of
 from retrieval.describing.describe_range import beyond_the_end
 from retrieval.describing.range_types import RangeExpansion
@@ -70,6 +72,7 @@ class Expansion:
         request = Request(summary_id, depth, bool(include_messages))
         position = cursors.read(cursor, request) if cursor is not None else _BEGINNING
         page = self._page(Below(root, depth, request.include_messages), position, cap, keep_ends)
+        note_use_of(root.conversation_id, known_since=root.created_at)
         return ExpandResult(
             summary_id=summary_id,
             conversation_id=root.conversation_id,
@@ -116,6 +119,7 @@ class Expansion:
             request = Request(f"{from_seq}-{to_seq} of {outline.name} at {moment}", depth, include_messages)
             position = cursors.read(inner, request) if cursor is not None else _BEGINNING
             page = self._page(outline, position, cap, keep_ends)
+        note_use(stretch.conversation)
         following = None if page.following is None else f"{moment}{_MOMENT}{cursors.written(request, page.following)}"
         return RangeExpansion(
             conversation_id=conversation_id,
@@ -241,5 +245,6 @@ def _of_range(cursor: str) -> tuple[int, str]:
 
 def _note(root: Summary, request: Request, page: _Page) -> str | None:
     if not request.include_messages and root.kind == SummaryKind.LEAF:
-        return f"This summary was made from {root.descendant_count} messages; give include_messages to read them."
+        made_from = counted(root.descendant_count, "message")
+        return f"This summary was made from {made_from}; give include_messages to read them."
     return _MORE if page.following is not None else None

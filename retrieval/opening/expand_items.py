@@ -18,7 +18,8 @@ from retrieval.slices import Slice, as_json, views
 from retrieval.types import ExpandedItem, ItemKind
 
 _SUMMARIES = """
-    SELECT summary_id, kind::text, depth, content, token_count, created_at, first_seq, last_seq, descendant_count
+    SELECT summary_id, kind::text, depth, content, token_count, created_at, first_seq, last_seq, descendant_count,
+           erased_by_id IS NOT NULL
     FROM summaries WHERE summary_id = ANY(%s)
 """
 
@@ -34,6 +35,7 @@ class SummaryText:
     first_seq: int
     last_seq: int
     descendant_count: int
+    erased: bool
 
 
 @dataclass(frozen=True)
@@ -99,6 +101,7 @@ def _of_message(entry: Entry, message: MessageRecord, content: str, **values: An
         created_at=message.created_at,
         role=message.role,
         author=message.author,
+        erased=message.erased_by_id is not None,
         **values,
     )
 
@@ -116,6 +119,7 @@ def _of_summary(entry: Entry, summary: SummaryText, content: str, **values: Any)
         summary_kind=SummaryKind(summary.kind),
         depth=summary.depth,
         descendant_count=summary.descendant_count,
+        erased=summary.erased,
         **{"content_total": len(content), **values},
     )
 

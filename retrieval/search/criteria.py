@@ -5,11 +5,11 @@ A criterion that a kind of thing does not have leaves that kind out: no summary 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar, Unpack
 
 from conversations.errors import Invalid
 from conversations.exactness import is_storable
@@ -41,9 +41,30 @@ _HAD_BY = {
 }
 
 
+class Narrowing(TypedDict, total=False):
+    """What a search may be narrowed to, as callers say it; what is not said, None and empty mean anything.
+
+    One conversation or several; `since` (included) and `until` (not); who said it, what kinds of parts it has, which
+    tools it calls or answers; `from_seq` and `to_seq` in one conversation; the `depth` of summaries; what a summary was
+    made from, all the way down (`under`).
+    """
+
+    conversation_id: int | None
+    conversation_ids: Sequence[int]
+    since: datetime | None
+    until: datetime | None
+    roles: Sequence[Role | str]
+    part_types: Sequence[PartType | str]
+    tool_names: Sequence[str]
+    from_seq: int | None
+    to_seq: int | None
+    depth: int | None
+    under: str | None
+
+
 @dataclass(frozen=True)
 class Criteria:
-    """What is asked for besides the words; None and empty mean anything. `since` is included, `until` is not."""
+    """The same once it is checked, in one form, and the kinds of things that can have all of it."""
 
     conversation_id: int | None = None
     conversation_ids: tuple[int, ...] = ()
@@ -69,54 +90,22 @@ class Criteria:
         return bool(self.since or self.until or self.roles or self.part_types or self.tool_names or self.under)
 
 
-def criteria(
-    *,
-    where: GrepScope,
-    conversation_id: int | None = None,
-    conversation_ids: Sequence[int] = (),
-    since: datetime | None = None,
-    until: datetime | None = None,
-    roles: Sequence[Role | str] = (),
-    part_types: Sequence[PartType | str] = (),
-    tool_names: Sequence[str] = (),
-    from_seq: int | None = None,
-    to_seq: int | None = None,
-    depth: int | None = None,
-    under: str | None = None,
-) -> Criteria:
+def criteria(*, where: GrepScope, **asked: Unpack[Narrowing]) -> Criteria:
     """What was asked for, in one form; Invalid, naming the param, for what nothing could answer."""
-    if conversation_id is not None and conversation_ids:
+    given = Criteria(**{name: _CHECKS.get(name, _as_it_is)(name, value) for name, value in asked.items()})
+    if given.conversation_id is not None and given.conversation_ids:
         raise wrong("conversation_ids", "Give either one conversation or a list of them.")
-    several = tuple(dict.fromkeys(_few("conversation_ids", conversation_ids)))
-    if not all(isinstance(each, int) and not isinstance(each, bool) and each >= 0 for each in several):
-        raise wrong("conversation_ids", "A conversation is named by its number.")
-    names = _few("tool_names", tool_names)
-    if not all(isinstance(name, str) and name and is_storable(name) for name in names):
-        raise wrong("tool_names", "The name of a tool is a text that is not empty.")
-    begin, end = _moment("since", since), _moment("until", until)
-    if begin is not None and end is not None and begin >= end:
+    if given.since is not None and given.until is not None and given.since >= given.until:
         raise wrong("until", "This is not later than since, so nothing lies between them.")
-    low, high = _number("from_seq", from_seq), _number("to_seq", to_seq)
-    if low is not None and high is not None and low > high:
-        raise wrong("to_seq", f"This is before from_seq, {low}, so nothing lies between them.")
-    one = conversation_id if conversation_id is not None or len(several) != 1 else several[0]
-    if (low is not None or high is not None) and one is None and under is None:
-        name = "from_seq" if low is not None else "to_seq"
+    if given.from_seq is not None and given.to_seq is not None and given.from_seq > given.to_seq:
+        raise wrong("to_seq", f"This is before from_seq, {given.from_seq}, so nothing lies between them.")
+    if len(given.conversation_ids) == 1:
+        given = replace(given, conversation_id=given.conversation_ids[0])
+    is_counted = given.from_seq is not None or given.to_seq is not None
+    if is_counted and given.conversation_id is None and given.under is None:
+        name = "from_seq" if given.from_seq is not None else "to_seq"
         raise wrong(name, "Messages are numbered within their conversation: name one conversation.")
-    found = Criteria(
-        conversation_id=one,
-        conversation_ids=several,
-        since=begin,
-        until=end,
-        roles=_each_of(Role, "roles", roles),
-        part_types=_each_of(PartType, "part_types", part_types),
-        tool_names=names,
-        from_seq=low,
-        to_seq=high,
-        depth=_number("depth", depth),
-        under=under,
-    )
-    return _with_kinds(found, where)
+    return _with_kinds(given, where)
 
 
 def _with_kinds(asked: Criteria, where: GrepScope) -> Criteria:
@@ -125,7 +114,7 @@ def _with_kinds(asked: Criteria, where: GrepScope) -> Criteria:
         if not kinds & _HAD_BY[name]:
             raise wrong(name, f"Nothing answers to this among what else is asked for ({', '.join(sorted(kinds))}).")
         kinds &= _HAD_BY[name]
-    return Criteria(**{**asked.__dict__, "kinds": kinds})
+    return replace(asked, kinds=kinds)
 
 
 def _said(asked: Criteria) -> Iterator[str]:
@@ -140,8 +129,11 @@ def _few(name: str, given: Collection[Any]) -> tuple[Any, ...]:
     return tuple(given)
 
 
-def _each_of(kind: type[E], name: str, given: Sequence[E | str]) -> tuple[E, ...]:
-    return tuple(dict.fromkeys(one_of(kind, each, name) for each in _few(name, given)))
+def _each_of(kind: type[E]) -> Callable[[str, Collection[Any]], tuple[E, ...]]:
+    def checked(name: str, given: Collection[Any]) -> tuple[E, ...]:
+        return tuple(dict.fromkeys(one_of(kind, each, name) for each in _few(name, given)))
+
+    return checked
 
 
 def one_of(kind: type[E], value: str, name: str) -> E:
@@ -150,6 +142,20 @@ def one_of(kind: type[E], value: str, name: str) -> E:
         return kind(value)
     except ValueError:
         raise wrong(name, f"{str(value)[:80]!r} is none of {', '.join(kind)}.") from None
+
+
+def _conversations(name: str, given: Collection[Any]) -> tuple[int, ...]:
+    several = tuple(dict.fromkeys(_few(name, given)))
+    if not all(isinstance(each, int) and not isinstance(each, bool) and each >= 0 for each in several):
+        raise wrong(name, "A conversation is named by its number.")
+    return several
+
+
+def _tools(name: str, given: Collection[Any]) -> tuple[str, ...]:
+    names = _few(name, given)
+    if not all(isinstance(each, str) and each and is_storable(each) for each in names):
+        raise wrong(name, "The name of a tool is a text that is not empty.")
+    return names
 
 
 def _moment(name: str, given: datetime | None) -> datetime | None:
@@ -168,6 +174,26 @@ def _number(name: str, given: int | None) -> int | None:
     if given is not None and (isinstance(given, bool) or not isinstance(given, int) or not 0 <= given < 2**63):
         raise wrong(name, f"{str(given)[:80]!r} is not a whole number from 0 up.")
     return given
+
+
+def _as_it_is(name: str, given: Any) -> Any:
+    # Whether there is such a conversation or summary that the caller may see, the scope says.
+    return given
+
+
+_CHECKS: Mapping[str, Callable[[str, Any], Any]] = {
+    "conversation_id": _as_it_is,
+    "conversation_ids": _conversations,
+    "since": _moment,
+    "until": _moment,
+    "roles": _each_of(Role),
+    "part_types": _each_of(PartType),
+    "tool_names": _tools,
+    "from_seq": _number,
+    "to_seq": _number,
+    "depth": _number,
+    "under": _as_it_is,
+}
 
 
 def wrong(name: str, sentence: str) -> Invalid:

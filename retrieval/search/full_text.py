@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
-from retrieval.search import lookup, ranking
-from retrieval.search.lookup import Looked, Lookup, Understood
+from retrieval.search import ranking
+from retrieval.search.lookup import Looked, Lookup
+from retrieval.search.meanings import Understood, meanings
 from retrieval.search.query import Question, loosened, parse
 from retrieval.search.query_dates import dates_in
 from retrieval.search.query_plan import Meaning, Plan, plan
@@ -23,8 +24,7 @@ A_HANDFUL = 5
 _RANKED, _PROMISING = 380, 150
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(NamedTuple):
     """One answer: a message by its number or a summary by its id, and what it is worth beside the others."""
 
     id: int | str
@@ -109,12 +109,13 @@ class FullText:
 
 def understood(question: Question, reach: Reach) -> tuple[Understood, Plan | None]:
     """What the question means to the index, and how to look it up within reach; no plan if there is nothing to."""
-    asked = lookup.meanings(question)
+    asked = meanings(question)
     how = plan(
         asked.clauses,
         asked.excluded,
-        frequencies=lookup.frequencies(asked.clauses),
+        frequencies=asked.statistics.frequencies,
         rows=reach.rows,
+        everywhere=asked.statistics.messages,
         in_pairs=not question.is_sentence,
     )
     return asked, how
@@ -195,7 +196,7 @@ class _Search:
         relaxed = len(complete) < enough and len(found) > len(complete)
         best = found if relaxed else complete
         if self.prefers_new:
-            best = [replace(each, worth=self._fresher(each)) for each in best]
+            best = [each._replace(worth=self._fresher(each)) for each in best]
         present = {
             how.lexemes[term] for each in looked for hit in each.hits for term in hit.shares if term < len(how.lexemes)
         }

@@ -15,7 +15,8 @@ from conversations.words import counted
 from retrieval import limits
 from retrieval.policy import RetrievalPolicy
 from retrieval.search import cursors
-from retrieval.search.criteria import Criteria, criteria, one_of, wrong
+from retrieval.search.cold_search import ColdSearch
+from retrieval.search.criteria import Criteria, Narrowing, criteria, one_of, wrong
 from retrieval.search.cursors import Position
 from retrieval.search.full_text import Found, FullText
 from retrieval.search.grep_page import Answered, Page
@@ -27,7 +28,7 @@ from retrieval.search.query import parse
 from retrieval.search.reach import Reach
 from retrieval.search.snippets import snippet
 from retrieval.search.trigrams import is_used
-from retrieval.types import GrepMode, GrepResult, GrepScope, GrepSort, Snippet
+from retrieval.types import GrepMode, GrepResult, GrepScope, GrepSort, ItemKind, Snippet
 
 # What is around a text that is sought as it stands.
 _BLANK = string.whitespace + '"“”„«»'
@@ -42,6 +43,10 @@ _BOUNDED = (
     "rarer word, or else the newest; ask for something rarer to see everything."
 )
 _LEFT_OUT = "Texts with common words alone were left out; ask for something rarer to see everything."
+_COLD = "{} here are cold: searched by their summaries, and word for word only with cold=true."
+_COLD_IN_PARTS = (
+    "There was time to look through some of the cold messages only: the cursor goes on with the older ones."
+)
 _RANKED_ALL = "Only the best were ranked, and these are the last of them; sort by recency to see everything."
 
 
@@ -63,12 +68,13 @@ class Grep:
         limit: int,
         max_tokens: int | None,
         cursor: str | None,
-        **narrowed: Any,
+        cold: bool,
+        narrowed: Narrowing,
     ) -> GrepResult:
         """See `RetrievalEngine.grep`."""
         how = one_of(GrepMode, mode, "mode")
         where = one_of(GrepScope, scope, "scope")
-        order = _order(how, sort)
+        order = _order(how, sort, cold)
         self._check(query, how, limit)
         cap = self._cap(max_tokens)
         wanted = criteria(where=where, **narrowed)
@@ -80,16 +86,20 @@ class Grep:
             conversation_ids=wanted.conversation_ids,
             matches=(),
             sort=order,
+            cold=cold,
         )
-        search = cursors.fingerprint(
-            workspace_id=self.scope.workspace_id, asked=wanted, said=(query, how.value, order.value)
-        )
+        said = (query, how.value, order.value, *(["cold"] if cold else []))
+        search = cursors.fingerprint(workspace_id=self.scope.workspace_id, asked=wanted, said=said)
         position = cursors.read(cursor, search) if cursor is not None else None
         page = Page(limit=limit, max_tokens=cap, tokens=self.tokens, position=position)
-        if how is GrepMode.REGEX:
+        if cold:
+            answered = self._in_the_cold(asked, wanted, page)
+        elif how is GrepMode.REGEX:
             answered = self._by_pattern(translated(query), wanted, page)
         else:
             answered = self._by_words(asked, wanted, page)
+        if ItemKind.MESSAGE in wanted.kinds and not cold:
+            answered = _with_what_is_cold(answered)
         return answered.result(asked, lambda after: cursors.written(search, after))
 
     def ranked_messages(self, *, query: str, conversation_id: int, limit: int) -> tuple[Found, ...]:
@@ -108,10 +118,20 @@ class Grep:
             code="search_timeout",
         )
 
+    def _pattern_too_slow(self) -> Invalid:
+        return Invalid(
+            f"The search took longer than {self.policy.search_timeout_ms} ms and was called off. Narrow it: search one "
+            "conversation, write a word of three letters or more into the pattern, avoid nested repetition like (a+)+; "
+            "whoever runs LCM can allow more with LCM_SEARCH_TIMEOUT_MS.",
+            code="search_timeout",
+        )
+
     def _by_words(self, asked: GrepResult, wanted: Criteria, page: Page) -> Answered:
         by_words = self._newest if asked.sort is GrepSort.RECENCY else self._best
         with limits.bounded(milliseconds=self.policy.search_timeout_ms, refusal=self._too_slow()):
-            answered = by_words(asked, Reach.of(wanted, self.scope), page)
+            reach = Reach.of(wanted, self.scope)
+            answered = by_words(asked, reach, page)
+            answered = answered and replace(answered, cold_messages=reach.cold)
         return answered if answered is not None else self._literally(asked, wanted, page)
 
     def _best(self, asked: GrepResult, reach: Reach, page: Page) -> Answered | None:
@@ -161,28 +181,61 @@ class Grep:
 
     def _literally(self, asked: GrepResult, wanted: Criteria, page: Page) -> Answered:
         """A query that has nothing for full text search, such as `to be` or an arrow, sought as it stands."""
-        positive = " ".join(term.text for term in parse(asked.query).terms)
-        # The parser takes `or` for an operator, which it is not in a text sought as it stands.
-        text = (asked.query if not parse(asked.query).excluded else positive).strip(_BLANK)
-        if not positive.strip(_BLANK) or not text:
-            raise wrong("query", "There is nothing to search for in this; give at least one word that is not excluded.")
-        pattern = literally(text[: self.policy.max_pattern_length])
+        pattern = self._as_it_stands(asked.query)
         return replace(self._by_pattern(pattern, wanted, page), note=_TOO_COMMON, sort=GrepSort.RECENCY)
 
+    def _as_it_stands(self, query: str) -> Pattern:
+        """The query as an expression that matches its own text; Invalid if it has none."""
+        positive = " ".join(term.text for term in parse(query).terms)
+        # The parser takes `or` for an operator, which it is not in a text sought as it stands.
+        text = (query if not parse(query).excluded else positive).strip(_BLANK)
+        if not positive.strip(_BLANK) or not text:
+            raise wrong("query", "There is nothing to search for in this; give at least one word that is not excluded.")
+        return literally(text[: self.policy.max_pattern_length])
+
     def _by_pattern(self, pattern: Pattern, wanted: Criteria, page: Page) -> Answered:
-        refusal = Invalid(
-            f"The search took longer than {self.policy.search_timeout_ms} ms and was called off. Narrow it: search one "
-            "conversation, write a word of three letters or more into the pattern, avoid nested repetition like (a+)+; "
-            "whoever runs LCM can allow more with LCM_SEARCH_TIMEOUT_MS.",
-            code="search_timeout",
-        )
+        refusal = self._pattern_too_slow()
         with limits.bounded(milliseconds=self.policy.search_timeout_ms, refusal=refusal) as deadline:
-            search = PatternSearch(Reach.of(wanted, self.scope), page.limit + 1, by_trigrams=is_used(self.policy))
+            reach = Reach.of(wanted, self.scope)
+            search = PatternSearch(reach, page.limit + 1, by_trigrams=is_used(self.policy))
             key = page.position.key if page.position is not None else None
             spots = search.matching(pattern, deadline=deadline, key=key)
             shown = matches([Excerpt(spot.id, snippet=spot.snippet) for spot in spots[: page.limit]])
         keys = [Position(spot.key) for spot in spots[: page.limit]]
-        return page.filled(shown, keys, has_more=len(spots) > page.limit)
+        return page.filled(shown, keys, has_more=len(spots) > page.limit, cold_messages=reach.cold)
+
+    def _in_the_cold(self, asked: GrepResult, wanted: Criteria, page: Page) -> Answered:
+        """Cold messages alone, the newest first: those with all of the words, or those that match."""
+        if ItemKind.MESSAGE not in wanted.kinds:
+            raise wrong("cold", "Only messages go cold: summaries and files are found without it.")
+        before = page.position.key[0] if page.position is not None else None
+        milliseconds = self.policy.search_timeout_ms
+        refusal = self._pattern_too_slow() if asked.mode is GrepMode.REGEX else self._too_slow()
+        with limits.bounded(milliseconds=milliseconds, refusal=refusal) as deadline:
+            reach = Reach.of(wanted, self.scope)
+            search = ColdSearch(reach, page.limit + 1, deadline, milliseconds)
+            found = None
+            if asked.mode is GrepMode.FULL_TEXT:
+                found = search.by_words(asked.query, before=before)
+            if found is None:
+                is_regex = asked.mode is GrepMode.REGEX
+                pattern = translated(asked.query) if is_regex else self._as_it_stands(asked.query)
+                found = search.by_pattern(pattern, before=before)
+            spots = found.spots[: page.limit]
+            shown = matches([Excerpt(spot.id, snippet=spot.snippet) for spot in spots])
+        is_cut = found.looked_to is not None
+        keys = [Position((spot.order_place,)) for spot in spots]
+        answered = page.filled(
+            shown,
+            keys,
+            has_more=len(found.spots) > page.limit,
+            cold_messages=reach.cold,
+            bounded=is_cut,
+            note=_COLD_IN_PARTS if is_cut else None,
+        )
+        if is_cut and answered.behind is None:
+            return replace(answered, behind=Position((found.looked_to,)))
+        return answered
 
     def _check(self, query: str, mode: GrepMode, limit: int) -> None:
         most = self.policy.max_grep_results
@@ -205,13 +258,23 @@ class Grep:
         return min(max_tokens, self.policy.max_grep_tokens)
 
 
-def _order(mode: GrepMode, sort: GrepSort | str | None) -> GrepSort:
+def _order(mode: GrepMode, sort: GrepSort | str | None, cold: bool) -> GrepSort:
     if sort is None:
-        return GrepSort.RECENCY if mode is GrepMode.REGEX else GrepSort.RELEVANCE
+        return GrepSort.RECENCY if mode is GrepMode.REGEX or cold else GrepSort.RELEVANCE
     order = one_of(GrepSort, sort, "sort")
+    if cold and order is not GrepSort.RECENCY:
+        raise wrong("sort", "Cold texts are not indexed, so nothing is known to rank them by: sort them by recency.")
     if mode is GrepMode.REGEX and order is not GrepSort.RECENCY:
         raise wrong("sort", "A regular expression matches or does not: its matches are sorted by recency only.")
     return order
+
+
+def _with_what_is_cold(answered: Answered) -> Answered:
+    """The answer, with a word on what it could not hold."""
+    if not answered.cold_messages:
+        return answered
+    said = _COLD.format(counted(answered.cold_messages, "message"))
+    return replace(answered, note=said if answered.note is None else f"{answered.note} {said}")
 
 
 def _excerpt(found: Found | Spot, lexemes: Any) -> Excerpt:

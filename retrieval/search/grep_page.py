@@ -26,6 +26,7 @@ class Answered:
     bounded: bool = False
     note: str | None = None
     sort: GrepSort | None = None
+    cold_messages: int = 0
 
     def result(self, asked: GrepResult, cursor: Callable[[Position], str]) -> GrepResult:
         return replace(
@@ -39,6 +40,7 @@ class Answered:
             sort=self.sort or asked.sort,
             more=self.behind is not None,
             cursor=cursor(self.behind) if self.behind is not None else None,
+            cold_messages=self.cold_messages,
         )
 
 

@@ -1,45 +1,26 @@
-"""What full text search asks the database: the lexemes of a question, and the rows that hold them."""
+"""What full text search asks the database: the rows that hold what is looked for, and those beside them."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from django.db import connection
 
 from conversations.reading import rows
 from retrieval.search import ranking
-from retrieval.search.query import Question
-from retrieval.search.query_plan import MOST_CANDIDATES, Meaning, Plan, lexeme_query, meaning
+from retrieval.search.query_plan import MOST_CANDIDATES, Plan, lexeme_query
 from retrieval.search.ranking import Hit, Neighbour, Place, conversation_of, place_of, seq_of
-from retrieval.search.reach import Reach
+from retrieval.search.reach import OF_TOOL, Reach
 from retrieval.search.tables import MESSAGES, Table
 
 # What statistics do not foresee, no search looks at.
 _MOST_ROWS = 50_000
+# Of messages with words so common that only the newest are looked at: of how many it is found out which have to do with
+# a tool that is asked for.
+MOST_PROMISING = 5000
 
-_LEXED = """
-    WITH asked AS (
-        SELECT place, term, is_phrase, is_excluded, lcm_bigrams(lcm_fold(term)) AS words
-        FROM unnest(%s::text[], %s::boolean[], %s::boolean[])
-             WITH ORDINALITY AS given(term, is_phrase, is_excluded, place)
-    )
-    SELECT tsvector_to_array(to_tsvector('pg_catalog.english', words)),
-           tsvector_to_array(to_tsvector('pg_catalog.english', lcm_compound_parts(words))),
-           CASE WHEN is_phrase THEN lcm_tsquery('"' || term || '"')::text
-                WHEN is_excluded THEN lcm_tsquery(term)::text
-                ELSE '' END,
-           now()
-    FROM asked ORDER BY place
-"""
-_FREQUENCIES = """
-    SELECT lexeme, frequency
-    FROM pg_stats, unnest(most_common_elems::text::text[], most_common_elem_freqs) AS common(lexeme, frequency)
-    WHERE schemaname = ANY(current_schemas(false)) AND tablename = 'messages' AND attname = 'content_tsv'
-      AND lexeme = ANY(%s)
-"""
 # A lexeme's ts_rank saturates with its number: a message that says it twice holds 1.25 times as much as one that says
 # it once. How rare a lexeme is comes from the candidates themselves, which are all the rows that have an anchor. A
 # large tsvector is fetched and unpacked by each function that is given it: first it is cut down to what is asked for.
@@ -71,6 +52,15 @@ _HITS = """
 # words finds them: for the order, the planner would walk through all messages.
 _MATCHING = """matching AS MATERIALIZED (
         SELECT ctid AS row, {order_place} AS order_place FROM {table} WHERE {where} AND {tsv} @@ %(query)s::tsquery
+    ),"""
+# To find out which tool a message has to do with takes longer than all else that is asked of it together.
+_MATCHING_TOOLS = f"""promising AS MATERIALIZED (
+        SELECT ctid AS row, {{order_place}} AS order_place
+        FROM {{table}} WHERE {{where}} AND {{tsv}} @@ %(query)s::tsquery
+        ORDER BY {{order_place}} DESC LIMIT %(most_promising)s
+    ), matching AS MATERIALIZED (
+        SELECT promising.row, promising.order_place
+        FROM promising JOIN messages ON messages.ctid = promising.row WHERE {OF_TOOL}
     ),"""
 _NEWEST = "ctid = ANY(ARRAY(SELECT row FROM matching ORDER BY order_place DESC LIMIT %(most_candidates)s))"
 _RARITY = "ln(1 + greatest(0, %(size)s::float8 - d{n} + 0.5::float8) / (d{n} + 0.5::float8)) AS w{n}"
@@ -117,7 +107,8 @@ class Lookup:
             where=where,
             tsv=table.vector,
             matching=matching,
-            asks=table.asks,
+            # Neighbours are all that a question in a text says something about.
+            asks=table.asks if by_length else "false",
             vector=_CUT_DOWN.format(tsv=table.vector) if is_cut_down else table.vector,
             shares=", ".join((_SHARE if n < len(how.lexemes) else _PAIR_SHARE).format(n=n) for n in places),
             counts=", ".join(
@@ -131,6 +122,7 @@ class Lookup:
         )
         values |= {"query": how.query, "lexemes": list(how.lexemes), "size": float(size)}
         values |= {"most": most, "most_rows": _MOST_ROWS, "most_candidates": MOST_CANDIDATES}
+        values |= {"most_promising": MOST_PROMISING}
         values |= {f"term{n}": term for n, term in enumerate(terms)}
         values |= {f"expected{n}": how.expected_of(n) for n in places}
         with connection.cursor() as cursor:
@@ -159,53 +151,19 @@ class Lookup:
     def _where(self, table: Table, how: Plan) -> tuple[str, dict[str, Any], str]:
         """The condition for the rows to search, for the newest if the plan expects too many; what comes before it."""
         reach = self.reach
-        condition, values = reach.where(table), dict(reach.values)
+        values = dict(reach.values)
         if how.newest >= 1 or table is not MESSAGES:
-            return condition, values, ""
+            return reach.where(table, by_words_alone=how.by_words_alone), values, ""
         if reach.picks_among_messages:
             place = reach.place(table)
-            matching = _MATCHING.format(order_place=place, table=table.name, where=condition, tsv=table.vector)
+            by_tools = bool(reach.criteria.tool_names)
+            matching = (_MATCHING_TOOLS if by_tools else _MATCHING).format(
+                order_place=place, table=table.name, where=reach.where(table, but_tools=by_tools), tsv=table.vector
+            )
             return _NEWEST, values, matching
+        condition = reach.where(table)
         values["after"] = reach.high - int(how.newest * (reach.high - reach.low))
         return f"{condition} AND {reach.place(table)} > %(after)s", values, ""
-
-
-@dataclass(frozen=True)
-class Understood:
-    """A question's clauses and exclusions as the index knows them, and the moment when that was asked."""
-
-    clauses: list[list[Meaning]]
-    excluded: list[Meaning]
-    at: datetime | None = None
-
-
-def meanings(question: Question) -> Understood:
-    """What the question means to the index; a clause of stop words alone is none."""
-    terms = [*question.terms, *question.excluded]
-    if not terms:
-        return Understood([], [])
-    excluded_from = len(question.terms)
-    texts = [term.text for term in terms]
-    kinds = [term.is_phrase for term in terms], [place >= excluded_from for place in range(len(terms))]
-    told = rows(_LEXED, [texts, *kinds])
-    known = [
-        meaning(term, whole=whole, parts=parts, query=query)
-        for term, (whole, parts, query, _) in zip(terms, told, strict=True)
-    ]
-    of_terms = iter(known[:excluded_from])
-    clauses = [[next(of_terms) for _ in clause] for clause in question.clauses]
-    with_lexemes = [[each for each in clause if each.lexemes] for clause in clauses]
-    return Understood(
-        [clause for clause in with_lexemes if clause],
-        [each for each in known[excluded_from:] if each.query],
-        at=told[0][3],
-    )
-
-
-def frequencies(clauses: Sequence[Sequence[Meaning]]) -> Mapping[str, float]:
-    """The share of all messages that hold a lexeme, for those so common that the statistics know them."""
-    wanted = [lexeme for clause in clauses for each in clause for lexeme in each.lexemes]
-    return dict(rows(_FREQUENCIES, [wanted])) if wanted else {}
 
 
 def _hits(fetched: Sequence[tuple[Any, ...]], how: Plan) -> tuple[Hit, ...]:

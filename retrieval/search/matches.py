@@ -15,35 +15,34 @@ from retrieval.types import ItemKind, Match, Snippet
 
 FILE_PREFIX = "file_"
 
-_MESSAGES = """
-    SELECT message_id, conversation_id, seq, role::text, author, created_at, token_count,
-           CASE WHEN message_id = ANY(%s) THEN left(content, {searched}) END
-    FROM messages WHERE message_id = ANY(%s)
-"""
-_SUMMARIES = """
-    SELECT summary_id, conversation_id, first_seq, last_seq, latest_at, token_count, depth,
-           CASE WHEN summary_id = ANY(%s) THEN left(content, {searched}) END,
-           NOT EXISTS (SELECT FROM summary_parents p WHERE p.parent_summary_id = summaries.summary_id)
-           AND NOT EXISTS (SELECT FROM summaries later WHERE later.supersedes_id = summaries.summary_id)
-    FROM summaries WHERE summary_id = ANY(%s)
-"""
-_FILES = """
-    SELECT file_id, conversation_id, {seq}, created_at, file_name, {tokens},
-           CASE WHEN file_id = ANY(%s) THEN left({text}, {searched}) END
-    FROM large_files WHERE file_id = ANY(%s)
-"""
 # From each message up through everything derived from it, to what nothing was derived from and nothing supersedes.
-_COVERING = """
+_MESSAGES = """
     WITH RECURSIVE above AS (
-        SELECT message_id, summary_id FROM summary_messages WHERE message_id = ANY(%s)
+        SELECT message_id, summary_id FROM summary_messages WHERE message_id = ANY(%(ids)s)
         UNION
         SELECT above.message_id, p.summary_id
         FROM above JOIN summary_parents p ON p.parent_summary_id = above.summary_id
+    ), covering AS MATERIALIZED (
+        SELECT message_id, min(summary_id) AS summary_id FROM above
+        WHERE NOT EXISTS (SELECT FROM summary_parents p WHERE p.parent_summary_id = above.summary_id)
+          AND NOT EXISTS (SELECT FROM summaries later WHERE later.supersedes_id = above.summary_id)
+        GROUP BY message_id
     )
-    SELECT message_id, min(summary_id) FROM above
-    WHERE NOT EXISTS (SELECT FROM summary_parents p WHERE p.parent_summary_id = above.summary_id)
-      AND NOT EXISTS (SELECT FROM summaries later WHERE later.supersedes_id = above.summary_id)
-    GROUP BY message_id
+    SELECT message_id, conversation_id, seq, role::text, author, created_at, token_count,
+           CASE WHEN message_id = ANY(%(shown)s) THEN left(content, {searched}) END, covering.summary_id
+    FROM messages LEFT JOIN covering USING (message_id) WHERE message_id = ANY(%(ids)s)
+"""
+_SUMMARIES = """
+    SELECT summary_id, conversation_id, first_seq, last_seq, latest_at, token_count, depth,
+           CASE WHEN summary_id = ANY(%(shown)s) THEN left(content, {searched}) END,
+           NOT EXISTS (SELECT FROM summary_parents p WHERE p.parent_summary_id = summaries.summary_id)
+           AND NOT EXISTS (SELECT FROM summaries later WHERE later.supersedes_id = summaries.summary_id)
+    FROM summaries WHERE summary_id = ANY(%(ids)s)
+"""
+_FILES = """
+    SELECT file_id, conversation_id, {seq}, created_at, file_name, {tokens},
+           CASE WHEN file_id = ANY(%(shown)s) THEN left({text}, {searched}) END
+    FROM large_files WHERE file_id = ANY(%(ids)s)
 """
 
 
@@ -63,14 +62,13 @@ class Excerpt:
 
 
 def matches(excerpts: Sequence[Excerpt]) -> tuple[Match, ...]:
-    """A match for each of these rows, in the same order: at most four queries for all."""
+    """A match for each of these rows, in the same order: one query for each kind of thing."""
     messages = [each for each in excerpts if isinstance(each.id, int)]
     files = [each for each in excerpts if isinstance(each.id, str) and each.id.startswith(FILE_PREFIX)]
     summaries = [each for each in excerpts if isinstance(each.id, str) and not each.id.startswith(FILE_PREFIX)]
-    covering = dict(rows(_COVERING, [[each.id for each in messages]])) if messages else {}
     known: dict[int | str, Match] = {}
     for row, excerpt in _fetched(_MESSAGES, messages):
-        known[excerpt.id] = _message(row, excerpt, covering.get(row[0]))
+        known[excerpt.id] = _message(row, excerpt)
     for row, excerpt in _fetched(_SUMMARIES, summaries):
         known[excerpt.id] = _summary(row, excerpt)
     for row, excerpt in _fetched(_FILES, files):
@@ -83,7 +81,7 @@ def _fetched(statement: str, excerpts: Sequence[Excerpt]) -> Iterable[tuple[tupl
         return []
     by_id = {each.id: each for each in excerpts}
     to_be_shown = [each.id for each in excerpts if each.snippet is None]
-    fetched = rows(_with_columns(statement), [to_be_shown, list(by_id)])
+    fetched = rows(_with_columns(statement), {"shown": to_be_shown, "ids": list(by_id)})
     return [(row, by_id[row[0]]) for row in fetched]
 
 
@@ -92,8 +90,8 @@ def _with_columns(statement: str) -> str:
     return statement.format(searched=SEARCHED, seq=FILES.seq, tokens=FILES.tokens, text=FILES.text)
 
 
-def _message(row: tuple[Any, ...], excerpt: Excerpt, covered_by: str | None) -> Match:
-    message_id, conversation_id, seq, role, author, created_at, token_count, content = row
+def _message(row: tuple[Any, ...], excerpt: Excerpt) -> Match:
+    message_id, conversation_id, seq, role, author, created_at, token_count, content, covered_by = row
     return Match(
         id=f"msg_{message_id}",
         kind=ItemKind.MESSAGE,

@@ -218,7 +218,8 @@ class NewestWords:
             place=self.reach.place(table),
             rank=table.rank,
             tsv=table.vector,
-            where=self.reach.where(table),
+            # A walk is by place, and needs the index for that.
+            where=self.reach.where(table, by_words_alone=how.by_words_alone and statement is _COLLECTED),
             within=condition,
             collated=collated(table),
             held=_HELD.format(table=table.name, tsv=table.vector) if wants_held else "NULL",

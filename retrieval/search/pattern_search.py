@@ -33,14 +33,14 @@ _MATCHING = """
 """
 _NEWEST = """
     SELECT {id} AS id, {place} AS order_place, {rank} AS rank, {text} AS content
-    FROM {table} WHERE {where} AND {within} AND {matches}
+    FROM {table} WHERE {where} AND {within} AND {has_text} AND {matches}
     ORDER BY {order} LIMIT %(limit)s
 """
 # For the order alone, the planner would walk through all rows and not look into the index of trigrams.
 _NEWEST_BY_TRIGRAMS = """
     WITH matching AS MATERIALIZED (
         SELECT {id} AS id, {place} AS order_place, {rank} AS rank, ctid AS row
-        FROM {table} WHERE {where} AND {within} AND {text} ~ %(pattern)s
+        FROM {table} WHERE {where} AND {within} AND {has_text} AND {text} ~ %(pattern)s
     ), newest AS (
         SELECT * FROM matching ORDER BY order_place DESC LIMIT %(limit)s
     )
@@ -101,6 +101,7 @@ class PatternSearch:
             table=table.name,
             where=self.reach.where(table),
             within=condition,
+            has_text=table.has_text,
             matches=_matches(pattern, table.text),
             order=f"{place} DESC" if table is MESSAGES else f"{place} DESC, {by_id}",
         )
@@ -121,13 +122,14 @@ def _spots(statement: str, pattern: Pattern, values: dict[str, Any]) -> list[Spo
             cursor.execute(statement, {**values, "pattern": pattern.expression, "literal": pattern.literal})
             fetched = cursor.fetchall()
     except DataError as error:
-        raise _invalid(error) from error
+        raise invalid_pattern(error) from error
     return [
         Spot(id, place, rank, around(content, begin - 1, end - 1, offset=offset))
         for id, place, rank, begin, end, content, offset in fetched
     ]
 
 
-def _invalid(error: DataError) -> Invalid:
+def invalid_pattern(error: DataError) -> Invalid:
+    """The refusal of an expression that the database does not understand."""
     said = str(error).splitlines()[0].removeprefix("invalid regular expression: ")
     return refused(f"This is not a valid regular expression: {said}.")

@@ -16,6 +16,12 @@ MOST_LEXEMES = 32
 MOST_CANDIDATES = 1000
 MOST_PAIRS = 6
 
+# PostgreSQL's own guess for a word that it has no count of; mostly far too high.
+_UNCOUNTED = 0.005
+# The index for words gives rows of all conversations. To fetch one of them takes about as long as to pass so many
+# entries of the index that tells which rows are of one conversation.
+_ENTRIES_A_ROW = 40
+
 
 @dataclass(frozen=True)
 class Meaning:
@@ -72,6 +78,8 @@ class Plan:
     wants_every_clause: bool = False
     # One word was asked for, and so only texts that hold it answer.
     is_one_word: bool = False
+    # Whether the index for words had better be the only one that is looked into.
+    by_words_alone: bool = False
 
     @property
     def is_bounded(self) -> bool:
@@ -133,11 +141,13 @@ def plan(
     *,
     frequencies: Mapping[str, float],
     rows: int,
+    everywhere: float = -1,
     in_pairs: bool = False,
 ) -> Plan | None:
     """How to look the clauses up in so many rows; None if nothing in them can be looked up.
 
-    `frequencies`: the share of rows that hold a lexeme, for those that the statistics know; any other is rare. With
+    `frequencies`: the share of rows that hold a lexeme, for those that the statistics know; any other is rare.
+    `everywhere`: how many rows there are in all, as far as that is known; the index for words covers them all. With
     `in_pairs`, words that follow each other in the question count once more where they do so in a text.
     """
     wanted = dict.fromkeys(lexeme for clause in clauses for each in clause for lexeme in each.lexemes)
@@ -166,7 +176,17 @@ def plan(
         ),
         excluded=tuple(each.query for each in excluded if each.query),
         newest=min(1.0, MOST_CANDIDATES / total) if total else 1.0,
+        by_words_alone=_by_words_alone(anchors, frequencies, rows=rows, everywhere=everywhere),
     )
+
+
+def _by_words_alone(anchors: Sequence[str], frequencies: Mapping[str, float], *, rows: int, everywhere: float) -> bool:
+    """Whether the rows of others that hold an anchor take less time than to list all that are within reach.
+
+    The planner thinks otherwise, for it takes every row for one that has to come from a disk.
+    """
+    holding = sum(frequencies.get(lexeme, _UNCOUNTED) for lexeme in anchors) * everywhere
+    return everywhere >= 0 and holding * (1 - min(1.0, rows / max(1.0, everywhere))) * _ENTRIES_A_ROW < rows
 
 
 def _pairs(clauses: Sequence[Sequence[Meaning]]) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from operator import itemgetter
+from typing import NamedTuple
 
 from retrieval.search.query_dates import Dates
 
@@ -47,9 +48,10 @@ def seq_of(place: Place) -> int:
     return place & ((1 << _SEQ_BITS) - 1)
 
 
-@dataclass(frozen=True)
-class Hit:
+class Hit(NamedTuple):
     """A row that holds something of what is looked for: how much, for each of those lexemes that it holds."""
+
+    # Hits and neighbours are tuples, as those are made fastest, and a search has hundreds of each.
 
     id: int | str
     place: Place
@@ -62,8 +64,7 @@ class Hit:
     order_place: int = 0
 
 
-@dataclass(frozen=True)
-class Neighbour:
+class Neighbour(NamedTuple):
     """A message in or near a hit, as far as that matters for what it is worth."""
 
     id: int
@@ -132,13 +133,15 @@ def in_context(hits: Iterable[Hit], weights: Weights, *, only: Collection[Place]
     for hit in hits:
         place = hit.place
         after = AFTER_A_QUESTION if hit.asks else NEXT
-        reach = (
+        reach: tuple[tuple[Place, float], ...] = (
             (place, 1.0),
             (place + 1, after),
             (place - 1, NEXT),
             (place + 2, NEXT_BUT_ONE),
             (place - 2, NEXT_BUT_ONE),
         )
+        if only is not None:
+            reach = tuple([(near, weight) for near, weight in reach if near in only])
         stretch = place // STRETCH
         for term, share in hit.shares.items():
             of_term = held[term]
@@ -146,8 +149,6 @@ def in_context(hits: Iterable[Hit], weights: Weights, *, only: Collection[Place]
                 of_term[near] = of_term.get(near, 0.0) + weight * share
             in_stretch = stretches[term]
             in_stretch[stretch] = in_stretch.get(stretch, 0.0) + share
-    if only is not None:
-        held = {term: {place: shares[place] for place in only if place in shares} for term, shares in held.items()}
     worths = _summed(held, weights, SATURATION)
     around = _summed(stretches, weights, STRETCH_SATURATION)
     return {place: worth + STRETCH_WEIGHT * around.get(place // STRETCH, 0.0) for place, worth in worths.items()}

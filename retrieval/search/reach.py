@@ -28,7 +28,7 @@ _HAS_PART = """EXISTS (
     WHERE part.message_id = messages.message_id AND part.part_type = ANY(%(part_types)s::text[]::message_part_type[])
     OFFSET 0
 )"""
-_OF_TOOL = f"""EXISTS (
+OF_TOOL = f"""EXISTS (
     SELECT FROM message_parts part
     WHERE part.message_id = messages.message_id AND CASE
         WHEN part.tool_name IS NOT NULL THEN part.tool_name = ANY(%(tool_names)s::text[])
@@ -59,7 +59,8 @@ _BELOW = """
     SELECT id FROM below
 """
 _EXTENT = """
-    SELECT coalesce(sum(next_seq - 1), 0)::bigint, (SELECT coalesce(max(message_id), 0) FROM messages)
+    SELECT coalesce(sum(next_seq - 1), 0)::bigint, coalesce(sum(cold_messages), 0)::bigint,
+           (SELECT coalesce(max(message_id), 0) FROM messages)
     FROM conversations WHERE {0}
 """
 
@@ -81,6 +82,8 @@ class Reach:
     at: datetime | None = None
     # The newest place there is, whatever was asked for.
     newest: int = field(default=0)
+    # Of the messages of these conversations, so many are cold.
+    cold: int = 0
 
     @classmethod
     def of(cls, asked: Criteria, scope: Scope) -> Reach:
@@ -93,13 +96,15 @@ class Reach:
             asked = _within(asked, summary.conversation_id)
             below = tuple(row[0] for row in rows(_BELOW, {"under": asked.under}))
         if asked.conversation_id is not None:
-            newest = scope.conversation(asked.conversation_id).next_seq - 1
+            conversation = scope.conversation(asked.conversation_id)
+            newest = conversation.next_seq - 1
             bounds = [each for each in (newest, last, asked.to_seq) if each is not None]
             low, high = max(first, asked.from_seq or 1) - 1, min(bounds)
-            return cls(scope, asked, newest, min(low, high), high, below, newest=newest)
+            cold = conversation.cold_messages
+            return cls(scope, asked, newest, min(low, high), high, below, newest=newest, cold=cold)
         _require(asked.conversation_ids, scope)
-        size, newest = _extent(asked, scope)
-        return cls(scope, asked, size, 0, newest, below, newest=newest)
+        size, cold, newest = _extent(asked, scope)
+        return cls(scope, asked, size, 0, newest, below, newest=newest, cold=cold)
 
     def as_it_was(self, *, newest: int, size: int, at: datetime) -> Reach:
         """The same without what came later."""
@@ -153,11 +158,17 @@ class Reach:
             "at": self.at,
         }
 
-    def where(self, table: Table) -> str:
-        """The condition for the table's rows."""
-        conditions = [self._owned, table.only if self.at is None else table.only_then]
+    def where(self, table: Table, *, by_words_alone: bool = False, but_tools: bool = False) -> str:
+        """The condition for the table's rows.
+
+        `by_words_alone` keeps it from leading to them by another index than that for words. With `but_tools`, it is all
+        but `OF_TOOL`.
+        """
+        owned = self._owned.replace("conversation_id = ", "conversation_id + 0 = ") if by_words_alone else self._owned
+        conditions = [owned, table.only if self.at is None else table.only_then]
         conditions += {MESSAGES: self._of_messages, SUMMARIES: self._of_summaries, FILES: self._of_files}[table]()
-        return " AND ".join(each for each in conditions if each != "true") or "true"
+        left_out = {"true", OF_TOOL} if but_tools else {"true"}
+        return " AND ".join(each for each in conditions if each not in left_out) or "true"
 
     @property
     def _owned(self) -> str:
@@ -177,7 +188,7 @@ class Reach:
             *(["created_at < %(until)s"] if asked.until else []),
             *(["role = ANY(%(roles)s::text[]::message_role[])"] if asked.roles else []),
             *([_HAS_PART] if asked.part_types else []),
-            *([_OF_TOOL] if asked.tool_names else []),
+            *([OF_TOOL] if asked.tool_names else []),
             *([_HELD_BELOW] if asked.under else []),
         ]
 
@@ -219,12 +230,13 @@ def _require(conversation_ids: tuple[int, ...], scope: Scope) -> None:
             scope.conversation(each)
 
 
-def _extent(asked: Criteria, scope: Scope) -> tuple[int, int]:
-    """How many messages the conversations have, and the newest of all."""
+def _extent(asked: Criteria, scope: Scope) -> tuple[int, int, int]:
+    """How many messages the conversations have, how many of them are cold, and the newest of all."""
     if asked.conversation_ids:
         found = rows(_EXTENT.format("conversation_id = ANY(%s::bigint[])"), [list(asked.conversation_ids)])
     elif scope.workspace_id is None:
         found = rows(_EXTENT.format("true"))
     else:
         found = rows(_EXTENT.format("workspace_id = %s"), [scope.workspace_id])
-    return int(found[0][0]), int(found[0][1])
+    size, cold, newest = found[0]
+    return int(size), int(cold), int(newest)

@@ -57,6 +57,8 @@ class Table:
     # What a row must be to be searched at all, now and at an earlier moment.
     only: str = "true"
     only_then: str = "true"
+    # Whether its text is there: an expression may match one that is empty because it is elsewhere, or gone.
+    has_text: str = "erased_by_id IS NULL"
 
 
 MESSAGE_RANK = 1_000_000
@@ -69,6 +71,7 @@ MESSAGES = Table(
     place_in_many="message_id",
     rank=str(MESSAGE_RANK),
     asks=_ASKS,
+    has_text="cold_block_id IS NULL AND erased_by_id IS NULL",
 )
 SUMMARIES = Table(
     ItemKind.SUMMARY,

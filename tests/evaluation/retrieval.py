@@ -29,6 +29,7 @@ from conversations.types import NewMessage, Role
 from retrieval.engine import RetrievalEngine
 from retrieval.types import GrepScope
 from tests.conversations.real_data import DATA, conversation_files, rows_of
+from tests.evaluation.figures import Figure
 
 WORKSPACE = "evaluation of retrieval"
 DEPTH = 10
@@ -51,17 +52,6 @@ _IDENTIFIER = re.compile(
     | (?<![\w/.-])[\w-]+\.(?:py|tsx?|jsx?|exs?|md|json|rs|go|sh|toml)\b""",
     re.VERBOSE,
 )
-
-
-@dataclass(frozen=True)
-class Figure:
-    """One measured value; `goal` is what it should reach, None for a peer's."""
-
-    number: int
-    measure: str
-    method: str
-    value: float
-    goal: float | None = None
 
 
 @dataclass(frozen=True)

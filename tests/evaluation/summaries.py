@@ -16,7 +16,6 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
@@ -28,6 +27,7 @@ from compaction.summarizers.terms import stem
 from conversations.tokens import TokenEstimator
 from tests.conversations.real_data import DATA, conversation_files, rows_of
 from tests.evaluation.fallbacks import FALLBACKS
+from tests.evaluation.figures import Figure
 
 Row = dict[str, Any]
 Summarize = Callable[[Sequence[SourceMessage], int], str]
@@ -63,17 +63,6 @@ _NAME = re.compile(
     | \b[A-Z]+-?\d+\w*\b""",
     re.VERBOSE,
 )
-
-
-@dataclass(frozen=True)
-class Figure:
-    """One measured value; `goal` is what it should reach, None for a peer's."""
-
-    number: int
-    measure: str
-    method: str
-    value: float
-    goal: float | None = None
 
 
 def figures() -> Iterator[Figure]:

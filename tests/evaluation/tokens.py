@@ -28,7 +28,7 @@ from retrieval.assembly.types import AssembledContext
 from retrieval.engine import RetrievalEngine
 from retrieval.slices import joined
 from tests.conversations.real_data import conversation_files, rows_of
-from tests.evaluation.summaries import Figure
+from tests.evaluation.figures import Figure
 from tests.tables import in_columns
 
 # Shorter ones are not judged by what is saved: their fresh tail is most of them.

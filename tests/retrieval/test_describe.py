@@ -211,6 +211,18 @@ def test_a_conversation_says_what_it_holds_and_what_a_model_sees(graph):
     assert describe(session_id) == described
 
 
+def test_a_conversation_says_what_the_last_run_in_it_came_to():
+    number = a_conversation(*(f"message {seq} about boats. " * 40 for seq in range(40))).conversation_id
+    before = describe(f"conv_{number}")
+
+    result = CompactionEngine.from_settings().compact(conversation_id=number)
+    after = describe(f"conv_{number}")
+
+    assert (before.run_id, before.run) == (None, None)
+    assert after.run_id == result.run_id
+    assert after.run == CompactionEngine.from_settings().get_run(run_id=result.run_id)
+
+
 def test_a_session_that_looks_like_an_id_goes_behind_that_id_and_before_ids_in_its_name(graph):
     number, first, *_ = graph
     a_conversation("hello", session_id=first.summary_id)

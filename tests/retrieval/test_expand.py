@@ -77,6 +77,15 @@ def test_a_leaf_gives_its_messages_when_they_are_asked_for(graph):
     assert opened.items[0].content == "message 1 " * 5
 
 
+def test_a_leaf_of_one_message_says_so_as_one_would():
+    number = a_conversation("the only one").conversation_id
+    leaf = a_summary_of(a_store(), number, seqs=[1])
+
+    found = engine().expand(summary_id=leaf.summary_id)
+
+    assert "made from 1 message;" in (found.note or "")
+
+
 def test_everything_lies_in_the_order_of_the_conversation(graph):
     _, first, second, middle, third, root = graph
 

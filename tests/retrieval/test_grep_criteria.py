@@ -121,6 +121,26 @@ def test_of_a_very_common_word_the_newest_of_those_asked_for_are_looked_at_where
     assert found(to_seq=99) == set(range(80, 100))
 
 
+def test_which_tool_was_called_is_found_out_of_the_newest_with_a_very_common_word_and_the_answer_says_so(monkeypatch):
+    for module in (query_plan, lookup):
+        monkeypatch.setattr(module, "MOST_CANDIDATES", 20)
+    monkeypatch.setattr(lookup, "MOST_PROMISING", 50)
+    calls = [
+        a_tool_call(f"call_{number}", name="paint" if number % 10 == 0 else "read_file", text=f"error number {number}")
+        for number in range(200)
+    ]
+    conversation_id = a_conversation().conversation_id
+    a_store().append_messages(conversation_id=conversation_id, messages=calls)
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE messages")
+
+    result = engine().grep(query="error", conversation_id=conversation_id, tool_names=["paint"], limit=50)
+
+    assert {match.first_seq for match in result.matches} == {151, 161, 171, 181, 191}
+    assert result.bounded
+    assert "the newest" in result.note
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_a_neighbour_that_was_not_asked_for_is_no_answer(way):
     conversation = a_conversation("Which boat is it?", "The red one.", "And which harbour?", "The northern one.")
@@ -258,6 +278,11 @@ def test_criteria_that_nothing_could_meet_are_refused_and_say_which(narrowed, pa
         criteria(**{"where": GrepScope.ALL, **narrowed})
 
     assert list(refusal.value.context["errors"]) == [param]
+
+
+def test_a_criterion_that_there_is_not_is_the_callers_mistake_and_not_left_out():
+    with pytest.raises(TypeError, match="rolls"):
+        engine().grep(query="boats", rolls=["user"])
 
 
 def test_a_summary_and_another_conversation_contradict_each_other(talk):

@@ -38,7 +38,7 @@ def test_a_pattern_finds_the_newest_first_and_shows_what_it_matched():
 
 def test_a_match_deep_in_a_long_text_is_shown_with_its_place():
     content = "x" * 300_000 + " needle-77 " + "y" * 300_000
-    a_conversation(content)
+    a_conversation(content, overrides={"large_file_tokens": 0})
 
     (match,) = engine().grep(query=r"needle-\d+", mode="regex").matches
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -58,6 +59,43 @@ def test_the_same_context_has_the_same_receipt_and_another_one_another(assembler
     assert first.startswith("rcp_") and len(first) == 20
     assert len(others | {first}) == 5
     assert AssemblyReceipt.objects.count() == 5
+
+
+def test_the_newest_receipts_of_a_conversation_are_kept_and_the_answer_names_those_that_made_way(assembler):
+    conversation_id, other_id = (a_conversation("hello", "hi").conversation_id for _ in range(2))
+    few = replace(assembler, limits=replace(assembler.limits, kept_receipts=3))
+
+    def kept(budget, conversation_id=conversation_id):
+        return few.assemble(conversation_id=conversation_id, budget=budget, keep_receipt=True)
+
+    elsewhere = kept(500, other_id)
+    first, second, third = kept(501), kept(502), kept(503)
+    first_again, fourth = kept(501), kept(504)
+
+    assert [each.receipts_gone for each in (first, second, third, first_again)] == [()] * 4
+    assert first_again.receipt_id == first.receipt_id
+    assert fourth.receipts_gone == (second.receipt_id,)
+    with pytest.raises(NotFound, match="only the newest are kept"):
+        few.get_receipt(receipt_id=second.receipt_id)
+    for left in (elsewhere, first, third, fourth):
+        assert few.get_receipt(receipt_id=left.receipt_id).lines == left.receipt
+
+
+def test_where_fewer_are_kept_than_before_the_others_go_a_few_at_a_time_and_all_are_named(assembler):
+    conversation_id = a_conversation("hello", "hi").conversation_id
+    made = [
+        assembler.assemble(conversation_id=conversation_id, budget=500 + n, keep_receipt=True).receipt_id
+        for n in range(25)
+    ]
+    one = replace(assembler, limits=replace(assembler.limits, kept_receipts=1))
+
+    gone = [
+        one.assemble(conversation_id=conversation_id, budget=400 + n, keep_receipt=True).receipts_gone for n in range(2)
+    ]
+
+    assert max(map(len, gone)) < len(made)
+    assert {*gone[0], *gone[1]} >= set(made)
+    assert AssemblyReceipt.objects.count() == 1
 
 
 def test_a_receipt_holds_nobodys_words(assembler):

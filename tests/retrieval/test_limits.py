@@ -7,6 +7,7 @@ from django.db import DataError, connection
 
 from conversations.errors import Unavailable
 from retrieval.limits import bounded
+from tests.statements import counted_statements
 
 pytestmark = pytest.mark.django_db
 
@@ -45,3 +46,10 @@ def test_an_index_always_serves_a_search():
         assert value("SELECT current_setting('enable_seqscan')") == "off"
 
     assert value("SELECT current_setting('enable_seqscan')") == "on"
+
+
+def test_while_nearly_all_of_the_time_is_left_no_statement_is_spent_on_saying_so():
+    with bounded(milliseconds=60_000, refusal=REFUSAL) as deadline, counted_statements() as said:
+        deadline.impose()
+
+    assert said == []

@@ -15,7 +15,7 @@ from conversations.models import Conversation, Message, Summary
 from conversations.scope import Scope
 from conversations.types import NewMessage, Role
 from retrieval.assembler import ContextAssembler
-from retrieval.assembly.types import AssembledContext
+from retrieval.assembly.types import AssembledContext, BudgetSource
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
 from tests.statements import counted_statements
 from tests.summaries import a_summary_of
@@ -148,6 +148,18 @@ def test_messages_of_a_past_that_the_caller_dates_count_from_when_they_were_reco
     context = assembler.assemble(conversation_id=conversation_id, as_of=earlier)
 
     assert [item.text for item in context.items] == ["hello"]
+
+
+def test_the_past_is_given_by_todays_settings_and_the_answer_says_so(db, assembler):
+    conversation_id = a_conversation(*(f"turn {n} speaks of topic{n}" for n in range(1, 31))).conversation_id
+    a_store().configure_conversation(conversation_id=conversation_id, overrides={"model_token_budget": 2000})
+
+    past = assembler.assemble(conversation_id=conversation_id, as_of=20)
+    present = assembler.assemble(conversation_id=conversation_id)
+
+    assert (past.budget, past.budget_source) == (2000, BudgetSource.CONVERSATION)
+    assert "today's" in past.note
+    assert present.note is None
 
 
 @pytest.mark.parametrize(

@@ -96,3 +96,17 @@ def test_pairs_of_chinese_stand_for_their_characters():
     found = meaning(Term("数据库"), whole=("数", "数据", "据库", "库"), parts=(), query="")
 
     assert found.whole == ("数据", "据库")
+
+
+def test_where_others_hold_few_rows_with_a_word_the_index_for_words_is_the_only_one_looked_into():
+    def is_alone(rows, everywhere, *, share=None):
+        return planned(
+            word("fjord"), frequencies=share and {"fjord": share}, rows=rows, everywhere=everywhere
+        ).by_words_alone
+
+    assert is_alone(100_000, 100_000)
+    assert is_alone(100_000, 300_000)
+    assert not is_alone(100, 1_000_000)
+    assert not is_alone(100_000, 300_000, share=0.1)
+    assert is_alone(100_000, 1_000_000, share=0.001)
+    assert not is_alone(100_000, -1)

@@ -1,0 +1,110 @@
+"""What an active context is chosen from, and what was chosen. Pure.
+
+The words: a *candidate* is one context item, or a message that a query found. A *group* goes in whole or not at all: a
+summary, a message, a tool call with its results. All are tuples, as those are made fastest, and a context may have a
+thousand of each.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import NamedTuple
+
+from conversations.types import ContextItemType, Role
+from retrieval.assembly.types import AssemblyReason
+
+_is_recalled = attrgetter("is_recalled")
+
+
+class Candidate(NamedTuple):
+    """A slot, as the planner knows it, that may be shown, or a message from below a summary, with its seq for an
+    ordinal."""
+
+    ordinal: int
+    tokens: int
+    message_id: int | None = None
+    summary_id: str | None = None
+    role: Role | None = None
+    depth: int | None = None
+    calls: tuple[str, ...] = ()
+    is_answer: bool = False
+    last_seq: int = 0
+    is_recalled: bool = False
+
+    @property
+    def is_raw(self) -> bool:
+        return self.message_id is not None
+
+    @property
+    def is_system(self) -> bool:
+        return self.role is Role.SYSTEM
+
+    @property
+    def is_question(self) -> bool:
+        return self.role is Role.USER and not self.is_answer
+
+    @property
+    def id(self) -> str:
+        return self.summary_id or f"msg_{self.message_id}"
+
+    @property
+    def kind(self) -> ContextItemType:
+        return ContextItemType.MESSAGE if self.is_raw else ContextItemType.SUMMARY
+
+    @property
+    def place(self) -> tuple[int, bool]:
+        """Where it stands in the history; a recalled message comes right behind the summary that stands for it."""
+        return self.ordinal, self.is_recalled
+
+
+class Group(NamedTuple):
+    """Candidates that go in together, and how well the messages in them, or below them, answer the query."""
+
+    candidates: tuple[Candidate, ...]
+    mandatory: AssemblyReason | None = None
+    hits: frozenset[int] = frozenset()
+    score: float = 0.0
+
+    @property
+    def tokens(self) -> int:
+        return sum([candidate.tokens for candidate in self.candidates])
+
+    @property
+    def newest(self) -> tuple[int, bool]:
+        """The place of its last candidate: how new it is as a whole."""
+        return self.candidates[-1].place
+
+    @property
+    def is_summary(self) -> bool:
+        return not self.candidates[0].is_raw
+
+    @property
+    def is_system(self) -> bool:
+        return self.mandatory is AssemblyReason.SYSTEM
+
+    @property
+    def is_recalled(self) -> bool:
+        return any(map(_is_recalled, self.candidates))
+
+
+class Decision(NamedTuple):
+    candidate: Candidate
+    included: bool
+    reason: AssemblyReason
+    running_total: int
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Every decision, in the order it was made."""
+
+    decisions: tuple[Decision, ...]
+    total_tokens: int
+    over_budget: bool
+
+    @property
+    def included(self) -> tuple[Candidate, ...]:
+        """What goes in, oldest first."""
+        chosen = (decision.candidate for decision in self.decisions if decision.included)
+        return tuple(sorted(chosen, key=lambda candidate: candidate.place))
