@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from django.conf import settings
+from django.contrib.auth import get_user_model
 
 from compaction.engine import CompactionEngine
 from compaction.types import Reason
@@ -17,14 +18,15 @@ from conversations.errors import ConversationBusy, Unauthenticated
 from conversations.scope import Scope
 from conversations.store import ConversationStore
 from conversations.words import counted
+from lcmsite import people
 from lcmsite.adapters.cli.session import default_workspace
 from lcmsite.adapters.keys import caller_of, issue
 from lcmsite.embedded.location import make_directory
 from lcmsite.sample.code_base import CodeBase
 from lcmsite.sample.conversation import sample_messages
-from lcmsite.types import KeyScope
+from lcmsite.types import KeyScope, Role
 
-SESSION_ID = "sample"
+SESSION_ID = USERNAME = "sample"
 ROOT = Path(__file__).resolve().parent.parent.parent
 # A worker may have begun to compact it before we could.
 SECONDS_TO_WAIT = 60
@@ -41,7 +43,8 @@ def load_sample(*, url: str, echo: Callable[[str], object]) -> None:
     conversation_id = _loaded(store)
     if not _summaries(store, conversation_id) or _is_at_work(conversation_id, engine):
         _compact(conversation_id, engine)
-    for line in _introduction(store, conversation_id, url=url, key=_kept_key(scope, _key_file())):
+    key, password = _kept_key(scope, _kept("key")), _kept_password(scope, _kept("password"))
+    for line in _introduction(store, conversation_id, url=url, key=key, password=password):
         echo(line)
 
 
@@ -78,8 +81,8 @@ def _compact(conversation_id: int, engine: CompactionEngine) -> None:
             time.sleep(0.2)
 
 
-def _key_file() -> Path:
-    return Path(settings.DATA_DIR) / "sample.key"
+def _kept(what: str) -> Path:
+    return Path(settings.DATA_DIR) / f"sample.{what}"
 
 
 def _kept_key(scope: Scope, kept: Path) -> str:
@@ -92,16 +95,37 @@ def _kept_key(scope: Scope, kept: Path) -> str:
         pass
     assert scope.workspace_id is not None
     key = issue(workspace_id=scope.workspace_id, name=SESSION_ID, scopes=[KeyScope.WRITE]).key
+    _keep(kept, key)
+    return key
+
+
+def _kept_password(scope: Scope, kept: Path) -> str:
+    """The password that earlier runs printed, or a new one if it lets nobody in any more."""
+    user = get_user_model().objects.filter(username=USERNAME).first()
+    if user is None:
+        password = people.add(scope, username=USERNAME, role=Role.ADMIN).password
+        _keep(kept, password)
+        return password
+    try:
+        password = kept.read_text("ascii").strip()
+        if user.check_password(password):
+            return password
+    except (FileNotFoundError, UnicodeDecodeError):
+        pass
+    # Whoever changed it knows it.
+    return "(the one you have set)"
+
+
+def _keep(kept: Path, secret: str) -> None:
     make_directory(kept.parent)
     # A new file, so that nobody else can have it open, and it is never there half.
     fresh = kept.with_name(f"{kept.name}.{secrets.token_hex(4)}")
     with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(f"{key}\n")
+        file.write(f"{secret}\n")
     fresh.replace(kept)
-    return key
 
 
-def _introduction(store: ConversationStore, conversation_id: int, *, url: str, key: str) -> list[str]:
+def _introduction(store: ConversationStore, conversation_id: int, *, url: str, key: str, password: str) -> list[str]:
     counters = store.get_conversation(conversation_id=conversation_id).counters
     summaries = _summaries(store, conversation_id)
     return [
@@ -109,7 +133,8 @@ def _introduction(store: ConversationStore, conversation_id: int, *, url: str, k
         f"The conversation {SESSION_ID!r} has {counted(counters.message_count, 'message')} of "
         f"{counted(counters.total_tokens, 'token')}; "
         f"its active context has {counters.active_tokens:,}.",
-        f"  URL      {url}/api/v1/docs/",
+        f"  URL      {url}/  (log in as {USERNAME}, password {password})",
+        f"  API      {url}/api/v1/docs/",
         f"  API key  {key}",
         "Try:",
         f'  curl -H "Authorization: Bearer {key}" "{url}/api/v1/conversations/{conversation_id}/context/?budget=8000"',

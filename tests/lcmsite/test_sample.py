@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.contrib.auth import get_user_model
 from django.test import Client
 from pytest_django import DjangoDbBlocker
 
@@ -149,7 +150,7 @@ def _loading(tree: Path, key_file: Path) -> Iterator[Loading]:
 
     with pytest.MonkeyPatch.context() as patched:
         # Not by way of the settings: the data directory is also where the tests' own database lies.
-        patched.setattr(loading, "_key_file", lambda: key_file)
+        patched.setattr(loading, "_kept", lambda what: key_file.with_name(f"sample.{what}"))
         patched.setattr(loading, "ROOT", tree)
         yield load
 
@@ -277,5 +278,33 @@ def test_a_key_that_lets_nobody_in_any_more_is_replaced(first, load, key_file):
         assert key not in seen
         assert key_file.read_text() == f"{key}\n"
         assert caller_of(key)
-        assert [path.name for path in key_file.parent.iterdir()] == ["sample.key"]
+        assert {path.name for path in key_file.parent.iterdir()} == {"sample.key", "sample.password"}
         seen.append(key)
+
+
+def password_in(said: str) -> str:
+    found = re.search(r"log in as sample, password ([^)]+)", said)
+    assert found is not None
+    return found[1]
+
+
+def test_a_person_can_log_in_with_what_it_says(first, db):
+    client = Client()
+
+    answer = client.post("/login/", {"username": "sample", "password": password_in(first)}, follow=True)
+
+    assert answer.redirect_chain[-1][0] == "/w/default/"
+    assert answer.status_code == 200
+
+
+def test_a_password_that_was_changed_is_told_no_more(first, load, key_file):
+    user = get_user_model().objects.get(username="sample")
+    kept = key_file.with_name("sample.password")
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+
+    user.set_password("my own now")
+    user.save()
+
+    said = load()
+    assert password_in(said) == "(the one you have set"
+    assert "my own now" not in said and user.check_password("my own now")
