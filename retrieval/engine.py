@@ -176,6 +176,7 @@ class RetrievalEngine:
         from_seq: int | None = None,
         to_seq: int | None = None,
         as_of_run: str | None = None,
+        with_messages: bool = True,
     ) -> LineageWindow:
         """What stands between two seqs: summaries at every depth, raw stretches, and, if they are few, each message.
 
@@ -183,7 +184,12 @@ class RetrievalEngine:
         and Invalid for a window that runs backwards.
         """
         return lineage_window(
-            conversation_id=conversation_id, from_seq=from_seq, to_seq=to_seq, as_of_run=as_of_run, scope=self.scope
+            conversation_id=conversation_id,
+            from_seq=from_seq,
+            to_seq=to_seq,
+            as_of_run=as_of_run,
+            with_messages=with_messages,
+            scope=self.scope,
         )
 
     def browse(

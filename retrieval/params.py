@@ -178,6 +178,7 @@ class LineageWindowParams(ConversationParams):
 
     from_seq = WholeNumber(min_value=1, required=False, help_text="The first seq of the window; 1 when not given.")
     to_seq = WholeNumber(min_value=1, required=False, help_text="The last seq; the newest message's when not given.")
+    with_messages = Flag(required=False, help_text="Whether single messages are told where they are few. Default: yes.")
     as_of_run = Text(
         max_length=200, required=False, help_text="A run: the window shows what there was when it was through."
     )

@@ -40,29 +40,16 @@ def conversations(visit: Visit) -> HttpResponse:
 @page()
 def transcript(visit: Visit, conversation_id: int) -> HttpResponse:
     """The messages, as they were said, from one on."""
-    conversation = ask(visit.caller, "lcm_show", conversation_id=conversation_id)
-    count = conversation.counters.message_count
     asked = number_in(visit.request.GET, "seq")
-    first = max(1, min(asked - BEFORE, count)) if asked else max(1, count - ON_A_PAGE + 1)
-    return visit.show(
-        "dashboard/transcript.html",
-        conversation=conversation,
-        pressure=ask(visit.caller, "lcm_evaluate", conversation_id=conversation_id),
-        may_compact=may(visit.caller, "lcm_compact"),
-        asked=asked,
-        **_messages(visit, conversation_id, first, count),
-    )
+    shown = _messages(visit, conversation_id, None if asked is None else max(1, asked - BEFORE))
+    return visit.show("dashboard/transcript.html", may_compact=may(visit.caller, "lcm_compact"), asked=asked, **shown)
 
 
 @page()
 def more(visit: Visit, conversation_id: int) -> HttpResponse:
     """The messages from one on, to be put in behind or before those that are shown."""
-    conversation = ask(visit.caller, "lcm_show", conversation_id=conversation_id)
-    first = number_in(visit.request.GET, "seq") or 1
     return visit.show(
-        "dashboard/_messages.html",
-        conversation=conversation,
-        **_messages(visit, conversation_id, first, conversation.counters.message_count),
+        "dashboard/_messages.html", **_messages(visit, conversation_id, number_in(visit.request.GET, "seq") or 1)
     )
 
 
@@ -84,28 +71,30 @@ def job(visit: Visit, conversation_id: int, job_id: int) -> HttpResponse:
     )
 
 
-def _messages(visit: Visit, conversation_id: int, first: int, count: int) -> dict[str, Any]:
+def _messages(visit: Visit, conversation_id: int, first: int | None) -> dict[str, Any]:
+    """A page of messages from this one on, the newest without one, with what a model sees of each."""
+    window = ask(visit.caller, "lcm_lineage_window", conversation_id=conversation_id, with_messages=False)
+    count = window.message_count
+    first = max(1, count - ON_A_PAGE + 1) if first is None else first
     last = min(count, first + ON_A_PAGE - 1)
-    if not count or first > count:
-        return {"turns": [], "first": first, "last": 0, "earlier": None, "later": None}
-    window = ask(visit.caller, "lcm_lineage_window", conversation_id=conversation_id, from_seq=first, to_seq=last)
-    raw = {message.seq for message in window.messages or () if message.raw}
-    active = [each for each in window.summaries if each.active]
-    said = ask(
-        visit.caller, "lcm_messages", conversation_id=conversation_id, after_seq=first - 1, limit=last - first + 1
+    said = (
+        ask(visit.caller, "lcm_messages", conversation_id=conversation_id, after_seq=first - 1, limit=ON_A_PAGE)
+        if first <= last
+        else []
     )
+    active = [each for each in window.summaries if each.active]
     shown = [
         {
             "turn": turn,
-            "is_raw": turn.message.seq in raw,
-            "summary": next((s for s in active if s.first_seq <= turn.message.seq <= s.last_seq), None),
+            "is_raw": any(span.first_seq <= turn.message.seq <= span.last_seq for span in window.raw),
+            "summary": next((each for each in active if each.first_seq <= turn.message.seq <= each.last_seq), None),
         }
         for turn in turns(said)
     ]
     return {
+        "conversation": window.conversation,
+        "pressure": window.pressure,
         "turns": shown,
-        "first": first,
-        "last": last,
-        "earlier": max(1, first - ON_A_PAGE) if first > 1 else None,
-        "later": last + 1 if last < count else None,
+        "earlier": max(1, first - ON_A_PAGE) if 1 < first <= count else None,
+        "later": last + 1 if first <= last < count else None,
     }

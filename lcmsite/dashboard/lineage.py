@@ -29,7 +29,6 @@ def lineage(visit: Visit, conversation_id: int) -> HttpResponse:
     """The page; its picture comes with it, so that nothing has to be waited for twice."""
     return visit.show(
         "dashboard/lineage.html",
-        conversation=ask(visit.caller, "lcm_show", conversation_id=conversation_id),
         chosen=visit.request.GET.get("node", ""),
         **_seen(visit, conversation_id),
     )
@@ -120,6 +119,7 @@ def _seen(visit: Visit, conversation_id: int) -> dict[str, object]:
     runs = [run.run_id for run in told.runs]
     return {
         "window": told,
+        "conversation": told.conversation,
         "picture": picture(told, width=width),
         "place": runs.index(told.as_of_run) if told.as_of_run in runs else len(runs),
         "query": urlencode({"from": told.first_seq, "to": told.last_seq, "run": told.as_of_run or ""}),

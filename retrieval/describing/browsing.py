@@ -36,6 +36,7 @@ class BrowseSort(StrEnum):
     ACTIVE_TOKENS = "active_tokens"
     MESSAGES = "messages"
     TITLE = "title"
+    COLD_MESSAGES = "cold_messages"
 
 
 _ORDER = {
@@ -43,6 +44,7 @@ _ORDER = {
     BrowseSort.ACTIVE_TOKENS: ("-active_tokens", "-conversation_id"),
     BrowseSort.MESSAGES: ("-next_seq", "-conversation_id"),
     BrowseSort.TITLE: ("title", "session_id", "conversation_id"),
+    BrowseSort.COLD_MESSAGES: ("-cold_messages", "-conversation_id"),
 }
 
 

@@ -1,6 +1,6 @@
 """A window on the lineage of a conversation: what stands between two seqs, now or when a run was through.
 
-Made for pictures: whatever the length of the history, a window costs a few short statements, and single messages are
+Made for pictures: whatever the length of the history, a window costs three short statements, and single messages are
 told only where there are few.
 """
 
@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from compaction import planner
 from compaction.policy import CompactionPolicy
-from compaction.types import Outcome, Reason
+from compaction.types import BoundaryRecord, Outcome, Reason
 from conversations.errors import Invalid, NotFound
 from conversations.exactness import is_storable
 from conversations.models import Conversation
@@ -45,17 +46,16 @@ _SUMMARIES = """
     SELECT s.summary_id, s.depth, s.first_seq, s.last_seq, s.token_count, s.source_tokens, s.level, s.retention,
            s.is_degraded, s.run_id, s.created_at,
            (SELECT min(d.created_at) FROM summary_parents p JOIN summaries d ON d.summary_id = p.summary_id
-            WHERE p.parent_summary_id = s.summary_id),
-           (SELECT later.created_at FROM summaries later WHERE later.supersedes_id = s.summary_id),
-           EXISTS (SELECT FROM context_items c WHERE c.summary_id = s.summary_id)
+            WHERE p.parent_summary_id = s.summary_id) AS derived_at,
+           (SELECT later.created_at FROM summaries later WHERE later.supersedes_id = s.summary_id) AS superseded_at,
+           EXISTS (SELECT FROM context_items c WHERE c.summary_id = s.summary_id) AS is_shown
     FROM summaries s
     WHERE s.conversation_id = %(id)s AND s.first_seq <= %(last)s AND s.last_seq >= %(first)s
       AND (%(time)s::timestamptz IS NULL OR s.created_at <= %(time)s)
-    ORDER BY s.depth, s.first_seq, s.created_at
 """
 # Messages that follow each other have the same difference between their seq and their number in the list.
 _RAW_NOW = """
-    SELECT min(ordinal), max(ordinal)
+    SELECT min(ordinal) AS first_seq, max(ordinal) AS last_seq
     FROM (
         SELECT ordinal, ordinal - row_number() OVER (ORDER BY ordinal) AS island
         FROM context_items
@@ -64,7 +64,7 @@ _RAW_NOW = """
     GROUP BY island ORDER BY 1
 """
 _RAW_THEN = """
-    SELECT min(seq), max(seq)
+    SELECT min(seq) AS first_seq, max(seq) AS last_seq
     FROM (
         SELECT m.seq, m.seq - row_number() OVER (ORDER BY m.seq) AS island
         FROM messages m
@@ -75,6 +75,10 @@ _RAW_THEN = """
     ) AS raw
     GROUP BY island ORDER BY 1
 """
+_BOUNDARIES = """
+    SELECT host_reference, last_seq, recorded_at, metadata FROM compaction_boundaries
+    WHERE conversation_id = %(id)s ORDER BY last_seq, boundary_id
+"""
 _MESSAGES = """
     SELECT message_id, seq, role::text, token_count FROM messages
     WHERE conversation_id = %(id)s AND seq BETWEEN %(first)s AND %(last)s ORDER BY seq
@@ -82,9 +86,15 @@ _MESSAGES = """
 
 
 def lineage_window(
-    *, conversation_id: int, from_seq: int | None, to_seq: int | None, as_of_run: str | None, scope: Scope
+    *,
+    conversation_id: int,
+    from_seq: int | None,
+    to_seq: int | None,
+    as_of_run: str | None,
+    with_messages: bool,
+    scope: Scope,
 ) -> LineageWindow:
-    """See `RetrievalEngine.lineage_window`: at most eight statements, whatever the size."""
+    """See `RetrievalEngine.lineage_window`: three statements, whatever the size; two more for a moment of the past."""
     with snapshot():
         conversation = scope.conversation(conversation_id)
         time, count = _moment(conversation, as_of_run)
@@ -94,21 +104,45 @@ def lineage_window(
                 f"A window goes from an earlier seq to a later one, within 1 to {count}; not {first} to {last}."
             )
         values = {"id": conversation_id, "first": first, "last": last, "time": time, "most": MOST_RUNS}
-        raw = tuple(MessageSpan(*row) for row in rows(_RAW_NOW if time is None else _RAW_THEN, values)) if count else ()
-        tail = CompactionPolicy.from_settings().overridden(conversation.overrides).fresh_tail_count
+        told = _told(_NOW if time is None else _THEN, values)
+        policy = CompactionPolicy.from_settings().overridden(conversation.overrides)
+        raw = tuple(MessageSpan(*row) for row in sorted(told["raw"])) if count else ()
+        is_narrow = with_messages and last - first < MOST_MESSAGES
         return LineageWindow(
-            conversation_id=conversation_id,
+            conversation=conversation.as_record(),
+            pressure=planner.decide(conversation_id=conversation_id, counters=conversation.counters, policy=policy),
             first_seq=first,
             last_seq=last,
             message_count=count,
-            tail_from_seq=max(1, count - tail + 1),
-            summaries=tuple(_summary(row, time) for row in rows(_SUMMARIES, values)),
+            tail_from_seq=max(1, count - policy.fresh_tail_count + 1),
+            summaries=tuple(sorted((_summary(row, time) for row in told["summary"]), key=_in_order)),
             raw=raw,
-            messages=_messages(values, raw) if last - first < MOST_MESSAGES else None,
-            runs=tuple(_run(row) for row in rows(_RUNS, values)),
-            boundaries=tuple(each.as_record() for each in conversation.boundaries.order_by("last_seq", "boundary_id")),
+            messages=_messages(values, raw) if is_narrow else None,
+            runs=tuple(sorted((_run(row) for row in told["run"]), key=lambda run: (run.finished_at, run.run_id))),
+            boundaries=tuple(_boundary(conversation_id, row) for row in told["boundary"]),
             as_of_run=as_of_run,
         )
+
+
+def _told(statement: str, values: dict[str, Any]) -> dict[str, list[Any]]:
+    """The rows of the questions that the statement puts together, by the name of each."""
+    told: dict[str, list[Any]] = {"summary": [], "raw": [], "run": [], "boundary": []}
+    for name, row in rows(statement, values):
+        told[name].append(row)
+    return told
+
+
+def _together(**questions: str) -> str:
+    """Several questions as one, so that a window is one way to the database and back."""
+    return " UNION ALL ".join(
+        f"(SELECT '{name}', (SELECT json_agg(value ORDER BY place) FROM json_each(row_to_json(asked))"
+        f" WITH ORDINALITY AS each(key, value, place)) FROM ({question}) AS asked)"
+        for name, question in questions.items()
+    )
+
+
+_NOW = _together(summary=_SUMMARIES, raw=_RAW_NOW, run=_RUNS, boundary=_BOUNDARIES)
+_THEN = _together(summary=_SUMMARIES, raw=_RAW_THEN, run=_RUNS, boundary=_BOUNDARIES)
 
 
 def _moment(conversation: Conversation, as_of_run: str | None) -> tuple[datetime | None, int]:
@@ -123,8 +157,9 @@ def _moment(conversation: Conversation, as_of_run: str | None) -> tuple[datetime
     return time, found[0][0] if found else 0
 
 
-def _summary(row: tuple[Any, ...], time: datetime | None) -> WindowSummary:
+def _summary(row: list[Any], time: datetime | None) -> WindowSummary:
     *told, run_id, created_at, derived_at, superseded_at, is_shown = row
+    derived_at, superseded_at = _time(derived_at), _time(superseded_at)
     superseded = superseded_at is not None and (time is None or superseded_at <= time)
     merged = derived_at is not None and (time is None or derived_at <= time)
     return WindowSummary(
@@ -140,7 +175,7 @@ def _summary(row: tuple[Any, ...], time: datetime | None) -> WindowSummary:
         active=is_shown if time is None else not (merged or superseded),
         superseded=superseded,
         run_id=run_id,
-        created_at=created_at,
+        created_at=_moment_of(created_at),
     )
 
 
@@ -152,13 +187,37 @@ def _messages(values: dict[str, Any], raw: Sequence[MessageSpan]) -> tuple[Windo
     )
 
 
-def _run(row: tuple[Any, ...]) -> WindowRun:
+def _run(row: list[Any]) -> WindowRun:
     run_id, finished_at, last_seq, summaries, reason, outcome = row
     return WindowRun(
         run_id=run_id,
-        finished_at=finished_at,
+        finished_at=_moment_of(finished_at),
         last_seq=last_seq,
         summaries=summaries,
         reason=None if reason is None else Reason(reason),
         outcome=None if outcome is None else Outcome(outcome),
     )
+
+
+def _boundary(conversation_id: int, row: list[Any]) -> BoundaryRecord:
+    host_reference, last_seq, recorded_at, metadata = row
+    return BoundaryRecord(
+        conversation_id=conversation_id,
+        host_reference=host_reference,
+        last_seq=last_seq,
+        recorded_at=_moment_of(recorded_at),
+        metadata=metadata,
+    )
+
+
+def _time(text: str | None) -> datetime | None:
+    return None if text is None else _moment_of(text)
+
+
+def _moment_of(text: str) -> datetime:
+    """A time as JSON says it."""
+    return datetime.fromisoformat(text)
+
+
+def _in_order(summary: WindowSummary) -> tuple[int, int, datetime]:
+    return summary.depth, summary.first_seq, summary.created_at

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from compaction.types import BoundaryRecord, Outcome, Reason
-from conversations.types import Level, Role
+from compaction.types import BoundaryRecord, CompactionDecision, Outcome, Reason
+from conversations.types import ConversationRecord, Level, Role
 from retrieval.types import MessageSpan
 
 
@@ -65,7 +65,8 @@ class LineageWindow:
     first, whatever the window and the moment.
     """
 
-    conversation_id: int
+    conversation: ConversationRecord
+    pressure: CompactionDecision
     first_seq: int
     last_seq: int
     message_count: int

@@ -79,7 +79,7 @@ def test_more_messages_are_put_in_behind(conversation_id, reader):
 
 
 def test_a_page_of_messages_asks_few_questions(conversation_id, reader, django_assert_max_num_queries):
-    with django_assert_max_num_queries(20):
+    with django_assert_max_num_queries(8):
         reader.get(f"/w/default/conversations/{conversation_id}/")
 
 

@@ -37,7 +37,8 @@ def a_summary(first: int, last: int, *, depth: int = 0, tokens: int = 100, activ
 
 def a_window(first: int, last: int, *summaries: WindowSummary, raw: tuple[MessageSpan, ...] = (), **changes: object):
     values = {
-        "conversation_id": 1,
+        "conversation": None,
+        "pressure": None,
         "first_seq": first,
         "last_seq": last,
         "message_count": last,

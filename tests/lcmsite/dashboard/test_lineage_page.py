@@ -54,7 +54,7 @@ def test_the_page_shows_every_summary_of_the_context(ann, path, conversation_id)
 
 
 def test_the_page_asks_few_questions(ann, path, django_assert_max_num_queries):
-    with django_assert_max_num_queries(14):
+    with django_assert_max_num_queries(8):
         ann.get(path)
 
 
