@@ -34,7 +34,15 @@ def conversations(visit: Visit) -> HttpResponse:
     )
     last = max(1, -(-found.total // found.limit))
     template = "dashboard/_conversations.html" if visit.is_part else "dashboard/conversations.html"
-    return visit.show(template, found=found, last=last, query=given.get("q", ""), sort=sort, sorts=list(BrowseSort))
+    return visit.show(
+        template,
+        found=found,
+        last=last,
+        query=given.get("q", ""),
+        sort=sort,
+        sorts=list(BrowseSort),
+        may_import=may(visit.caller, "lcm_append"),
+    )
 
 
 @page()

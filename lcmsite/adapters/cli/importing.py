@@ -5,38 +5,24 @@ from __future__ import annotations
 import sys
 import time
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from itertools import islice
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from django.db import transaction
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
 from compaction.engine import CompactionEngine
 from compaction.types import CompactionResult
-from conversations.errors import Conflict, ConversationBusy, Invalid
+from conversations.errors import ConversationBusy
 from conversations.interchange import READERS
 from conversations.store import ConversationStore
-from lcmsite.adapters.cli.history import Entry, History
-from lcmsite.adapters.cli.resuming import Comparison
 from lcmsite.adapters.cli.session import Session
 from lcmsite.adapters.cli.verbs import Outcome, Verb
+from lcmsite.importing.history import History
+from lcmsite.importing.importer import ImportedConversation, Importer
 from lcmsite.types import KeyScope
 
-BATCH = 500
 SECONDS_TO_WAIT_FOR_A_COMPACTION = 120
-
-
-@dataclass
-class ImportedConversation:
-    """What became of one conversation's messages."""
-
-    conversation_id: int
-    session_id: str
-    created: int = 0
-    stored_before: int = 0
 
 
 @dataclass(frozen=True)
@@ -44,58 +30,6 @@ class ImportReport:
     file: str
     conversations: list[ImportedConversation]
     compactions: list[CompactionResult] = field(default_factory=list)
-
-
-@dataclass
-class Importer:
-    """Writes a history's entries into the conversations of their sessions."""
-
-    store: ConversationStore
-    history: History
-    _found: dict[str, ImportedConversation] = field(default_factory=dict)
-    _is_compared: bool = False
-
-    def run(self, *, on_batch: Callable[[], None]) -> list[ImportedConversation]:
-        """Store everything; each batch in one transaction, before the next is read.
-
-        A message that an earlier run has stored is not stored again; Conflict, before anything is, where the file is
-        no longer what that run has read. Raises whatever reading raises, with nothing of that batch stored and the
-        ones before it kept.
-        """
-        size = min(BATCH, self.store.policy.max_batch_messages)
-        entries = self.history.entries()
-        while batch := list(islice(entries, size)):
-            with transaction.atomic():
-                self._write(batch)
-            on_batch()
-        return list(self._found.values())
-
-    def _write(self, batch: list[Entry]) -> None:
-        by_session: dict[str, list[Entry]] = {}
-        for entry in batch:
-            by_session.setdefault(entry.session_id, []).append(entry)
-        for session_id, entries in by_session.items():
-            conversation = self._conversation(session_id)
-            messages = [replace(entry.message, idempotency_key=entry.key) for entry in entries]
-            try:
-                appended = self.store.append_messages(
-                    conversation_id=conversation.conversation_id, messages=messages
-                ).messages
-            except (Invalid, Conflict) as wrong:
-                span = f"{entries[0].where} to {entries[-1].where}"
-                raise type(wrong)(f"From {span}: {wrong.detail}", code=wrong.code) from wrong
-            conversation.created += sum(message.created for message in appended)
-            conversation.stored_before += sum(not message.created for message in appended)
-
-    def _conversation(self, session_id: str) -> ImportedConversation:
-        if session_id not in self._found:
-            record = self.store.open_conversation(session_id=session_id)
-            if record.counters.message_count and not self._is_compared:
-                # Something may have been imported before: the whole file is compared with it, once.
-                self._is_compared = True
-                Comparison(self.store.scope).check(replace(self.history, _file=None).entries())
-            self._found[session_id] = ImportedConversation(record.conversation_id, session_id)
-        return self._found[session_id]
 
 
 def _add_arguments(parser: ArgumentParser) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from compaction.models import CompactionJob
+from conversations.models import Conversation, Message
 from conversations.scope import Scope
 from conversations.types import NewMessage, Role
 from lcmsite import people
@@ -115,3 +117,40 @@ def test_what_is_not_there_is_told(reader, path):
 
     assert answer.status_code == 404
     assert "There is no conversation" in answer.content.decode()
+
+
+LINES = b"".join(b'{"role": "user", "content": "line %d"}\n' % n for n in range(3))
+
+
+def a_file(content: bytes, name: str = "talk.jsonl") -> SimpleUploadedFile:
+    return SimpleUploadedFile(name, content)
+
+
+def test_a_history_is_imported_from_a_file_once(db):
+    operator = logged_in(PersonRole.OPERATOR)
+
+    for told in ("3 messages stored.", "0 messages stored, 3 were there already."):
+        answer = operator.post("/w/default/import/", {"file": a_file(LINES)}, follow=True)
+        conversation = Conversation.objects.get(session_id="talk")
+        assert answer.redirect_chain[-1][0] == f"/w/default/conversations/{conversation.pk}/"
+        assert told in answer.content.decode()
+        assert conversation.counters.message_count == 3
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [(b"", "Choose a file"), (b"{broken", "line 1"), (LINES + b'{"role": "clown"}', "line 4"), (b"\x1f\x8bno", "")],
+)
+def test_a_file_that_cannot_be_read_is_told_with_its_line_and_leaves_nothing(db, content, told):
+    answer = logged_in(PersonRole.OPERATOR).post("/w/default/import/", {"file": a_file(content)})
+
+    assert answer.status_code == 400
+    assert told in answer.content.decode()
+    assert not Message.objects.exists()
+
+
+def test_a_reader_imports_nothing(reader):
+    assert reader.get("/w/default/import/").status_code == 403
+    assert reader.post("/w/default/import/", {"file": a_file(LINES)}).status_code == 403
+    assert "Import a history" not in reader.get("/w/default/conversations/").content.decode()
+    assert not Conversation.objects.exists()

@@ -9,7 +9,7 @@ from itertools import islice
 from conversations.errors import Conflict
 from conversations.models import Conversation, Message
 from conversations.scope import Scope
-from lcmsite.adapters.cli.history import Entry
+from lcmsite.importing.history import Entry
 
 AT_ONCE = 1000
 
