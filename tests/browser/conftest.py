@@ -1,0 +1,138 @@
+"""A real site with a real worker, and a real browser that is told about everything that goes wrong in a page."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import urllib.parse
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.lcmsite.operating import free_port, processes_of, until_ready
+
+PROJECT = Path(__file__).resolve().parents[2]
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+PEOPLE = {"ann": "admin", "olga": "operator", "rita": "reader"}
+
+
+def browser_program() -> str | None:
+    """The system's browser, if it has one that can be driven."""
+    return next(filter(None, map(shutil.which, BROWSERS)), None)
+
+
+@dataclass(frozen=True)
+class Site:
+    """What `lcm up` serves, with one person of each role."""
+
+    url: str
+    data_dir: Path
+    passwords: dict[str, str]
+
+    def lcm(self, *words: str) -> Any:
+        """What a verb of the command line answers."""
+        done = subprocess.run(
+            [sys.executable, "manage.py", "lcm", "--json", *words],
+            cwd=PROJECT, env=environment(self.data_dir), capture_output=True, text=True, timeout=120, check=False,
+        )  # fmt: skip
+        assert done.returncode in (0, 1), done.stderr
+        return json.loads(done.stdout)
+
+
+def environment(data_dir: Path, **settings: str) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("LCM_")}
+    return {**kept, "LCM_DATA_DIR": str(data_dir), "LCM_LOG_FORMAT": "json", "LCM_LOG_LEVEL": "WARNING", **settings}
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[Site]:
+    if browser_program() is None:
+        pytest.skip("no Chromium is installed")
+    data_dir = Path(tempfile.mkdtemp(prefix="lcm-browser-"))
+    # Open to be entered: for root, the server runs as another user.
+    data_dir.chmod(0o711)
+    port = free_port()
+    running = subprocess.Popen(
+        [sys.executable, "manage.py", "up"],
+        cwd=PROJECT,
+        env=environment(data_dir, LCM_PORT=str(port), LCM_MCP_PORT="0", LCM_WEB_WORKERS="1"),
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+    try:
+        until_ready(running)
+        made = Site(f"http://127.0.0.1:{port}", data_dir, {})
+        for name, role in PEOPLE.items():
+            made.passwords[name] = made.lcm("user", "create", name, "--role", role)["password"]
+        yield made
+    finally:
+        running.send_signal(signal.SIGINT)
+        try:
+            running.wait(timeout=30)
+        finally:
+            for process in processes_of(data_dir):
+                process.kill()
+            shutil.rmtree(data_dir, ignore_errors=True)
+
+
+@dataclass
+class Window:
+    """A browser's window, with what went wrong in it."""
+
+    page: Any
+    url: str
+    troubles: list[str] = field(default_factory=list)
+
+    def watch(self) -> Window:
+        self.page.on("console", lambda said: said.type == "error" and self.troubles.append(f"console: {said.text}"))
+        self.page.on("pageerror", lambda error: self.troubles.append(f"script: {error}"))
+        self.page.on("request", lambda asked: self._is_ours(asked.url) or self.troubles.append(f"asked {asked.url}"))
+        # Whatever the policy of the page had to stop is a trouble, too.
+        self.page.add_init_script(
+            "document.addEventListener('securitypolicyviolation',"
+            " event => console.error('stopped by policy: ' + event.violatedDirective + ' ' + event.blockedURI))"
+        )
+        return self
+
+    def _is_ours(self, address: str) -> bool:
+        parts = urllib.parse.urlsplit(address)
+        return parts.scheme in ("data", "blob", "about") or address.startswith(self.url)
+
+    def log_in(self, name: str, password: str) -> None:
+        self.page.goto("/login/")
+        self.page.fill("#id_username", name)
+        self.page.fill("#id_password", password)
+        self.page.click("button.primary")
+        self.page.wait_for_url("**/w/default/")
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    program = browser_program()
+    if program is None:
+        pytest.skip("no Chromium is installed")
+    # Not imported above: it is of no use where there is no browser.
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-gpu"])
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def window(site: Site, browser: Any) -> Iterator[Window]:
+    """A window in which nothing may go wrong."""
+    context = browser.new_context(base_url=site.url, viewport={"width": 1280, "height": 900})
+    opened = Window(context.new_page(), site.url).watch()
+    opened.page.set_default_timeout(20_000)
+    yield opened
+    context.close()
+    assert opened.troubles == []
