@@ -45,7 +45,9 @@ _MESSAGES = """
                     SELECT FROM message_parts p WHERE p.message_id = m.message_id
                     HAVING bool_or(p.part_type = 'tool') AND NOT bool_or(p.part_type IN ('text', 'file'))
                 ) THEN 'tool' ELSE role::text END,
-           author, content, created_at, token_count, content_hash, cold_block_id, erased_by_id
+           author, content, created_at, token_count, content_hash,
+           ARRAY(SELECT DISTINCT file_id FROM file_references r WHERE r.message_id = m.message_id ORDER BY file_id),
+           cold_block_id, erased_by_id
     FROM messages m WHERE message_id = ANY(%s)
 """
 _SOURCE_MESSAGES = "SELECT message_id FROM summary_messages WHERE summary_id = %s ORDER BY ordinal"
@@ -249,14 +251,15 @@ def _read_messages(message_ids: Sequence[int]) -> dict[int, _Read]:
                 author=author or "",
                 time=created_at,
             ),
-            hash=content_hash.hex(),
+            hash=digest.hex(),
             first_seq=seq,
             last_seq=seq,
             earliest_at=created_at,
             latest_at=created_at,
             tokens=tokens,
+            file_ids=tuple(file_ids),
         )
-        for message_id, seq, role, author, content, created_at, tokens, content_hash, block_id, erased in found
+        for message_id, seq, role, author, content, created_at, tokens, digest, file_ids, block_id, erased in found
     }
 
 

@@ -32,6 +32,7 @@ class Act(StrEnum):
     RELEASE = "release"
     IMPORT_LEDGER = "import_ledger"
     REBUILD = "rebuild"
+    CREATE_WORKSPACE = "create_workspace"
     ISSUE_KEY = "issue_key"
     REVOKE_KEY = "revoke_key"
     SET_ROLE = "set_role"

@@ -47,8 +47,11 @@ def event_id(*, recorded_at: datetime, chain_hash: bytes) -> str:
 
 def _as_text(value: Any) -> str:
     if isinstance(value, Decimal):
-        # 0.10 and 0.1 are one price.
-        return format(value.normalize(), "f")
+        # 0.10 and 0.1 are one price; and no digit is lost, as `normalize` would lose those behind the 28th.
+        text = format(value, "f")
+        text = text.rstrip("0").rstrip(".") if "." in text else text
+        # The database knows no negative zero.
+        return "0" if text == "-0" else text
     raise TypeError(f"{type(value).__name__} has no canonical JSON")
 
 

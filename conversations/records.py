@@ -12,12 +12,13 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
+from conversations.cold import MARK, ColdTexts, cold_texts, is_cold, until_settled
 from conversations.frozen import record
 from conversations.reading import array, rows
 from conversations.types import MessageRecord, PartRecord, PartType, Role
 
-# `exact` is no field: it says what some of the fields really are.
-_MESSAGE_COLUMNS = (*(name for name in MessageRecord.__dataclass_fields__ if name != "parts"), "exact")
+# Two are no fields: `exact` says what some of the fields really are, `cold_block_id` where they are if not here.
+_MESSAGE_COLUMNS = (*(name for name in MessageRecord.__dataclass_fields__ if name != "parts"), "exact", "cold_block_id")
 
 # What nearly every part is made of. The other columns are empty in nearly all parts, and to read and keep thirty values
 # of each takes twice as long: they are read of the parts that have any of them.
@@ -66,22 +67,26 @@ def messages_of(message_ids: Sequence[int], *, with_parts: bool = True) -> list[
     """The messages with these ids, in this order; those that there are."""
     if not message_ids:
         return []
-    found = _read(rows(_THESE, [array(message_ids)]), with_parts=with_parts)
+    found = until_settled(lambda: _read(rows(_THESE, [array(message_ids)]), with_parts=with_parts))
     by_id = {message.message_id: message for message in found}
     return [by_id[message_id] for message_id in message_ids if message_id in by_id]
 
 
 def messages_after(conversation_id: int, *, after_seq: int, limit: int) -> list[MessageRecord]:
     """The messages of a conversation behind `after_seq`, with their parts, oldest first, at most so many."""
-    return _read(rows(_FOLLOWING, [conversation_id, after_seq, limit]), with_parts=True)
+    return until_settled(lambda: _read(rows(_FOLLOWING, [conversation_id, after_seq, limit]), with_parts=True))
 
 
 def _read(found: Sequence[tuple[Any, ...]], *, with_parts: bool) -> list[MessageRecord]:
-    parts = parts_of(row[0] for row in found) if found and with_parts else {}
+    cold = cold_texts(row[-1] for row in found)
+    parts = parts_of((row[0] for row in found), cold=cold) if found and with_parts else {}
     messages = []
     for row in found:
         stored: dict[str, Any] = dict(zip(_MESSAGE_COLUMNS, row, strict=True))
-        exact = stored.pop("exact")
+        exact, block_id = stored.pop("exact"), stored.pop("cold_block_id")
+        if block_id is not None and cold is not None:
+            texts = cold.message(block_id, stored["message_id"])
+            stored["content"], stored["metadata"], exact = texts.content, texts.metadata, texts.exactly
         stored["role"] = ROLES[stored["role"]]
         stored["created_at"] = datetime.fromisoformat(stored["created_at"])
         stored["metadata"] = metadata_of(stored["metadata"])
@@ -92,12 +97,18 @@ def _read(found: Sequence[tuple[Any, ...]], *, with_parts: bool) -> list[Message
     return messages
 
 
-def parts_of(message_ids: Iterable[int], *, with_notes: bool = True) -> dict[int, list[PartRecord]]:
-    """The parts of these messages, by message, in order; `with_notes` also those that compaction has left there."""
+def parts_of(
+    message_ids: Iterable[int], *, with_notes: bool = True, cold: ColdTexts | None = None
+) -> dict[int, list[PartRecord]]:
+    """The parts of these messages, by message, in order; `with_notes` also those that compaction has left there.
+
+    `cold` has the blocks that were read for the messages already. Raises BlockGone; see `cold.until_settled`.
+    """
     found: dict[int, list[PartRecord]] = defaultdict(list)
     incomplete: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}
-    statement = _PARTS + ("" if with_notes else _SAID) + _IN_ORDER
-    for row in rows(statement, [array(message_ids)]):
+    fetched = rows(_PARTS + ("" if with_notes else _SAID) + _IN_ORDER, [array(message_ids)])
+    cold = _with_blocks(fetched, cold)
+    for row in fetched:
         part_id, message_id, ordinal, kind, text, call_id, tool, status, given, output, metadata, exact, has_more = row
         stored = {
             **_EMPTY_PART,
@@ -113,6 +124,13 @@ def parts_of(message_ids: Iterable[int], *, with_notes: bool = True) -> dict[int
             "message_id": message_id,
             "ordinal": ordinal,
         }
+        if cold is not None and is_cold(exact):
+            texts, exact = cold.values_of(exact, message_id, part_id)
+            if texts.get("patch_files") is not None:
+                texts["patch_files"] = tuple(texts["patch_files"])
+            stored.update(texts)
+            # Laid over the unusual columns too, which are not read yet.
+            exact = {**texts, **exact}
         if has_more:
             incomplete[part_id] = stored, exact or {}
         elif exact:
@@ -121,6 +139,17 @@ def parts_of(message_ids: Iterable[int], *, with_notes: bool = True) -> dict[int
     if incomplete:
         _complete(incomplete)
     return found
+
+
+def _with_blocks(fetched: Sequence[tuple[Any, ...]], cold: ColdTexts | None) -> ColdTexts | None:
+    """The blocks that these parts' texts are in, with those there were; None where there are none."""
+    # Of nearly every row, this looks at one value.
+    marks = [row[-2] for row in fetched if row[-2] and is_cold(row[-2])]
+    if not marks:
+        return cold
+    texts = ColdTexts() if cold is None else cold
+    texts.read(each[MARK] for each in marks)
+    return texts
 
 
 def _complete(parts: dict[str, tuple[dict[str, Any], dict[str, Any]]]) -> None:

@@ -22,6 +22,11 @@ _PATHS = {
     "Conversation": "workspace_id",
     "Grant": "workspace_id",
     "AuditEntry": "workspace_id",
+    "IntegrityReport": "workspace_id",
+    "IntegrityScan": "workspace_id",
+    "Finding": "report__workspace_id",
+    "RepairPlan": "report__workspace_id",
+    "RepairStep": "plan__report__workspace_id",
 }
 
 

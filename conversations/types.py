@@ -122,6 +122,8 @@ class MessageRecord:
     idempotency_key: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
     parts: tuple[PartRecord, ...] = ()
+    # The act in the audit log by which its texts were erased for good; what is left of it are its place and its hashes.
+    erased_by_id: int | None = None
 
     @property
     def id(self) -> str:
@@ -155,10 +157,24 @@ class Counters:
 
 
 @dataclass(frozen=True)
+class MovedText:
+    """A text too long for its message: `field` of the message, or of a part, now holds what stands for a file."""
+
+    message_id: int
+    part_ordinal: int | None
+    field: str
+    file_id: str
+    byte_size: int
+
+
+@dataclass(frozen=True)
 class AppendResult:
+    """What became of an append; `moved` names every text that went into a file."""
+
     conversation_id: int
     messages: tuple[AppendedMessage, ...]
     counters: Counters
+    moved: tuple[MovedText, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -171,6 +187,17 @@ class ConversationRecord:
     counters: Counters
     metadata: Mapping[str, Any] = field(default_factory=dict)
     overrides: Mapping[str, Any] = field(default_factory=dict)
+    # How many of its messages are cold, and how many things of it are withheld from models.
+    cold_messages: int = 0
+    quarantined: int = 0
+
+
+@dataclass(frozen=True)
+class OpenedConversation(ConversationRecord):
+    """A conversation that was asked for by name: whether it is new, and which of the given it keeps its own of."""
+
+    created: bool = False
+    left_as_it_was: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -215,6 +242,8 @@ class SummaryRecord(NewSummary):
     """A stored summary. Immutable."""
 
     created_at: datetime
+    # The act by which its text was erased for good, as that of a message it was made from was.
+    erased_by_id: int | None = None
 
 
 @dataclass(frozen=True)
@@ -238,6 +267,28 @@ class LargeFileRecord:
     exploration_summary: str | None
     created_at: datetime
     content_hash: str | None = None
+    # The act by which its bytes and its description were erased for good.
+    erased_by_id: int | None = None
+
+
+@dataclass(frozen=True)
+class UploadRecord:
+    """How far an upload is. Chunks begin at multiples of `chunk_bytes`; `missing` has the first that are not there."""
+
+    upload_id: str
+    conversation_id: int
+    byte_size: int
+    chunk_bytes: int
+    chunks_received: int
+    chunks_missing: int
+    missing: tuple[int, ...]
+    expires_at: datetime
+    file_name: str | None = None
+    mime_type: str | None = None
+    # As it was announced.
+    sha256: str | None = None
+    # Of the finished upload; its chunks are gone.
+    file_id: str | None = None
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import secrets
 from typing import Any
 
-from django.contrib.auth import get_user_model
-from django.contrib.auth.models import AbstractUser
+from django.contrib.auth.models import User
 from django.db import transaction
 
 from conversations.audit import Act, AuditLog
@@ -32,9 +31,7 @@ def workspaces_of(user: Any) -> list[tuple[Workspace, Role]]:
 
 def caller_in(user: Any, workspace: Workspace, role: Role) -> Caller:
     """What a person may do and see there, as everybody who asks: the same rule as for keys."""
-    return Caller(
-        scope=Scope(workspace.pk, actor=f"user {user.get_username()}"), key_scopes=frozenset({KeyScope(role.scope)})
-    )
+    return Caller(scope=Scope(workspace.pk, actor=_actor(user)), key_scopes=frozenset({KeyScope(role.scope)}))
 
 
 @transaction.atomic
@@ -43,29 +40,36 @@ def add(scope: Scope, *, username: str, role: Role, password: str | None = None)
 
     Raises Conflict if the name is taken, Invalid for one that cannot be.
     """
-    users = get_user_model()
     if not username.isprintable() or not 1 <= len(username) <= 150 or " " in username:
         raise Invalid("A user's name is 1 to 150 printable characters without blanks.")
-    if users.objects.filter(username=username).exists():
+    if User.objects.filter(username=username).exists():
         raise Conflict(f"There is a user {username[:80]!r} already; `lcm user role` gives them a role here.")
     shown = password or secrets.token_urlsafe(PASSWORD_BYTES)
-    user = users.objects.create_user(username=username, password=shown)
+    user = User.objects.create_user(username=username, password=shown)
     _place(scope, user, role)
     return NewPassword(username=username, password=shown)
 
 
 @transaction.atomic
 def set_role(scope: Scope, *, username: str, role: Role) -> MemberRecord:
-    """Make a person who is there already this in the workspace, whatever they were in it; NotFound for a stranger."""
-    return _place(scope, _user(username), role)
+    """Make a person who is there already this in the workspace, whatever they were in it.
+
+    Raises NotFound for a stranger, Conflict for the last admin who would no longer be one.
+    """
+    user = _user(username)
+    if role is not Role.ADMIN:
+        _require_another_admin(scope, user)
+    return _place(scope, user, role)
 
 
 @transaction.atomic
 def remove(scope: Scope, *, username: str) -> None:
-    """Put a person out of the workspace; NotFound for one who is not in it."""
-    gone, _ = Membership.objects.filter(user=_user(username), workspace_id=scope.workspace_id).delete()
+    """Put a person out of the workspace; NotFound for one who is not in it, Conflict for the last admin who leaves."""
+    user = _user(username)
+    _require_another_admin(scope, user)
+    gone, _ = Membership.objects.filter(user=user, workspace_id=_workspace(scope)).delete()
     if not gone:
-        raise NotFound(f"There is no user {username[:80]!r} in this workspace.")
+        raise _stranger(username)
     AuditLog(scope).record(Act.REMOVE_MEMBER, target=username)
 
 
@@ -85,20 +89,53 @@ def reset_password(scope: Scope, *, username: str) -> NewPassword:
 
 def members(scope: Scope) -> list[MemberRecord]:
     """The people of the workspace, by name."""
-    rows = Membership.objects.filter(workspace_id=scope.workspace_id).select_related("user", "workspace")
+    rows = Membership.objects.filter(workspace_id=_workspace(scope)).select_related("user", "workspace")
     return [row.as_record() for row in rows.order_by("user__username")]
 
 
-def _place(scope: Scope, user: AbstractUser, role: Role) -> MemberRecord:
+def require_member(scope: Scope, *, username: str) -> None:
+    """NotFound for one who is not in the workspace."""
+    if not Membership.objects.filter(user=_user(username), workspace_id=_workspace(scope)).exists():
+        raise _stranger(username)
+
+
+def _stranger(username: str) -> NotFound:
+    return NotFound(f"There is no user {username[:80]!r} in this workspace.")
+
+
+def _require_another_admin(scope: Scope, user: User) -> None:
+    """Conflict if this person acts upon themselves and nobody else is an admin; an operator may leave none."""
+    if scope.actor != _actor(user):
+        return
+    # Held until the act is through, so that two who leave at once do not each count on the other.
+    admins = Membership.objects.select_for_update().filter(workspace_id=_workspace(scope), role=Role.ADMIN)
+    holders = set(admins.order_by("membership_id").values_list("user_id", flat=True))
+    if holders == {user.pk}:
+        raise Conflict("You are the only admin of this workspace; make somebody else one first.", code="last_admin")
+
+
+def _workspace(scope: Scope) -> int:
+    """Invalid where no workspace was said: people are in one, or in none."""
+    if scope.workspace_id is None:
+        raise Invalid("A person belongs to a workspace; say to which.")
+    return scope.workspace_id
+
+
+def _actor(user: Any) -> str:
+    """What the audit log calls a person."""
+    return f"user {user.get_username()}"
+
+
+def _place(scope: Scope, user: User, role: Role) -> MemberRecord:
     membership, _ = Membership.objects.update_or_create(
-        user=user, workspace_id=scope.workspace_id, defaults={"role": role}
+        user=user, workspace_id=_workspace(scope), defaults={"role": role}
     )
     AuditLog(scope).record(Act.SET_ROLE, target=user.get_username(), detail={"role": role})
     return membership.as_record()
 
 
-def _user(username: str) -> AbstractUser:
-    found = get_user_model().objects.filter(username=username).first() if username.isprintable() else None
+def _user(username: str) -> User:
+    found = User.objects.filter(username=username).first() if username.isprintable() else None
     if found is None:
         raise NotFound(f"There is no user {username[:80]!r}.")
     return found

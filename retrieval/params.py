@@ -167,7 +167,9 @@ class BrowseParams(Params):
 
     query = Text(max_length=200, required=False, help_text="A piece of a title or of a session's name.")
     sort = serializers.ChoiceField(
-        choices=list(BrowseSort), required=False, help_text="The newest use first, the largest first, or by title."
+        choices=list(BrowseSort),
+        required=False,
+        help_text="The newest use first, the largest or the coldest first, or by title.",
     )
     page = WholeNumber(min_value=1, max_value=MOST_PAGES, required=False, help_text="Which page, from 1.")
     limit = WholeNumber(min_value=1, max_value=200, required=False, help_text="How many on a page.")

@@ -5,6 +5,7 @@ from conversations.models.large_file import LargeFile
 from conversations.models.message import PART_COLUMNS, Message, MessagePart
 from conversations.models.summary import Summary, SummaryMessage, SummaryParent
 from conversations.models.trust import AuditEntry, ColdBlock, Quarantine
+from conversations.models.upload import FileReference, Upload, UploadChunk
 from conversations.models.workspace import Workspace
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "ColdBlock",
     "ContextItem",
     "Conversation",
+    "FileReference",
     "LargeFile",
     "Message",
     "MessagePart",
@@ -20,5 +22,7 @@ __all__ = [
     "Summary",
     "SummaryMessage",
     "SummaryParent",
+    "Upload",
+    "UploadChunk",
     "Workspace",
 ]

@@ -62,6 +62,8 @@ class Conversation(models.Model):
             counters=self.counters,
             metadata=self.metadata,
             overrides=self.overrides,
+            cold_messages=self.cold_messages,
+            quarantined=self.quarantined,
         )
 
 

@@ -41,4 +41,5 @@ class LargeFile(models.Model):
             exploration_summary=self.exploration_summary,
             created_at=self.created_at,
             content_hash=bytes(self.content_hash).hex() if self.content_hash is not None else None,
+            erased_by_id=self.erased_by_id,
         )

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from typing import ClassVar
 
 from django.contrib.postgres.fields import ArrayField
@@ -9,6 +10,7 @@ from django.db import models
 from django.db.models import Func, Q
 from django.db.models.functions import Now
 
+from conversations.cold import ColdTexts, cold_texts
 from conversations.exactness import overlaid
 from conversations.models.conversation import Conversation
 from conversations.models.fields import EnumField, ExactJSONField
@@ -67,8 +69,12 @@ class Message(models.Model):
     def __str__(self) -> str:
         return f"msg_{self.message_id}"
 
-    def as_record(self, parts: tuple[PartRecord, ...] = ()) -> MessageRecord:
+    def as_record(self, parts: tuple[PartRecord, ...] = (), cold: ColdTexts | None = None) -> MessageRecord:
+        """The message as it was said; of one that is cold, `cold` has the texts if they were read already."""
         values = overlaid({"content": self.content, "metadata": self.metadata}, self.exact)
+        if self.cold_block_id is not None and (cold := cold or cold_texts([self.cold_block_id])) is not None:
+            texts = cold.message(self.cold_block_id, self.message_id)
+            values = overlaid({"content": texts.content, "metadata": json.loads(texts.metadata)}, texts.exactly)
         return MessageRecord(
             message_id=self.message_id,
             conversation_id=self.conversation_id,
@@ -84,6 +90,7 @@ class Message(models.Model):
             idempotency_key=self.idempotency_key,
             metadata=values["metadata"],
             parts=parts,
+            erased_by_id=self.erased_by_id,
         )
 
 
@@ -135,13 +142,6 @@ class MessagePart(models.Model):
 
     def __str__(self) -> str:
         return self.part_id
-
-    def as_record(self) -> PartRecord:
-        values = overlaid({name: getattr(self, name) for name in PART_COLUMNS}, self.exact)
-        values["part_type"] = PartType(values["part_type"])
-        if values["patch_files"] is not None:
-            values["patch_files"] = tuple(values["patch_files"])
-        return PartRecord(part_id=self.part_id, message_id=self.message_id, ordinal=self.ordinal, **values)
 
 
 # The spec's columns that carry what the caller gave, in its order.

@@ -108,6 +108,7 @@ class Summary(models.Model):
             tokens_in=self.tokens_in,
             tokens_out=self.tokens_out,
             duration_ms=self.duration_ms,
+            erased_by_id=self.erased_by_id,
         )
 
 

@@ -151,7 +151,8 @@ BEGIN
       active_messages = conversations.active_messages + fresh_count,
       active_tokens = conversations.active_tokens + fresh_tokens + fresh_count * p_overhead,
       chain_head = c.chain_head,
-      updated_at = recorded
+      updated_at = recorded,
+      last_used_on = (recorded AT TIME ZONE 'UTC')::date
     WHERE conversation_id = p_conversation_id
     RETURNING conversations.next_seq - 1, conversations.active_messages, conversations.active_tokens,
               conversations.total_tokens, conversations.rest_until_seq, conversations.overrides

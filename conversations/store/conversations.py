@@ -18,7 +18,7 @@ from conversations.policy import check_overrides
 from conversations.store.messages import MessageStore
 from conversations.store.search import SearchStore
 from conversations.store.summaries import SummaryStore
-from conversations.types import ConversationRecord
+from conversations.types import ConversationRecord, OpenedConversation
 
 
 @dataclass(frozen=True)
@@ -33,10 +33,11 @@ class ConversationStore(MessageStore, SummaryStore, SearchStore):
         title: str | None = None,
         metadata: Mapping[str, Any] | None = None,
         overrides: Mapping[str, Any] | None = None,
-    ) -> ConversationRecord:
+    ) -> OpenedConversation:
         """The conversation of this name in the workspace: the one there is, or a new one.
 
-        Title, metadata and overrides are those of a new one; an existing conversation is left as it is.
+        Title, metadata and overrides are those of a new one; an existing conversation is left as it is, and the answer
+        says of which of them it has others.
         """
         if self.scope.workspace_id is None:
             raise Invalid("A conversation belongs to a workspace; say to which.")
@@ -45,17 +46,18 @@ class ConversationStore(MessageStore, SummaryStore, SearchStore):
             checked_name("title", title)
         except ValueError as wrong:
             raise Invalid(str(wrong)) from wrong
-        conversation, _ = Conversation.objects.get_or_create(
-            workspace_id=self.scope.workspace_id,
-            session_id=session_id,
-            defaults={
-                "title": title,
-                "metadata": _plain(metadata or {}),
-                "overrides": check_overrides(overrides or {}),
-            },
+        given = {
+            "title": title,
+            "metadata": _plain(metadata or {}),
+            "overrides": check_overrides(overrides or {}),
+        }
+        conversation, created = Conversation.objects.get_or_create(
+            workspace_id=self.scope.workspace_id, session_id=session_id, defaults=given
         )
         conversation.refresh_from_db()
-        return conversation.as_record()
+        asked = {"title": title, "metadata": metadata, "overrides": overrides}
+        left = [name for name in asked if asked[name] is not None and given[name] != getattr(conversation, name)]
+        return OpenedConversation(**vars(conversation.as_record()), created=created, left_as_it_was=tuple(left))
 
     def get_conversation(self, *, conversation_id: int) -> ConversationRecord:
         """One conversation; NotFound if there is none."""

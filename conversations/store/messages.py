@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import chain
 from typing import Any
 
 from django.db import DataError, transaction
 from django.db.models import F, Max
 from django.utils import timezone
 
+from conversations import observability
 from conversations.append import APPEND, as_json, part_rows_of, rows_of
+from conversations.cold import cold_texts, until_settled
 from conversations.db import prepared
 from conversations.errors import Conflict, Invalid, NotFound
+from conversations.interception import Interception, may_need_files, moved_texts, write_references
+from conversations.large_files import LargeFileService
 from conversations.models import ContextItem, Conversation, Message, MessagePart
 from conversations.records import messages_after, parts_of
 from conversations.signals import messages_appended
@@ -27,6 +33,7 @@ from conversations.types import (
     NewMessage,
     NewPart,
 )
+from conversations.whole import whole as put_together
 
 
 @dataclass(frozen=True)
@@ -34,11 +41,52 @@ class MessageStore(Store):
     def append_messages(self, *, conversation_id: int, messages: Sequence[NewMessage]) -> AppendResult:
         """Record messages, with their parts, at the end of the conversation and of its active context: all, or none.
 
-        Durable and searchable on return. A message whose idempotency key is stored already is not written again.
-        Raises NotFound; Invalid for what cannot be stored; Conflict if a key was used before for another message.
+        Durable and searchable on return. A message whose idempotency key is stored already is not written again. A text
+        of more than LCM_LARGE_FILE_TOKENS becomes a file (`moved`), and the message has what stands for it. Raises
+        NotFound; Invalid for what cannot be stored; Conflict if a key was used before for another message; Unavailable
+        if a file cannot be stored.
         """
-        message_rows, part_rows = rows_of(messages, tokens=self.tokens, policy=self.policy, now=timezone.now())
-        keyed = any(message.idempotency_key is not None for message in messages)
+        now = timezone.now()
+        message_rows, part_rows = rows_of(messages, tokens=self.tokens, policy=self.policy, now=now)
+        if may_need_files(message_rows, part_rows):
+            return self._append_with_files(conversation_id, messages, message_rows, part_rows, now)
+        return self._append(conversation_id, message_rows, part_rows)
+
+    def _append_with_files(
+        self,
+        conversation_id: int,
+        messages: Sequence[NewMessage],
+        message_rows: list[dict[str, Any]],
+        part_rows: list[dict[str, Any]],
+        now: datetime,
+    ) -> AppendResult:
+        """The same, where something may be too long: bytes to storage, then files and messages in one transaction."""
+        conversation = self.scope.conversation(conversation_id)
+        interception = Interception(
+            conversation=conversation,
+            files=LargeFileService.from_settings(self.scope),
+            tokens=self.tokens,
+            limit=self.policy.overridden(conversation.overrides).large_file_tokens,
+        )
+        marked = [
+            interception.marked(message, token_count=row["token_count"])
+            for message, row in zip(messages, message_rows, strict=True)
+        ]
+        with transaction.atomic():
+            settled = [interception.settled(each) for each in marked]
+            if any(each.spans for each in settled):
+                said = [each.message for each in settled]
+                message_rows, part_rows = rows_of(said, tokens=self.tokens, policy=self.policy, now=now)
+            result = self._append(conversation_id, message_rows, part_rows)
+            message_ids = [message.message_id for message in result.messages]
+            write_references(settled, message_ids, created=[message.created for message in result.messages])
+        moved = (moved_texts(*each) for each in zip(settled, message_ids, strict=True))
+        return replace(result, moved=tuple(chain.from_iterable(moved)))
+
+    def _append(
+        self, conversation_id: int, message_rows: list[dict[str, Any]], part_rows: list[dict[str, Any]]
+    ) -> AppendResult:
+        keyed = any(row["idempotency_key"] is not None for row in message_rows)
         try:
             row = prepared(
                 APPEND,
@@ -57,6 +105,7 @@ class MessageStore(Store):
             self.scope.conversation(conversation_id)
             raise NotFound(f"There is no conversation {conversation_id} that you may see.")
         if row["conflicting_key"] is not None:
+            observability.CONFLICTS.add()
             raise Conflict(
                 f"The idempotency key {row['conflicting_key']!r} was used before for another message; "
                 "nothing was stored. Use a new key for new content."
@@ -83,6 +132,7 @@ class MessageStore(Store):
                 message_rows, row["message_ids"], row["seqs"], row["created"], strict=True
             )
         )
+        observability.appended(message_rows, messages)
         messages_appended.send(
             sender=MessageStore,
             conversation_id=conversation_id,
@@ -146,10 +196,19 @@ class MessageStore(Store):
                 active_messages=F("active_messages") + 1, active_tokens=F("active_tokens") + item.token_count
             )
 
-    def get_message(self, *, message_id: int) -> MessageRecord:
-        """One message with its parts; NotFound if there is none."""
-        message = self.scope.message(message_id)
-        return message.as_record(tuple(parts_of([message_id])[message_id]))
+    def get_message(self, *, message_id: int, whole: bool = False) -> MessageRecord:
+        """One message with its parts; NotFound if there is none.
+
+        `whole` puts back, byte for byte, what was too long for it and became a file; Unavailable if that cannot be had.
+        """
+
+        def read() -> MessageRecord:
+            message = self.scope.message(message_id)
+            cold = cold_texts([message.cold_block_id])
+            return message.as_record(tuple(parts_of([message_id], cold=cold)[message_id]), cold)
+
+        message = until_settled(read)
+        return put_together(message, files=LargeFileService.from_settings(self.scope)) if whole else message
 
     def list_messages(self, *, conversation_id: int, after_seq: int = 0, limit: int = 100) -> list[MessageRecord]:
         """The messages behind `after_seq`, oldest first, with their parts."""

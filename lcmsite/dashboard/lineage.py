@@ -105,7 +105,7 @@ def _summary(visit: Visit, conversation_id: int, summary_id: str) -> Description
     return described
 
 
-def _seen(visit: Visit, conversation_id: int) -> dict[str, object]:
+def _seen(visit: Visit, conversation_id: int) -> dict[str, Any]:
     given = visit.request.GET
     told = ask(
         visit.caller,

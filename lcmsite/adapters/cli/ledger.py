@@ -10,8 +10,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from rich.console import Console
+
 from conversations.errors import Conflict, Invalid
+from conversations.ledger.types import LedgerReport
+from conversations.words import counted
 from integrity.ledgers import Ledgers
+from lcmsite.adapters.cli.layout import body
+from lcmsite.adapters.cli.rendering import show_one
 from lcmsite.adapters.cli.session import Session
 from lcmsite.adapters.cli.verbs import Outcome, Verb, waiting
 from lcmsite.adapters.problems import FINDINGS_EXIT_CODE
@@ -126,6 +132,22 @@ def _conversation(session: Session, given: str | None) -> int | None:
 def _unusable(path: Path, refusal: Exception) -> Invalid:
     why = getattr(refusal, "strerror", None) or refusal
     return Invalid(f"{path} cannot be opened: {why}.", code="unreadable_file")
+
+
+@show_one.register
+def _(report: LedgerReport, console: Console) -> None:
+    for finding in report.findings:
+        body(console, f"line {finding.line}: {finding.detail} [{finding.code}]", end="")
+    if report.finding_count > len(report.findings):
+        console.print(f"and {counted(report.finding_count - len(report.findings), 'more finding')}", style="dim")
+    verdict = "everything holds" if report.is_clean else "not everything holds"
+    console.print(
+        f"{counted(report.lines, 'line')}, {counted(report.conversations, 'conversation')}, "
+        f"{counted(report.counts.messages, 'message')}, "
+        f"{counted(report.counts.summaries, 'summary', 'summaries')}: {verdict}.",
+        style="dim",
+    )
+    console.print(f"The last line_hash is {report.line_hash or 'none'}.", style="dim", soft_wrap=True)
 
 
 VERBS = (

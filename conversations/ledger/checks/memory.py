@@ -1,0 +1,67 @@
+"""What verifying must remember of each message, on disk: memory stays flat however long the conversation."""
+
+from __future__ import annotations
+
+import struct
+import tempfile
+from dataclasses import dataclass
+
+# content_hash, event_id, created_at, token_count, chained_parts, and whether it is erased or the source of a summary.
+_RECORD = struct.Struct(">32s26sqiiBB")
+_COVERED = _RECORD.size - 1
+# A place in the file for each message: one that says it is further off than this is not worth a place.
+_FURTHEST = 2**32
+
+
+@dataclass(frozen=True)
+class Remembered:
+    """What later lines are compared with."""
+
+    content_hash: bytes
+    event_id: bytes
+    created_at: int
+    token_count: int
+    chained_parts: int
+    # As numbers go into a record, 0 or 1.
+    is_erased: int
+
+
+class MessageMemory:
+    """The messages of one conversation by seq."""
+
+    def __init__(self) -> None:
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115 (closed by `close`; gone with the process at the latest)
+
+    def close(self) -> None:
+        self._file.close()
+
+    def forget(self) -> None:
+        """Another conversation begins."""
+        self._file.seek(0)
+        self._file.truncate()
+
+    def put(self, seq: int, message: Remembered) -> None:
+        if seq < _FURTHEST:
+            self._file.seek(seq * _RECORD.size)
+            self._file.write(_RECORD.pack(*vars(message).values(), 0))
+
+    def get(self, seq: int) -> Remembered | None:
+        record = self._read(seq)
+        return None if record is None else Remembered(*_RECORD.unpack(record)[:-1])
+
+    def cover(self, seq: int) -> bool:
+        """Note that a summary was made from this message; whether one was already."""
+        record = self._read(seq)
+        if record is None:
+            return False
+        self._file.seek(seq * _RECORD.size + _COVERED)
+        self._file.write(b"\x01")
+        return record[_COVERED] == 1
+
+    def _read(self, seq: int) -> bytes | None:
+        if not 1 <= seq < _FURTHEST:
+            return None
+        self._file.seek(seq * _RECORD.size)
+        record = self._file.read(_RECORD.size)
+        # Between the ends of a gap there are zeros; every event id has letters.
+        return record if len(record) == _RECORD.size and record[32:58].strip(b"\x00") else None

@@ -1,0 +1,142 @@
+"""Searches the texts that have gone cold, the newest first, for as long as a search may take.
+
+No index knows them. Which messages are within reach is still told by their rows; their texts are unpacked, block after
+block, and given to PostgreSQL to match, so that words and expressions mean here what they mean everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from django.db import DataError
+
+from conversations.cold import ColdTexts, until_settled
+from conversations.reading import rows
+from retrieval.limits import Deadline
+from retrieval.search import ranking
+from retrieval.search.full_text import understood
+from retrieval.search.pattern_search import invalid_pattern
+from retrieval.search.patterns import Pattern
+from retrieval.search.query import parse
+from retrieval.search.reach import Reach
+from retrieval.search.snippets import around, snippet
+from retrieval.search.tables import MESSAGES
+from retrieval.types import Snippet
+
+# So many rows are looked up at a time, and their texts matched in portions of so many characters.
+_AT_ONCE = 500
+_PORTION = 1_000_000
+# Of the time of a search, this share may go by before it is left where it is and a cursor leads on: what is under way
+# then still has time to end.
+_SHARE = 0.5
+
+_NEWEST = """
+    SELECT message_id, {place}, cold_block_id FROM messages
+    WHERE {where} AND cold_block_id IS NOT NULL AND {place} <= %(upto)s
+    ORDER BY {place} DESC LIMIT {at_once}
+"""
+_BY_WORDS = """
+    SELECT place FROM unnest(%(texts)s::text[]) WITH ORDINALITY AS given(text, place)
+    WHERE lcm_tsv(text) @@ %(query)s::tsquery
+"""
+_BY_PATTERN = """
+    SELECT place, regexp_instr(text, %(pattern)s), regexp_instr(text, %(pattern)s, 1, 1, 1)
+    FROM unnest(%(texts)s::text[]) WITH ORDINALITY AS given(text, place)
+    WHERE text ~ %(pattern)s
+"""
+
+
+@dataclass(frozen=True)
+class ColdSpot:
+    """A cold message that was found, and where it stands by when it came."""
+
+    id: int
+    order_place: int
+    snippet: Snippet
+
+
+@dataclass(frozen=True)
+class ColdFound:
+    """What was found, the newest first. `looked_to`: the search was left at this place, for its time was over."""
+
+    spots: tuple[ColdSpot, ...]
+    looked_to: int | None = None
+
+
+@dataclass(frozen=True)
+class ColdSearch:
+    """Looks through the cold messages within reach. Call it within `limits.bounded`."""
+
+    reach: Reach
+    limit: int
+    deadline: Deadline
+    milliseconds: int
+    texts: ColdTexts = field(default_factory=ColdTexts)
+
+    def by_words(self, query: str, *, before: int | None = None) -> ColdFound | None:
+        """Messages that hold all of the words, behind a place; None if there is no word that could be looked for."""
+        _, how = understood(parse(query), self.reach)
+        if how is None:
+            return None
+        chosen = how.for_every_clause()
+        size = self.reach.rows
+        worth = {each: ranking.rarity(found=how.expected.get(each, 0.0), among=size) for each in how.lexemes}
+
+        def found_in(texts: Sequence[str]) -> dict[int, Snippet]:
+            found = rows(_BY_WORDS, {"texts": list(texts), "query": chosen.query})
+            return {place - 1: snippet(texts[place - 1], worth) for (place,) in found}
+
+        return until_settled(lambda: self._walk(found_in, before))
+
+    def by_pattern(self, pattern: Pattern, *, before: int | None = None) -> ColdFound:
+        """Messages that a regular expression matches, behind a place; Invalid if it is not a valid one."""
+
+        def found_in(texts: Sequence[str]) -> dict[int, Snippet]:
+            try:
+                found = rows(_BY_PATTERN, {"texts": list(texts), "pattern": pattern.expression})
+            except DataError as error:
+                raise invalid_pattern(error) from error
+            return {place - 1: around(texts[place - 1], begin - 1, end - 1, offset=0) for place, begin, end in found}
+
+        return until_settled(lambda: self._walk(found_in, before))
+
+    def _walk(self, found_in: Callable[[Sequence[str]], Mapping[int, Snippet]], before: int | None) -> ColdFound:
+        spots: list[ColdSpot] = []
+        for portion in self._portions(before):
+            found = found_in([text for _, _, text in portion])
+            spots += [ColdSpot(portion[each][0], portion[each][1], found[each]) for each in sorted(found)]
+            if len(spots) >= self.limit:
+                break
+            if self.deadline.remaining_ms() < self.milliseconds * _SHARE:
+                return ColdFound(tuple(spots), looked_to=portion[-1][1])
+            self.deadline.impose()
+        return ColdFound(tuple(spots[: self.limit]))
+
+    def _portions(self, before: int | None) -> Iterator[list[tuple[int, int, str]]]:
+        """Ids, places and texts of the cold messages behind a place, the newest first, some at a time."""
+        place = self.reach.place(MESSAGES)
+        statement = _NEWEST.format(place=place, where=self.reach.where(MESSAGES), at_once=_AT_ONCE)
+        upto = self.reach.high if before is None else before - 1
+        while batch := rows(statement, {**self.reach.values, "upto": upto}):
+            portion: list[tuple[int, int, str]] = []
+            characters = 0
+            for message_id, order_place, block_id in batch:
+                text = self._text(block_id, message_id)
+                portion.append((message_id, order_place, text))
+                characters += len(text)
+                if characters >= _PORTION:
+                    yield portion
+                    portion, characters = [], 0
+            if portion:
+                yield portion
+            upto = batch[-1][1] - 1
+            if len(batch) < _AT_ONCE:
+                return
+
+    def _text(self, block_id: int, message_id: int) -> str:
+        if block_id not in self.texts.blocks:
+            # Blocks lie behind each other: the one before is through as a rule, and memory stays flat.
+            self.texts.blocks.clear()
+            self.texts.read([block_id])
+        return self.texts.message(block_id, message_id).content

@@ -1,0 +1,212 @@
+"""What an import refuses, and that whatever stops it leaves nothing half done."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psycopg
+import pytest
+from django.db import connection
+
+from conversations.errors import Conflict, Invalid
+from conversations.ledger.restoring import Restored
+from conversations.models import AuditEntry, ContextItem, Conversation, Message
+from tests.conversations.ledger.ledgers import (
+    a_full_conversation,
+    another_database,
+    exported,
+    imported,
+    objects_in,
+    sealed_again,
+    the_ledgers,
+)
+from tests.factories import a_conversation, a_workspace
+
+
+def sessions() -> list[str]:
+    rows = Conversation.objects.filter(workspace=a_workspace()).order_by("session_id")
+    return list(rows.values_list("session_id", flat=True))
+
+
+@pytest.fixture
+def ledger(db) -> bytes:
+    written = exported(a_full_conversation())
+    another_database()
+    return written
+
+
+def test_a_session_that_is_there_is_a_conflict(ledger, tmp_path):
+    a_conversation("one", session_id="everything")
+    before = Message.objects.count()
+
+    with pytest.raises(Conflict, match="'everything' in this workspace already"):
+        imported(ledger, tmp_path)
+
+    assert Message.objects.count() == before
+
+
+def test_sessions_that_are_there_can_be_left_alone(db, tmp_path):
+    for name in ("a", "b", "c"):
+        a_conversation("one", "two", session_id=name)
+    ledger = exported()
+    another_database()
+    a_conversation("mine", session_id="b")
+
+    report = imported(ledger, tmp_path, skip_existing=True)
+
+    assert [each.session_id for each in report.conversations] == ["a", "c"]
+    assert report.left_alone == ("b",)
+    assert sessions() == ["a", "b", "c"]
+
+
+def test_it_may_come_under_another_name(ledger, tmp_path):
+    report = imported(ledger, tmp_path, session_id="copy")
+
+    again = objects_in(exported(report.conversations[0].conversation_id))
+    for values in (again[1], again[-2]):
+        assert values["session_id"] == "copy"
+        values["session_id"] = "everything"
+    assert sealed_again(again) == ledger
+
+
+def test_another_name_is_for_one_conversation(db, tmp_path):
+    a_conversation("one", session_id="a")
+    a_conversation("one", session_id="b")
+
+    with pytest.raises(Invalid, match="one name is for one"):
+        imported(exported(), tmp_path, session_id="copy")
+
+
+def test_a_conversation_that_is_there_under_another_name_is_a_conflict(db, tmp_path):
+    conversation_id = a_full_conversation()
+    before = Conversation.objects.count(), Message.objects.count(), ContextItem.objects.count()
+
+    with pytest.raises(Conflict, match="maybe under another name"):
+        imported(exported(conversation_id), tmp_path, session_id="copy")
+
+    assert (Conversation.objects.count(), Message.objects.count(), ContextItem.objects.count()) == before
+
+
+def test_a_ledger_that_does_not_verify_is_refused_with_its_line(ledger, tmp_path):
+    with pytest.raises(Invalid, match=r"nothing was imported: line 3, .*\[content_hash_mismatch\], and") as refused:
+        objects = objects_in(ledger)
+        objects[2]["content"] += "!"
+        objects[3]["content"] += "!"
+        imported(sealed_again(objects), tmp_path)
+
+    assert refused.value.code == "ledger_does_not_verify"
+    assert sessions() == []
+
+
+def test_values_that_no_setting_takes_are_refused(ledger, tmp_path):
+    objects = objects_in(ledger)
+    objects[-2]["overrides"] = {"fresh_tail_count": -1}
+
+    with pytest.raises(Invalid, match="fresh_tail_count"):
+        imported(sealed_again(objects), tmp_path)
+
+    assert sessions() == []
+
+
+def test_what_would_not_be_exported_as_it_is_is_refused(ledger, tmp_path):
+    objects = objects_in(ledger)
+    # The database would write this number another way.
+    objects[-2]["metadata"] = {"b": 1e23}
+
+    with pytest.raises(Invalid, match="would not be exported again") as refused:
+        imported(sealed_again(objects), tmp_path)
+
+    assert refused.value.code == "ledger_not_reproducible"
+    assert sessions() == []
+
+
+def test_an_act_says_who_imported_what(ledger, tmp_path):
+    report = imported(ledger, tmp_path)
+
+    act = AuditEntry.objects.get(act="import_ledger")
+
+    assert (act.actor, act.conversation_id) == ("operator", report.conversations[0].conversation_id)
+    assert act.detail == {"line_hash": objects_in(ledger)[-1]["line_hash"]}
+
+
+def test_what_fails_in_the_middle_leaves_nothing(ledger, tmp_path, monkeypatch):
+    def fail(*_: object) -> None:
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr(Restored, "references", fail)
+    monkeypatch.setattr(Restored, "summaries", fail)
+
+    with pytest.raises(OSError, match="disk is full"):
+        imported(ledger, tmp_path)
+
+    assert sessions() == []
+    assert not AuditEntry.objects.exists()
+
+
+def test_conversations_before_the_one_that_fails_stay(db, tmp_path):
+    a_conversation("one", "two", session_id="a")
+    a_conversation("one", "two", session_id="b")
+    objects = objects_in(exported())
+    another_database()
+    next(each for each in reversed(objects) if each["type"] == "end")["metadata"] = {"b": 1e23}
+
+    with pytest.raises(Invalid, match="would not be exported again"):
+        imported(sealed_again(objects), tmp_path)
+
+    assert sessions() == ["a"]
+
+
+IMPORT = """
+import django, sys
+django.setup()
+from lcmsite.adapters.cli.program import run
+sys.exit(run(["ledger", "import", sys.argv[1]]))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_kill_9_at_any_moment_leaves_nothing_of_the_conversation_it_was_at(committed_db, tmp_path):
+    for name in "abcdefgh":
+        a_conversation(*(f"Message {n} of {name}. " * 50 for n in range(400)), session_id=name)
+    ledger = exported()
+    path = tmp_path / "all.jsonl"
+    path.write_bytes(ledger)
+    lengths = [each["message_count"] for each in objects_in(ledger) if each["type"] == "end"]
+    another_database()
+
+    for moment in range(4):
+        process = _importing(path)
+        _wait_for_messages(process, moment * 300)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        done = sessions()
+        assert done == list("abcdefgh")[: len(done)]
+        counted = Message.objects.filter(conversation__workspace=a_workspace()).count()
+        assert counted == sum(lengths[: len(done)])
+        another_database()
+
+    assert the_ledgers().import_file(path).conversations[-1].session_id == "h"
+    assert exported() == ledger
+
+
+def _importing(path: Path) -> subprocess.Popen:
+    environment = {"DJANGO_SETTINGS_MODULE": "lcmsite.settings", "PATH": "", "LCM_DATABASE_URL": _url()}
+    return subprocess.Popen([sys.executable, "-c", IMPORT, str(path)], env=environment, stdout=subprocess.DEVNULL)
+
+
+def _url() -> str:
+    given = connection.settings_dict
+    return f"postgres://{given['USER']}@{given['HOST']}:{given['PORT']}/{given['NAME']}"
+
+
+def _wait_for_messages(process: subprocess.Popen, tuples: int) -> None:
+    """Until so many rows were inserted, committed or not, or the import is over."""
+    with psycopg.connect(_url(), autocommit=True) as server:
+        query = "SELECT last_value FROM pg_sequences WHERE sequencename = 'messages_message_id_seq'"
+        while process.poll() is None and (server.execute(query).fetchone()[0] or 0) < tuples + 3:
+            time.sleep(0.01)

@@ -1,0 +1,331 @@
+"""A conversation that went through a ledger is the same: its rows, its context, and the next ledger of it."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from datetime import UTC, datetime
+from decimal import Decimal
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.files.storage import default_storage
+from django.db import transaction
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from compaction.engine import CompactionEngine
+from compaction.models import CompactionRun
+from compaction.policy import CompactionPolicy
+from conversations import hashing
+from conversations.errors import Invalid
+from conversations.interchange import READERS, detect
+from conversations.large_files import LargeFileService
+from conversations.ledger.lines import body_in
+from conversations.models import ContextItem, Conversation, LargeFile, Message, MessagePart, Summary
+from conversations.scope import Scope
+from conversations.types import NewMessage, NewPart, PartType, Role
+from integrity.checker import IntegrityChecker
+from integrity.erasure import Erasures
+from integrity.retention import Retention
+from tests.conversations.ledger import verifier
+from tests.conversations.ledger.ledgers import (
+    a_full_conversation,
+    another_database,
+    exported,
+    imported,
+    objects_in,
+    the_ledgers,
+    verified,
+)
+from tests.conversations.real_data import conversation_files, needs_data, rows_of
+from tests.conversations.strategies import json_of, plain_texts, texts
+from tests.factories import a_conversation, a_store, a_workspace
+
+SMALL = [
+    "cc_ccl_326189cf-5676-4237-8",
+    "codex_2025-09-24T20-12-23",
+    "locomo_30",
+    "swe_BabyEncryption",
+    "tau_airline_3_0",
+]
+
+
+def through_a_ledger(directory: Path, conversation_id: int | None = None) -> tuple[bytes, bytes]:
+    """The ledger, and that of the copy in another database."""
+    ledger = exported(conversation_id)
+    assert verified(ledger).findings == ()
+    verifier.verify(io.BytesIO(ledger))
+    another_database()
+    ids = [each.conversation_id for each in imported(ledger, directory).conversations]
+    return ledger, exported(None if conversation_id is None else ids[0])
+
+
+def rows_of_conversation(session_id: str) -> dict[str, Any]:
+    """All rows, as far as an import can keep them."""
+    conversation = Conversation.objects.filter(session_id=session_id).values().get()
+    ids = {
+        message.pk: message.seq for message in Message.objects.filter(conversation_id=conversation["conversation_id"])
+    }
+    kept = {name: conversation[name] for name in conversation if name not in ("conversation_id", "rest_until_seq")}
+
+    def rows(model: Any, *without: str, **lookup: Any) -> list[dict[str, Any]]:
+        found = []
+        for values in model.objects.filter(**lookup).values():
+            values = {name: value for name, value in values.items() if name not in without}
+            if values.get("message_id") is not None:
+                values["message_id"] = ids[values["message_id"]]
+            found.append(values)
+        return sorted(found, key=repr)
+
+    of_it = {"conversation_id": conversation["conversation_id"]}
+    return {
+        "conversation": {name: value for name, value in kept.items() if name not in ("workspace_id", "last_used_on")},
+        "messages": rows(Message, "conversation_id", **of_it),
+        "parts": rows(MessagePart, "part_id", message__conversation_id=of_it["conversation_id"]),
+        "summaries": rows(Summary, "conversation_id", **of_it),
+        "items": rows(ContextItem, "conversation_id", "created_at", **of_it),
+        "runs": rows(CompactionRun, "conversation_id", "job_id", **of_it),
+        "files": rows(LargeFile, "conversation_id", "storage_uri", **of_it),
+    }
+
+
+def test_export_of_the_copy_is_byte_for_byte_the_same(db, tmp_path):
+    conversation_id = a_full_conversation()
+
+    ledger, again = through_a_ledger(tmp_path, conversation_id)
+
+    assert again == ledger
+    assert IntegrityChecker.from_settings().run().is_clean
+
+
+def test_every_row_of_the_copy_is_the_same(db, tmp_path):
+    conversation_id = a_full_conversation()
+    before = rows_of_conversation("everything")
+
+    through_a_ledger(tmp_path, conversation_id)
+
+    after = rows_of_conversation("everything")
+    assert [name for name in before if after[name] != before[name]] == []
+    assert all(before.values())
+
+
+def test_the_bytes_of_files_come_along(db, tmp_path, settings):
+    conversation_id = a_full_conversation()
+    file_id = LargeFile.objects.get(file_name="boats.csv").file_id
+    ledger = exported(conversation_id)
+    another_database()
+    settings.MEDIA_ROOT = tmp_path / "another disk"
+
+    imported(ledger, tmp_path)
+
+    assert LargeFileService.from_settings().read(file_id=file_id) == b"a,b\n1,2\n" * 60_000
+
+
+def test_without_files_their_descriptions_come_along(db, tmp_path):
+    conversation_id = a_full_conversation()
+    ledgers = the_ledgers()
+    ledger = b"".join(ledgers.lines(conversation_id=conversation_id, with_files=False))
+
+    report = verified(ledger)
+
+    assert report.is_clean and report.counts.files == 2
+    assert b'"type":"bytes"' not in ledger
+    verifier.verify(io.BytesIO(ledger))
+
+
+def test_a_file_that_is_missing_in_the_storage_shows(db):
+    conversation_id = a_full_conversation()
+    default_storage.delete(LargeFile.objects.get(file_name="boats.csv").storage_uri)
+
+    assert verified(exported(conversation_id)).by_code == {"file_missing": 1}
+    assert the_ledgers().verify_live(conversation_id=conversation_id).by_code == {"file_missing": 1}
+
+
+def test_all_conversations_of_a_workspace_go_into_one_ledger(db, tmp_path):
+    for name in ("b", "a", "\u00e9", "C", "empty"):
+        a_conversation(*(["one", "two"] if name != "empty" else []), session_id=name)
+    a_conversation("not ours", session_id="d", workspace=a_workspace("another"))
+
+    ledger, again = through_a_ledger(tmp_path)
+
+    assert again == ledger
+    names = [each["session_id"] for each in objects_in(ledger) if each["type"] == "conversation"]
+    assert names == ["C", "a", "b", "empty", "\u00e9"]
+
+
+def test_cold_texts_read_as_if_they_were_hot(db, tmp_path):
+    conversation_id = a_full_conversation()
+    hot = exported(conversation_id)
+    moved = Retention.from_settings(Scope(a_workspace().pk)).archive(conversation_id=conversation_id)
+    assert moved.messages
+
+    cold, again = through_a_ledger(tmp_path, conversation_id)
+
+    assert cold == hot == again
+
+
+def test_what_was_erased_is_a_tombstone_in_the_copy_too(db, tmp_path):
+    conversation_id = a_full_conversation()
+    erasures = Erasures.from_settings(Scope(a_workspace().pk, actor="operator"))
+    preview = erasures.preview_erasure(conversation_id=conversation_id, from_seq=61, to_seq=66)
+    erasures.erase(erasure_id=preview.erasure_id, confirmation=preview.confirmation)
+
+    ledger, again = through_a_ledger(tmp_path, conversation_id)
+
+    assert again == ledger
+    tombstones = [each for each in objects_in(ledger) if each["type"] == "message" and each["erased"]]
+    assert [each["seq"] for each in tombstones] == [61, 62, 63, 64, 65, 66]
+    assert {(each["content"], each["metadata"], each["author"]) for each in tombstones} == {(None, None, None)}
+    assert [each for each in objects_in(ledger) if each["type"] == "summary" and each["erased"]]
+    assert b"surrogate" not in ledger and b"call_1" in ledger
+    assert IntegrityChecker.from_settings().run().is_clean
+
+
+def test_a_summary_that_supersedes_another_comes_along(db, tmp_path):
+    conversation_id = a_conversation(*(f"Message {n} about boats. " * 60 for n in range(30))).conversation_id
+    CompactionEngine.from_settings().compact(conversation_id=conversation_id)
+    old = Summary.objects.get()
+    content = "They spoke about boats."
+    row = Summary.objects.values().get()
+    hashes = [bytes(each.message.content_hash).hex() for each in old.message_links.order_by("ordinal")]
+    new = Summary(
+        **{name: value for name, value in row.items() if name not in ("summary_id", "content_tsv", "supersedes_id")}
+        | {"summary_id": "sum_newer00000000000", "content": content, "supersedes_id": old.pk}
+        | {"summary_hash": hashing.summary_hash(hashes, content), "is_degraded": False}
+    )
+    with transaction.atomic():
+        new.save(force_insert=True)
+        a_store().link_summary_to_messages(
+            summary_id=new.pk, message_ids=[each.message_id for each in old.message_links.order_by("ordinal")]
+        )
+        ContextItem.objects.filter(summary_id=old.pk).update(summary_id=new.pk)
+
+    ledger, again = through_a_ledger(tmp_path, conversation_id)
+
+    assert again == ledger
+    assert Summary.objects.get(pk="sum_newer00000000000").supersedes_id == old.pk
+    assert ContextItem.objects.get(summary_id__isnull=False).summary_id == "sum_newer00000000000"
+
+
+# What a message may hold, at its worst.
+moments = st.datetimes(min_value=datetime(1, 1, 2), max_value=datetime(9999, 12, 30), timezones=st.just(UTC))
+prices = st.decimals(allow_nan=False, allow_infinity=False, min_value=-(10**20), max_value=10**20, places=9)
+parts = st.builds(
+    NewPart,
+    part_type=st.sampled_from(PartType),
+    text_content=st.none() | texts,
+    is_ignored=st.none() | st.booleans(),
+    tool_call_id=st.none() | texts,
+    tool_name=st.none() | texts,
+    tool_input=json_of(texts),
+    tool_output=st.none() | texts,
+    patch_files=st.none() | st.lists(texts, max_size=2).map(tuple),
+    step_cost=st.none()
+    | prices
+    | st.sampled_from([Decimal("0.00"), Decimal("-0.0"), Decimal("1E+3"), Decimal("9" * 40)]),
+    step_tokens_in=st.none() | st.integers(-(2**31), 2**31 - 1),
+    metadata=json_of(texts),
+)
+names = st.none() | plain_texts.filter(lambda text: bool(text))
+messages = st.builds(
+    NewMessage,
+    role=st.sampled_from(Role),
+    content=texts,
+    parts=st.lists(parts, max_size=3).map(tuple),
+    author=names,
+    created_at=st.none() | moments,
+    metadata=st.dictionaries(texts, json_of(texts), max_size=3),
+)
+
+
+@settings(
+    deadline=None,
+    max_examples=30,
+    phases=(Phase.explicit, Phase.reuse, Phase.generate),
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+@given(
+    said=st.lists(messages, min_size=1, max_size=4),
+    title=names,
+    metadata=st.dictionaries(plain_texts, json_of(plain_texts)),
+)
+def test_whatever_was_said_comes_back(db, tmp_path, said, title, metadata):
+    with transaction.atomic():
+        conversation_id = a_conversation(session_id="said", title=title, metadata=metadata).conversation_id
+        a_store().append_messages(conversation_id=conversation_id, messages=said)
+        ledger = exported(conversation_id)
+
+        # Without summaries, runs and files, nothing forbids a copy beside it.
+        copy = imported(ledger, tmp_path, session_id="copy").conversations[0]
+
+        verifier.verify(io.BytesIO(ledger))
+        assert bodies(exported(copy.conversation_id)) == bodies(ledger)
+        assert the_findings(copy.conversation_id) == []
+        transaction.set_rollback(True)
+
+
+def bodies(ledger: bytes) -> list[bytes]:
+    """What the lines say, but for the session and the hashes over all of it."""
+    return [body_in(line) for line in ledger.replace(b'"session_id":"copy"', b'"session_id":"said"').splitlines()]
+
+
+def the_findings(conversation_id: int) -> list[tuple[str, str]]:
+    report = IntegrityChecker.from_settings().run(conversation_id=conversation_id)
+    return [(broken.code, finding.detail) for broken in report.broken for finding in broken.findings]
+
+
+def test_what_is_nested_as_deeply_as_can_be_stored_comes_back(db, tmp_path):
+    conversation_id = a_conversation().conversation_id
+    deepest = 0
+    for depth in range(100, 1000, 25):
+        nested: list[Any] = []
+        for _ in range(depth):
+            nested = [nested]
+        try:
+            said = NewMessage(Role.USER, "x", metadata={"deep": nested})
+            a_store().append_messages(conversation_id=conversation_id, messages=[said])
+        except Invalid:
+            break
+        deepest = depth
+
+    ledger, again = through_a_ledger(tmp_path, conversation_id)
+
+    assert again == ledger
+    assert deepest >= 200
+
+
+def the_real(name: str, directory: Path) -> tuple[bytes, bytes]:
+    """A real conversation, compacted in small steps, through a ledger."""
+    rows = rows_of(next(each for each in conversation_files() if each.name.startswith(name)))
+    store, conversation = a_store(), a_conversation(session_id=name)
+    read = None
+    while batch := list(islice(rows, 500)):
+        read = read or READERS[detect(batch[0])]
+        store.append_messages(conversation_id=conversation.conversation_id, messages=[read(row) for row in batch])
+    engine = CompactionEngine.from_settings(Scope(a_workspace().pk))
+    policy = CompactionPolicy(leaf_chunk_tokens=3000, condense_fan_in=3)
+    replace(engine, policy=policy).compact(conversation_id=conversation.conversation_id)
+    return through_a_ledger(directory, conversation.conversation_id)
+
+
+@needs_data
+@pytest.mark.parametrize("name", SMALL)
+def test_small_real_conversations_come_back_byte_for_byte(db, tmp_path, name):
+    ledger, again = the_real(name, tmp_path)
+
+    assert again == ledger
+    assert objects_in(ledger)[-1]["counts"]["messages"]
+
+
+@pytest.mark.slow
+@needs_data
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("file", conversation_files(), ids=lambda file: file.name)
+def test_every_real_conversation_comes_back_byte_for_byte(db, tmp_path, file):
+    ledger, again = the_real(file.name.removesuffix(".jsonl.gz"), tmp_path)
+
+    assert again == ledger
+    assert IntegrityChecker.from_settings().run().is_clean

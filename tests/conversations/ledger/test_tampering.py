@@ -1,0 +1,315 @@
+"""Whoever touches a ledger is found out: by `lcm ledger verify`, and by a verifier written from docs/ledger.md alone.
+
+Each tampering is tried twice: as somebody leaves it who knows no better, and with all line hashes made anew.
+"""
+
+from __future__ import annotations
+
+import copy
+import io
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conversations.ledger import verifier
+from tests.conversations.ledger.ledgers import a_full_conversation, exported, objects_in, sealed_again, verified
+
+Objects = list[dict[str, Any]]
+ZEROS = "0" * 64
+
+
+@pytest.fixture(scope="module")
+def ledger(django_db_setup, django_db_blocker) -> bytes:
+    from django.db import transaction
+
+    with django_db_blocker.unblock(), transaction.atomic():
+        written = exported(a_full_conversation())
+        transaction.set_rollback(True)
+    return written
+
+
+def accepts(written: bytes) -> bool:
+    """Whether the stranger's verifier finds nothing wrong."""
+    try:
+        verifier.verify(io.BytesIO(written))
+    except (AssertionError, LookupError, ValueError, TypeError, AttributeError, UnboundLocalError, RecursionError):
+        return False
+    return True
+
+
+def of(objects: Objects, line_type: str, /, **wanted: Any) -> dict[str, Any]:
+    """The first line of this type that has these values."""
+    return next(
+        each
+        for each in objects
+        if each["type"] == line_type and all(each[name] == value for name, value in wanted.items())
+    )
+
+
+def with_part(objects: Objects, part_type: str) -> dict[str, Any]:
+    return next(
+        part
+        for each in objects
+        if each["type"] == "message"
+        for part in each["parts"]
+        if part["part_type"] == part_type
+    )
+
+
+def changed(kind: str, **values: Any) -> Callable[[Objects], None]:
+    def tamper(objects: Objects) -> None:
+        of(objects, kind).update(values)
+
+    return tamper
+
+
+def dropped(kind: str, place: int = 0) -> Callable[[Objects], None]:
+    def tamper(objects: Objects) -> None:
+        objects.remove([each for each in objects if each["type"] == kind][place])
+
+    return tamper
+
+
+def a_message(**values: Any) -> Callable[[Objects], None]:
+    def tamper(objects: Objects) -> None:
+        of(objects, "message", seq=5).update(values)
+
+    return tamper
+
+
+def a_part(part_type: str, **values: Any) -> Callable[[Objects], None]:
+    def tamper(objects: Objects) -> None:
+        with_part(objects, part_type).update(values)
+
+    return tamper
+
+
+def a_condensed(change: Callable[[dict[str, Any], Objects], None]) -> Callable[[Objects], None]:
+    def tamper(objects: Objects) -> None:
+        change(of(objects, "summary", kind="condensed"), objects)
+
+    return tamper
+
+
+def swap_seqs(objects: Objects) -> None:
+    first, second = of(objects, "message", seq=7), of(objects, "message", seq=8)
+    first["seq"], second["seq"] = 8, 7
+
+
+def swap_messages(objects: Objects) -> None:
+    first, second = (objects.index(of(objects, "message", seq=seq)) for seq in (7, 8))
+    objects[first], objects[second] = objects[second], objects[first]
+
+
+def repeat_a_message(objects: Objects) -> None:
+    objects.insert(9, copy.deepcopy(objects[8]))
+
+
+def cut_the_last_messages(objects: Objects) -> None:
+    newest = [each for each in objects if each["type"] == "message"][-3:]
+    objects[:] = [each for each in objects if each not in newest]
+
+
+def reparent(summary: dict[str, Any], objects: Objects) -> None:
+    other = next(
+        each["summary_id"]
+        for each in objects
+        if each["type"] == "summary" and each["depth"] == 0 and each["summary_id"] not in summary["source_ids"]
+    )
+    summary["source_ids"][0] = other
+
+
+def make_a_cycle(summary: dict[str, Any], objects: Objects) -> None:
+    of(objects, "summary", summary_id=summary["source_ids"][0])["source_ids"] = [summary["summary_id"]]
+
+
+def reverse_the_sources(objects: Objects) -> None:
+    of(objects, "summary")["source_seqs"].reverse()
+
+
+def take_away_a_source(objects: Objects) -> None:
+    of(objects, "summary")["source_seqs"].pop()
+
+
+def claim_an_unknown_source(objects: Objects) -> None:
+    of(objects, "summary")["source_seqs"][-1] = 999
+
+
+def put_in_a_message(objects: Objects) -> None:
+    """As a forger would who shifts all that is behind it."""
+    forged = copy.deepcopy(of(objects, "message", seq=5)) | {"content": "I never said this."}
+    objects.insert(objects.index(of(objects, "message", seq=5)), forged)
+    for seq, each in enumerate((each for each in objects if each["type"] == "message"), start=1):
+        each["seq"] = seq
+
+
+TAMPERINGS: dict[str, tuple[Callable[[Objects], None], str]] = {
+    "content": (a_message(content="Something else."), "content_hash_mismatch"),
+    "content and its hash": (
+        a_message(content="x", content_hash=verifier.sha("x")),
+        "entry_hash_mismatch",
+    ),
+    "metadata": (a_message(metadata={"a": 1}), "metadata_hash_mismatch"),
+    "metadata and their hash": (
+        a_message(metadata={"a": 1}, metadata_hash=verifier.sha('{"a":1}')),
+        "chain_broken",
+    ),
+    "role": (a_message(role="system", actor="system"), "entry_hash_mismatch"),
+    "author": (a_message(author="eve", actor="eve"), "entry_hash_mismatch"),
+    "when it was said": (a_message(created_at="2020-01-01T00:00:00.000000Z"), "chain_broken"),
+    "when it was recorded": (a_message(recorded_at="2020-01-01T00:00:00.000000Z"), "time_goes_back"),
+    "event_id": (a_message(event_id="01ARZ3NDEKTSV4RRFFQ69G5FAV"), "event_id_mismatch"),
+    "entry_hash": (a_message(entry_hash=ZEROS), "entry_hash_mismatch"),
+    "chain_hash": (a_message(chain_hash=ZEROS), "chain_broken"),
+    "token_count": (a_message(token_count=1), "summary_range_mismatch"),
+    "a text part": (a_part("reasoning", text_content="I was not thinking."), "part_hash_mismatch"),
+    "a tool's input": (a_part("tool", tool_input={"path": "other"}), "part_hash_mismatch"),
+    "a price": (a_part("step_finish", step_cost="0.01"), "part_hash_mismatch"),
+    "a part's hash": (a_part("patch", part_hash=ZEROS), "part_hash_mismatch"),
+    "a later part": (changed("part", text_content="another"), "part_hash_mismatch"),
+    "a summary's text": (changed("summary", content="They agreed to pay."), "summary_hash_mismatch"),
+    "a summary's hash": (changed("summary", summary_hash=ZEROS), "summary_hash_mismatch"),
+    "a summary's parent": (a_condensed(reparent), "summary_hash_mismatch"),
+    "a cycle": (a_condensed(make_a_cycle), "unknown_source"),
+    "the order of sources": (reverse_the_sources, "summary_hash_mismatch"),
+    "a source less": (take_away_a_source, "summary_hash_mismatch"),
+    "an unknown source": (claim_an_unknown_source, "unknown_source"),
+    "a dropped message": (dropped("message", 4), "seq_gap"),
+    "a dropped part": (dropped("part"), "count_mismatch"),
+    "a dropped summary": (dropped("summary", -1), "count_mismatch"),
+    "a dropped run": (dropped("run"), "count_mismatch"),
+    "a dropped boundary": (dropped("boundary"), "count_mismatch"),
+    "a dropped reference": (dropped("reference"), "count_mismatch"),
+    "a dropped file": (dropped("file"), "bytes_out_of_place"),
+    "a file's dropped bytes": (dropped("bytes"), "file_hash_mismatch"),
+    "a file's bytes": (changed("bytes", base64="YSxiCg=="), "file_hash_mismatch"),
+    "a file's hash": (changed("file", content_hash=ZEROS), "file_hash_mismatch"),
+    "a missing file": (changed("file", bytes="missing"), "file_missing"),
+    "swapped seqs": (swap_seqs, "seq_gap"),
+    "swapped messages": (swap_messages, "seq_gap"),
+    "a repeated message": (repeat_a_message, "duplicate_event_id"),
+    "a message put in": (put_in_a_message, "content_hash_mismatch"),
+    "the last messages cut off": (cut_the_last_messages, "chain_head_mismatch"),
+    "the number of messages": (changed("end", message_count=3), "seq_gap"),
+    "the head of the chain": (changed("end", chain_head=ZEROS), "chain_head_mismatch"),
+    "a counter": (changed("end", total_tokens=1), "count_mismatch"),
+    "the number of lines": (changed("trailer", lines=3), "count_mismatch"),
+    "a dropped end": (dropped("end"), "unexpected_line"),
+    "a dropped trailer": (dropped("trailer"), "truncated"),
+}
+
+
+def test_both_verifiers_accept_what_was_exported(ledger):
+    report = verified(ledger)
+
+    assert (report.findings, report.is_clean, report.lines) == ((), True, len(ledger.splitlines()))
+    assert vars(report.counts) == objects_in(ledger)[-1]["counts"]
+    # Something of every sort is in it.
+    assert min(vars(report.counts).values()) >= 1
+    assert accepts(ledger)
+
+
+def test_the_verifier_is_short_and_imports_nothing_of_ours():
+    text = Path(verifier.__file__).read_text()
+
+    assert len(text.splitlines()) <= 60
+    assert [line.split()[1] for line in text.splitlines() if line.startswith(("import ", "from "))] == [
+        "base64",
+        "hashlib",
+        "json",
+        "datetime",
+    ]
+
+
+@pytest.mark.parametrize("tampering", TAMPERINGS)
+def test_a_tampering_shows_though_all_line_hashes_were_made_anew(ledger, tampering):
+    tamper, code = TAMPERINGS[tampering]
+    objects = objects_in(ledger)
+    tamper(objects)
+    forged = sealed_again(objects)
+    assert forged != ledger
+
+    report = verified(forged)
+
+    assert code in report.by_code, report.findings
+    assert "line_hash_mismatch" not in report.by_code and "malformed_line" not in report.by_code
+    assert not accepts(forged)
+
+
+@pytest.mark.parametrize("tampering", [each for each in TAMPERINGS if "trailer" not in each])
+def test_a_tampering_shows_by_the_line_hashes_already(ledger, tampering):
+    tamper, _ = TAMPERINGS[tampering]
+    objects = objects_in(ledger)
+    tamper(objects)
+    forged = b"".join(json.dumps(each, separators=(",", ":")).encode("ascii") + b"\n" for each in objects)
+
+    report = verified(forged)
+
+    assert "line_hash_mismatch" in report.by_code
+    assert not accepts(forged)
+
+
+def test_every_flipped_bit_shows(ledger):
+    chance = random.Random(5)
+    for place in chance.sample(range(len(ledger)), 60):
+        forged = bytearray(ledger)
+        forged[place] ^= 1 << chance.randrange(8)
+
+        assert not verified(bytes(forged)).is_clean, place
+        assert not accepts(bytes(forged)), place
+
+
+def test_every_way_to_cut_the_end_off_shows(ledger):
+    lines = ledger.splitlines(keepends=True)
+    cuts = [b"", *(b"".join(lines[:length]) for length in range(1, len(lines), 7)), ledger[:-1], ledger[:-100]]
+
+    for cut in cuts:
+        assert "truncated" in verified(cut).by_code
+        assert not accepts(cut)
+
+
+def test_lines_that_belong_elsewhere_show(ledger):
+    lines = ledger.splitlines(keepends=True)
+    moved = [*lines[:3], lines[4], lines[3], *lines[5:]]
+
+    for forged in (moved, [*lines, *lines], lines[1:], [*lines[:5], *lines[4:]]):
+        report = verified(b"".join(forged))
+
+        assert {"line_hash_mismatch", "unexpected_line"} & report.by_code.keys()
+
+
+def test_findings_name_the_line(ledger):
+    lines = ledger.splitlines(keepends=True)
+    lines[6] = lines[6].replace(b"harbour", b"Harbour", 1)
+
+    report = verified(b"".join(lines))
+
+    assert {(finding.line, finding.code) for finding in report.findings} == {
+        (7, "line_hash_mismatch"),
+        (7, "content_hash_mismatch"),
+    }
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        b"[]\n",
+        b"{}\n",
+        b"\xff\xfe\n",
+        b'{"type":"message"}\n',
+        b'{"type":["x"],"line_hash":"x"}\n',
+        b'{"type":"header","line_hash":1e999}\n',
+        b"[" * 100_000 + b"\n",
+        b'{"type":"header","line_hash":"' + b"9" * 5000 + b'","x":' + b"9" * 5000 + b"}\n",
+        b"\n\n\n",
+    ],
+)
+def test_what_is_no_ledger_at_all_is_said_to_be_none(garbage):
+    report = verified(garbage)
+
+    assert "malformed_line" in report.by_code
+    assert not accepts(garbage)

@@ -1,0 +1,60 @@
+"""Verifies a ledger by docs/ledger.md alone, with nothing but Python: verify(open("FILE", "rb"))."""
+
+import base64
+import hashlib
+import json
+from datetime import datetime, timedelta
+
+EPOCH, CROCKFORD = datetime(1970, 1, 1), str.maketrans("JKMNPQRSTVWXYZ", "IJKLMNOPQRSTUV")
+unhex, canonical = bytes.fromhex, json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
+
+
+def sha(*pieces):
+    encoded = (each.encode("utf-8", "surrogatepass") if isinstance(each, str) else each for each in pieces)
+    return hashlib.sha256(b"".join(encoded)).hexdigest()
+
+
+def part_hash(part):
+    values = {name: part[name] for name in part if name not in ("type", "seq", "ordinal", "part_hash", "line_hash")}
+    values |= {"step_cost": cost.rstrip("0").rstrip(".")} if "." in (cost := values.get("step_cost", "")) else {}
+    return sha(canonical(values))
+
+
+def verify(file, previous=""):
+    for number, raw in enumerate(file, start=1):
+        line, body = json.loads(raw), raw.rpartition(b',"line_hash":"')[0]
+        kind, previous = line["type"], sha(previous, body)
+        assert raw == body + f',"line_hash":"{previous}"}}\n'.encode(), f"line {number}"
+        if kind == "conversation":
+            known, newest, recorded, chain, tokens, files, first = {}, 0, "", "", 0, [], number
+        elif kind == "message":
+            hashes = [part["part_hash"] for part in line["parts"]]
+            assert (line["seq"], line["chained_parts"]) == (newest := newest + 1, len(hashes)), "seq or parts"
+            if not line["erased"]:
+                sealed = sha(line["content"]), sha(canonical(line["metadata"])) if line["metadata"] else None
+                assert sealed == (line["content_hash"], line["metadata_hash"]), "content or metadata"
+                entry = sha(f"{line['role']}\n{line['author'] or ''}\n", *map(unhex, [sealed[0], *hashes]))
+                assert (entry, hashes) == (line["entry_hash"], list(map(part_hash, line["parts"]))), "entry or parts"
+            times = [datetime.fromisoformat(line[each][:-1]) - EPOCH for each in ("created_at", "recorded_at")]
+            sealed = [(time // timedelta(microseconds=1)).to_bytes(8, "big", signed=True) for time in times]
+            chain = sha(unhex(chain), unhex(line["entry_hash"]), *sealed, unhex(line["metadata_hash"] or ""))
+            ulid = times[1] // timedelta(milliseconds=1) << 80 | int(chain[:20], 16)
+            assert (chain, ulid) == (line["chain_hash"], int(line["event_id"].translate(CROCKFORD), 32)), "chain"
+            assert recorded <= (recorded := line["recorded_at"]), "time goes back"
+            known[newest], tokens = line, tokens + line["token_count"]
+        elif kind == "part":
+            assert known[line["seq"]]["erased"] or part_hash(line) == line["part_hash"], "part"
+        elif kind == "summary":
+            sources = (known[each] for each in line["source_seqs"] + line["source_ids"])
+            hashes = ",".join(each.get("content_hash") or each["summary_hash"] for each in sources)
+            assert line["erased"] or sha(hashes, "|", line["content"]) == line["summary_hash"], "summary"
+            known[line["summary_id"]] = line
+        elif kind == "file" and line["bytes"] in ("inline", "missing"):
+            files.append((line["bytes"] == "inline" and line["content_hash"], hashlib.sha256()))
+        elif kind == "bytes":
+            first, _ = first + 1, files[-1][1].update(base64.b64decode(line["base64"]))
+        elif kind == "end":
+            counted = newest, chain, tokens, number - first - 1
+            said = line["message_count"], line["chain_head"] or "", line["total_tokens"], sum(line["counts"].values())
+            assert said == counted and all(stated == found.hexdigest() for stated, found in files), "end"
+    assert kind == "trailer" and line["lines"] == number, "the end is missing"

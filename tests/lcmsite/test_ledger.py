@@ -1,0 +1,145 @@
+"""The ledger as people meet it: on the command line and over REST."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from django.test import Client
+
+from conversations.models import AuditEntry, ContextItem, Conversation
+from tests.conversations.breaking import breaking
+from tests.conversations.ledger.ledgers import a_full_conversation, another_database, exported
+from tests.factories import a_workspace
+from tests.lcmsite.callers import Api, an_api_key, lcm
+
+
+@pytest.fixture
+def conversation_id(db) -> int:
+    return a_full_conversation()
+
+
+def test_out_checked_and_back_again(conversation_id, tmp_path):
+    path = tmp_path / "everything.jsonl"
+
+    written = lcm("--json", "ledger", "export", "everything", "-o", str(path))
+    checked = lcm("--json", "ledger", "verify", str(path))
+    another_database()
+    imported = lcm("--json", "ledger", "import", str(path))
+    again = lcm("--json", "ledger", "export", "--all", "-o", str(tmp_path / "again.jsonl"))
+
+    assert (written.exit_code, checked.exit_code, imported.exit_code, again.exit_code) == (0, 0, 0, 0)
+    assert path.read_bytes() == (tmp_path / "again.jsonl").read_bytes()
+    assert written.json["line_hash"] == checked.json["line_hash"] == imported.json["line_hash"]
+    assert imported.json["conversations"][0]["session_id"] == "everything"
+
+
+def test_it_is_written_to_standard_output_and_verified_from_standard_input(conversation_id):
+    written = lcm("ledger", "export", str(conversation_id))
+
+    checked = lcm("ledger", "verify", "-", stdin=written.out.encode("ascii"))
+
+    assert written.out.encode("ascii") == exported(conversation_id)
+    assert checked.exit_code == 0 and "everything holds" in checked.out
+
+
+def test_an_export_that_broke_off_is_gone_on_with(conversation_id, tmp_path):
+    whole = exported(conversation_id)
+    path = tmp_path / "part.jsonl"
+    path.write_bytes(whole[: len(whole) // 2])
+
+    refused = lcm("--json", "ledger", "export", "everything", "-o", str(path))
+    resumed = lcm("ledger", "export", "everything", "-o", str(path), "--resume")
+
+    assert (refused.exit_code, refused.problem["code"]) == (4, "file_exists")
+    assert resumed.exit_code == 0
+    assert path.read_bytes() == whole
+
+
+def test_findings_are_listed_and_show_in_the_exit_status(conversation_id, tmp_path):
+    path = tmp_path / "forged.jsonl"
+    path.write_bytes(exported(conversation_id).replace(b"harbour", b"Harbour", 1))
+
+    shown, told = lcm("ledger", "verify", str(path)), lcm("--json", "ledger", "verify", str(path))
+    refused = lcm("--json", "ledger", "import", str(path), "--as", "copy")
+
+    assert (shown.exit_code, told.exit_code) == (1, 1)
+    assert "line 3: the content of message 1 is not what was hashed [content_hash_mismatch]" in shown.out
+    assert "not everything holds" in shown.out
+    assert told.json["by_code"] == {"line_hash_mismatch": 1, "content_hash_mismatch": 1}
+    assert (refused.exit_code, refused.problem["code"]) == (2, "ledger_does_not_verify")
+
+
+def test_what_is_stored_is_verified_too(conversation_id):
+    clean = lcm("ledger", "verify", "--live", "everything")
+    breaking("UPDATE messages SET content = 'x' WHERE conversation_id = %s AND seq = 2", conversation_id)
+    altered = lcm("--json", "ledger", "verify", "--live")
+
+    assert (clean.exit_code, altered.exit_code) == (0, 1)
+    assert altered.json["by_code"] == {"content_hash_mismatch": 1}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["export"], "Name a conversation"),
+        (["export", "everything", "--all"], "Name a conversation"),
+        (["export", "everything", "--resume"], "name it with -o"),
+        (["export", "nobody"], "There is no conversation"),
+        (["export", "everything", "-o", "/nowhere/at/all"], "cannot be opened"),
+        (["verify"], "Name a file"),
+        (["verify", "/nowhere"], "cannot be opened"),
+        (["import", "/nowhere"], "cannot be opened"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_in_a_sentence(conversation_id, arguments, sentence):
+    run = lcm("ledger", *arguments)
+
+    assert run.exit_code in (2, 3)
+    assert sentence in run.err and run.out == ""
+
+
+def test_to_import_takes_an_admin_and_to_export_a_reader(conversation_id, tmp_path):
+    path = tmp_path / "everything.jsonl"
+    path.write_bytes(exported(conversation_id))
+    reader, writer = an_api_key(None, "read"), an_api_key(None, "write")
+
+    written = lcm("--api-key", reader, "ledger", "export", "everything")
+    refused = lcm("--json", "--api-key", writer, "ledger", "import", str(path), "--as", "copy")
+
+    assert written.out.encode("ascii") == path.read_bytes()
+    assert (refused.exit_code, refused.problem["code"]) == (5, "forbidden")
+
+
+def test_over_rest_it_comes_line_by_line(conversation_id):
+    key = an_api_key(None, "read")
+    headers = {"Authorization": f"Bearer {key}"}
+
+    answer = Client().get(f"/api/v1/conversations/{conversation_id}/ledger/", headers=headers)
+
+    assert (answer.status_code, answer.headers["Content-Type"]) == (200, "application/x-ndjson")
+    assert b"".join(answer.streaming_content) == exported(conversation_id)
+
+
+def test_over_rest_nobody_sees_what_is_not_theirs(conversation_id):
+    stranger = Api(an_api_key(a_workspace("another"), "admin"))
+
+    assert stranger.get(f"conversations/{conversation_id}/ledger/").status == 404
+    assert stranger.get("conversations/x/ledger/").status == 400
+    assert stranger.get(f"conversations/{conversation_id}/ledger/", unknown="x").status == 400
+
+
+def test_rebuild_says_what_it_changed_and_an_act_tells_of_it(conversation_id):
+    breaking("DELETE FROM context_items WHERE conversation_id = %s", conversation_id)
+    breaking("UPDATE conversations SET total_tokens = 1 WHERE conversation_id = %s", conversation_id)
+
+    first = lcm("--json", "rebuild", "everything")
+    second = lcm("--json", "rebuild", "everything")
+
+    assert (first.exit_code, first.json["is_changed"], second.json["is_changed"]) == (0, True, False)
+    assert first.json["items_added"] == ContextItem.objects.filter(conversation_id=conversation_id).count() > 0
+    assert [each["name"] for each in first.json["counters"]] == ["total_tokens"]
+    acts = list(AuditEntry.objects.filter(act="rebuild").order_by("audit_id"))
+    assert [act.detail["added"] for act in acts] == [first.json["items_added"], 0]
+    assert json.dumps(acts[0].detail).count("boats") == 0
+    assert Conversation.objects.get(pk=conversation_id).total_tokens > 1

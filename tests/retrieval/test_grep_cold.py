@@ -1,0 +1,224 @@
+"""Grep says what has gone cold where it searches, and searches it on request, as it searches everything else."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from compaction.engine import CompactionEngine
+from conversations.errors import Invalid
+from conversations.scope import Scope
+from conversations.types import NewMessage, Role
+from integrity.retention import Retention
+from retrieval.engine import RetrievalEngine
+from retrieval.policy import RetrievalPolicy
+from retrieval.search import cold_search
+from tests.factories import a_conversation, a_store, a_tool_call, a_workspace
+
+pytestmark = pytest.mark.django_db
+
+SAID = (
+    "We set the port to 5433 in src/store/getConfig.ts.",
+    "The harbour was full of fishing boats.",
+    "数据库连接失败 again and again.",
+    "No port was free, so the boats stayed out.",
+)
+
+
+@pytest.fixture
+def engine() -> RetrievalEngine:
+    return RetrievalEngine.from_settings(Scope(a_workspace().pk))
+
+
+def gone_cold(*texts: str, **options: object) -> int:
+    conversation_id = a_conversation(*texts, **options).conversation_id
+    Retention.from_settings().archive(conversation_id=conversation_id)
+    return conversation_id
+
+
+def seqs(result) -> list[int]:
+    return [match.first_seq for match in result.matches]
+
+
+def test_what_is_cold_is_not_found_by_itself_and_the_answer_says_so(engine):
+    conversation_id = gone_cold(*SAID)
+
+    found = engine.grep(query="harbour", conversation_id=conversation_id)
+
+    assert (found.matches, found.cold, found.cold_messages) == ((), False, 4)
+    assert "4 messages here are cold" in found.note
+    assert "cold=true" in found.note
+
+
+def test_where_nothing_is_cold_nothing_is_said_of_it(engine):
+    conversation_id = a_conversation(*SAID).conversation_id
+
+    for query, mode in (("harbour", "full_text"), ("harb.ur", "regex")):
+        found = engine.grep(query=query, mode=mode, conversation_id=conversation_id)
+
+        assert (seqs(found), found.cold_messages, found.note) == ([2], 0, None)
+
+
+@pytest.mark.parametrize(
+    ("query", "mode", "expected"),
+    [
+        ("harbour", "full_text", [2]),
+        ("boat", "full_text", [4, 2]),
+        ("boats port", "full_text", [4]),
+        ('"fishing boats"', "full_text", [2]),
+        ("boats -harbour", "full_text", [4]),
+        ("harbour or config", "full_text", [2, 1]),
+        ("getConfig", "full_text", [1]),
+        ("数据库", "full_text", [3]),
+        ("to be", "full_text", []),
+        ("nowhere", "full_text", []),
+        (r"port \w+ \d{4}", "regex", [1]),
+        (r"\bboats?\b", "regex", [4, 2]),
+        ("^$", "regex", []),
+    ],
+)
+def test_cold_messages_are_found_by_the_words_and_expressions_that_find_others(engine, query, mode, expected):
+    cold = gone_cold(*SAID)
+    hot = a_conversation(*SAID).conversation_id
+
+    in_the_cold = engine.grep(query=query, mode=mode, conversation_id=cold, cold=True)
+    found = engine.grep(query=query, mode=mode, conversation_id=hot, sort="recency")
+
+    assert seqs(in_the_cold) == expected
+    assert [match.snippet for match in in_the_cold.matches] == [
+        match.snippet for match in found.matches if match.first_seq in expected
+    ]
+    assert in_the_cold.cold
+
+
+def test_only_what_is_cold_is_searched_in_the_cold(engine):
+    conversation_id = gone_cold(*SAID)
+    a_store().append_messages(conversation_id=conversation_id, messages=[NewMessage(Role.USER, "harbour, once more")])
+
+    hot = engine.grep(query="harbour", conversation_id=conversation_id)
+    cold = engine.grep(query="harbour", conversation_id=conversation_id, cold=True)
+
+    assert (seqs(hot), seqs(cold)) == ([5], [2])
+
+
+def test_an_expression_that_matches_nothing_at_all_does_not_find_texts_that_are_elsewhere(engine):
+    conversation_id = gone_cold(*SAID)
+
+    assert seqs(engine.grep(query="x*", mode="regex", conversation_id=conversation_id, scope="messages")) == []
+
+
+def test_summaries_of_what_is_cold_are_found_and_lead_to_it(engine):
+    conversation_id = a_conversation(*(f"Boat {n} lay in the harbour of Rhodes, berth {n}. " * 20 for n in range(40)))
+    conversation_id = conversation_id.conversation_id
+    CompactionEngine.from_settings().compact(conversation_id=conversation_id)
+    Retention.from_settings().archive(conversation_id=conversation_id)
+
+    found = engine.grep(query="Rhodes", conversation_id=conversation_id)
+
+    assert {match.kind for match in found.matches} == {"summary"}
+    assert "Rhodes" in engine.expand(summary_id=found.matches[0].id, include_messages=True).items[0].content
+
+
+def test_what_narrows_a_search_narrows_it_in_the_cold_too(engine):
+    conversation_id = a_conversation(*(f"boat {n}" for n in range(10))).conversation_id
+    a_store().append_messages(conversation_id=conversation_id, messages=[a_tool_call("c1", name="count_boats", boat=1)])
+    Retention.from_settings().archive(conversation_id=conversation_id)
+
+    def found(**narrowed):
+        return seqs(engine.grep(query="boat", conversation_id=conversation_id, cold=True, **narrowed))
+
+    assert found(roles=["user"]) == [9, 7, 5, 3, 1]
+    assert found(from_seq=3, to_seq=6) == [6, 5, 4, 3]
+    assert found(tool_names=["count_boats"]) == [11]
+    assert found(part_types=["tool"]) == [11]
+    assert found(until=datetime(2000, 1, 1, tzinfo=UTC)) == []
+
+
+def test_several_conversations_are_searched_in_the_order_in_which_things_were_said(engine):
+    first, second = gone_cold("one boat"), gone_cold("two boats")
+    gone_cold("a boat of somebody else", workspace=a_workspace("elsewhere"))
+
+    everywhere = engine.grep(query="boat", cold=True)
+    told = engine.grep(query="boat")
+
+    assert [match.conversation_id for match in everywhere.matches] == [second, first]
+    assert (everywhere.cold_messages, told.cold_messages) == (2, 2)
+
+
+def test_pages_of_cold_messages_follow_each_other_without_gap_or_repetition(engine):
+    conversation_id = gone_cold(*(f"boat number {n}" for n in range(230)))
+    found, cursor = [], None
+    while True:
+        page = engine.grep(query="boat", conversation_id=conversation_id, cold=True, limit=50, cursor=cursor)
+        found += seqs(page)
+        cursor = page.cursor
+        if cursor is None:
+            break
+
+    assert found == list(range(230, 0, -1))
+
+
+def test_a_search_whose_time_is_over_gives_what_it_has_and_its_cursor_goes_on(engine, monkeypatch):
+    conversation_id = gone_cold(*(f"boat number {n}" if n % 100 == 5 else f"message {n}" for n in range(300)))
+    monkeypatch.setattr(cold_search, "_PORTION", 500)
+    monkeypatch.setattr(cold_search, "_SHARE", 2.0)
+    found, pages, cursor = [], 0, None
+    while True:
+        page = engine.grep(query="boat", conversation_id=conversation_id, cold=True, cursor=cursor)
+        found, pages, cursor = found + seqs(page), pages + 1, page.cursor
+        if cursor is None:
+            break
+        assert page.more
+        assert page.bounded
+        assert "cursor goes on" in page.note
+
+    assert found == [206, 106, 6]
+    assert pages > 5
+
+
+def test_a_cursor_of_the_one_search_is_none_of_the_other(engine):
+    conversation_id = gone_cold(*(f"boat {n}" for n in range(5)))
+    page = engine.grep(query="boat", conversation_id=conversation_id, cold=True, limit=2)
+
+    with pytest.raises(Invalid) as refusal:
+        engine.grep(query="boat", conversation_id=conversation_id, sort="recency", limit=2, cursor=page.cursor)
+
+    assert refusal.value.code == "bad_cursor"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "param"),
+    [
+        ({"scope": "summaries"}, "cold"),
+        ({"scope": "files"}, "cold"),
+        ({"sort": "relevance"}, "sort"),
+        ({"query": '"'}, "query"),
+        ({"query": "-boat"}, "query"),
+    ],
+)
+def test_what_cannot_be_asked_of_the_cold_is_refused(engine, wrong, param):
+    gone_cold(*SAID)
+
+    with pytest.raises(Invalid) as refusal:
+        engine.grep(**{"query": "boat", "cold": True, **wrong})
+
+    assert param in refusal.value.context["errors"]
+
+
+def test_an_expression_that_is_none_is_refused_in_the_cold_too(engine):
+    gone_cold(*SAID)
+
+    with pytest.raises(Invalid):
+        engine.grep(query="a{2,1}", mode="regex", cold=True)
+
+
+def test_an_expression_made_to_take_for_ever_ends_in_time_in_the_cold_too():
+    conversation_id = gone_cold("ab" * 1000 + "cx")
+    engine = replace(RetrievalEngine.from_settings(), policy=RetrievalPolicy(search_timeout_ms=200))
+
+    with pytest.raises(Invalid) as refusal:
+        engine.grep(query=r"((a|b|ab)*)\1{3}c\1x", mode="regex", conversation_id=conversation_id, cold=True)
+
+    assert refusal.value.code == "search_timeout"
