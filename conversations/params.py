@@ -163,6 +163,12 @@ class FileParams(Params):
     file_id = Text(max_length=200, help_text="The file.")
 
 
+class ListFilesParams(Params):
+    conversation_id = ConversationId(required=False, help_text="The conversation; all of the workspace without one.")
+    before = Text(required=False, max_length=200, help_text="Only files behind this one, the newest being first.")
+    limit = WholeNumber(required=False, min_value=1, max_value=1000, help_text="The most to list.")
+
+
 class ReadFileParams(FileParams):
     offset = WholeNumber(required=False, help_text="How many bytes to pass over.")
     length = WholeNumber(

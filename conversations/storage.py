@@ -1,13 +1,35 @@
-"""Where the bytes of large files lie on this machine."""
+"""Where the bytes of large files lie on this machine, and how any storage fails."""
 
 from __future__ import annotations
 
 import os
 import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from django.core.files.storage import FileSystemStorage
+
+from conversations.errors import Unavailable
+
+try:
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    # What a bucket says that does not answer, or does not let us in: no OSError, as a disk's failures are.
+    STORAGE_FAILURES: tuple[type[Exception], ...] = (OSError, BotoCoreError, ClientError)
+except ImportError:
+    STORAGE_FAILURES = (OSError,)
+
+
+@contextmanager
+def storing(what: str) -> Iterator[None]:
+    """Within, a storage that fails is Unavailable; `what` begins the sentence that says so."""
+    try:
+        yield
+    except STORAGE_FAILURES as refusal:
+        raise Unavailable(f"{what}: {getattr(refusal, 'strerror', None) or refusal}.") from refusal
 
 
 class WholeFileStorage(FileSystemStorage):
@@ -22,7 +44,9 @@ class WholeFileStorage(FileSystemStorage):
     def _save(self, name: str, content: Any) -> str:
         target = Path(self.path(name))
         target.parent.mkdir(parents=True, exist_ok=True)
-        handle, unfinished = tempfile.mkstemp(dir=target.parent, prefix=".unfinished-")
+        self._unfinished.mkdir(exist_ok=True)
+        # On the same disk, so that a file comes to its place in one step.
+        handle, unfinished = tempfile.mkstemp(dir=self._unfinished)
         try:
             with os.fdopen(handle, "wb") as file:
                 for chunk in content.chunks():
@@ -35,6 +59,20 @@ class WholeFileStorage(FileSystemStorage):
             raise
         _sync(target.parent)
         return name
+
+    def sweep(self, *, older_than_seconds: float) -> int:
+        """Remove what processes that were killed have left of files they were writing; how many there were."""
+        count = 0
+        for path in self._unfinished.iterdir() if self._unfinished.is_dir() else ():
+            with suppress(FileNotFoundError):
+                if time.time() - path.stat().st_mtime > older_than_seconds:
+                    path.unlink()
+                    count += 1
+        return count
+
+    @property
+    def _unfinished(self) -> Path:
+        return Path(self.location) / "unfinished"
 
 
 def _sync(directory: Path) -> None:

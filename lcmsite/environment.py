@@ -95,6 +95,13 @@ class Deployment:
     )
     s3_bucket: str = knob("", "The bucket; who may write to it is found where boto3 looks for that.")
     s3_endpoint: str = url("A server that speaks S3 and is not Amazon's.", schemes=("http", "https"))
+    metrics_token: str = knob(
+        "", "The token that `/metrics` asks for; without it, only programs on this machine are told.", secret=True
+    )
+    rate_limit: int = knob(
+        0, "The most requests a minute that one key may make on one machine; 0 for no limit.", low=0, high=1_000_000
+    )
+    rate_burst: int = knob(0, "How many of them may come at once; 0 for all of a minute.", low=0, high=1_000_000)
     api_key: str = knob("", "The API key the command line sends.", secret=True)
     workspace: str = knob("", "The workspace the command line works in.")
 
@@ -110,11 +117,15 @@ class Problem:
 
 @dataclass(frozen=True)
 class Environment:
-    """What the process was told: its deployment, the policies' overrides by field, and what could not be used."""
+    """What the process was told: its deployment, the policies' overrides by field, and what could not be used.
+
+    `given` are the names that were told and could be used.
+    """
 
     deployment: Deployment
     overrides: Mapping[str, Any]
     problems: tuple[Problem, ...]
+    given: frozenset[str] = frozenset()
 
     @classmethod
     def read(cls, environ: Mapping[str, str]) -> "Environment":
@@ -133,7 +144,12 @@ class Environment:
         for name, value in values.items():
             target = deployment if known[name].owner is Deployment else overrides
             target[known[name].knob.name] = value
-        return cls(deployment=Deployment(**deployment), overrides=overrides, problems=tuple(problems))
+        return cls(
+            deployment=Deployment(**deployment),
+            overrides=overrides,
+            problems=tuple(problems),
+            given=frozenset(values),
+        )
 
 
 @dataclass(frozen=True)

@@ -72,6 +72,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "lcmsite.middleware.RequestLog",
+    "lcmsite.middleware.RequestSize",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "lcmsite.middleware.Pages",
@@ -79,7 +80,7 @@ MIDDLEWARE = [
 # What begins so is for programs, which bring a key; everything else is a page, for people with a session.
 MACHINE_PATHS = ("/api/", "/healthz", "/readyz", "/metrics", "/static/")
 PAGES_MIDDLEWARE = [
-    "csp.middleware.CSPMiddleware",
+    "lcmsite.middleware.ContentSecurity",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
@@ -128,6 +129,8 @@ AXES_LOCKOUT_TEMPLATE = "dashboard/locked_out.html"
 AXES_ENABLE_ADMIN = False
 AXES_VERBOSE = False
 
+UNFOLD = {"SITE_TITLE": "LCM admin", "SITE_HEADER": "LCM admin", "SITE_SYMBOL": "account_tree", "SHOW_HISTORY": False}
+
 # Nothing from anywhere else, no script or style that stands in a page.
 CONTENT_SECURITY_POLICY: dict[str, Any] = {
     "DIRECTIVES": {
@@ -142,6 +145,11 @@ CONTENT_SECURITY_POLICY: dict[str, Any] = {
         "base-uri": ["'none'"],
     }
 }
+# What the admin's own scripts, Alpine's above all, cannot do without: it reads what elements are to do from their
+# attributes, as code, and colours stand in the page. So this holds under /admin/, for staff alone, and nowhere else;
+# what comes from elsewhere is refused there, too.
+ADMIN_PATH = "/admin/"
+ADMIN_CONTENT_SECURITY_POLICY: dict[str, Any] = {"script-src": ["'unsafe-eval'"], "style-src": ["'unsafe-inline'"]}
 X_FRAME_OPTIONS = "DENY"
 SECURE_REFERRER_POLICY = "same-origin"
 if DEPLOYMENT.https:

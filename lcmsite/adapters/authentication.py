@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-from django.http import HttpRequest
+from collections.abc import Mapping
+
 from rest_framework.authentication import BaseAuthentication
 
 from conversations.errors import Unauthenticated
+from lcmsite.adapters.allowances import spend_one
 from lcmsite.adapters.keys import Caller, caller_of
 
 
-def caller_from(request: HttpRequest) -> Caller:
-    """Who holds the key that the request carries; Unauthenticated if nobody does. There are no users here."""
-    return bearer(request.META.get("HTTP_AUTHORIZATION", ""))
+def admit(authorization: str) -> tuple[Caller, Mapping[str, str]]:
+    """Who holds the key in this header, and what each answer to them says of how much more they may ask.
 
-
-def bearer(authorization: str) -> Caller:
-    """Who holds the key in this header."""
+    Raises Unauthenticated if nobody does, TooManyRequests for a key that has asked too much: before anybody looks it
+    up, so that it costs no query. There are no users here.
+    """
     scheme, _, key = authorization.partition(" ")
     if scheme.lower() != "bearer" or not key.strip():
         raise Unauthenticated("Send your API key as `Authorization: Bearer lcm_...`.")
-    return caller_of(key.strip())
+    allowance = spend_one(key.strip())
+    return caller_of(key.strip()), allowance.headers if allowance is not None else {}
 
 
 class BearerKey(BaseAuthentication):
-    """The name by which the schema knows this door. A view asks `caller_from` itself."""
+    """The name by which the schema knows this door. A view asks `admit` itself."""
 
 
 CHALLENGE = 'Bearer realm="lcm"'

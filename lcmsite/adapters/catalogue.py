@@ -3,19 +3,23 @@ agents are rendered from this list; who adds a line here has added it everywhere
 
 from __future__ import annotations
 
+from compaction.activity import CompactionActivity
 from compaction.endpoints import ModelEndpoints
 from compaction.engine import CompactionEngine
 from compaction.hosts import HostCompaction
 from compaction.params import (
+    ActivityParams,
     BackfillParams,
     BoundaryParams,
     CompactParams,
     CoverageParams,
     EvaluateParams,
+    ExecutePlanParams,
     FlushParams,
     JobParams,
     ListBoundariesParams,
     ListEndpointsParams,
+    ListJobsParams,
     ListPlansParams,
     ListRunsParams,
     PlanIdParams,
@@ -146,18 +150,26 @@ _COMPACTION = (
         CompactionEngine, "backfill", BackfillParams, "POST", ONE + "backfill/", "lcm_backfill",
         scope=WRITE, status=202, everywhere="backfill/",
     ),
-    Operation(CompactionEngine, "list_runs", ListRunsParams, "GET", ONE + "compactions/", "lcm_runs"),
+    Operation(
+        CompactionEngine, "list_runs", ListRunsParams, "GET", ONE + "compactions/", "lcm_runs",
+        everywhere="compactions/",
+    ),
     Operation(CompactionEngine, "get_job", JobParams, "GET", "jobs/{job_id}/", "lcm_job"),
     Operation(CompactionEngine, "get_run", RunParams, "GET", "compactions/{run_id}/", "lcm_run"),
 )  # fmt: skip
+
+_ACTIVITY = (
+    Operation(CompactionActivity, "activity", ActivityParams, "GET", "activity/", "lcm_activity"),
+    Operation(CompactionActivity, "list_jobs", ListJobsParams, "GET", ONE + "jobs/", "lcm_jobs", everywhere="jobs/"),
+)
 
 _PLANS = (
     Operation(CompactionPlans, "plan", PlanParams, "POST", ONE + "plans/", "lcm_plan", scope=WRITE, status=201),
     Operation(CompactionPlans, "list_plans", ListPlansParams, "GET", ONE + "plans/", "lcm_plans"),
     Operation(CompactionPlans, "get_plan", PlanIdParams, "GET", "plans/{plan_id}/", "lcm_show_plan"),
     Operation(
-        CompactionPlans, "execute_plan", PlanIdParams, "POST", "plans/{plan_id}/execution/", "lcm_execute_plan",
-        scope=WRITE, status=201,
+        CompactionPlans, "execute_plan", ExecutePlanParams, "POST", "plans/{plan_id}/execution/", "lcm_execute_plan",
+        scope=WRITE, status=201, background="request_execution",
     ),
 )  # fmt: skip
 
@@ -330,6 +342,7 @@ _REBUILDING = (Operation(Ledgers, "rebuild", ConversationParams, "POST", ONE + "
 CATALOGUE: tuple[Operation, ...] = (
     *_CONVERSATIONS,
     *_COMPACTION,
+    *_ACTIVITY,
     *_PLANS,
     *_HOSTS,
     *_MODELS,

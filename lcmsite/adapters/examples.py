@@ -34,7 +34,9 @@ EXAMPLES: Mapping[str, Any] = {
     "as_of": "2026-01-31T12:00:00Z",
     "as_of_run": "run_9f86d081884c7d65",
     "background": False,
+    "before": "file_9f86d081884c7d65",
     "before_id": 100,
+    "before_run": "run_9f86d081884c7d65",
     "budget": 100000,
     "cold": False,
     "cold_after_days": 90,
@@ -52,6 +54,7 @@ EXAMPLES: Mapping[str, Any] = {
     "from_seq": 1,
     "grant_id": "grant_9f86d081884c7d65",
     "host_reference": "compaction 1",
+    "hours": 24,
     "id": "sum_9f86d081884c7d65",
     "idempotency_keys": ["turn-17"],
     "ids": ["sum_9f86d081884c7d65"],
@@ -72,6 +75,7 @@ EXAMPLES: Mapping[str, Any] = {
     "name": "chat",
     "offset": 0,
     "only_messages": True,
+    "outcome": "compacted",
     "other": "rcp_9f86d081884c7d65",
     "overrides": {"fresh_tail_count": 12},
     "page": 1,
@@ -88,6 +92,7 @@ EXAMPLES: Mapping[str, Any] = {
     "share": 0.15,
     "since": "2026-01-31T09:00:00Z",
     "sort": "relevance",
+    "state": "failed",
     "summary_id": "sum_9f86d081884c7d65",
     "title": "To Rome",
     "to_seq": 20,
@@ -98,7 +103,10 @@ EXAMPLES: Mapping[str, Any] = {
 }
 
 # What a name means in one operation alone, by its tool.
-_OF_ONE: Mapping[str, Mapping[str, Any]] = {"lcm_browse": {"sort": "updated"}}
+_OF_ONE: Mapping[str, Mapping[str, Any]] = {
+    "lcm_browse": {"sort": "updated"},
+    "lcm_runs": {"reason": "threshold"},
+}
 
 # Those that stand for others than they were made for in the same body: said without them, it is a request that works.
 _LEFT_OUT: Mapping[str, Sequence[str]] = {"lcm_expand_query": ("query", "grant_id", "conversation_id")}
@@ -147,6 +155,13 @@ PROBLEM_EXAMPLES: Mapping[str, Mapping[str, Any]] = {
         "detail": "The body must be JSON, sent as Content-Type: application/json.",
         "retryable": False,
         "status": 415,
+    },
+    "429": {
+        "code": "rate_limited",
+        "detail": "This key may make 600 requests a minute; go on in 1 s.",
+        "retryable": True,
+        "status": 429,
+        "context": {"retry_after": 1},
     },
     "503": {"code": "unavailable", "detail": "The database does not answer.", "retryable": True, "status": 503},
 }

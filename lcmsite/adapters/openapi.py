@@ -34,6 +34,25 @@ _HEADERS: dict[str, dict[str, Any]] = {
             "schema": {"type": "integer", "minimum": 1},
         }
     },
+    "429": {
+        "Retry-After": {
+            "description": "In how many seconds to try again.",
+            "required": True,
+            "schema": {"type": "integer", "minimum": 1},
+        },
+        "RateLimit-Limit": {
+            "description": "How many requests may come at once; RateLimit-Policy says in how many seconds.",
+            "schema": {"type": "integer", "minimum": 1},
+        },
+        "RateLimit-Remaining": {
+            "description": "How many of them are left.",
+            "schema": {"type": "integer", "minimum": 0},
+        },
+        "RateLimit-Reset": {
+            "description": "In how many seconds all of them are there again.",
+            "schema": {"type": "integer", "minimum": 0},
+        },
+    },
     "503": {
         "Retry-After": {
             "description": "In how many seconds to try again.",
@@ -113,7 +132,7 @@ def _responses(operation: Operation) -> dict[int, Any]:
     if operation.background:
         told[202] = OpenApiResponse(schema.of_result(operation.returns_in_background), description="Left to a worker.")
     with_body = (409, 411, 413, 415) if operation.has_body else ()
-    possible = {400, 401, 403, 404, 503, *with_body}
+    possible = {400, 401, 403, 404, 429, 503, *with_body}
     problem = {"$ref": "#/components/schemas/Problem"}
     return told | {
         kind.status: OpenApiResponse(problem, description=kind.meaning[:1].upper() + kind.meaning[1:] + ".")

@@ -23,6 +23,7 @@ from conversations.errors import (
     Unauthenticated,
     Unavailable,
 )
+from lcmsite.adapters.allowances import TooManyRequests
 
 
 class MethodNotAllowed(Invalid):
@@ -69,6 +70,7 @@ KINDS = (
     Kind(LengthRequired, 411, 2, "the request does not say how long it is"),
     Kind(TooLarge, 413, 2, "the request, or the file, is too large"),
     Kind(UnsupportedMediaType, 415, 2, "the body is not JSON"),
+    Kind(TooManyRequests, 429, 6, "the key has asked more often than it may (LCM_RATE_LIMIT)"),
     Kind(Unavailable, 503, 6, "something that LCM depends on does not answer", retry_after=5),
 )
 _BY_ERROR = {kind.error: kind for kind in KINDS}
@@ -100,6 +102,7 @@ class Problem:
     exit_code: int = INTERNAL_EXIT_CODE
     retry_after: int = 1
     context: Mapping[str, Any] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
         """The fields that callers see; `errors`, the sentences by field, stands beside `detail`."""
@@ -118,6 +121,7 @@ def problem_of(error: BaseException) -> Problem:
     known = _as_lcm_error(error)
     if known is None:
         return INTERNAL
+    allowance = known.allowance if isinstance(known, TooManyRequests) else None
     kind = next(_BY_ERROR[base] for base in type(known).__mro__ if base in _BY_ERROR)
     return Problem(
         code=known.code,
@@ -125,8 +129,9 @@ def problem_of(error: BaseException) -> Problem:
         retryable=known.retryable,
         status=kind.status,
         exit_code=kind.exit_code,
-        retry_after=kind.retry_after,
+        retry_after=allowance.retry_after if allowance else kind.retry_after,
         context=known.context,
+        headers=allowance.headers if allowance else {},
     )
 
 

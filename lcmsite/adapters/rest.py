@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import unquote
 
@@ -20,14 +21,16 @@ from rest_framework.views import APIView
 from conversations.errors import Invalid, NotFound
 from conversations.param_fields import Bytes
 from lcmsite.adapters import strict_json
-from lcmsite.adapters.authentication import CHALLENGE, BearerKey, caller_from
+from lcmsite.adapters.authentication import CHALLENGE, BearerKey, admit
 from lcmsite.adapters.catalogue import CATALOGUE
 from lcmsite.adapters.downloads import DOWNLOAD, OCTETS, download
 from lcmsite.adapters.keys import Caller
+from lcmsite.adapters.ledger_stream import LEDGER, ledger
 from lcmsite.adapters.openapi import documented
-from lcmsite.adapters.operation import Operation
+from lcmsite.adapters.operation import Operation, operation_id
 from lcmsite.adapters.problems import INTERNAL, LengthRequired, MethodNotAllowed, UnsupportedMediaType, problem_of
 from lcmsite.adapters.results import as_json
+from lcmsite.middleware import OPERATION
 
 API = "/api/"
 JSON = "application/json"
@@ -45,17 +48,23 @@ class CatalogueView(APIView):
     parser_classes = (JSONParser,)
     renderer_classes = (JSONRenderer,)
     http_method_names = ("get", "post", "put", "head")
+    # What each verb is called, for whoever counts.
+    names: Mapping[str, str] = MappingProxyType({})
 
     def dispatch(self, request: HttpRequest, **in_path: str) -> HttpResponse:
         verb = (request.method or "").lower()
+        request.META[OPERATION] = self.names.get("get" if verb == "head" else verb, "none")
+        allowed: Mapping[str, str] = {}
         try:
-            caller = caller_from(request)
+            caller, allowed = admit(request.META.get("HTTP_AUTHORIZATION", ""))
             answer = getattr(self, verb, None) if verb in self.http_method_names else None
             if answer is None:
                 raise MethodNotAllowed(f"There is no {request.method} at this path.")
-            return answer(request, caller, in_path)
+            response = answer(request, caller, in_path)
         except Exception as error:
             response = problem_response(error, request)
+        for name, value in allowed.items():
+            response[name] = value
         if response.status_code == 405:
             response["Allow"] = ", ".join(name.upper() for name in self.http_method_names if hasattr(self, name))
         return response
@@ -149,6 +158,8 @@ def problem_response(error: BaseException, request: HttpRequest | None = None) -
         response["WWW-Authenticate"] = CHALLENGE
     if problem.retryable:
         response["Retry-After"] = str(problem.retry_after)
+    for name, value in problem.headers.items():
+        response[name] = value
     return response
 
 
@@ -178,7 +189,9 @@ def nothing_here(request: HttpRequest, rest: str = "") -> HttpResponse:
 
 
 def _view(path: str, operations: list[Operation]) -> type[CatalogueView]:
-    return type("PathView", (CatalogueView,), {each.verb.lower(): _handler(each, path) for each in operations})
+    handlers = {each.verb.lower(): _handler(each, path) for each in operations}
+    names = {each.verb.lower(): operation_id(each, path) for each in operations}
+    return type("PathView", (CatalogueView,), {**handlers, "names": names})
 
 
 def _routes() -> list[URLPattern]:
@@ -189,7 +202,8 @@ def _routes() -> list[URLPattern]:
     # A name before a placeholder that would take it for a value.
     in_order = sorted(by_path, key=lambda each: each.replace("{", "~"))
     views = {each: _view(each, by_path[each]) for each in in_order}
-    views[DOWNLOAD] = type("DownloadView", (CatalogueView,), {"get": download})
+    views[DOWNLOAD] = type("DownloadView", (CatalogueView,), {"get": download, "names": {"get": "download"}})
+    views[LEDGER] = type("LedgerView", (CatalogueView,), {"get": ledger, "names": {"get": "ledger"}})
     return [path(each.replace("{", "<str:").replace("}", ">"), view.as_view()) for each, view in views.items()]
 
 

@@ -17,7 +17,7 @@ from tests.conversations.appending import (
     stored,
 )
 from tests.conversations.strategies import as_json_says_it, json_of, texts
-from tests.factories import a_store
+from tests.factories import a_conversation, a_store
 
 VALUES: dict[str, Any] = {
     "is_ignored": False,
@@ -105,7 +105,9 @@ def test_any_text_comes_back_byte_for_byte_in_content_and_in_parts(conversation_
     assert message.parts[0].tool_call_id == text
 
 
-def test_five_megabytes_of_distinct_words_are_stored_and_found_by_their_beginning(conversation_id):
+def test_five_megabytes_of_distinct_words_are_stored_and_found_by_their_beginning(db):
+    # Even where no text is too long for a message.
+    conversation_id = a_conversation(overrides={"large_file_tokens": 0}).conversation_id
     letters = random.Random(5)
     words = [f"w{n}{letters.getrandbits(20):05x}" for n in range(430_000)]
     text = " ".join(words)

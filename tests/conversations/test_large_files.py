@@ -2,17 +2,18 @@ from __future__ import annotations
 
 import hashlib
 import io
+import itertools
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from django.core.files.base import ContentFile, File
-from hypothesis import given
-from hypothesis import strategies as st
 
-from conversations.errors import Invalid, NotFound, Unavailable
-from conversations.exploration import Glance
+from conversations.errors import Invalid, NotFound, TooLarge, Unavailable
 from conversations.large_files import SPOOL_BYTES, LargeFileService
-from conversations.models import LargeFile
+from conversations.models import Conversation, LargeFile
+from conversations.policy import FilePolicy
+from conversations.reading_files import MOST_TEXT_BYTES
 from conversations.scope import Scope
 from conversations.storage import WholeFileStorage
 from tests.factories import a_conversation, a_workspace
@@ -204,35 +205,86 @@ def test_writing_a_file_again_never_shows_less_than_the_whole(tmp_path):
     assert (tmp_path / "1/ab/abcd").read_bytes() == b"whole"
 
 
-@pytest.mark.parametrize(
-    ("content", "name", "summary"),
-    [
-        (b"", None, "text, 0 bytes, 0 lines"),
-        (b"x", None, "text, 1 byte, 1 line\nx"),
-        (b"one\ntwo\n", "a.py", "text (text/x-python), 8 bytes, 2 lines\none\ntwo"),
-        ("ä\nö".encode(), "a.txt", "text (text/plain), 5 bytes, 2 lines\nä\nö"),
-        (b"PNG\x00\x01", "a.png", "binary (image/png), 5 bytes"),
-        (b"\xff\xfe\xfd", None, "binary, 3 bytes"),
-        (b"y" * 300, None, f"text, 300 bytes, 1 line\n{'y' * 200} …"),
-        (
-            b"".join(b"line %d\n" % n for n in range(1, 1001)),
-            None,
-            "text, 8,893 bytes, 1,000 lines\n" + "".join(f"line {n}\n" for n in range(1, 21)) + "…",
-        ),
-    ],
-    ids=["empty", "byte", "python", "umlauts", "nul", "no text", "long line", "many lines"],
-)
-def test_the_summary_tells_kind_size_and_beginning(files, content, name, summary):
-    record = files.store(conversation_id=a_conversation().conversation_id, content=content, file_name=name)
+def test_lines_come_as_text_and_say_where_to_go_on(files):
+    text = "".join(f"line {n}\n" for n in range(1, 1001))
+    record = files.store(conversation_id=a_conversation().conversation_id, content=text.encode())
 
-    assert record.exploration_summary == summary
+    page = files.read_lines(file_id=record.file_id, first_line=998, line_count=2)
+    rest = files.read_lines(file_id=record.file_id, first_line=page.next_line)
+    beyond = files.read_lines(file_id=record.file_id, first_line=5000)
+
+    assert (page.text, page.first_line, page.last_line, page.next_line) == ("line 998\nline 999\n", 998, 999, 1000)
+    assert (rest.text, rest.next_line) == ("line 1000\n", None)
+    assert (beyond.text, beyond.next_line) == ("", None)
 
 
-@given(st.binary(max_size=300), st.integers(1, 50))
-def test_a_glance_is_the_same_however_the_bytes_arrive(content, size):
-    whole, pieces = Glance(), Glance()
-    whole.add(content)
-    for start in range(0, len(content), size):
-        pieces.add(content[start : start + size])
+def test_pages_of_lines_are_the_file_however_long_its_lines_are(files):
+    lines = [f"{n} " + "x" * (n * 700) + "\n" for n in range(200)]
+    record = files.store(conversation_id=a_conversation().conversation_id, content="".join(lines).encode())
 
-    assert pieces.summary(file_name=None, mime_type=None) == whole.summary(file_name=None, mime_type=None)
+    read, at = "", 1
+    while at is not None:
+        page = files.read_lines(file_id=record.file_id, first_line=at, line_count=50)
+        read, at = read + page.text, page.next_line
+        assert len(page.text) <= MOST_TEXT_BYTES
+
+    assert read == "".join(lines)
+
+
+def test_a_line_longer_than_an_answer_is_cut_and_says_so(files):
+    content = b"short\n" + b"y" * (2 * MOST_TEXT_BYTES) + b"\nlast"
+    record = files.store(conversation_id=a_conversation().conversation_id, content=content)
+
+    first = files.read_lines(file_id=record.file_id)
+    long = files.read_lines(file_id=record.file_id, first_line=first.next_line)
+    last = files.read_lines(file_id=record.file_id, first_line=long.next_line)
+
+    assert (first.text, first.is_cut) == ("short\n", False)
+    assert (len(long.text), long.is_cut) == (MOST_TEXT_BYTES, True)
+    assert (last.text, last.next_line) == ("last", None)
+
+
+@pytest.mark.parametrize(("first_line", "line_count"), [(0, 1), (1, 0), (1, 10_001), (-1, 5)])
+def test_lines_are_counted_from_one(files, first_line, line_count):
+    record = files.store(conversation_id=a_conversation().conversation_id, content=b"x")
+
+    with pytest.raises(Invalid):
+        files.read_lines(file_id=record.file_id, first_line=first_line, line_count=line_count)
+
+
+def test_a_file_larger_than_allowed_is_refused_before_it_is_read_to_its_end(tmp_path):
+    files = LargeFileService(
+        storage=WholeFileStorage(location=tmp_path), policy=replace(FilePolicy(), max_file_bytes=5_000_000)
+    )
+    endless = itertools.repeat(b"x" * 1_000_000)
+
+    with pytest.raises(TooLarge, match="5,000,000 bytes") as refused:
+        files.keep(Conversation(pk=1, workspace_id=1), endless)
+
+    assert refused.value.code == "file_too_large"
+    assert on_disk(tmp_path) == []
+
+
+def test_what_was_explored_is_kept_with_the_file(files):
+    record = files.store(
+        conversation_id=a_conversation().conversation_id, content=b"name,age\nAda,36\nBob,41\n", file_name="people.csv"
+    )
+
+    assert record.exploration_summary == (
+        "table, 23 bytes, 3 lines\n2 rows, 2 columns\n  name: text, such as Ada\n  age: whole number, such as 36"
+    )
+
+
+def test_a_plain_text_is_told_in_its_own_sentences(files):
+    text = "\n\n".join(
+        f"Paragraph {n}: the harbour of Porto was rebuilt in {1800 + n} by Anna-{n}, who paid {n} euros."
+        for n in range(60)
+    )
+
+    record = files.store(conversation_id=a_conversation().conversation_id, content=text.encode(), file_name="a.txt")
+
+    facts, rest = record.exploration_summary.split("\n", 1)
+    said = rest.split("in its own words:\n")[1]
+    assert facts.startswith("text, ")
+    assert "the harbour of Porto was rebuilt in 18" in said
+    assert len(said) < len(text) / 2

@@ -28,8 +28,12 @@ def test_a_conversation_is_opened_once_and_found_by_its_session_id():
 
     again = store.open_conversation(session_id="s-1", title="Second", metadata={"c": 2})
 
-    assert again == opened == store.find_conversation(session_id="s-1")
-    assert opened == store.get_conversation(conversation_id=opened.conversation_id)
+    found = store.find_conversation(session_id="s-1")
+    assert found == store.get_conversation(conversation_id=opened.conversation_id)
+    assert {**vars(again), **vars(found)} == vars(again)
+    assert {**vars(opened), **vars(found)} == vars(opened)
+    assert (opened.created, opened.left_as_it_was) == (True, ())
+    assert (again.created, again.left_as_it_was) == (False, ("title", "metadata"))
     assert (opened.title, opened.metadata, opened.overrides) == ("First", {"b": 1}, {"fresh_tail_count": 4})
     assert opened.counters.message_count == opened.counters.active_tokens == 0
 

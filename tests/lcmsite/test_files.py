@@ -116,15 +116,19 @@ def test_upload_goes_on_where_it_stopped_and_download_gives_the_same_bytes(conve
     stored = lcm("--json", "upload", "files", str(source))
     fetched = lcm("--json", "download", stored.json["file_id"], str(target))
     again = lcm("download", stored.json["file_id"], str(target))
-    printed = lcm("download", stored.json["file_id"], "-")
 
     assert Upload.objects.get().file_id == stored.json["file_id"]
     assert not UploadChunk.objects.exists()
     assert target.read_bytes() == CONTENT
     assert fetched.json["sha256"] == hashlib.sha256(CONTENT).hexdigest()
     assert (again.exit_code, "is there already" in again.err) == (4, True)
-    assert printed.exit_code == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["files", "source.bin", "target.bin"]
+
+
+def test_a_download_may_go_to_standard_output(conversation_id):
+    file_id = json.loads(ask("POST", f"conversations/{conversation_id}/files/", b"one\ntwo").content)["file_id"]
+
+    assert lcm("download", file_id, "-").out == "one\ntwo"
 
 
 def test_what_cannot_be_uploaded_or_downloaded_is_told(conversation_id, tmp_path):

@@ -210,7 +210,7 @@ def test_five_megabytes_come_in_and_back(agents, pier_key, pier):
     answer = agents.call(pier_key, "lcm_append", given)
 
     message_id = answer.structured_content["messages"][0]["message_id"]
-    assert a_store(pier).get_message(message_id=message_id).content == f"{content}\x00"
+    assert a_store(pier).get_message(message_id=message_id, whole=True).content == f"{content}\x00"
 
 
 HALF = 'half \ud83d and NUL \x00, "quoted" \\ud83d'

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.utils import timezone
 
-from conversations.errors import Conflict, Invalid
+from conversations.errors import Invalid
 from conversations.models import Workspace
+from lcmsite import workspaces
 from lcmsite.adapters import keys
-from lcmsite.adapters.cli.session import Session, checked_workspace
+from lcmsite.adapters.cli.session import OPERATOR, Session
 from lcmsite.adapters.cli.verbs import Outcome, Verb, waiting
 from lcmsite.types import KeyScope
 from retrieval.policy import RetrievalPolicy
@@ -20,13 +20,6 @@ from retrieval.search import trigrams
 from retrieval.search.trigrams import TrigramIndex
 
 MOST_DAYS = 36_500
-
-
-@dataclass(frozen=True)
-class WorkspaceRecord:
-    workspace_id: int
-    name: str
-    created_at: datetime
 
 
 def _no_arguments(parser: ArgumentParser) -> None:
@@ -83,20 +76,12 @@ def _create_workspace_arguments(parser: ArgumentParser) -> None:
 
 def _create_workspace(session: Session, arguments: Namespace) -> Outcome:
     session.require_operator()
-    row, is_new = Workspace.objects.get_or_create(name=checked_workspace(arguments.name))
-    if not is_new:
-        raise Conflict(f"There is a workspace {arguments.name!r} already.")
-    row.refresh_from_db()
-    return Outcome(_record(row))
+    return Outcome(workspaces.create(OPERATOR, name=arguments.name))
 
 
 def _list_workspaces(session: Session, arguments: Namespace) -> Outcome:
     session.require_operator()
-    return Outcome([_record(row) for row in Workspace.objects.order_by("workspace_id")])
-
-
-def _record(row: Workspace) -> WorkspaceRecord:
-    return WorkspaceRecord(workspace_id=row.workspace_id, name=row.name, created_at=row.created_at)
+    return Outcome(workspaces.everywhere())
 
 
 def _trigram_index(work: Callable[[RetrievalPolicy], TrigramIndex]) -> Callable[[Session, Namespace], Outcome]:

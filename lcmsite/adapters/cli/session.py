@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from conversations.append import checked_name
-from conversations.errors import Forbidden, Invalid, NotFound
+from conversations.errors import Forbidden, NotFound
 from conversations.models import Workspace
 from conversations.scope import Scope
 from lcmsite.adapters.keys import Caller, caller_of
 from lcmsite.adapters.naming import conversation_named
 from lcmsite.types import KeyScope
+from lcmsite.workspaces import checked_workspace
 
 DEFAULT_WORKSPACE = "default"
 MOST_NAMED = 20
@@ -77,15 +77,6 @@ class Session:
 def default_workspace() -> Workspace:
     """The one workspace that needs nobody to make it."""
     return Workspace.objects.get_or_create(name=DEFAULT_WORKSPACE)[0]
-
-
-def checked_workspace(name: str) -> str:
-    """The name, if a workspace can have it."""
-    try:
-        checked_name("A workspace's name", name)
-    except ValueError as wrong:
-        raise Invalid(str(wrong)) from wrong
-    return name
 
 
 def _operator(workspace: Workspace) -> Caller:

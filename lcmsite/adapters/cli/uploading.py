@@ -13,8 +13,8 @@ from typing import BinaryIO
 
 from conversations.errors import Conflict, Invalid
 from conversations.large_files import LargeFileService
-from conversations.types import LargeFileRecord
-from conversations.uploads import UploadRecord, UploadService
+from conversations.types import LargeFileRecord, UploadRecord
+from conversations.uploads import UploadService
 from lcmsite.adapters.cli.importing import progress_bar
 from lcmsite.adapters.cli.session import Session
 from lcmsite.adapters.cli.verbs import Outcome, Verb

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-import logging
+import secrets
+import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+import structlog
 from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.db import connections
@@ -22,8 +24,9 @@ from lcmsite.adapters.naming import conversation_named
 from lcmsite.adapters.operation import Operation
 from lcmsite.adapters.problems import INTERNAL, Problem, problem_of
 from lcmsite.adapters.results import as_json
+from lcmsite.metrics.faces import CALL_SECONDS, CALLS
 
-logger = logging.getLogger(__name__)
+logger = structlog.get_logger(__name__)
 
 T = TypeVar("T")
 
@@ -48,10 +51,17 @@ class Desk:
         """The operation's answer, or its refusal, as a tool gives it."""
 
         def work() -> CallToolResult:
-            try:
-                return _answered(perform(operation, given, caller=caller()))
-            except Exception as error:
-                return _refused(told(error))
+            began = time.perf_counter()
+            with structlog.contextvars.bound_contextvars(request_id=secrets.token_hex(16)):
+                try:
+                    result, outcome = _answered(perform(operation, given, caller=caller())), "answered"
+                except Exception as error:
+                    problem = told(error)
+                    result, outcome = _refused(problem), problem.code
+                logger.info("call_finished", tool=operation.for_agents, outcome=outcome)
+            CALLS.add(1, operation.for_agents, outcome)
+            CALL_SECONDS.add(time.perf_counter() - began, operation.for_agents)
+            return result
 
         return await self.do(work)
 

@@ -22,7 +22,7 @@ from starlette.responses import Response
 
 from conversations.errors import Forbidden, Invalid, NotFound
 from lcmsite.adapters import strict_json
-from lcmsite.adapters.authentication import CHALLENGE, bearer
+from lcmsite.adapters.authentication import CHALLENGE, admit
 from lcmsite.adapters.keys import Caller
 from lcmsite.adapters.mcp.desk import Desk, told
 from lcmsite.adapters.mcp.exact import holdable, may_hold_surrogates
@@ -32,6 +32,7 @@ from lcmsite.adapters.results import as_json
 
 PATH = "/mcp"
 CALLER = "lcm.caller"
+ALLOWED = "lcm.allowed"
 JSON = "application/json"
 
 Scope = MutableMapping[str, Any]
@@ -67,7 +68,13 @@ class Door:
         async def again() -> MutableMapping[str, Any]:
             return unread.pop() if unread else await receive()
 
-        await self.inner(scope, again, send)
+        async def saying_how_much(event: MutableMapping[str, Any]) -> None:
+            if event["type"] == "http.response.start":
+                told = [(name.lower().encode(), value.encode()) for name, value in scope[ALLOWED].items()]
+                event = {**event, "headers": [*event.get("headers", ()), *told]}
+            await send(event)
+
+        await self.inner(scope, again, saying_how_much)
 
     async def _admitted(self, scope: Scope, receive: Receive) -> MutableMapping[str, Any]:
         """The request's body, as the SDK can read it; the scope gets the caller and the message as it was sent."""
@@ -76,7 +83,8 @@ class Door:
         if scope["path"].rstrip("/") != PATH:
             raise NotFound(f"There is nothing at this path; the tools of agents are at {PATH}.", code="no_such_path")
         # Before the body is read: whoever has no key is told so, whatever they would have said.
-        scope[CALLER] = await self.desk.do(lambda: bearer(headers.get("authorization", "")))
+        authorization = headers.get("authorization", "")
+        scope[CALLER], scope[ALLOWED] = await self.desk.do(lambda: admit(authorization))
         if scope["method"] != "POST":
             # A stream without a question would be one that nothing is ever said on.
             raise MethodNotAllowed(f"There is no {scope['method'][:20]} at this path.")
@@ -140,6 +148,7 @@ def _problem_response(error: Exception) -> Response:
         headers["Allow"] = "POST"
     if problem.retryable:
         headers["Retry-After"] = str(problem.retry_after)
+    headers |= problem.headers
     return Response(as_json(problem.as_json()), status_code=problem.status, media_type=JSON, headers=headers)
 
 

@@ -1,0 +1,139 @@
+"""What is too long for a message becomes a file; the message keeps a text that stands for it.
+
+That text is what is said, hashed, searched, counted and shown. It names the file and the SHA-256 of its bytes, so that
+the chain of the conversation seals them as well; the places where it stands are kept beside it (`file_references`), so
+that the message as it was sent can be put together again, byte for byte (`whole.py`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from xml.sax.saxutils import escape, quoteattr
+
+from conversations.cutting import Marked, Scissors, Span, settle
+from conversations.large_files import LargeFileService
+from conversations.models import Conversation, FileReference, LargeFile
+from conversations.policy import LEAST_LARGE_TOKENS
+from conversations.tokens import TokenEstimator
+from conversations.types import MovedText, NewMessage, PartType
+
+# What stands for a file is always shorter than what may become one.
+MOST_SUMMARY_TOKENS = LEAST_LARGE_TOKENS // 2
+_FILE_ID = re.compile(r"file_[0-9a-f]{16}")
+
+
+def may_need_files(message_rows: Sequence[Mapping[str, Any]], part_rows: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether any message is long enough to be looked at, or names a file. An ordinary one costs a comparison."""
+    return any(row["token_count"] > LEAST_LARGE_TOKENS for row in message_rows) or any(
+        row["part_type"] is PartType.FILE and row.get("file_url", "").startswith("file_") for row in part_rows
+    )
+
+
+@dataclass(frozen=True)
+class Settled:
+    """A message as it is stored, and where in it files stand."""
+
+    message: NewMessage
+    spans: tuple[tuple[Span, LargeFile], ...] = ()
+    named: tuple[tuple[int, LargeFile], ...] = ()
+
+
+@dataclass(frozen=True)
+class Interception:
+    """The files of one append: their bytes go to storage first, their rows are written with the messages."""
+
+    conversation: Conversation
+    files: LargeFileService
+    tokens: TokenEstimator
+    limit: int
+    _kept: dict[str, LargeFile] = field(default_factory=dict)
+
+    def marked(self, message: NewMessage, *, token_count: int) -> Marked:
+        """The message without what is too long for it, whose bytes are in storage now."""
+        if not self.limit or token_count <= self.limit:
+            return Marked(message)
+        marked = Scissors(limit=self.limit, count=self.tokens.count).cut(message)
+        for mark, cut in marked.cuts.items():
+            self._kept[mark] = self.files.keep(
+                self.conversation,
+                cut.text.encode("utf-8", "surrogatepass"),
+                file_name=cut.file_name,
+                mime_type=cut.mime_type,
+            )
+        return marked
+
+    def settled(self, marked: Marked) -> Settled:
+        """The message with what stands for its files, whose rows are written now, and the files that it names."""
+        files = {mark: self.files.describe(self._kept[mark]) for mark in marked.cuts}
+        message, spans = settle(marked, {mark: self._standing_for(file) for mark, file in files.items()})
+        return Settled(message, tuple((span, files[span.mark]) for span in spans), tuple(self._named(message)))
+
+    def _named(self, message: NewMessage) -> list[tuple[int, LargeFile]]:
+        """Files of this workspace that parts of the message point at, by their ids."""
+        ids = {
+            ordinal: part.file_url
+            for ordinal, part in enumerate(message.parts)
+            if part.part_type is PartType.FILE and part.file_url and _FILE_ID.fullmatch(part.file_url)
+        }
+        if not ids:
+            return []
+        found = LargeFile.objects.filter(conversation__workspace_id=self.conversation.workspace_id).in_bulk(
+            list(ids.values())
+        )
+        return [(ordinal, found[file_id]) for ordinal, file_id in ids.items() if file_id in found]
+
+    def _standing_for(self, file: LargeFile) -> str:
+        """What a model sees of a file: data, not words that anybody said to it."""
+        summary = file.exploration_summary or ""
+        while self.tokens.count(summary) > MOST_SUMMARY_TOKENS:
+            summary = f"{summary[: len(summary) * 3 // 4]} …"
+        name = f" name={quoteattr(file.file_name)}" if file.file_name else ""
+        return (
+            f'<large_file id="{file.file_id}"{name} bytes="{file.byte_size}" '
+            f'sha256="{bytes(file.content_hash or b"").hex()}" trust="untrusted">\n{escape(summary)}\n</large_file>'
+        )
+
+
+def write_references(settled: Sequence[Settled], message_ids: Sequence[int], *, created: Sequence[bool]) -> None:
+    """Write down which files these messages need; those that were there before have it written down."""
+    FileReference.objects.bulk_create(
+        reference
+        for each, message_id, is_new in zip(settled, message_ids, created, strict=True)
+        if is_new
+        for reference in _references(each, message_id)
+    )
+
+
+def _references(settled: Settled, message_id: int) -> list[FileReference]:
+    held = [
+        FileReference(
+            message_id=message_id,
+            file=file,
+            part_ordinal=span.part_ordinal,
+            field=span.field,
+            start_at=span.start_at,
+            length=span.length,
+        )
+        for span, file in settled.spans
+    ]
+    return held + [
+        FileReference(message_id=message_id, file=file, part_ordinal=ordinal, field="file_url")
+        for ordinal, file in settled.named
+    ]
+
+
+def moved_texts(settled: Settled, message_id: int) -> list[MovedText]:
+    """What the caller is told of it."""
+    return [
+        MovedText(
+            message_id=message_id,
+            part_ordinal=span.part_ordinal,
+            field=span.field,
+            file_id=file.file_id,
+            byte_size=file.byte_size or 0,
+        )
+        for span, file in settled.spans
+    ]

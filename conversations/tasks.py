@@ -1,0 +1,13 @@
+"""What the store does when nobody asks for anything."""
+
+from __future__ import annotations
+
+from django_huey import db_periodic_task
+from huey import crontab
+
+from conversations.uploads import UploadService
+
+
+@db_periodic_task(crontab(minute="17"), queue="maintenance")
+def sweep_uploads() -> None:
+    UploadService.from_settings().sweep()

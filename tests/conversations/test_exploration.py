@@ -1,0 +1,157 @@
+"""What is said of a file: right for every kind, short for every size, there for every file that was made to hurt."""
+
+from __future__ import annotations
+
+import io
+import tempfile
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conversations.exactness import is_storable
+from conversations.exploration import Glance, apart, explore
+from conversations.exploration.bounds import MOST_CHARACTERS
+from conversations.exploration.glance import HEAD_BYTES, TAIL_BYTES
+from tests.conversations.file_samples import HOSTILE, KINDS, LIES, LOG, an_image
+
+
+def explored(content, name=None, mime_type=None, **options):
+    glance = Glance()
+    # As the store has it, open for reading and writing.
+    with tempfile.SpooledTemporaryFile() as file:
+        for start in range(0, len(content), 1_000_000):
+            glance.add(content[start : start + 1_000_000])
+            file.write(content[start : start + 1_000_000])
+        return explore(glance.of(file, file_name=name, mime_type=mime_type), **options)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_file_is_told_by_its_shape(kind):
+    name, content, told = KINDS[kind]
+
+    summary = explored(content, name)
+
+    assert [each for each in told if each not in summary] == [], summary
+    assert "could not be explored" not in summary
+    assert "is called" not in summary
+
+
+@pytest.mark.parametrize("kind", sorted(set(KINDS) - {"YAML", "Python", "JavaScript", "TSV", "empty"}))
+def test_most_files_are_known_without_a_name(kind):
+    name, content, told = KINDS[kind]
+
+    assert explored(content).startswith(told[0])
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_a_file_made_to_hurt_is_told_in_a_few_lines_and_in_time(kind):
+    name, content, told = HOSTILE[kind]
+
+    summary = explored(content(), name)
+
+    assert [each for each in told if each not in summary] == [], summary[:1000]
+    assert len(summary) <= MOST_CHARACTERS + 2
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_a_file_that_lies_about_what_it_is_is_named_as_such(lie):
+    name, content, told = LIES[lie]
+
+    summary = explored(content, name)
+
+    assert told in summary
+
+
+def test_the_type_that_came_with_a_file_counts_where_its_name_says_nothing():
+    assert "It is called PDF, but" in explored(b"text", "a", "application/pdf")
+    assert explored(b"a,b\n", None, "text/csv; charset=utf-8").startswith("table")
+    assert "It is called image, but" in explored(b"text", None, "image/x-unheard-of")
+
+
+def test_a_name_that_goes_through_directories_is_only_a_name():
+    summary = explored(LOG.encode(), "..\\..\\windows/../../etc/worker.log")
+
+    assert summary.startswith("log, ")
+
+
+def test_a_picture_is_never_decoded():
+    content = an_image("PNG", (3000, 2000))
+
+    assert "3,000 × 2,000 pixels" in explored(content[:100], "a.png")
+
+
+def test_a_long_log_is_told_by_its_beginning_and_its_end():
+    lines = [f"2026-01-01 10:00:00 INFO step {n}\n" for n in range(100_000)]
+
+    summary = explored("".join(lines).encode())
+
+    assert "100,000 lines" in summary
+    assert "INFO step 0\n" in summary
+    assert "INFO step 99999" in summary
+    assert "in the first" in summary
+
+
+def test_a_long_table_says_how_much_of_it_was_looked_at():
+    content = b"id,name\n" + b"".join(b"%d,Ada\n" % n for n in range(300_000))
+
+    summary = explored(content, "a.csv")
+
+    assert "300,000 rows at most" in summary
+    assert "of the first 19,999 rows" in summary
+
+
+def test_whoever_says_what_a_text_says_is_asked_and_may_fail():
+    text = b"One sentence after the other. " * 200
+
+    def fail(text, tokens):
+        raise RuntimeError("no idea")
+
+    assert "in its own words:\nthe gist" in explored(text, gist=lambda text, tokens: "the gist")
+    assert "RuntimeError, no idea" in explored(text, gist=fail)
+    assert explored(text, gist=fail).startswith("text, 6,000 bytes, 1 line\n")
+
+
+def test_a_parser_that_takes_too_long_is_given_up(monkeypatch):
+    monkeypatch.setattr(apart, "SECONDS", 1)
+
+    summary = explored(b"<!DOCTYPE html>" + b"<!--" * 60_000, "a.html")
+
+    assert summary == "HTML, 240,015 bytes, 1 line\nIt could not be explored: it was given up after 1 seconds."
+
+
+@given(st.binary(max_size=300), st.integers(1, 50))
+def test_a_glance_is_the_same_however_the_bytes_arrive(content, size):
+    whole, pieces = Glance(), Glance()
+    whole.add(content)
+    for start in range(0, len(content), size):
+        pieces.add(content[start : start + size])
+
+    seen = [each.of(io.BytesIO(content), file_name=None, mime_type=None) for each in (whole, pieces)]
+    assert [(each.head, each.tail, each.lines, each.byte_size) for each in seen] == [
+        (content, content, content.count(b"\n") + (content[-1:] not in (b"", b"\n")), len(content))
+    ] * 2
+
+
+def test_a_glance_keeps_no_more_than_a_beginning_and_an_end():
+    glance = Glance()
+    for _ in range(20):
+        glance.add(bytes(1_000_000))
+
+    seen = glance.of(io.BytesIO(), file_name=None, mime_type=None)
+    assert (len(seen.head), len(seen.tail), seen.byte_size) == (HEAD_BYTES, TAIL_BYTES, 20_000_000)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.one_of(st.binary(max_size=600), st.text(max_size=300).map(lambda text: text.encode("utf-8", "surrogatepass"))),
+    st.sampled_from(["a.json", "a.jsonl", "a.yaml", "a.csv", "a.md", "a.xml", "a.py", "a.go", "a.log", "a.zip", "a.tar",
+                     "a.gz", "a", "../a", ""]),
+    st.sampled_from([b"", b"{", b"[1,", b"---\n", b"PK\x03\x04", b"\x1f\x8b", b"<?xml", b"a,b\n1,2\n"]),
+)  # fmt: skip
+def test_no_file_at_all_keeps_it_from_answering(content, name, beginning):
+    summary = explored(beginning + content, name)
+
+    assert 0 < len(summary) <= MOST_CHARACTERS + 2
+    assert is_storable(summary)
