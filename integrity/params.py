@@ -1,9 +1,79 @@
-"""What a caller may say to the integrity checker."""
+"""What a caller may say to the integrity checker, and of repairs."""
 
 from __future__ import annotations
 
-from conversations.params import ConversationId, Params
+from rest_framework import serializers
+
+from conversations.param_fields import ConversationId, Flag, Text, WholeNumber
+from conversations.params import Params
+from integrity.types import ScanMode
+
+_SHOWN = "The most to list."
 
 
 class CheckParams(Params):
     conversation_id = ConversationId(required=False, help_text="The conversation; all of the workspace without one.")
+    extent = serializers.ChoiceField(
+        choices=[mode.value for mode in ScanMode],
+        required=False,
+        help_text="full: everything. incremental: what has changed since it was last found clean, with samples.",
+    )
+    with_plan = Flag(required=False, help_text="Plan repairs, if anything is found.")
+    background = Flag(required=False, help_text="Leave the check to a worker and answer at once with the scan.")
+
+
+class ScanParams(Params):
+    scan_id = WholeNumber(min_value=1, help_text="The scan.")
+
+
+class ListReportsParams(Params):
+    conversation_id = ConversationId(required=False, help_text="The conversation; all of the workspace without one.")
+    limit = WholeNumber(required=False, min_value=1, max_value=1000, help_text=_SHOWN)
+
+
+class ReportParams(Params):
+    report_id = Text(max_length=200, help_text="The report.")
+    code = Text(required=False, allow_null=True, max_length=200, help_text="Only the findings of this invariant.")
+    after_id = WholeNumber(required=False, min_value=0, help_text="Only findings behind this one.")
+    limit = WholeNumber(required=False, min_value=1, max_value=1000, help_text=_SHOWN)
+
+
+class PlanRepairsParams(Params):
+    report_id = Text(max_length=200, help_text="The report.")
+    ledger_file_id = Text(
+        required=False,
+        allow_null=True,
+        max_length=200,
+        help_text="The stored file with a ledger from which to put back what was damaged or lost.",
+    )
+
+
+class RepairParams(Params):
+    repair_id = Text(max_length=200, help_text="The repair plan.")
+
+
+class ApproveRepairsParams(RepairParams):
+    ordinals = serializers.ListField(
+        child=WholeNumber(min_value=1), max_length=50_000, help_text="The steps that may be carried out."
+    )
+    refused = serializers.ListField(
+        child=WholeNumber(min_value=1),
+        required=False,
+        max_length=50_000,
+        help_text="The steps that must not be carried out.",
+    )
+
+
+class ListQuarantinesParams(Params):
+    conversation_id = ConversationId(required=False, help_text="The conversation; all of the workspace without one.")
+    released = Flag(required=False, help_text="Also what is no longer withheld.")
+    limit = WholeNumber(required=False, min_value=1, max_value=1000, help_text=_SHOWN)
+
+
+class QuarantineParams(Params):
+    id = Text(max_length=200, help_text="The message, summary, part or file.")
+    reason = Text(max_length=500, help_text="Why, for those who come later.")
+
+
+class ReleaseParams(Params):
+    quarantine_id = WholeNumber(min_value=1, help_text="The quarantine.")

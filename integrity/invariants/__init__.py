@@ -1,6 +1,8 @@
 """Every promise that can be checked again from the rows, in the order of the report."""
 
-from integrity.invariants import messages, context, lineage, hashes, counters  # noqa: F401, I001 (they register theirs)
-from integrity.invariants.base import INVARIANTS, MOST_FINDINGS, Found, Invariant
+from integrity.invariants import (  # noqa: F401, I001 (they register theirs)
+    messages, context, lineage, hashes, files, trust, counters, tokens, leftovers,
+)  # fmt: skip
+from integrity.invariants.base import INVARIANTS, MOST_FINDINGS, MOST_KEPT, Found, Invariant
 
-__all__ = ["INVARIANTS", "MOST_FINDINGS", "Found", "Invariant"]
+__all__ = ["INVARIANTS", "MOST_FINDINGS", "MOST_KEPT", "Found", "Invariant"]

@@ -101,3 +101,18 @@ def context_is_what_lineage_says(conversation_ids: Sequence[int]) -> Found:
         """,
         conversation_ids,
     )
+
+
+@invariant(Severity.ERROR)
+def nothing_is_shown_twice(conversation_ids: Sequence[int]) -> Found:
+    """No message and no summary stands in a context twice."""
+    return violations(
+        """
+        SELECT conversation_id, coalesce('msg_' || message_id, summary_id),
+               format('stands in the context %%s times, at %%s', count(*),
+                      string_agg(ordinal::text, ', ' ORDER BY ordinal))
+        FROM context_items WHERE conversation_id = ANY(%(ids)s)
+        GROUP BY conversation_id, message_id, summary_id HAVING count(*) > 1
+        """,
+        conversation_ids,
+    )

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
-
-from django.db import connection
 
 from conversations import hashing
 from conversations.exactness import storable, storable_json
@@ -14,37 +13,40 @@ from conversations.flattening import searchable
 from conversations.models import PART_COLUMNS
 from conversations.records import parts_of
 from conversations.types import PartRecord
-from integrity.invariants.base import Found, counted, invariant, violations
+from integrity.invariants.base import Found, counted, invariant, streamed, violations
 from integrity.types import Finding, Severity
 
-# Rows that may hold megabytes each come in small portions.
-PORTION = 100
+# The largest number that a double holds: `jsonb` writes all of its 309 digits.
+LARGEST = sys.float_info.max
 
 _EXACT_MESSAGES = """
     SELECT conversation_id, message_id, content, exact, content_hash, chained_parts
-    FROM messages WHERE conversation_id = ANY(%s) AND exact IS NOT NULL
+    FROM messages
+    WHERE conversation_id = ANY(%(ids)s) AND exact IS NOT NULL AND cold_block_id IS NULL AND erased_by_id IS NULL
     ORDER BY conversation_id, message_id
 """
 _METADATA = """
     SELECT conversation_id, message_id, metadata::text, exact, metadata_hash
-    FROM messages WHERE conversation_id = ANY(%s) AND (metadata <> '{}' OR metadata_hash IS NOT NULL)
+    FROM messages
+    WHERE conversation_id = ANY(%(ids)s) AND (metadata <> '{}' OR metadata_hash IS NOT NULL)
+      AND cold_block_id IS NULL AND erased_by_id IS NULL
     ORDER BY conversation_id, message_id
 """
 _PARTS = f"""
     SELECT m.conversation_id, p.part_id, p.exact, p.part_hash, {", ".join(f"p.{name}" for name in PART_COLUMNS)}
     FROM message_parts p JOIN messages m USING (message_id)
-    WHERE m.conversation_id = ANY(%s)
+    WHERE m.conversation_id = ANY(%(ids)s) AND m.cold_block_id IS NULL AND m.erased_by_id IS NULL
 """
 
 
-@invariant(Severity.CRITICAL)
+@invariant(Severity.CRITICAL, reads_texts=True)
 def contents_match_their_hashes(conversation_ids: Sequence[int]) -> Found:
     """Every message's content_hash is the SHA-256 of its content's bytes."""
     stored_as_said = violations(
         """
         SELECT conversation_id, 'msg_' || message_id, 'its content is not what was hashed'
         FROM messages
-        WHERE conversation_id = ANY(%(ids)s) AND exact IS NULL
+        WHERE conversation_id = ANY(%(ids)s) AND exact IS NULL AND cold_block_id IS NULL AND erased_by_id IS NULL
           AND sha256(convert_to(content, 'UTF8')) <> content_hash
         """,
         conversation_ids,
@@ -54,7 +56,7 @@ def contents_match_their_hashes(conversation_ids: Sequence[int]) -> Found:
 
 def _altered_exact_contents(conversation_ids: Sequence[int]) -> Iterator[Finding]:
     """Messages whose exact values stand beside their columns, for they hold what the database cannot even parse."""
-    for conversation_id, message_id, content, exact, content_hash, chained in _streamed(
+    for conversation_id, message_id, content, exact, content_hash, chained in streamed(
         _EXACT_MESSAGES, conversation_ids
     ):
         said = exact.get("content", content)
@@ -71,27 +73,27 @@ def _parts_given(message_id: int, chained: int) -> list[PartRecord]:
     return [part for part in parts_of([message_id])[message_id] if part.ordinal < chained]
 
 
-@invariant(Severity.CRITICAL)
+@invariant(Severity.CRITICAL, reads_texts=True)
 def metadata_match_their_hashes(conversation_ids: Sequence[int]) -> Found:
     """Every message's metadata_hash is the SHA-256 of its metadata, where it has any."""
     return counted(_altered_metadata(conversation_ids))
 
 
 def _altered_metadata(conversation_ids: Sequence[int]) -> Iterator[Finding]:
-    for conversation_id, message_id, metadata, exact, sealed in _streamed(_METADATA, conversation_ids):
+    for conversation_id, message_id, metadata, exact, sealed in streamed(_METADATA, conversation_ids):
         said = (exact or {}).get("metadata", json.loads(metadata))
         if hashing.metadata_hash(said) != (None if sealed is None else bytes(sealed)):
             yield Finding(conversation_id, f"msg_{message_id}", "its metadata are not what was hashed")
 
 
-@invariant(Severity.CRITICAL)
+@invariant(Severity.CRITICAL, reads_texts=True)
 def parts_match_their_hashes(conversation_ids: Sequence[int]) -> Found:
     """Every part's part_hash is the SHA-256 of its values."""
     return counted(_altered_parts(conversation_ids))
 
 
 def _altered_parts(conversation_ids: Sequence[int]) -> Iterator[Finding]:
-    for conversation_id, part_id, exact, part_hash, *columns in _streamed(_PARTS, conversation_ids):
+    for conversation_id, part_id, exact, part_hash, *columns in streamed(_PARTS, conversation_ids):
         values = {name: value for name, value in zip(PART_COLUMNS, columns, strict=True) if value is not None}
         for name in ("tool_input", "metadata"):
             if name in values:
@@ -114,7 +116,7 @@ def _comparable(value: Any) -> Any:
         return {key: _comparable(each) for key, each in value.items()}
     if isinstance(value, list):
         return [_comparable(each) for each in value]
-    if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 10**300:
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= LARGEST:
         return float(value)
     return value
 
@@ -127,7 +129,8 @@ def entries_match_their_hashes(conversation_ids: Sequence[int]) -> Found:
         SELECT m.conversation_id, 'msg_' || m.message_id, 'its role, author, content or parts are not what was sealed'
         FROM messages m
         LEFT JOIN message_parts p ON p.message_id = m.message_id AND p.ordinal < m.chained_parts
-        WHERE m.conversation_id = ANY(%(ids)s)
+        -- An erased message has lost its author.
+        WHERE m.conversation_id = ANY(%(ids)s) AND m.erased_by_id IS NULL
         GROUP BY m.message_id
         HAVING m.entry_hash <> sha256(
             convert_to(m.role::text || E'\\n' || coalesce(m.author, '') || E'\\n', 'UTF8')
@@ -158,7 +161,7 @@ def chains_are_unbroken(conversation_ids: Sequence[int]) -> Found:
     )
 
 
-@invariant(Severity.CRITICAL)
+@invariant(Severity.CRITICAL, reads_texts=True)
 def summaries_match_their_hashes(conversation_ids: Sequence[int]) -> Found:
     """Every summary's summary_hash seals its text together with the hashes of its sources, in order."""
     return violations(
@@ -178,16 +181,8 @@ def summaries_match_their_hashes(conversation_ids: Sequence[int]) -> Found:
         )
         SELECT s.conversation_id, s.summary_id, 'its text or its sources are not what was sealed'
         FROM summaries s LEFT JOIN told USING (summary_id)
-        WHERE s.conversation_id = ANY(%(ids)s)
+        WHERE s.conversation_id = ANY(%(ids)s) AND s.erased_by_id IS NULL
           AND s.summary_hash <> sha256(convert_to(coalesce(told.hashes, '') || '|' || s.content, 'UTF8'))
         """,
         conversation_ids,
     )
-
-
-def _streamed(statement: str, conversation_ids: Sequence[int]) -> Iterator[tuple[Any, ...]]:
-    """The rows of a statement, a portion at a time, from a cursor on the server's side."""
-    with connection.chunked_cursor() as cursor:
-        cursor.execute(statement, [list(conversation_ids)])
-        while portion := cursor.fetchmany(PORTION):
-            yield from portion

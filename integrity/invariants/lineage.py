@@ -130,3 +130,25 @@ def redone_summaries_stand_for_the_same(conversation_ids: Sequence[int]) -> Foun
         """,
         conversation_ids,
     )
+
+
+@invariant(Severity.ERROR)
+def sources_are_numbered_from_zero(conversation_ids: Sequence[int]) -> Found:
+    """The sources of every summary, messages and summaries each, are numbered from 0 without a gap."""
+    return violations(
+        """
+        WITH links AS (
+            SELECT summary_id, 'messages' AS kind, ordinal FROM summary_messages
+            UNION ALL
+            SELECT summary_id, 'summaries', ordinal FROM summary_parents
+        )
+        SELECT s.conversation_id, s.summary_id,
+               format('its %%s source %%s have ordinals from %%s to %%s', count(*), links.kind,
+                      min(ordinal), max(ordinal))
+        FROM summaries s JOIN links USING (summary_id)
+        WHERE s.conversation_id = ANY(%(ids)s)
+        GROUP BY s.conversation_id, s.summary_id, links.kind
+        HAVING min(ordinal) <> 0 OR max(ordinal) <> count(DISTINCT ordinal) - 1
+        """,
+        conversation_ids,
+    )

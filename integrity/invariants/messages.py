@@ -72,3 +72,21 @@ def messages_are_reachable_once(conversation_ids: Sequence[int]) -> Found:
         """,
         conversation_ids,
     )
+
+
+@invariant(Severity.CRITICAL)
+def recording_never_goes_back(conversation_ids: Sequence[int]) -> Found:
+    """No message was recorded earlier than the one before it."""
+    return violations(
+        """
+        SELECT conversation_id, 'msg_' || message_id,
+               format('message %%s was recorded %%s, the one before it %%s', seq, recorded_at, before)
+        FROM (
+            SELECT conversation_id, message_id, seq, recorded_at, lag(recorded_at) OVER in_order AS before
+            FROM messages WHERE conversation_id = ANY(%(ids)s)
+            WINDOW in_order AS (PARTITION BY conversation_id ORDER BY seq, message_id)
+        ) AS recorded
+        WHERE recorded_at < before
+        """,
+        conversation_ids,
+    )

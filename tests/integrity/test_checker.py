@@ -2,91 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
-from django.db import connection
 
 from conversations.errors import NotFound
 from conversations.scope import Scope
-from conversations.types import NewMessage, NewPart, PartType, Role, SummaryRecord
 from integrity.checker import IntegrityChecker
 from integrity.invariants import INVARIANTS, MOST_FINDINGS
 from integrity.types import IntegrityReport, InvariantResult, Severity
-from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
-from tests.summaries import a_summary_of
+from tests.factories import a_conversation, a_store, a_workspace
+from tests.integrity.breaking import Compacted, a_compacted_conversation, breaking, found, result, without
+
+README = Path(__file__).resolve().parents[2] / "integrity" / "README.md"
+
+IN_CONVERSATIONS = {invariant.code for invariant in INVARIANTS if not invariant.of_the_site}
 
 
-@dataclass(frozen=True)
-class Compacted:
-    """A conversation of 40 messages: 2 to 26 below a condensed summary of four leaves, 27 and 28 in a leaf."""
-
-    id: int
-    message_ids: dict[int, int]
-    leaves: list[SummaryRecord]
-    top: SummaryRecord
-    late: SummaryRecord
-
-    def message(self, seq: int) -> str:
-        return f"msg_{self.message_ids[seq]}"
-
-
-def a_compacted_conversation() -> Compacted:
-    store = a_store()
-    conversation_id = a_conversation().conversation_id
-    store.append_messages(
-        conversation_id=conversation_id,
-        messages=[
-            NewMessage(Role.SYSTEM, "You are careful."),
-            NewMessage(Role.USER, "NUL \x00 and a lone \ud800 surrogate", author="ada"),
-            *(NewMessage(Role.USER, f"message {n}") for n in range(3, 37)),
-            a_tool_call("call_1", path="é.py", limit=2.50),
-            a_tool_result("call_1", "contents \x00"),
-            NewMessage(Role.ASSISTANT, parts=(NewPart(PartType.PATCH, patch_files=("a", "b"), metadata={"z": 1}),)),
-            NewMessage(Role.ASSISTANT, "done", metadata={"b": 1, "a": 2}),
-        ],
-    )
-    leaves = [a_summary_of(store, conversation_id, seqs=range(first, first + 6)) for first in (2, 8, 14, 20)]
-    top = a_summary_of(store, conversation_id, seqs=[26], summaries=leaves)
-    late = a_summary_of(store, conversation_id, seqs=[27, 28])
-    messages = store.list_messages(conversation_id=conversation_id)
-    store.create_message_parts(
-        message_id=messages[27].message_id,
-        parts=[NewPart(PartType.COMPACTION, is_synthetic=True, is_ignored=True, compaction_auto=True)],
-    )
-    return Compacted(
-        id=conversation_id,
-        message_ids={message.seq: message.message_id for message in messages},
-        leaves=leaves,
-        top=top,
-        late=late,
-    )
-
-
-def breaking(statement: str, *values: object) -> int:
-    """Run a statement as somebody who can get past triggers and foreign keys; how many rows it touched."""
-    with connection.cursor() as cursor:
-        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE; SET LOCAL session_replication_role = replica")
-        cursor.execute(statement, values)
-        touched = cursor.rowcount
-        cursor.execute("SET LOCAL session_replication_role = origin")
-    return touched
-
-
-def without(constraint: str, table: str) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
-        cursor.execute(f"ALTER TABLE {table} DROP CONSTRAINT {constraint} CASCADE")
-
-
-def result(report: IntegrityReport, code: str) -> InvariantResult:
-    return next(result for result in report.invariants if result.code == code)
-
-
-def found(report: IntegrityReport) -> dict[str, list[str]]:
-    """The ids of all findings, by invariant."""
-    return {result.code: [finding.id for finding in result.findings] for result in report.broken}
+def told(result: InvariantResult) -> InvariantResult:
+    """What became of an invariant, however long it took."""
+    return replace(result, milliseconds=0)
 
 
 @pytest.fixture
@@ -103,7 +41,9 @@ def check(conversation: Compacted) -> Callable[[], IntegrityReport]:
     def check() -> IntegrityReport:
         everything = IntegrityChecker.from_settings().run()
         alone = IntegrityChecker.from_settings().run(conversation_id=conversation.id)
-        assert everything.invariants == alone.invariants
+        assert [told(result) for result in everything.invariants if result.code in IN_CONVERSATIONS] == [
+            told(result) for result in alone.invariants
+        ]
         return alone
 
     return check
@@ -116,7 +56,7 @@ def test_an_untouched_conversation_is_clean(conversation, check):
     assert report.is_clean
     assert (report.conversations_checked, report.messages_checked) == (1, 40)
     assert IntegrityChecker.from_settings().run().conversations_checked == 2
-    assert [result.code for result in report.invariants] == [invariant.code for invariant in INVARIANTS]
+    assert [result.code for result in report.invariants] == [each.code for each in INVARIANTS if not each.of_the_site]
 
 
 def test_a_summary_without_a_source_is_found(conversation, check):
@@ -360,7 +300,7 @@ def test_an_altered_message_with_characters_that_a_column_cannot_hold_is_found(c
 
 def test_an_altered_message_with_a_hash_to_match_breaks_its_seal(conversation, check):
     breaking(
-        "UPDATE messages SET content = 'x', content_hash = sha256('x') WHERE message_id = %s",
+        "UPDATE messages SET content = 'message 99', content_hash = sha256('message 99') WHERE message_id = %s",
         conversation.message_ids[30],
     )
 
@@ -452,7 +392,7 @@ def test_a_summary_of_a_foreign_message_is_found(conversation, check):
 
 def test_a_link_to_a_summary_that_does_not_exist_is_found(conversation, check):
     breaking(
-        "INSERT INTO summary_parents (summary_id, parent_summary_id, ordinal) VALUES (%s, 'sum_gone', 9)",
+        "INSERT INTO summary_parents (summary_id, parent_summary_id, ordinal) VALUES (%s, 'sum_gone', 4)",
         conversation.top.summary_id,
     )
 
@@ -519,7 +459,7 @@ def test_all_findings_are_counted_and_the_first_are_named(conversation, check):
 
 
 def test_findings_are_counted_over_all_batches(conversation, monkeypatch):
-    monkeypatch.setattr("integrity.checker.BATCH_CONVERSATIONS", 1)
+    monkeypatch.setattr("integrity.examination.BATCH_CONVERSATIONS", 1)
     for other in (a_compacted_conversation(), conversation):
         breaking("UPDATE messages SET content = content || '!' WHERE conversation_id = %s", other.id)
 
@@ -548,6 +488,12 @@ def test_nothing_to_check_is_clean(db):
 
 
 def test_every_invariant_has_a_code_a_severity_and_a_sentence():
-    assert len({invariant.code for invariant in INVARIANTS}) == len(INVARIANTS) == 17
+    assert len({invariant.code for invariant in INVARIANTS}) == len(INVARIANTS) == 29
     assert all(isinstance(invariant.severity, Severity) for invariant in INVARIANTS)
     assert all(invariant.sentence.endswith(".") for invariant in INVARIANTS)
+
+
+def test_every_invariant_is_explained_in_the_readme():
+    explained = dict(re.findall(r"^\| `(\w+)` \| (critical|error|warning) \|", README.read_text(), re.M))
+
+    assert explained == {invariant.code: invariant.severity for invariant in INVARIANTS}

@@ -1,0 +1,83 @@
+"""A conversation with everything in it, and ways to break it that the database would refuse."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.db import connection
+
+from conversations.types import NewMessage, NewPart, PartType, Role, SummaryRecord
+from integrity.types import IntegrityReport, InvariantResult
+from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result
+from tests.summaries import a_summary_of
+
+
+@dataclass(frozen=True)
+class Compacted:
+    """A conversation of 40 messages: 2 to 26 below a condensed summary of four leaves, 27 and 28 in a leaf."""
+
+    id: int
+    message_ids: dict[int, int]
+    leaves: list[SummaryRecord]
+    top: SummaryRecord
+    late: SummaryRecord
+
+    def message(self, seq: int) -> str:
+        return f"msg_{self.message_ids[seq]}"
+
+
+def a_compacted_conversation() -> Compacted:
+    store = a_store()
+    conversation_id = a_conversation().conversation_id
+    store.append_messages(
+        conversation_id=conversation_id,
+        messages=[
+            NewMessage(Role.SYSTEM, "You are careful."),
+            NewMessage(Role.USER, "NUL \x00 and a lone \ud800 surrogate", author="ada"),
+            *(NewMessage(Role.USER, f"message {n}") for n in range(3, 37)),
+            a_tool_call("call_1", path="é.py", limit=2.50),
+            a_tool_result("call_1", "contents \x00"),
+            NewMessage(Role.ASSISTANT, parts=(NewPart(PartType.PATCH, patch_files=("a", "b"), metadata={"z": 1}),)),
+            NewMessage(Role.ASSISTANT, "done", metadata={"b": 1, "a": 2}),
+        ],
+    )
+    leaves = [a_summary_of(store, conversation_id, seqs=range(first, first + 6)) for first in (2, 8, 14, 20)]
+    top = a_summary_of(store, conversation_id, seqs=[26], summaries=leaves)
+    late = a_summary_of(store, conversation_id, seqs=[27, 28])
+    messages = store.list_messages(conversation_id=conversation_id)
+    store.create_message_parts(
+        message_id=messages[27].message_id,
+        parts=[NewPart(PartType.COMPACTION, is_synthetic=True, is_ignored=True, compaction_auto=True)],
+    )
+    return Compacted(
+        id=conversation_id,
+        message_ids={message.seq: message.message_id for message in messages},
+        leaves=leaves,
+        top=top,
+        late=late,
+    )
+
+
+def breaking(statement: str, *values: object) -> int:
+    """Run a statement as somebody who can get past triggers and foreign keys; how many rows it touched."""
+    with connection.cursor() as cursor:
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE; SET LOCAL session_replication_role = replica")
+        cursor.execute(statement, values)
+        touched = cursor.rowcount
+        cursor.execute("SET LOCAL session_replication_role = origin")
+    return touched
+
+
+def without(constraint: str, table: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+        cursor.execute(f"ALTER TABLE {table} DROP CONSTRAINT {constraint} CASCADE")
+
+
+def result(report: IntegrityReport, code: str) -> InvariantResult:
+    return next(result for result in report.invariants if result.code == code)
+
+
+def found(report: IntegrityReport) -> dict[str, list[str]]:
+    """The ids of all findings, by invariant."""
+    return {result.code: [finding.id for finding in result.findings] for result in report.broken}

@@ -1,0 +1,315 @@
+"""Whether the check finds what is broken around conversations: files, counts, blocks, acts, what was left open."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.utils import timezone
+
+from compaction.engine import CompactionEngine
+from compaction.models import CompactionJob, CompactionRun
+from conversations.archiving import archive_stretch
+from conversations.audit import Act, AuditLog
+from conversations.large_files import LargeFileService
+from conversations.models import ColdBlock, LargeFile, Message
+from conversations.scope import Scope
+from conversations.types import NewMessage, Role
+from integrity.checker import IntegrityChecker
+from integrity.erasure import Erasures
+from integrity.types import ScanMode
+from retrieval.delegation.grants import Grants
+from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
+from tests.integrity.breaking import Compacted, a_compacted_conversation, breaking, found, result, without
+
+
+@pytest.fixture
+def conversation(db: None) -> Compacted:
+    a_compacted_conversation()
+    return a_compacted_conversation()
+
+
+def check(**options: object) -> dict[str, list[str]]:
+    return found(IntegrityChecker.from_settings().run(**options))
+
+
+def test_a_message_that_was_recorded_before_its_predecessor_is_found(conversation):
+    breaking(
+        "UPDATE messages SET recorded_at = recorded_at - interval '1 day' WHERE message_id = %s",
+        conversation.message_ids[30],
+    )
+
+    report = check()
+
+    assert report["recording_never_goes_back"] == [conversation.message(30)]
+    assert set(report) == {"recording_never_goes_back", "chains_are_unbroken"}
+
+
+def test_a_gap_among_the_sources_of_a_summary_is_found(conversation):
+    breaking(
+        "UPDATE summary_messages SET ordinal = ordinal + 3 WHERE summary_id = %s AND ordinal > 0",
+        conversation.late.summary_id,
+    )
+
+    assert check() == {"sources_are_numbered_from_zero": [conversation.late.summary_id]}
+
+
+def test_a_message_that_stands_in_the_context_twice_is_found(conversation):
+    without_index("context_items_show_a_message_once")
+    breaking(
+        "INSERT INTO context_items (conversation_id, ordinal, item_type, message_id, token_count) "
+        "SELECT conversation_id, 1000, item_type, message_id, token_count FROM context_items WHERE message_id = %s",
+        conversation.message_ids[30],
+    )
+
+    report = check()
+
+    assert report["nothing_is_shown_twice"] == [conversation.message(30)]
+    assert report["messages_are_reachable_once"] == [conversation.message(30)]
+
+
+@pytest.mark.parametrize("counter", ["quarantined", "cold_messages"])
+def test_a_wrong_count_of_what_is_withheld_or_cold_is_found(conversation, counter):
+    breaking(f"UPDATE conversations SET {counter} = 7 WHERE conversation_id = %s", conversation.id)
+
+    assert check() == {"counters_are_recounts": [counter]}
+
+
+def test_a_wrong_token_count_is_found_with_what_counting_gives(conversation):
+    breaking("UPDATE messages SET token_count = token_count + 5 WHERE message_id = %s", conversation.message_ids[38])
+
+    report = IntegrityChecker.from_settings().run()
+
+    [finding] = result(report, "token_counts_are_recounts").findings
+    kept = Message.objects.get(pk=conversation.message_ids[38]).token_count
+    assert (finding.id, finding.detail) == (conversation.message(38), f"costs {kept - 5} tokens, not {kept}")
+
+
+def test_a_wrong_token_count_of_a_summary_is_found(conversation):
+    breaking("UPDATE summaries SET token_count = 1 WHERE summary_id = %s", conversation.top.summary_id)
+
+    assert check() == {"token_counts_are_recounts": [conversation.top.summary_id]}
+
+
+def test_a_counter_that_nobody_knows_is_found(conversation):
+    breaking("UPDATE messages SET token_counter = 'abacus' WHERE message_id = %s", conversation.message_ids[30])
+
+    assert check() == {"token_counts_are_recounts": [conversation.message(30)]}
+
+
+def test_an_incremental_check_recounts_the_same_sample_every_time(conversation):
+    breaking("UPDATE messages SET token_count = token_count + 1 WHERE conversation_id = %s", conversation.id)
+
+    first = result(IntegrityChecker.from_settings().run(extent=ScanMode.INCREMENTAL), "token_counts_are_recounts")
+    second = result(IntegrityChecker.from_settings().run(extent=ScanMode.INCREMENTAL), "token_counts_are_recounts")
+
+    assert 0 < first.count < 40
+    assert first.findings == second.findings
+
+
+@pytest.fixture
+def file(conversation: Compacted) -> LargeFile:
+    record = LargeFileService.from_settings().store(conversation_id=conversation.id, content=b"a,b\n1,2\n" * 1000)
+    return LargeFile.objects.get(pk=record.file_id)
+
+
+def bytes_of(file: LargeFile) -> Path:
+    return Path(settings.MEDIA_ROOT) / file.storage_uri
+
+
+def test_a_stored_file_is_whole(file):
+    assert check() == {}
+
+
+def test_a_missing_file_is_found(file):
+    bytes_of(file).unlink()
+
+    report = IntegrityChecker.from_settings().run()
+
+    assert found(report) == {"files_are_stored_whole": [file.file_id]}
+    assert result(report, "files_are_stored_whole").findings[0].detail == "its bytes are not in storage"
+
+
+def test_an_altered_file_is_found(file):
+    bytes_of(file).write_bytes(b"a,b\n1,3\n" * 1000)
+
+    assert check() == {"files_are_stored_whole": [file.file_id]}
+
+
+def test_a_file_that_was_cut_is_found_without_being_read(file):
+    bytes_of(file).write_bytes(b"a,b\n")
+
+    report = IntegrityChecker.from_settings().run(extent=ScanMode.INCREMENTAL)
+
+    assert result(report, "files_are_stored_whole").findings[0].detail == "has 4 bytes in storage, not 8000"
+
+
+def test_a_file_that_leads_out_of_the_storage_is_found(file):
+    breaking("UPDATE large_files SET storage_uri = '../../etc/passwd' WHERE file_id = %s", file.file_id)
+
+    assert check() == {"files_are_stored_whole": [file.file_id]}
+
+
+@pytest.fixture
+def block(conversation: Compacted) -> ColdBlock:
+    archive_stretch(conversation.id, after_seq=0, log=AuditLog())
+    return ColdBlock.objects.get(conversation_id=conversation.id)
+
+
+def test_a_cold_conversation_is_clean(conversation, block):
+    assert Message.objects.filter(cold_block=block).count() == 40
+    assert check() == {}
+
+
+def test_an_altered_cold_block_is_found_with_every_message_that_it_held(conversation, block):
+    breaking("UPDATE cold_blocks SET packed = %s WHERE cold_block_id = %s", b"no block", block.pk)
+
+    report = IntegrityChecker.from_settings().run()
+
+    assert found(report).keys() == {"cold_texts_match_their_hashes"}
+    assert result(report, "cold_texts_match_their_hashes").count == 41
+    assert f"cold_{block.pk}" in {each.id for each in result(report, "cold_texts_match_their_hashes").findings}
+
+
+def test_a_cold_message_that_points_elsewhere_is_found(conversation, block):
+    breaking("UPDATE cold_blocks SET last_seq = 39 WHERE cold_block_id = %s", block.pk)
+
+    assert check() == {"cold_messages_point_at_their_block": [conversation.message(40)]}
+
+
+def test_a_block_that_nobody_points_at_is_found(conversation, block):
+    breaking(
+        "INSERT INTO cold_blocks"
+        " (conversation_id, first_seq, last_seq, message_count, packed, packed_hash, bytes_before)"
+        " SELECT conversation_id, first_seq, last_seq, message_count, packed, packed_hash, 0 FROM cold_blocks"
+    )
+
+    assert check()["cold_messages_point_at_their_block"] == [f"cold_{ColdBlock.objects.latest('pk').pk}"]
+
+
+def test_cold_texts_without_an_act_are_found(conversation, block):
+    breaking("DELETE FROM audit_log WHERE conversation_id = %s", conversation.id)
+
+    assert check() == {"texts_leave_by_recorded_acts": [f"cold_{block.pk}"]}
+
+
+def test_a_text_that_was_erased_by_no_act_is_found(conversation):
+    act = AuditLog().record(Act.RESTORE, conversation_id=conversation.id)
+    breaking(
+        "UPDATE messages SET content = '', erased_by_id = %s WHERE message_id = %s",
+        act.pk,
+        conversation.message_ids[30],
+    )
+
+    assert check()["texts_leave_by_recorded_acts"] == [conversation.message(30)]
+
+
+@pytest.mark.parametrize("target", ["msg_1000000", "sum_gone", "part_gone", "file_gone"])
+def test_a_quarantine_of_what_is_not_there_is_found(conversation, target):
+    breaking(
+        "INSERT INTO quarantines (conversation_id, target, reason) VALUES (%s, %s, 'because')", conversation.id, target
+    )
+    breaking("UPDATE conversations SET quarantined = 1 WHERE conversation_id = %s", conversation.id)
+
+    assert check() == {"quarantines_hold_what_there_is": [target]}
+
+
+def test_a_job_that_nobody_took_up_is_found(conversation):
+    job_id = CompactionEngine.from_settings().request(conversation_id=conversation.id).job_id
+    long_ago = timezone.now() - timedelta(hours=2)
+    CompactionJob.objects.update(state="leased", run_after=long_ago, leased_until=long_ago)
+
+    assert check() == {"work_comes_to_an_end": [f"job_{job_id}"]}
+
+
+def test_a_run_that_never_ended_is_found(conversation):
+    CompactionRun.objects.create(
+        run_id="run_old",
+        conversation_id=conversation.id,
+        reason="manual",
+        outcome="running",
+        started_at=timezone.now() - timedelta(days=2),
+        tokens_before=1,
+        tokens_after=1,
+    )
+
+    assert check() == {"work_comes_to_an_end": ["run_old"]}
+
+
+@pytest.mark.parametrize("moment", ["now() - interval '40 days'", "now() + interval '1 year'"])
+def test_a_grant_that_does_not_end_is_found(conversation, moment):
+    grant = Grants.from_settings().issue(
+        workspace_id=a_workspace().pk, question="?", item_ids=["msg_1"], depth=1, token_cap=100, seconds=60
+    )
+    breaking(f"UPDATE grants SET expires_at = {moment}")
+
+    assert check() == {"grants_come_to_an_end": [grant.grant_id]}
+    assert found(IntegrityChecker.from_settings(Scope(a_workspace("another").pk)).run()) == {}
+
+
+@pytest.mark.parametrize(
+    ("statement", "code"),
+    [
+        ("UPDATE compaction_jobs SET conversation_id = 1000000", "job_"),
+        ("UPDATE large_files SET conversation_id = 1000000", "file_"),
+        ("UPDATE message_parts SET message_id = 1000000 WHERE part_id LIKE 'part_%%'", "part_"),
+    ],
+)
+def test_rows_that_belong_to_nothing_are_found(conversation, file, statement, code):
+    CompactionEngine.from_settings().request(conversation_id=conversation.id)
+    without("message_parts_message_id_ordinal_key", "message_parts")
+    breaking(statement)
+
+    report = IntegrityChecker.from_settings().run()
+
+    assert found(report)["rows_belong_to_something"][0].startswith(code)
+
+
+def test_what_belongs_to_nothing_is_no_workspaces(conversation, file):
+    breaking("UPDATE large_files SET conversation_id = 1000000")
+
+    assert found(IntegrityChecker.from_settings(Scope(a_workspace().pk)).run()) == {}
+
+
+def test_a_message_of_no_conversation_is_found(db):
+    conversation_id = a_conversation("hello").conversation_id
+    breaking("DELETE FROM context_items WHERE conversation_id = %s", conversation_id)
+    breaking("DELETE FROM conversations WHERE conversation_id = %s", conversation_id)
+
+    report = IntegrityChecker.from_settings().run()
+
+    [finding] = result(report, "rows_belong_to_something").findings
+    assert finding.conversation_id == conversation_id
+    assert finding.detail == f"messages: there is no conversation_id {conversation_id}"
+
+
+def without_index(name: str) -> None:
+    breaking(f"DROP INDEX {name}")
+
+
+def test_a_message_whose_text_became_a_file_is_clean(db):
+    conversation_id = a_conversation("hello").conversation_id
+    long = "\n".join(f"2026-01-01 00:00:{n % 60:02} INFO line {n} of a log that goes on" for n in range(9_000))
+    a_store().append_messages(
+        conversation_id=conversation_id,
+        messages=[NewMessage(Role.USER, long), a_tool_call("c1", path="a.log"), a_tool_result("c1", long)],
+    )
+
+    assert LargeFile.objects.filter(conversation_id=conversation_id).exists()
+    assert check() == {}
+
+
+def test_what_was_erased_is_passed_over_and_its_chain_still_checked(conversation):
+    erasures = Erasures.from_settings()
+    preview = erasures.preview_erasure(conversation_id=conversation.id, from_seq=30, to_seq=40)
+    erasures.erase(erasure_id=preview.erasure_id, confirmation=preview.confirmation)
+    assert check() == {}
+
+    breaking(
+        "UPDATE messages SET created_at = created_at - interval '1 day' WHERE message_id = %s",
+        conversation.message_ids[35],
+    )
+
+    assert check() == {"chains_are_unbroken": [conversation.message(35)]}

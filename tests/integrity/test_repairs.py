@@ -1,0 +1,199 @@
+"""What a person approves is done, provably for the better, or not at all; and can be taken back."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from django.db import connection
+
+from compaction.locks import compaction_lock
+from conversations.audit import Act, AuditLog
+from conversations.errors import Conflict, ConversationBusy, Invalid, NotFound
+from conversations.large_files import LargeFileService
+from conversations.scope import Scope
+from conversations.types import NewMessage, Role
+from integrity.checker import IntegrityChecker
+from integrity.operations import OPERATIONS, Operation, Target, Values
+from integrity.planning import Step
+from integrity.repairs import RepairOvertaken, Repairs
+from integrity.types import PlanState, Risk, StepState
+from tests.factories import a_store, a_workspace
+from tests.integrity.breaking import Compacted, a_compacted_conversation, breaking, found
+from tests.integrity.repairing import (
+    ADMIN,
+    a_ledger,
+    a_plan,
+    applied,
+    approved,
+    corrupting,
+    everything,
+    operations,
+)
+
+
+@pytest.fixture
+def conversation(db: None) -> Compacted:
+    a_compacted_conversation()
+    return a_compacted_conversation()
+
+
+def test_without_approval_nothing_is_done(conversation):
+    corrupting("wrong counter")(conversation)
+    plan = a_plan()
+    before = everything()
+
+    with pytest.raises(Conflict, match="proposed"):
+        Repairs(ADMIN).apply_plan(repair_id=plan.repair_id)
+
+    assert everything() == before
+
+
+def test_only_the_approved_steps_are_carried_out(conversation):
+    corrupting("wrong counter", 0)(conversation)
+    corrupting("wrong counter", 4)(conversation)
+    plan = a_plan()
+
+    Repairs(ADMIN).approve_steps(repair_id=plan.repair_id, ordinals=[1], refused=[2])
+    done = Repairs(ADMIN).apply_plan(repair_id=plan.repair_id)
+
+    assert [step.target for step in plan.steps] == ["cold_messages", "total_tokens"]
+    assert [step.state for step in done.steps] == [StepState.APPLIED, StepState.REFUSED]
+    assert [step.approved_by for step in done.steps] == ["key 7", ""]
+    assert found(IntegrityChecker.from_settings().run()) == {"counters_are_recounts": ["total_tokens"]}
+
+
+def test_a_step_that_was_made_for_something_else_is_stale_and_nothing_is_done(conversation):
+    corrupting("wrong counter", 0)(conversation)
+    corrupting("wrong counter", 4)(conversation)
+    plan = approved(a_plan())
+    breaking("UPDATE conversations SET total_tokens = total_tokens + 1 WHERE conversation_id = %s", conversation.id)
+    before = everything()
+
+    done = Repairs(ADMIN).apply_plan(repair_id=plan.repair_id)
+
+    assert (done.state, done.outcome) == (PlanState.REFUSED, {"stale": [2]})
+    assert [step.state for step in done.steps] == [StepState.APPROVED, StepState.STALE]
+    assert everything() == before
+
+
+def test_a_repair_that_would_make_things_worse_is_rolled_back_and_says_why(conversation, monkeypatch):
+    corrupting("wrong counter", 0)(conversation)
+    plan = approved(a_plan())
+    before = everything()
+    recount = OPERATIONS[Step.RECOUNT]
+    apply = type(recount).apply
+
+    def clumsy(self: Operation, target: Target, log: AuditLog) -> Values:
+        breaking("DELETE FROM context_items WHERE message_id = %s", conversation.message_ids[30])
+        return apply(self, target, log)
+
+    monkeypatch.setattr(type(recount), "apply", clumsy)
+    done = Repairs(ADMIN).apply_plan(repair_id=plan.repair_id)
+
+    assert done.state is PlanState.REFUSED
+    assert {each["code"] for each in done.outcome["added"]} >= {"messages_are_reachable_once"}
+    assert everything() == before
+
+
+def test_a_repair_waits_for_no_compaction(conversation):
+    corrupting("wrong counter")(conversation)
+    plan = approved(a_plan())
+
+    with ThreadPoolExecutor(1) as pool:
+        release = threading.Event()
+        held = pool.submit(hold_the_lock, conversation.id, taken := threading.Event(), release)
+        assert taken.wait(30)
+        with pytest.raises(ConversationBusy):
+            Repairs(ADMIN).apply_plan(repair_id=plan.repair_id)
+        release.set()
+        held.result()
+
+
+def hold_the_lock(conversation_id: int, taken: threading.Event, release: threading.Event) -> None:
+    try:
+        with compaction_lock(conversation_id):
+            taken.set()
+            release.wait(30)
+    finally:
+        connection.close()
+
+
+def test_what_has_changed_since_is_not_undone(conversation):
+    corrupting("stolen context item", 2)(conversation)
+    plan = applied(a_plan())
+    a_store().append_messages(conversation_id=conversation.id, messages=[NewMessage(Role.USER, "more")])
+    before = everything()
+
+    with pytest.raises(RepairOvertaken):
+        Repairs(ADMIN).undo_plan(repair_id=plan.repair_id)
+
+    assert everything() == before
+
+
+def test_a_plan_is_applied_and_undone_once(conversation):
+    corrupting("wrong counter")(conversation)
+    plan = applied(a_plan())
+    repairs = Repairs(ADMIN)
+
+    with pytest.raises(Conflict, match="is applied"):
+        repairs.apply_plan(repair_id=plan.repair_id)
+    repairs.undo_plan(repair_id=plan.repair_id)
+    with pytest.raises(Conflict, match="is undone"):
+        repairs.undo_plan(repair_id=plan.repair_id)
+    with pytest.raises(Conflict, match="is undone"):
+        repairs.approve_steps(repair_id=plan.repair_id, ordinals=[1])
+
+
+def test_every_deed_is_in_the_audit_log_with_who_did_it(conversation):
+    corrupting("flipped byte", 29)(conversation)
+    plan = applied(a_plan())
+    Repairs(ADMIN).undo_plan(repair_id=plan.repair_id)
+
+    acts = AuditLog(Scope(a_workspace().pk)).list_acts(conversation_id=conversation.id)
+
+    assert [(entry.act, entry.actor) for entry in reversed(acts)] == [
+        (act, "key 7") for act in (Act.APPROVE_REPAIR, Act.QUARANTINE, Act.APPLY_REPAIR, Act.RELEASE, Act.UNDO_REPAIR)
+    ]
+
+
+def test_a_chain_head_that_may_tell_of_lost_messages_is_a_risk(conversation):
+    corrupting("cut tail", 3)(conversation)
+
+    plan = a_plan()
+
+    [step] = plan.steps
+    assert (step.operation, step.target, step.risk) == ("recount", "chain_head", Risk.HIGH)
+
+
+def test_a_ledger_of_other_messages_is_not_put_back(conversation):
+    other = a_ledger(a_compacted_conversation())
+    corrupting("flipped byte", 29)(conversation)
+
+    assert operations(a_plan(other)) == ["quarantine"]
+
+
+def test_a_file_that_is_no_ledger_is_refused(conversation):
+    corrupting("flipped byte", 29)(conversation)
+    file = LargeFileService.from_settings().store(conversation_id=conversation.id, content=b"a,b\n1,2\n")
+
+    with pytest.raises(Invalid, match="is no ledger"):
+        a_plan(file.file_id)
+
+
+def test_a_plan_is_a_secret_of_its_workspace(conversation):
+    plan = a_plan()
+    stranger = Repairs(Scope(a_workspace("another").pk))
+
+    for ask in (stranger.get_plan, stranger.apply_plan, stranger.undo_plan):
+        with pytest.raises(NotFound):
+            ask(repair_id=plan.repair_id)
+
+
+def test_a_step_that_is_not_there_cannot_be_approved(conversation):
+    corrupting("wrong counter")(conversation)
+    plan = a_plan()
+
+    with pytest.raises(Invalid, match="has no step 2"):
+        Repairs(ADMIN).approve_steps(repair_id=plan.repair_id, ordinals=[1, 2])

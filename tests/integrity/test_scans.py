@@ -1,0 +1,231 @@
+"""Checks in the background: what they look at, where they go on, and what they leave."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+
+from conversations.errors import NotFound
+from conversations.scope import Scope
+from conversations.types import NewMessage, Role
+from integrity import models, scans
+from integrity.checker import IntegrityChecker
+from integrity.invariants import Found, Invariant
+from integrity.policy import IntegrityPolicy
+from integrity.scanning import ScanWorker
+from integrity.types import ScanMode, ScanRecord, ScanState, Severity
+from tests.factories import a_conversation, a_store, a_workspace
+from tests.integrity.breaking import breaking
+
+
+@pytest.fixture(autouse=True)
+def nobody_is_woken(monkeypatch):
+    monkeypatch.setattr("integrity.receivers.scan_conversations", lambda **_: None)
+
+
+@pytest.fixture
+def conversation_ids(db: None) -> list[int]:
+    return [a_conversation(*(f"message {n} of {each}" for n in range(5))).conversation_id for each in range(4)]
+
+
+def a_worker(**policy: int) -> ScanWorker:
+    return ScanWorker(policy=replace(IntegrityPolicy(), scan_pause_ms=0, **policy))
+
+
+def request(mode: ScanMode = ScanMode.FULL, **options: object) -> ScanRecord:
+    return IntegrityChecker.from_settings().request(extent=mode, **options)
+
+
+def state_of(scan: ScanRecord) -> ScanRecord:
+    return IntegrityChecker.from_settings().get_scan(scan_id=scan.scan_id)
+
+
+def altered(conversation_id: int) -> None:
+    breaking("UPDATE messages SET content = 'x' WHERE conversation_id = %s AND seq = 2", conversation_id)
+
+
+def test_a_scan_leaves_a_report(conversation_ids):
+    scan = request()
+
+    assert a_worker().work(scan_id=scan.scan_id)
+
+    done = state_of(scan)
+    report = IntegrityChecker.from_settings().get_report(report_id=done.report_id).report
+    assert done.state is ScanState.DONE
+    assert (report.is_clean, report.conversations_checked, report.messages_checked) == (True, 4, 20)
+    assert not a_worker().work()
+
+
+def test_a_wish_for_the_same_scan_is_the_same_scan(conversation_ids):
+    first = request()
+
+    assert request().scan_id == first.scan_id
+    assert request(ScanMode.INCREMENTAL).scan_id != first.scan_id
+    assert request(conversation_id=conversation_ids[0]).scan_id != first.scan_id
+
+
+def test_an_incremental_scan_passes_over_what_has_not_changed(conversation_ids):
+    a_worker().work(scan_id=request().scan_id)
+    a_store().append_messages(conversation_id=conversation_ids[2], messages=[NewMessage(Role.USER, "more")])
+
+    report = IntegrityChecker.from_settings().run(extent=ScanMode.INCREMENTAL)
+
+    assert (report.conversations_checked, report.messages_checked) == (1, 6)
+    assert IntegrityChecker.from_settings().run(extent=ScanMode.INCREMENTAL).conversations_checked == 0
+
+
+def test_an_incremental_scan_looks_again_at_what_was_not_clean(conversation_ids):
+    altered(conversation_ids[1])
+    a_worker().work(scan_id=request().scan_id)
+
+    report = IntegrityChecker.from_settings().run(extent=ScanMode.INCREMENTAL)
+
+    assert report.conversations_checked == 1
+    assert [finding.conversation_id for result in report.broken for finding in result.findings] == [conversation_ids[1]]
+
+
+def test_a_scan_with_a_plan_leaves_one_where_something_is_found(conversation_ids):
+    clean = request(conversation_id=conversation_ids[0], with_plan=True)
+    altered(conversation_ids[1])
+    broken = request(conversation_id=conversation_ids[1], with_plan=True)
+
+    for each in (clean, broken):
+        a_worker().work(scan_id=each.scan_id)
+
+    assert state_of(clean).repair_id is None
+    plan = models.RepairPlan.objects.get(pk=state_of(broken).repair_id)
+    assert [step.operation for step in plan.steps.all()] == ["quarantine"]
+
+
+def test_a_scan_stops_when_its_time_is_over_and_goes_on_from_there(conversation_ids, monkeypatch):
+    monkeypatch.setattr("integrity.examination.BATCH_CONVERSATIONS", 1)
+    scan = request()
+    clock = iter(range(0, 10_000, 50))
+    monkeypatch.setattr("integrity.scanning.time.monotonic", lambda: next(clock))
+    positions = []
+
+    while state_of(scan).state is not ScanState.DONE:
+        assert a_worker(scan_seconds=60).work(scan_id=scan.scan_id)
+        positions.append(models.IntegrityScan.objects.get(pk=scan.scan_id).position)
+
+    report = IntegrityChecker.from_settings().get_report(report_id=state_of(scan).report_id).report
+    assert positions == [conversation_ids[1], conversation_ids[3], conversation_ids[3]]
+    assert report.conversations_checked == 4
+
+
+def test_a_worker_that_lost_its_scan_writes_nothing_more(conversation_ids):
+    claim = scans.claim(request().scan_id)
+    models.IntegrityScan.objects.update(leased_until=timezone.now() - timedelta(seconds=1))
+    second = scans.claim()
+    assert claim is not None and second is not None
+
+    with pytest.raises(scans.ScanLost):
+        claim.finish(None)
+
+    second.finish(None)
+    assert models.IntegrityScan.objects.get().state == ScanState.DONE
+
+
+def test_a_conversation_that_takes_too_long_is_named_and_the_others_are_looked_at(committed_db, monkeypatch):
+    quick, slow, last = (a_conversation("hello").conversation_id for _ in range(3))
+
+    def linger(conversation_ids: list[int]) -> Found:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_sleep(%s)", [30 if slow in conversation_ids else 0])
+        return Found()
+
+    lingering = Invariant("messages_are_complete", Severity.CRITICAL, "Takes its time.", linger)
+    monkeypatch.setattr("integrity.scanning.INVARIANTS", [lingering])
+    scan = request()
+
+    a_worker(scan_statement_seconds=1).work(scan_id=scan.scan_id)
+
+    report = IntegrityChecker.from_settings().get_report(report_id=state_of(scan).report_id).report
+    assert (report.unchecked, report.conversations_checked, report.is_clean) == ((slow,), 2, False)
+    assert set(models.ConversationCheck.objects.values_list("conversation_id", flat=True)) == {quick, last}
+
+
+def test_a_failure_is_tried_again_after_a_while_and_set_aside_after_many(conversation_ids, monkeypatch):
+    scan = request()
+
+    def fail(*_: object) -> None:
+        raise RuntimeError("with words that no row may hold")
+
+    monkeypatch.setattr("integrity.scanning.reports.add", fail)
+    for _ in range(scans.MOST_ATTEMPTS):
+        with pytest.raises(RuntimeError):
+            a_worker().work(scan_id=scan.scan_id)
+        assert not a_worker().work(scan_id=scan.scan_id)
+        models.IntegrityScan.objects.update(run_after=timezone.now(), leased_until=timezone.now())
+
+    row = models.IntegrityScan.objects.get()
+    assert (row.state, row.last_error) == (ScanState.FAILED, "RuntimeError")
+
+
+def test_the_sweep_asks_for_scans_by_the_clock(conversation_ids):
+    midnight = datetime.now(UTC).replace(hour=0, minute=30)
+    at_night = replace(a_worker(scan_interval_minutes=60, full_scan_hour=0), now=lambda: midnight)
+
+    at_night.sweep()
+    at_night.sweep()
+
+    assert sorted(models.IntegrityScan.objects.values_list("mode", flat=True)) == ["full", "incremental"]
+
+
+def test_the_sweep_asks_for_nothing_where_nobody_wants_it(conversation_ids):
+    a_worker(scan_interval_minutes=0, full_scan_hour=-1).sweep()
+
+    assert not models.IntegrityScan.objects.exists()
+
+
+def test_what_is_old_is_forgotten_but_for_what_led_to_a_repair(conversation_ids):
+    checker = IntegrityChecker.from_settings()
+    old, applied, new = (checker.run().report_id for _ in range(3))
+    plan = checker.plan_repairs(report_id=applied)
+    models.RepairPlan.objects.filter(pk=plan.repair_id).update(applied_at=timezone.now())
+    long_ago = timezone.now() - timedelta(days=100)
+    models.IntegrityReport.objects.exclude(pk=new).update(started_at=long_ago)
+    scan = request()
+    models.IntegrityScan.objects.update(state=ScanState.DONE, finished_at=long_ago)
+
+    a_worker(scan_interval_minutes=0).sweep()
+
+    assert set(models.IntegrityReport.objects.values_list("pk", flat=True)) == {applied, new}
+    assert old not in {applied, new}
+    assert not models.IntegrityScan.objects.filter(pk=scan.scan_id).exists()
+
+
+def test_findings_are_an_event_in_the_log_without_a_word_of_what_was_said(conversation_ids, caplog):
+    altered(conversation_ids[1])
+
+    IntegrityChecker.from_settings().run()
+
+    told = "".join(record.getMessage() for record in caplog.records)
+    assert "integrity_failed" in told and "contents_match_their_hashes" in told
+    assert "message 1 of" not in told
+
+
+def test_a_scan_is_a_secret_of_its_workspace(conversation_ids):
+    scan = request()
+
+    with pytest.raises(NotFound):
+        IntegrityChecker.from_settings(Scope(a_workspace("another").pk)).get_scan(scan_id=scan.scan_id)
+
+
+def test_reports_are_listed_with_the_newest_first_and_their_findings_come_in_pages(conversation_ids):
+    checker = IntegrityChecker.from_settings()
+    first = checker.run().report_id
+    breaking("UPDATE messages SET content = 'x' WHERE conversation_id = %s", conversation_ids[3])
+    second = checker.run().report_id
+
+    page = checker.get_report(report_id=second, code="contents_match_their_hashes", limit=3)
+    rest = checker.get_report(report_id=second, code="contents_match_their_hashes", after_id=page.next_after_id)
+
+    assert [each.report_id for each in checker.list_reports()] == [second, first]
+    assert (len(page.findings), len(rest.findings), rest.next_after_id) == (3, 2, None)
+    assert page.report.finding_count == 5
+    assert not {finding.finding_id for finding in page.findings} & {finding.finding_id for finding in rest.findings}

@@ -1,0 +1,74 @@
+"""A store is broken, and a person at a terminal finds it out, has it repaired, and takes it back."""
+
+from __future__ import annotations
+
+import pytest
+
+from conversations.models import Conversation, Message
+from tests.factories import a_conversation
+from tests.lcmsite.callers import lcm
+
+
+@pytest.fixture
+def conversation_id(db: None) -> int:
+    conversation_id = a_conversation("hello", "good day", session_id="harbour").conversation_id
+    Conversation.objects.filter(pk=conversation_id).update(total_tokens=1000, active_tokens=1000)
+    return conversation_id
+
+
+def total_tokens(conversation_id: int) -> int:
+    return Conversation.objects.get(pk=conversation_id).total_tokens
+
+
+def test_what_is_broken_is_found_repaired_and_undone(conversation_id):
+    check = lcm("check", "harbour")
+    report_id = lcm("--json", "reports").json["items"][0]["report_id"]
+    planned = lcm("plan-repairs", report_id)
+    repair_id = lcm("--json", "plan-repairs", report_id).json["repair_id"]
+
+    approved = lcm("approve-repairs", repair_id, "[1, 2]")
+    applied = lcm("apply-repairs", repair_id)
+
+    assert check.exit_code == 1
+    assert f"lcm plan-repairs {report_id}" in check.out
+    assert "recount total_tokens" in planned.out
+    assert "by operator" in approved.out
+    assert (applied.exit_code, lcm("check", "harbour").exit_code) == (0, 0)
+    assert total_tokens(conversation_id) < 1000
+
+    undone = lcm("undo-repairs", repair_id)
+
+    assert undone.exit_code == 0
+    assert total_tokens(conversation_id) == 1000
+
+
+def test_a_repair_that_was_overtaken_is_refused_with_a_status_that_says_so(conversation_id):
+    report_id = lcm("--json", "check", "harbour").json["report_id"]
+    repair_id = lcm("--json", "plan-repairs", report_id).json["repair_id"]
+    lcm("approve-repairs", repair_id, "[1, 2]")
+    Conversation.objects.filter(pk=conversation_id).update(total_tokens=999)
+
+    applied = lcm("apply-repairs", repair_id)
+
+    assert applied.exit_code == 1
+    assert "refused" in applied.out and "stale" in applied.out
+    assert total_tokens(conversation_id) == 999
+
+
+def test_a_check_can_be_left_to_a_worker(conversation_id):
+    scan = lcm("--json", "check", "harbour", "--background", "--with-plan").json
+
+    assert (scan["state"], scan["with_plan"], scan["conversation_id"]) == ("queued", True, conversation_id)
+    assert lcm("--json", "scan", str(scan["scan_id"])).json == scan
+
+
+def test_what_is_withheld_by_hand_is_listed_and_released(conversation_id):
+    id = f"msg_{Message.objects.filter(conversation_id=conversation_id).first().pk}"
+
+    held = lcm("--json", "quarantine", id, "It was altered.").json
+    listed = lcm("quarantines")
+    released = lcm("release", str(held["quarantine_id"]))
+
+    assert id in listed.out
+    assert released.exit_code == 0
+    assert lcm("quarantines").out.strip() == "Nothing."
