@@ -12,9 +12,12 @@ from conversations.models import Conversation
 from conversations.reading import snapshot
 from conversations.scope import Scope
 from conversations.store.base import EVERYTHING
-from integrity import changes, plans, reports, scans
+from integrity import reports
 from integrity.examination import Examination, batches_of
 from integrity.invariants import INVARIANTS, Invariant
+from integrity.repairs import plans
+from integrity.scans import changes
+from integrity.scans import rows as scans
 from integrity.types import IntegrityReport, RepairPlanRecord, ReportOutline, ReportPage, ScanMode, ScanRecord
 
 

@@ -9,7 +9,7 @@ from django.db.models import Q, Value
 from django.db.models.functions import Now
 
 from conversations.models import Conversation, Workspace
-from integrity.retention_models import ColdProgress, Erasure
+from integrity.retention.models import ColdProgress, Erasure
 from integrity.types import PlanState, Risk, ScanMode, ScanState, Severity, StepState
 
 __all__ = [

@@ -8,7 +8,7 @@ import structlog
 from django.db import transaction
 from django.dispatch import receiver
 
-from integrity.scan_tasks import scan_conversations
+from integrity.scans.tasks import scan_conversations
 from integrity.signals import scan_due
 
 logger = structlog.get_logger(__name__)

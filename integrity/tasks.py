@@ -1,4 +1,4 @@
 """Integrity's work for later."""
 
 # They register theirs.
-from integrity import retention_tasks, scan_tasks  # noqa: F401
+from integrity import scan_tasks  # noqa: F401

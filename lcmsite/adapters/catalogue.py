@@ -54,7 +54,6 @@ from conversations.params import (
 from conversations.store import ConversationStore
 from conversations.uploads import UploadService
 from integrity.checker import IntegrityChecker
-from integrity.erasure import Erasures
 from integrity.ledgers import Ledgers
 from integrity.params import (
     ApproveRepairsParams,
@@ -68,10 +67,10 @@ from integrity.params import (
     ReportParams,
     ScanParams,
 )
-from integrity.quarantines import Quarantines
-from integrity.repairs import Repairs
-from integrity.retention import Retention
-from integrity.retention_params import (
+from integrity.repairs.applying import Repairs
+from integrity.repairs.quarantines import Quarantines
+from integrity.retention.erasure import Erasures
+from integrity.retention.params import (
     ArchiveParams,
     EraseParams,
     ListActsParams,
@@ -81,7 +80,8 @@ from integrity.retention_params import (
     StorageParams,
     ThawParams,
 )
-from integrity.storage import StorageReport
+from integrity.retention.storage import StorageReport
+from integrity.retention.tiers import Retention
 from lcmsite.adapters.operation import Operation
 from lcmsite.types import KeyScope
 from retrieval.assembler import ContextAssembler

@@ -7,52 +7,128 @@ from pathlib import Path
 
 import pytest
 
-from lcmsite.environment import variables
+from conversations.errors import Invalid
+from lcmsite.adapters.cli.program import MANAGEMENT, parser_of, verbs
+from lcmsite.documents import PROJECT, README, settings_table, written
+from tests.architecture.commands import anchors, calls, code_blocks, inline_code, links
 
-PROJECT = Path(__file__).resolve().parent.parent.parent
-README = PROJECT / "README.md"
-DOCUMENTS = sorted([README, *PROJECT.glob("*/README.md")])
+DOCUMENTS = sorted([README, *PROJECT.glob("[a-z]*/README.md"), *PROJECT.glob("docs/*.md")])
+of_each_document = pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(PROJECT)))
 
-_LINK = re.compile(r"\[[^\]]+\]\((?!https?:|#)([^)#]+)\)")
-_PATH = re.compile(r"`((?:conversations|compaction|retrieval|integrity|lcmsite|tests|templates)/[\w/.]+\.\w+)`")
+_PATH = re.compile(r"`((?:conversations|compaction|retrieval|integrity|lcmsite|tests|templates|docs)/[\w/.-]+\.\w+)`")
+# Options of `lcm` itself, before the verb; those that take a value.
+_OPTIONS = {"--json": 0, "--help": 0, "--workspace": 1, "--api-key": 1}
 
 
-def settings_table() -> str:
-    """The table of settings as README must have it."""
-    lines = ["| name | default | what it is |", "|---|---|---|"]
-    for variable in variables().values():
-        low, high = variable.knob.metadata["low"], variable.knob.metadata["high"]
-        bounds = "" if low is None and high is None else f" ({low:,} to {high:,})"
-        star = "\\*" if variable.knob.metadata.get("per_conversation") else ""
-        default = "" if variable.default in ("", None) else f"`{variable.default}`"
-        lines.append(f"| `{variable.name}`{star} | {default} | {variable.knob.metadata['help']}{bounds} |")
-    return "\n".join(lines)
+def targets() -> set[str]:
+    return set(re.findall(r"^([a-z]+):", (PROJECT / "Makefile").read_text(), re.M)) - {"help"}
+
+
+def verb_of(words: list[str]) -> tuple[str | None, list[str]]:
+    """The verb, and the words behind it; None where there are only options."""
+    while words and words[0] in _OPTIONS:
+        words = words[1 + _OPTIONS[words[0]] :]
+    known = {*verbs(), *MANAGEMENT}
+    for length in (2, 1):
+        if " ".join(words[:length]) in known:
+            return " ".join(words[:length]), words[length:]
+    return None, words
+
+
+def is_known(words: list[str]) -> bool:
+    """Whether this is a verb, or a family of verbs (`lcm ledger ...`), or options alone."""
+    verb, rest = verb_of(words)
+    families = {name.split()[0] for name in verbs() if " " in name}
+    return verb is not None or not rest or rest == ["..."] or (rest[0] in families and rest[1:] == ["..."])
 
 
 def test_readme_lists_every_setting_with_its_default_and_bounds():
     found = re.search(r"<!-- settings -->\n(.*?)\n?<!-- /settings -->", README.read_text(), re.S)
 
     assert found is not None
-    assert found[1] == settings_table(), f"README's table should be:\n{settings_table()}"
+    assert found[1] == settings_table(), "`make docs` writes it."
 
 
-def test_every_make_target_in_readme_exists():
-    targets = set(re.findall(r"^([a-z]+):", (PROJECT / "Makefile").read_text(), re.M))
+@pytest.mark.parametrize("document", ["README.md", "docs/reference.md"])
+def test_what_is_made_from_the_code_is_what_would_be_made_now(document: str):
+    path = PROJECT / document
 
-    named = set(re.findall(r"^    make ([a-z]+)", README.read_text(), re.M))
-
-    assert named == {"run", "test", "check", "bench", "eval", "lock"}
-    assert named <= targets
+    assert path.read_text() == written()[path], "`make docs` writes it."
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(PROJECT)))
-def test_links_and_paths_lead_somewhere(document: Path):
+def test_every_operation_is_in_the_reference_once():
+    from lcmsite.adapters.catalogue import CATALOGUE
+
+    headings = re.findall(r"^### lcm (.+)$", (PROJECT / "docs" / "reference.md").read_text(), re.M)
+
+    assert sorted(headings) == sorted(operation.command for operation in CATALOGUE)
+
+
+def test_readme_names_every_make_target():
+    named = {call[0] for block in code_blocks(README.read_text()) for call in calls(block, "make")}
+
+    assert named == targets()
+
+
+@of_each_document
+def test_links_anchors_and_paths_lead_somewhere(document: Path):
     text = document.read_text()
 
-    missing = [link for link in _LINK.findall(text) if not (document.parent / link).exists()]
-    missing += [path for path in _PATH.findall(text) if not (PROJECT / path).exists()]
+    missing = [path for path in _PATH.findall(text) if not (PROJECT / path).exists()]
+    for link in links(text):
+        path, _, anchor = link.partition("#")
+        target = document.parent / path if path else document
+        if not target.exists() or anchor and anchor not in anchors(target):
+            missing.append(link)
 
     assert not missing
+
+
+@of_each_document
+def test_every_make_target_that_is_named_exists(document: Path):
+    pieces = [*code_blocks(document.read_text()), *inline_code(document.read_text())]
+
+    named = {call[0] for piece in pieces for call in calls(piece, "make") if call and call[0].isalpha()}
+
+    assert named <= targets()
+
+
+@of_each_document
+def test_every_verb_of_lcm_that_is_named_exists(document: Path):
+    unknown = []
+    for piece in inline_code(document.read_text()):
+        # `lcm key create|list` names two.
+        family, *others = piece.split("|")
+        if family.startswith("lcm "):
+            first = family.split()[1:]
+            unknown += [words for words in (first, *([*first[:-1], other] for other in others)) if not is_known(words)]
+
+    assert not unknown
+
+
+@of_each_document
+def test_every_call_of_lcm_that_is_shown_would_be_understood(document: Path):
+    misunderstood = []
+    for block in code_blocks(document.read_text()):
+        for words in calls(block, "lcm"):
+            verb, rest = verb_of(words)
+            if verb is None and rest:
+                misunderstood.append((words, "there is no such verb"))
+            elif verb in verbs() and "..." not in rest:
+                try:
+                    parser_of(verbs()[verb]).parse_intermixed_args(rest)
+                except Invalid as refusal:
+                    misunderstood.append((words, refusal.detail))
+
+    assert not misunderstood
+
+
+def test_calls_are_found_wherever_a_shell_would_find_them():
+    block = """ID=$(lcm --json find tour | tool) && .venv/bin/lcm grep a "b; c"   # it's lcm nothing
+    $ lcm up; echo lcm down
+    """
+
+    assert list(calls(block, "lcm")) == [["--json", "find", "tour"], ["grep", "a", "b; c"], ["up"]]
 
 
 def test_every_room_has_a_readme():

@@ -11,7 +11,7 @@ from compaction.engine import CompactionEngine
 from conversations.types import NewMessage
 from integrity.checker import IntegrityChecker
 from integrity.invariants import INVARIANTS, Invariant
-from integrity.scanning import ScanWorker
+from integrity.scans.scanning import ScanWorker
 from tests.benchmarks import checking_floor
 from tests.benchmarks.children import alone, together
 from tests.benchmarks.corpus import Corpus

@@ -11,6 +11,7 @@ import sys
 import tempfile
 import urllib.parse
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -52,16 +53,15 @@ def environment(data_dir: Path, **settings: str) -> dict[str, str]:
     return {**kept, "LCM_DATA_DIR": str(data_dir), "LCM_LOG_FORMAT": "json", "LCM_LOG_LEVEL": "WARNING", **settings}
 
 
-@pytest.fixture(scope="module")
-def site() -> Iterator[Site]:
-    if browser_program() is None:
-        pytest.skip("no Chromium is installed")
+@contextmanager
+def running_site(*options: str) -> Iterator[Site]:
+    """A site of its own, with a worker, in a directory that goes with it; `options` are those of `lcm up`."""
     data_dir = Path(tempfile.mkdtemp(prefix="lcm-browser-"))
     # Open to be entered: for root, the server runs as another user.
     data_dir.chmod(0o711)
     port = free_port()
     running = subprocess.Popen(
-        [sys.executable, "manage.py", "up"],
+        [sys.executable, "manage.py", "up", *options],
         cwd=PROJECT,
         env=environment(data_dir, LCM_PORT=str(port), LCM_MCP_PORT="0", LCM_WEB_WORKERS="1"),
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
@@ -80,6 +80,14 @@ def site() -> Iterator[Site]:
             for process in processes_of(data_dir):
                 process.kill()
             shutil.rmtree(data_dir, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[Site]:
+    if browser_program() is None:
+        pytest.skip("no Chromium is installed")
+    with running_site() as running:
+        yield running
 
 
 @dataclass

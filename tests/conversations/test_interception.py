@@ -18,7 +18,7 @@ from conversations.models import ContextItem, Conversation, FileReference, Large
 from conversations.scope import Scope
 from conversations.types import NewMessage, NewPart, PartType, Role
 from integrity.checker import IntegrityChecker
-from integrity.retention import Retention
+from integrity.retention.tiers import Retention
 from retrieval.assembler import ContextAssembler
 from retrieval.engine import RetrievalEngine
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace

@@ -24,7 +24,7 @@ STORED_BEFORE = """
       conversation_id, seq, role, content, token_count, token_counter, metadata, exact, content_hash, entry_hash,
       chain_hash, recorded_at
     )
-    SELECT 1, seq, 'user', content, 1, 'test', metadata, exact, sha256(convert_to(content, 'UTF8')),
+    SELECT 1, seq, 'user', content, 1, 'o200k_base', metadata, exact, sha256(convert_to(content, 'UTF8')),
            sha256(convert_to(E'user\\n\\n', 'UTF8') || sha256(convert_to(content, 'UTF8'))), 'old',
            now() - seq * interval '1 second'
     FROM (VALUES (1, 'one', '{}'::jsonb, NULL::json),

@@ -15,8 +15,8 @@ from conversations.models import Message
 from conversations.scope import Scope
 from conversations.types import MessageRecord, NewMessage, NewPart, PartType, Role
 from integrity.checker import IntegrityChecker
-from integrity.erasure import Erasures
-from integrity.retention_types import ErasurePreview, ErasureResult
+from integrity.retention.erasure import Erasures
+from integrity.retention.types import ErasurePreview, ErasureResult
 from retrieval.assembler import ContextAssembler
 from retrieval.delegation.expand_query import Delegation
 from tests.factories import a_conversation, a_store, a_tool_result, a_workspace
@@ -30,7 +30,7 @@ SECRET = "Melpomene"
 def storage(monkeypatch: pytest.MonkeyPatch) -> InMemoryStorage:
     storage = InMemoryStorage()
     monkeypatch.setattr("conversations.large_files.default_storage", storage)
-    monkeypatch.setattr("integrity.erasure.default_storage", storage)
+    monkeypatch.setattr("integrity.retention.erasure.default_storage", storage)
     return storage
 
 

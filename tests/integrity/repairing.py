@@ -11,7 +11,7 @@ from conversations.large_files import LargeFileService
 from conversations.ledger.exporting import LedgerExporter
 from conversations.scope import Scope
 from integrity.checker import IntegrityChecker
-from integrity.repairs import Repairs
+from integrity.repairs.applying import Repairs
 from integrity.types import RepairPlanRecord
 from tests.factories import a_conversation
 from tests.integrity.breaking import Compacted

@@ -6,6 +6,16 @@ from typing import Any
 
 import pytest
 from django.core.files.storage import InMemoryStorage
+from tests.integrity.erasing import (
+    SECRET,
+    WORDS,
+    a_secret_conversation,
+    assert_clean,
+    erased,
+    everything_stored,
+    is_used,
+    message,
+)
 
 from compaction.engine import CompactionEngine
 from compaction.models import CompactionJob
@@ -24,20 +34,10 @@ from conversations.models import (
 )
 from conversations.types import NewMessage, PartType, Role
 from integrity.models import Erasure
-from integrity.retention import Retention
+from integrity.retention.tiers import Retention
 from retrieval.assembler import ContextAssembler
 from retrieval.engine import RetrievalEngine
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result
-from tests.integrity.erasing import (
-    SECRET,
-    WORDS,
-    a_secret_conversation,
-    assert_clean,
-    erased,
-    everything_stored,
-    is_used,
-    message,
-)
 from tests.summaries import a_summary_of
 
 pytestmark = pytest.mark.django_db

@@ -18,7 +18,7 @@ from conversations.models import ColdBlock, LargeFile, Message
 from conversations.scope import Scope
 from conversations.types import NewMessage, Role
 from integrity.checker import IntegrityChecker
-from integrity.erasure import Erasures
+from integrity.retention.erasure import Erasures
 from integrity.types import ScanMode
 from retrieval.delegation.grants import Grants
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace

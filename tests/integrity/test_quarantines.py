@@ -9,7 +9,7 @@ from conversations.errors import Conflict, Invalid, NotFound
 from conversations.models import Conversation
 from conversations.scope import Scope
 from integrity.checker import IntegrityChecker
-from integrity.quarantines import Quarantines
+from integrity.repairs.quarantines import Quarantines
 from tests.factories import a_workspace
 from tests.integrity.breaking import Compacted, a_compacted_conversation
 

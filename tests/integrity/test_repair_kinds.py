@@ -14,8 +14,8 @@ from conversations.archiving import archive_stretch
 from conversations.audit import Act, AuditLog
 from conversations.models import Quarantine
 from integrity.checker import IntegrityChecker
-from integrity.operations import CannotRepair
-from integrity.repairs import Repairs
+from integrity.repairs.applying import Repairs
+from integrity.repairs.operations import CannotRepair
 from integrity.types import PlanState, RepairPlanRecord, StepState
 from retrieval.delegation.grants import Grants
 from tests.factories import a_workspace

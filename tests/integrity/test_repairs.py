@@ -15,9 +15,9 @@ from conversations.large_files import LargeFileService
 from conversations.scope import Scope
 from conversations.types import NewMessage, Role
 from integrity.checker import IntegrityChecker
-from integrity.operations import OPERATIONS, Operation, Target, Values
-from integrity.planning import Step
-from integrity.repairs import RepairOvertaken, Repairs
+from integrity.repairs.applying import RepairOvertaken, Repairs
+from integrity.repairs.operations import OPERATIONS, Operation, Target, Values
+from integrity.repairs.planning import Step
 from integrity.types import PlanState, Risk, StepState
 from tests.factories import a_store, a_workspace
 from tests.integrity.breaking import Compacted, a_compacted_conversation, breaking, found

@@ -26,9 +26,9 @@ from conversations.usage import today
 from integrity.checker import IntegrityChecker
 from integrity.models import ColdProgress
 from integrity.policy import RetentionPolicy
-from integrity.retention import Retention
-from integrity.retention_types import Tier
-from integrity.storage import StorageReport
+from integrity.retention.storage import StorageReport
+from integrity.retention.tiers import Retention
+from integrity.retention.types import Tier
 from retrieval.assembler import ContextAssembler
 from retrieval.engine import RetrievalEngine
 from tests.conversations.breaking import breaking

@@ -17,8 +17,8 @@ from conversations.types import NewMessage, NewPart, PartType, Role
 from conversations.usage import today
 from integrity.checker import IntegrityChecker
 from integrity.policy import RetentionPolicy
-from integrity.retention import Retention
-from integrity.storage import StorageReport
+from integrity.retention.storage import StorageReport
+from integrity.retention.tiers import Retention
 from retrieval.assembler import ContextAssembler
 from retrieval.engine import RetrievalEngine
 from tests.factories import a_store, a_tool_call, a_tool_result, a_workspace
@@ -32,7 +32,7 @@ UNUSED = timedelta(days=30)
 ARCHIVING = """
 import django
 django.setup()
-from integrity.retention import Retention
+from integrity.retention.tiers import Retention
 while Retention.from_settings().sweep():
     pass
 """

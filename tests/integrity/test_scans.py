@@ -12,11 +12,12 @@ from django.utils import timezone
 from conversations.errors import NotFound
 from conversations.scope import Scope
 from conversations.types import NewMessage, Role
-from integrity import models, scans
+from integrity import models
 from integrity.checker import IntegrityChecker
 from integrity.invariants import Found, Invariant
 from integrity.policy import IntegrityPolicy
-from integrity.scanning import ScanWorker
+from integrity.scans import rows as scans
+from integrity.scans.scanning import ScanWorker
 from integrity.types import ScanMode, ScanRecord, ScanState, Severity
 from tests.factories import a_conversation, a_store, a_workspace
 from tests.integrity.breaking import breaking
@@ -105,7 +106,7 @@ def test_a_scan_stops_when_its_time_is_over_and_goes_on_from_there(conversation_
     monkeypatch.setattr("integrity.examination.BATCH_CONVERSATIONS", 1)
     scan = request()
     clock = iter(range(0, 10_000, 50))
-    monkeypatch.setattr("integrity.scanning.time.monotonic", lambda: next(clock))
+    monkeypatch.setattr("integrity.scans.scanning.time.monotonic", lambda: next(clock))
     positions = []
 
     while state_of(scan).state is not ScanState.DONE:
@@ -139,7 +140,7 @@ def test_a_conversation_that_takes_too_long_is_named_and_the_others_are_looked_a
         return Found()
 
     lingering = Invariant("messages_are_complete", Severity.CRITICAL, "Takes its time.", linger)
-    monkeypatch.setattr("integrity.scanning.INVARIANTS", [lingering])
+    monkeypatch.setattr("integrity.scans.scanning.INVARIANTS", [lingering])
     scan = request()
 
     a_worker(scan_statement_seconds=1).work(scan_id=scan.scan_id)
@@ -155,7 +156,7 @@ def test_a_failure_is_tried_again_after_a_while_and_set_aside_after_many(convers
     def fail(*_: object) -> None:
         raise RuntimeError("with words that no row may hold")
 
-    monkeypatch.setattr("integrity.scanning.reports.add", fail)
+    monkeypatch.setattr("integrity.scans.scanning.reports.add", fail)
     for _ in range(scans.MOST_ATTEMPTS):
         with pytest.raises(RuntimeError):
             a_worker().work(scan_id=scan.scan_id)

@@ -4,7 +4,9 @@ import json
 
 import pytest
 
+from conversations.audit import AuditLog
 from conversations.models import Conversation, Workspace
+from conversations.scope import Scope
 from lcmsite.models import ApiKey
 from tests.factories import a_workspace
 from tests.lcmsite.callers import lcm
@@ -93,3 +95,14 @@ def test_opening_a_conversation_that_is_there_says_what_was_left_as_it_was():
     assert "left as it was: title, metadata" in again.err
     assert same.err == ""
     assert Conversation.objects.get().title == "To Rome"
+
+
+def test_a_workspace_is_made_once_on_record_under_a_name_that_pages_can_name():
+    made = lcm("--json", "workspace", "create", "team").json
+    again = lcm("--json", "workspace", "create", "team")
+    slashed = lcm("--json", "workspace", "create", "a/b")
+
+    assert [each["name"] for each in lcm("--json", "workspace", "list").json["items"]] == ["team"]
+    assert again.problem["code"] == "conflict" and slashed.problem["code"] == "invalid"
+    [entry] = AuditLog(Scope(made["workspace_id"])).list_acts()
+    assert (entry.actor, entry.act, entry.target) == ("operator", "create_workspace", "team")

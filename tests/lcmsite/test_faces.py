@@ -22,9 +22,9 @@ from conversations.models import Conversation, Message, Summary
 from conversations.scope import Scope
 from conversations.uploads import UploadService
 from integrity.checker import IntegrityChecker
-from integrity.erasure import Erasures
-from integrity.quarantines import Quarantines
-from integrity.repairs import Repairs
+from integrity.repairs.applying import Repairs
+from integrity.repairs.quarantines import Quarantines
+from integrity.retention.erasure import Erasures
 from lcmsite.adapters.catalogue import CATALOGUE
 from lcmsite.adapters.operation import placeholders
 from lcmsite.adapters.problems import problem_of
@@ -154,7 +154,9 @@ def _receipt(scope, conversation_id, budget):
 OPTIONS = {
     "lcm_list": {"limit": 5, "after_id": 0},
     "lcm_messages": {"after_seq": 38, "limit": 3},
-    "lcm_runs": {"limit": 1},
+    "lcm_runs": {"limit": 1, "outcome": "compacted", "reason": "manual"},
+    "lcm_activity": {"hours": 2},
+    "lcm_jobs": {"state": "queued", "before_id": 1_000_000, "limit": 1},
     "lcm_plans": {"limit": 1},
     "lcm_boundaries": {"limit": 1},
     "lcm_coverage": {"host_reference": "compaction 1 · é", "idempotency_keys": ["call 1"]},

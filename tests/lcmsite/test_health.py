@@ -1,12 +1,17 @@
 """Health: what an operator's machinery is told."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from django.db import connections
+from django.utils import timezone
 
+from compaction.models import CompactionJob
+from conversations.models import Conversation
 from lcmsite.connections import connect
 from lcmsite.health import not_ready
+from tests.factories import a_conversation
 
 
 def test_a_living_process_says_so_without_a_database(client):
@@ -23,6 +28,19 @@ def test_a_migrated_site_is_ready(client):
     assert response.json() == {"status": "ready", "missing": []}
     assert response.status_code == 200
     assert "no-store" in response["Cache-Control"]
+
+
+@pytest.mark.parametrize("minutes", [1, 10])
+def test_a_job_that_nobody_takes_is_a_warning_and_no_reason_to_be_taken_out(client, committed_db, minutes):
+    conversation = Conversation.objects.get(pk=a_conversation("hello").conversation_id)
+    since = timezone.now() - timedelta(minutes=minutes)
+    CompactionJob.objects.create(conversation=conversation, reason="manual", requested_at=since, run_after=since)
+
+    response = client.get("/readyz")
+
+    assert response.status_code == 200
+    expected = ["a job of compaction has been waiting for 10 minutes: is there a worker?"] if minutes == 10 else []
+    assert response.json().get("warnings", []) == expected
 
 
 @pytest.mark.django_db

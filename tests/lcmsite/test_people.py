@@ -116,3 +116,33 @@ def test_who_changed_whom_is_in_the_audit_log(scope):
         ("operator", "reset_password", "ann", {}),
         ("operator", "remove_member", "ann", {}),
     ]
+
+
+def test_the_only_admin_neither_leaves_nor_steps_down(scope):
+    people.add(scope, username="ann", role=Role.ADMIN)
+    people.add(scope, username="bob", role=Role.OPERATOR)
+    ann = Scope(scope.workspace_id, actor="user ann")
+
+    for leave in (
+        lambda: people.remove(ann, username="ann"),
+        lambda: people.set_role(ann, username="ann", role=Role.OPERATOR),
+    ):
+        with pytest.raises(Conflict, match="the only admin") as refusal:
+            leave()
+        assert refusal.value.code == "last_admin"
+
+    assert {member.username: member.role for member in people.members(scope)} == {
+        "ann": Role.ADMIN,
+        "bob": Role.OPERATOR,
+    }
+
+
+def test_an_admin_leaves_when_there_is_another_and_is_put_out_by_others(scope):
+    for name in ("ann", "bob"):
+        people.add(scope, username=name, role=Role.ADMIN)
+
+    people.set_role(Scope(scope.workspace_id, actor="user ann"), username="ann", role=Role.READER)
+    # Whoever is at the machine can let somebody in again.
+    people.remove(scope, username="bob")
+
+    assert [(member.username, member.role) for member in people.members(scope)] == [("ann", Role.READER)]

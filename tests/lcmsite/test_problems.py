@@ -19,6 +19,7 @@ from conversations.errors import (
     Unauthenticated,
     Unavailable,
 )
+from lcmsite.adapters.allowances import Allowance, TooManyRequests
 from lcmsite.adapters.problems import EXIT_CODES, INTERNAL, KINDS, Contention, problem_of
 from lcmsite.adapters.rest import problem_response
 
@@ -39,6 +40,7 @@ from lcmsite.adapters.rest import problem_response
         (rest.MethodNotAllowed("PATCH"), "method_not_allowed", 405, 2, False),
         (rest.UnsupportedMediaType("text/csv"), "unsupported_media_type", 415, 2, False),
         (RequestDataTooBig(), "request_too_large", 413, 2, False),
+        (TooManyRequests(Allowance(60, 60, 0, 60, 1)), "rate_limited", 429, 6, True),
         (SuspiciousOperation(), "invalid", 400, 2, False),
         (RecursionError(), "nested_too_deeply", 400, 2, False),
         (DataError(), "invalid", 400, 2, False),

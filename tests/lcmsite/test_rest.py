@@ -134,7 +134,8 @@ def test_five_megabytes_of_distinct_words_are_stored(api, conversation):
 
     assert len(words) > 5_000_000
     assert appended.status == 201
-    assert api.get(path, after_seq=2).body["items"][0]["content"] == words
+    message_id = appended.body["messages"][0]["message_id"]
+    assert api.get(f"messages/{message_id}/", whole="true").body["content"] == words
 
 
 BAD_APPENDS = [

@@ -11,7 +11,7 @@ from compaction.engine import CompactionEngine
 from conversations.errors import Invalid
 from conversations.scope import Scope
 from conversations.types import NewMessage, Role
-from integrity.retention import Retention
+from integrity.retention.tiers import Retention
 from retrieval.engine import RetrievalEngine
 from retrieval.policy import RetrievalPolicy
 from retrieval.search import cold_search

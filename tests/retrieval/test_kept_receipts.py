@@ -199,3 +199,25 @@ def test_what_is_reserved_is_left_free(assembler):
     assert with_reserve.items == smaller.items
     assert with_reserve.total_tokens <= 1200
     assert (with_reserve.budget, with_reserve.reserve) == (2000, 800)
+
+
+def test_what_is_kept_is_listed_newest_first_without_its_decisions(assembler):
+    conversation_id = a_conversation("hello", "hi").conversation_id
+    for given in ({"budget": 900}, {"query": "hello"}, {"as_of": 1}):
+        assembler.assemble(conversation_id=conversation_id, keep_receipt=True, **given)
+    for place, row in enumerate(AssemblyReceipt.objects.order_by("figures__last_seq", "-figures__budget")):
+        AssemblyReceipt.objects.filter(pk=row.pk).update(created_at=f"2026-01-0{place + 1}T00:00:00Z")
+
+    past, for_query, small = reversed(assembler.list_receipts(conversation_id=conversation_id))
+    newest = assembler.list_receipts(conversation_id=conversation_id, limit=1)
+
+    assert (past.last_seq, past.as_of.last_seq) == (1, 1)
+    assert (for_query.is_for_query, small.is_for_query, small.budget) == (True, False, 900)
+    assert newest == [small]
+
+
+def test_receipts_of_a_foreign_conversation_are_nobodys(assembler):
+    theirs = a_conversation("hello", workspace=a_workspace("theirs")).conversation_id
+
+    with pytest.raises(NotFound):
+        assembler.list_receipts(conversation_id=theirs)

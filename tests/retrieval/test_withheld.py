@@ -8,7 +8,7 @@ from django.test.utils import CaptureQueriesContext
 
 from compaction.engine import CompactionEngine
 from conversations.models import Conversation, Summary
-from integrity.quarantines import Quarantines
+from integrity.repairs.quarantines import Quarantines
 from retrieval.assembler import ContextAssembler
 from retrieval.assembly.types import AssembledContext, AssemblyReason
 from retrieval.engine import RetrievalEngine

@@ -70,6 +70,14 @@ def verbs() -> dict[str, Verb]:
     return {verb.name: verb for verb in ours}
 
 
+def parser_of(verb: Verb) -> Parser:
+    """What reads the words behind this verb."""
+    parser = Parser(prog=f"lcm {verb.name}", description=verb.description or verb.summary)
+    _add_globals(parser)
+    verb.add_arguments(parser)
+    return parser
+
+
 def _perform(given: list[str]) -> Outcome | None:
     top = _top_parser()
     options = vars(top.parse_args(given))
@@ -83,10 +91,7 @@ def _perform(given: list[str]) -> Outcome | None:
     if settings.CONFIGURATION_PROBLEMS:
         raise _misconfigured(f"{each.detail} {each.hint}" for each in settings.CONFIGURATION_PROBLEMS)
     verb, rest = _found(words)
-    parser = Parser(prog=f"lcm {verb.name}", description=verb.description or verb.summary)
-    _add_globals(parser)
-    verb.add_arguments(parser)
-    arguments = parser.parse_intermixed_args(rest)
+    arguments = parser_of(verb).parse_intermixed_args(rest)
     for name in ("json", "workspace", "api_key"):
         if name in arguments:
             options[name] = getattr(arguments, name)

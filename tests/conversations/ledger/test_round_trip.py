@@ -28,8 +28,8 @@ from conversations.models import ContextItem, Conversation, LargeFile, Message, 
 from conversations.scope import Scope
 from conversations.types import NewMessage, NewPart, PartType, Role
 from integrity.checker import IntegrityChecker
-from integrity.erasure import Erasures
-from integrity.retention import Retention
+from integrity.retention.erasure import Erasures
+from integrity.retention.tiers import Retention
 from tests.conversations.ledger import verifier
 from tests.conversations.ledger.ledgers import (
     a_full_conversation,

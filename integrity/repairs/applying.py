@@ -1,0 +1,252 @@
+"""Carries out what a person has approved of a plan, provably for the better, or nothing of it; and takes it back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+from django.db import Error, transaction
+from django.utils import timezone
+
+from compaction.locks import compaction_lock
+from conversations.audit import Act, AuditLog
+from conversations.errors import Conflict, Invalid
+from conversations.models import Conversation
+from conversations.rebuilding import hold
+from conversations.scope import Scope
+from conversations.store.base import EVERYTHING
+from integrity import models
+from integrity.examination import Examination, batches_of
+from integrity.invariants import INVARIANTS
+from integrity.repairs.operations import OPERATIONS, CannotRepair, Operation, Target
+from integrity.repairs.planning import Step
+from integrity.repairs.plans import plan_of, record_of, target_of
+from integrity.types import PlanState, RepairPlanRecord, StepState
+
+logger = structlog.get_logger(__name__)
+
+
+class RepairOvertaken(Conflict):
+    """What was repaired has changed since, so that it cannot be put back as it was."""
+
+    code = "repair_overtaken"
+
+
+class _ForTheWorse(Exception):
+    """Findings that a repair would add."""
+
+    def __init__(self, added: Sequence[Mapping[str, Any]]) -> None:
+        self.added = added
+
+
+@dataclass(frozen=True)
+class Repairs:
+    """Repair plans after they were made: looked at, approved, applied, undone."""
+
+    scope: Scope = EVERYTHING
+
+    @classmethod
+    def from_settings(cls, scope: Scope = EVERYTHING) -> Repairs:
+        return cls(scope=scope)
+
+    def get_plan(self, *, repair_id: str) -> RepairPlanRecord:
+        """A plan with its steps, and what became of them; NotFound if there is none."""
+        return record_of(plan_of(self.scope, repair_id))
+
+    @transaction.atomic
+    def approve_steps(
+        self, *, repair_id: str, ordinals: Sequence[int], refused: Sequence[int] = ()
+    ) -> RepairPlanRecord:
+        """Say which steps may be carried out, and which never; nothing is done yet. Raises NotFound, Invalid, Conflict.
+
+        A plan that was applied, refused or undone takes no more approvals: make another.
+        """
+        plan = plan_of(self.scope, repair_id, locked=True)
+        _require(plan, PlanState.PROPOSED, PlanState.APPROVED)
+        steps = {step.ordinal: step for step in plan.steps.all()}
+        unknown = sorted({*ordinals, *refused} - steps.keys())
+        if unknown:
+            raise Invalid(f"{repair_id} has no step {unknown[0]}; it has {len(steps)}.")
+        if set(ordinals) & set(refused):
+            raise Invalid("A step is approved or refused, not both.")
+        now = timezone.now()
+        for ordinal in ordinals:
+            plan.steps.filter(ordinal=ordinal).update(
+                state=StepState.APPROVED, approved_by=self.scope.actor, approved_at=now
+            )
+        plan.steps.filter(ordinal__in=refused).update(state=StepState.REFUSED, approved_by="", approved_at=None)
+        is_approved = plan.steps.filter(state=StepState.APPROVED).exists()
+        plan.state = PlanState.APPROVED if is_approved else PlanState.PROPOSED
+        plan.save(update_fields=["state"])
+        for conversation_id in _conversations([steps[ordinal] for ordinal in ordinals]):
+            detail = {"steps": sorted(ordinals)}
+            self._log(conversation_id).record(
+                Act.APPROVE_REPAIR, conversation_id=conversation_id, target=repair_id, detail=detail
+            )
+        return record_of(plan)
+
+    def apply_plan(self, *, repair_id: str) -> RepairPlanRecord:
+        """Carry out the approved steps in one transaction, and check before it is committed that nothing is worse.
+
+        If what a step was made for has changed, it becomes stale, and nothing is done; if the repair would add
+        findings, it is rolled back, and the outcome lists them. The answer's state says which: applied, or refused.
+        Raises NotFound, Conflict for a plan without an approved step, and ConversationBusy, retryable, while a
+        compaction is at work.
+        """
+        steps = self._steps(plan_of(self.scope, repair_id), StepState.APPROVED)
+        with self._held(_conversations(steps)) as conversation_ids:
+            plan = plan_of(self.scope, repair_id, locked=True)
+            _require(plan, PlanState.APPROVED)
+            steps = self._steps(plan, StepState.APPROVED)
+            stale = [step for step in steps if not _still_holds(plan, step)]
+            if stale:
+                plan.steps.filter(pk__in=[step.pk for step in stale]).update(state=StepState.STALE)
+                return _refused(plan, {"stale": [step.ordinal for step in stale]})
+            before = _examined(conversation_ids)
+            try:
+                with transaction.atomic():
+                    for step in steps:
+                        self._apply(plan, step)
+                    after = _examined(conversation_ids)
+                    if added := _added(before, after):
+                        raise _ForTheWorse(added)
+            except _ForTheWorse as worse:
+                return _refused(plan, {"added": list(worse.added)})
+            except CannotRepair as refusal:
+                return _refused(plan, {"why": refusal.detail})
+            except Error as refusal:
+                return _refused(plan, {"why": f"The database refused it: {type(refusal).__name__}."})
+            plan.state, plan.applied_at = PlanState.APPLIED, timezone.now()
+            plan.outcome = {"before": _broken(before), "after": _broken(after)}
+            plan.save(update_fields=["state", "applied_at", "outcome"])
+            self._record(Act.APPLY_REPAIR, plan, conversation_ids)
+        logger.info("repair_applied", repair_id=repair_id, steps=len(steps))
+        return record_of(plan)
+
+    def undo_plan(self, *, repair_id: str) -> RepairPlanRecord:
+        """Put everything back as it was before the plan was applied, exactly, or change nothing.
+
+        Raises NotFound; Conflict `cannot_repair` for a plan with a step that cannot be taken back, and
+        `repair_overtaken` where what was repaired has changed since.
+        """
+        steps = self._steps(plan_of(self.scope, repair_id), StepState.APPLIED)
+        with self._held(_conversations(steps)) as conversation_ids:
+            plan = plan_of(self.scope, repair_id, locked=True)
+            _require(plan, PlanState.APPLIED)
+            for step in reversed(steps):
+                self._undo(plan, step)
+            for step in steps:
+                if not _still_holds(plan, step):
+                    raise RepairOvertaken(f"Step {step.ordinal} could not be taken back exactly, so nothing was.")
+            plan.state, plan.undone_at = PlanState.UNDONE, timezone.now()
+            plan.save(update_fields=["state", "undone_at"])
+            plan.steps.filter(state=StepState.APPLIED).update(state=StepState.UNDONE)
+            self._record(Act.UNDO_REPAIR, plan, conversation_ids)
+        logger.info("repair_undone", repair_id=repair_id)
+        return record_of(plan)
+
+    def _apply(self, plan: models.RepairPlan, step: models.RepairStep) -> None:
+        operation, target = _operation(plan, step)
+        undo = operation.apply(target, self._log(step.conversation_id))
+        step.undo = {"data": undo, "left": operation.state(target)}
+        step.state, step.applied_at = StepState.APPLIED, timezone.now()
+        step.save(update_fields=["undo", "state", "applied_at"])
+
+    def _undo(self, plan: models.RepairPlan, step: models.RepairStep) -> None:
+        operation, target = _operation(plan, step)
+        assert step.undo is not None, "it was applied"
+        if operation.state(target) != step.undo["left"]:
+            raise RepairOvertaken(f"What step {step.ordinal} repaired has changed since, so nothing was taken back.")
+        try:
+            with transaction.atomic():
+                operation.undo(target, step.undo["data"], self._log(step.conversation_id))
+        except Error as refusal:
+            raise CannotRepair(
+                f"Step {step.ordinal} cannot be taken back: the database refuses what stood there before."
+            ) from refusal
+
+    @contextmanager
+    def _held(self, conversation_ids: Sequence[int]) -> Iterator[list[int]]:
+        """The locks of these conversations, and a transaction that holds their rows."""
+        with ExitStack() as locks:
+            for conversation_id in conversation_ids:
+                locks.enter_context(compaction_lock(conversation_id))
+            with transaction.atomic():
+                hold(conversation_ids)
+                yield list(conversation_ids)
+
+    def _steps(self, plan: models.RepairPlan, state: StepState) -> list[models.RepairStep]:
+        return list(plan.steps.filter(state=state).order_by("ordinal"))
+
+    def _record(self, act: Act, plan: models.RepairPlan, conversation_ids: Sequence[int | None]) -> None:
+        # A plan about grants alone is of no conversation.
+        for conversation_id in conversation_ids or [None]:
+            self._log(conversation_id).record(act, conversation_id=conversation_id, target=plan.plan_id)
+
+    def _log(self, conversation_id: int | None) -> AuditLog:
+        """The log of the workspace that a conversation is in."""
+        if conversation_id is None:
+            return AuditLog(self.scope)
+        workspace_id = Conversation.objects.values_list("workspace_id", flat=True).get(pk=conversation_id)
+        return AuditLog(Scope(workspace_id, actor=self.scope.actor))
+
+
+def _operation(plan: models.RepairPlan, step: models.RepairStep) -> tuple[Operation, Target]:
+    return OPERATIONS[Step(step.operation)], target_of(plan, step)
+
+
+def _still_holds(plan: models.RepairPlan, step: models.RepairStep) -> bool:
+    operation, target = _operation(plan, step)
+    try:
+        return operation.state(target) == step.before
+    except CannotRepair:
+        return False
+
+
+def _require(plan: models.RepairPlan, *states: PlanState) -> None:
+    if plan.state not in states:
+        code = "nothing_approved" if plan.state == PlanState.PROPOSED else "plan_over"
+        raise Conflict(f"{plan.plan_id} is {plan.state}, not {' or '.join(states)}.", code=code)
+
+
+def _refused(plan: models.RepairPlan, outcome: dict[str, Any]) -> RepairPlanRecord:
+    plan.state, plan.outcome = PlanState.REFUSED, outcome
+    plan.save(update_fields=["state", "outcome"])
+    return record_of(plan)
+
+
+def _conversations(steps: Sequence[models.RepairStep]) -> list[int]:
+    # By id, so that two who hold several never wait for each other.
+    return sorted({step.conversation_id for step in steps if step.conversation_id is not None})
+
+
+def _examined(conversation_ids: Sequence[int]) -> Examination:
+    """What is wrong now with these conversations."""
+    examined = Examination(INVARIANTS, thorough=False)
+    for batch in batches_of(Conversation.objects.filter(pk__in=conversation_ids)):
+        examined.look_at(batch)
+    return examined
+
+
+def _added(before: Examination, after: Examination) -> list[dict[str, Any]]:
+    """What is found after, and was not before: by the place where the listing was complete, else by the count."""
+    known = {(code, finding.conversation_id, finding.id) for code, finding in before.places}
+    added = [
+        {"code": code, "id": finding.id, "detail": finding.detail}
+        for code, finding in sorted(after.places, key=lambda each: (each[0], each[1].id))
+        if (code, finding.conversation_id, finding.id) not in known and before.lists_all(code)
+    ]
+    listed = {each["code"] for each in added}
+    more = [
+        {"code": code, "id": "", "detail": f"{count} findings instead of {before.counts.get(code, 0)}"}
+        for code, count in after.counts.items()
+        if count > before.counts.get(code, 0) and code not in listed
+    ]
+    return [*added, *more]
+
+
+def _broken(examined: Examination) -> dict[str, int]:
+    return {code: count for code, count in examined.counts.items() if count}

@@ -1,0 +1,281 @@
+"""Legal erasure: the one way in which something that was said goes for good. Previewed, confirmed, on record.
+
+What is erased leaves a tombstone: its row, its place, its times and its hashes, by which the chain still verifies.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.core.files.storage import Storage, default_storage
+from django.db import transaction
+from django.utils import timezone
+
+from compaction import jobs
+from compaction.locks import compaction_lock
+from compaction.models import CompactionBoundary
+from compaction.sources import remains_of
+from compaction.types import Reason
+from conversations.audit import Act, AuditLog
+from conversations.errors import Conflict, Invalid, NotFound
+from conversations.models import ContextItem, Conversation, LargeFile, Message
+from conversations.scope import Scope
+from conversations.store.base import EVERYTHING
+from conversations.tokens import TokenEstimator
+from conversations.words import counted
+from integrity.models import Erasure
+from integrity.policy import RetentionPolicy
+from integrity.retention.erasing import Extent
+from integrity.retention.types import ErasurePreview, ErasureResult
+
+logger = logging.getLogger(__name__)
+
+# So long the sweep goes on asking for summaries to be made again: one of too little will never be shorter than that.
+ASKED_FOR = timedelta(days=1)
+# Of the summaries that go along, so many are listed.
+MOST_LISTED = 100
+MOST_NAMED = 10_000
+
+
+@dataclass(frozen=True)
+class Erasures:
+    """Previews an erasure and carries it out. Its callers are administrators."""
+
+    policy: RetentionPolicy
+    tokens: TokenEstimator
+    storage: Storage
+    scope: Scope = EVERYTHING
+    now: Callable[[], datetime] = timezone.now
+
+    @classmethod
+    def from_settings(cls, scope: Scope = EVERYTHING) -> Erasures:
+        return cls(
+            policy=RetentionPolicy.from_settings(),
+            tokens=TokenEstimator.from_settings(),
+            storage=default_storage,
+            scope=scope,
+        )
+
+    def preview_erasure(
+        self,
+        *,
+        conversation_id: int,
+        from_seq: int | None = None,
+        to_seq: int | None = None,
+        message_ids: Sequence[int] = (),
+        file_ids: Sequence[str] = (),
+    ) -> ErasurePreview:
+        """What erasing these messages and files would take along; nothing is touched yet.
+
+        Messages are named by a range of seqs, by their ids, or both; without any, it is all of the conversation. Files
+        that only these messages hold or name go along, and so does the text of every summary made from them. The answer
+        has an id and a confirmation, which `erase` takes within `LCM_ERASURE_MINUTES`. Raises NotFound for what is not
+        there, and Invalid if nothing is left to be erased.
+        """
+        conversation = self.scope.conversation(conversation_id)
+        is_whole = from_seq is None and to_seq is None and not message_ids and not file_ids
+        named = self._named(conversation.pk, from_seq, to_seq, message_ids)
+        self._require_files(conversation.pk, file_ids)
+        extent = self._extent(conversation.pk, named, file_ids, is_whole=is_whole)
+        if not extent.message_ids and not extent.files:
+            raise Invalid("Nothing of this is left to be erased.", code="nothing_to_erase")
+        with transaction.atomic():
+            erasure = Erasure.objects.create(
+                erasure_id=f"era_{secrets.token_hex(8)}",
+                conversation_id=conversation.pk,
+                requested_by=self.scope.actor,
+                expires_at=self.now() + timedelta(minutes=self.policy.erasure_minutes),
+                message_ids=list(extent.message_ids),
+                file_ids=list(file_ids),
+                is_whole=is_whole,
+                fingerprint=extent.fingerprint,
+                confirmation=_confirmation(extent, is_whole=is_whole),
+            )
+            AuditLog(self.scope).record(
+                Act.PREVIEW_ERASURE,
+                workspace_id=conversation.workspace_id,
+                conversation_id=conversation.pk,
+                target=erasure.erasure_id,
+                detail=_figures(extent),
+            )
+        return _preview(erasure, extent)
+
+    def erase(self, *, erasure_id: str, confirmation: str) -> ErasureResult:
+        """Erase for good what was previewed under this id; `confirmation` is what the preview asks to be typed.
+
+        All of it in one transaction, with an act in the audit log: texts, metadata, authors and idempotency keys of the
+        messages, in rows and cold blocks; the texts of summaries made from them; files, with their bytes unless another
+        file has the same. Rows, places and hashes stay. Summaries that a model sees are made again from what remains.
+        Raises NotFound; Invalid (`not_confirmed`); Conflict if the preview has expired, was carried out, or is not what
+        would be erased any more; ConversationBusy while a compaction is at work.
+        """
+        erasure = self._confirmed(erasure_id, confirmation)
+        with compaction_lock(erasure.conversation_id), transaction.atomic():
+            conversation = self.scope.conversation(erasure.conversation_id, locked=True)
+            erasure = Erasure.objects.select_for_update().get(pk=erasure.pk)
+            self._require_open(erasure)
+            extent = self._extent(conversation.pk, erasure.message_ids, erasure.file_ids, is_whole=erasure.is_whole)
+            if extent.fingerprint != erasure.fingerprint:
+                raise Conflict(
+                    "Something has changed since the preview: what would be erased is not what you saw. Preview anew.",
+                    code="erasure_outdated",
+                )
+            act = AuditLog(self.scope).record(
+                Act.ERASE,
+                workspace_id=conversation.workspace_id,
+                conversation_id=conversation.pk,
+                target=erasure.erasure_id,
+                detail=_figures(extent),
+            )
+            act.refresh_from_db(fields=["recorded_at"])
+            erasure.act = act
+            erasure.bytes_left = extent.erase(act, tokens=self.tokens)
+            erasure.save(update_fields=["act", "bytes_left"])
+            if erasure.is_whole:
+                Conversation.objects.filter(pk=conversation.pk).update(title=None, metadata={})
+                CompactionBoundary.objects.filter(conversation_id=conversation.pk).update(metadata={})
+            is_shown = any(summary.active for summary in extent.summaries)
+            job_id = jobs.request(conversation_id=conversation.pk, reason=Reason.REDO) if is_shown else None
+        self._remove_bytes(erasure)
+        return ErasureResult(
+            erasure_id=erasure.erasure_id,
+            conversation_id=erasure.conversation_id,
+            audit_id=act.pk,
+            erased_at=act.recorded_at,
+            message_count=len(extent.message_ids),
+            summary_count=len(extent.summaries),
+            file_count=len(extent.files),
+            job_id=job_id,
+        )
+
+    def sweep(self) -> None:
+        """Finish what a process that died, a storage that was away, or another wish that came first has left.
+
+        Bytes of erased files are removed; summaries that a model sees as erased, and of which something remains, are
+        asked for again, for a day.
+        """
+        for erasure in Erasure.objects.exclude(bytes_left=[]).order_by("erasure_id"):
+            self._remove_bytes(erasure)
+        lately = Erasure.objects.filter(act__recorded_at__gt=self.now() - ASKED_FOR)
+        shown = ContextItem.objects.filter(
+            conversation_id__in=lately.values("conversation_id"), summary__erased_by__isnull=False
+        )
+        to_redo = {
+            conversation_id
+            for conversation_id, summary_id in shown.values_list("conversation_id", "summary_id")
+            if summary_id is not None and remains_of(summary_id)
+        }
+        for conversation_id in sorted(to_redo):
+            jobs.request(conversation_id=conversation_id, reason=Reason.REDO)
+
+    def _remove_bytes(self, erasure: Erasure) -> None:
+        """What cannot be removed stays on the list, for the sweep."""
+        left = []
+        for path in erasure.bytes_left:
+            try:
+                # For good also means: not the bytes that somebody has stored anew since.
+                if not LargeFile.objects.filter(storage_uri=path, erased_by=None).exists():
+                    self.storage.delete(path)
+            except OSError as refusal:
+                left.append(path)
+                logger.error(
+                    "erased_bytes_left", extra={"erasure_id": erasure.erasure_id, "error": type(refusal).__name__}
+                )
+        if left != erasure.bytes_left:
+            Erasure.objects.filter(pk=erasure.pk).update(bytes_left=left)
+
+    def _extent(
+        self, conversation_id: int, message_ids: Sequence[int], file_ids: Sequence[str], *, is_whole: bool
+    ) -> Extent:
+        """What these name now; of a whole conversation, also what has come to it since."""
+        if is_whole:
+            own = {"conversation_id": conversation_id, "erased_by": None}
+            message_ids = list(Message.objects.filter(**own).values_list("pk", flat=True))
+            file_ids = list(LargeFile.objects.filter(**own).values_list("pk", flat=True))
+        return Extent.of(conversation_id, message_ids=message_ids, file_ids=file_ids)
+
+    def _named(
+        self, conversation_id: int, from_seq: int | None, to_seq: int | None, message_ids: Sequence[int]
+    ) -> list[int]:
+        if len(message_ids) > MOST_NAMED:
+            raise Invalid(f"message_ids: at most {MOST_NAMED:,} can be named at once; name a range.")
+        own = Message.objects.filter(conversation_id=conversation_id)
+        found = set(own.filter(pk__in=list(message_ids)).values_list("pk", flat=True))
+        for message_id in message_ids:
+            if message_id not in found:
+                raise NotFound(f"There is no message msg_{message_id} in conversation {conversation_id}.")
+        if (from_seq is None) != (to_seq is None):
+            raise Invalid("A range has two ends: give from_seq and to_seq.")
+        if from_seq is not None and to_seq is not None:
+            if from_seq > to_seq:
+                raise Invalid(f"to_seq: {to_seq} is before from_seq, {from_seq}.")
+            found |= set(own.between(from_seq, to_seq).values_list("pk", flat=True))
+        return sorted(found)
+
+    def _require_files(self, conversation_id: int, file_ids: Sequence[str]) -> None:
+        for file_id in file_ids:
+            if self.scope.file(file_id).conversation_id != conversation_id:
+                raise NotFound(f"There is no file {file_id[:80]!r} in conversation {conversation_id}.")
+
+    def _confirmed(self, erasure_id: str, confirmation: str) -> Erasure:
+        known = self.scope.narrow(Erasure.objects.all())
+        erasure = known.filter(pk=erasure_id).first() if erasure_id.isprintable() else None
+        if erasure is None:
+            raise NotFound(f"There is no erasure {erasure_id[:80]!r} that you may see.")
+        self._require_open(erasure)
+        if confirmation != erasure.confirmation:
+            raise Invalid(
+                "Nothing was erased: the confirmation is not what the preview asks for, letter by letter.",
+                code="not_confirmed",
+            )
+        return erasure
+
+    def _require_open(self, erasure: Erasure) -> None:
+        if erasure.act_id is not None:
+            raise Conflict(f"{erasure.erasure_id} was carried out already.", code="erasure_done")
+        if erasure.expires_at <= self.now():
+            raise Conflict("This preview has expired. Preview anew.", code="erasure_expired")
+
+
+def _confirmation(extent: Extent, *, is_whole: bool) -> str:
+    what = [counted(len(extent.message_ids), "message")] if extent.message_ids else []
+    what += [counted(len(extent.files), "file")] if extent.files else []
+    all_of_it = " (all of it)" if is_whole else ""
+    return f"erase {' and '.join(what)} of conversation {extent.conversation_id}{all_of_it} for good"
+
+
+def _figures(extent: Extent) -> dict[str, object]:
+    return {
+        "messages": len(extent.message_ids),
+        "first_seq": extent.first_seq,
+        "last_seq": extent.last_seq,
+        "summaries": [summary.summary_id for summary in extent.summaries[:MOST_LISTED]],
+        "summary_count": len(extent.summaries),
+        "files": [file.file_id for file in extent.files],
+    }
+
+
+def _preview(erasure: Erasure, extent: Extent) -> ErasurePreview:
+    return ErasurePreview(
+        erasure_id=erasure.erasure_id,
+        conversation_id=erasure.conversation_id,
+        is_whole=erasure.is_whole,
+        expires_at=erasure.expires_at,
+        confirmation=erasure.confirmation,
+        message_count=len(extent.message_ids),
+        first_seq=extent.first_seq,
+        last_seq=extent.last_seq,
+        part_count=extent.part_count,
+        token_count=extent.token_count,
+        cold_messages=extent.cold_messages,
+        summary_count=len(extent.summaries),
+        summary_tokens=sum(summary.token_count for summary in extent.summaries),
+        active_summaries=sum(summary.active for summary in extent.summaries),
+        summaries=extent.summaries[:MOST_LISTED],
+        files=extent.files,
+        file_ids_kept=extent.files_kept,
+    )

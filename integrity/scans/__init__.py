@@ -1,0 +1,1 @@
+"""Checks for later: asked for, taken up by workers, gentle with everybody else."""

@@ -1,0 +1,67 @@
+"""What is withheld from models because it is damaged: listed, added to, and let go."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect
+
+from conversations.errors import Invalid, LcmError
+from integrity.types import QuarantineRecord
+from lcmsite.adapters.problems import Problem, problem_of
+from lcmsite.dashboard.asking import ask, may
+from lcmsite.dashboard.pages import Visit, page
+from lcmsite.types import KeyScope
+
+MOST_SHOWN = 200
+
+
+@page()
+def quarantine(visit: Visit) -> HttpResponse:
+    """What is withheld now; or also what once was."""
+    return _shown(visit)
+
+
+@page(KeyScope.ADMIN, methods=("POST",))
+def withhold(visit: Visit) -> HttpResponse:
+    """Show a thing to no model any more, with a reason for those who come later."""
+    given = visit.request.POST
+    id, reason = given.get("id", "").strip(), given.get("reason", "").strip()
+    try:
+        held: QuarantineRecord = ask(visit.caller, "lcm_quarantine", id=id, reason=reason)
+    except LcmError as refusal:
+        return _shown(visit, problem_of(refusal), id=id, reason=reason)
+    messages.success(visit.request, f"{held.target} is shown to no model any more. Its row stays as it is.")
+    return redirect("quarantine", workspace=visit.workspace.name)
+
+
+@page(KeyScope.ADMIN, methods=("POST",))
+def release(visit: Visit, quarantine_id: int) -> HttpResponse:
+    """Let a thing be shown again, by somebody who has said that it is as it should be."""
+    try:
+        if not visit.request.POST.get("is_right"):
+            raise Invalid(
+                "It stays withheld: tick that you have looked at it, and that it is as it should be.",
+                code="not_confirmed",
+            )
+        freed: QuarantineRecord = ask(visit.caller, "lcm_release", quarantine_id=quarantine_id)
+    except LcmError as refusal:
+        return _shown(visit, problem_of(refusal))
+    messages.success(visit.request, f"{freed.target} is shown to models again.")
+    return redirect("quarantine", workspace=visit.workspace.name)
+
+
+def _shown(visit: Visit, problem: Problem | None = None, **given: str) -> HttpResponse:
+    with_released = visit.request.GET.get("released") == "yes"
+    found: list[QuarantineRecord] = ask(visit.caller, "lcm_quarantines", released=with_released, limit=MOST_SHOWN + 1)
+    return visit.show(
+        "dashboard/trust/quarantine.html",
+        status=problem.status if problem else 200,
+        problem=problem,
+        held=found[:MOST_SHOWN],
+        has_more=len(found) > MOST_SHOWN,
+        most=MOST_SHOWN,
+        with_released=with_released,
+        may_decide=may(visit.caller, "lcm_release"),
+        given=given,
+    )

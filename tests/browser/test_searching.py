@@ -1,0 +1,55 @@
+"""What a script does on the pages of search and of the context: found while typed, more below, compared at a click."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.browser.conftest import Site, Window
+
+
+@pytest.fixture(scope="module")
+def conversation_id(site: Site) -> int:
+    """Sixty turns about a harbour, the older ones in summaries."""
+    lines = [f'{{"role": "user", "content": "Turn {n} about the harbour {"and its boats " * 40}"}}' for n in range(60)]
+    history = site.data_dir / "harbour.jsonl"
+    history.write_text("\n".join(lines))
+    [talk] = site.lcm("import", str(history), "--compact")["conversations"]
+    return int(talk["conversation_id"])
+
+
+def test_what_is_typed_is_found_and_more_of_it_stays(site: Site, conversation_id: int, window: Window):
+    page = window.page
+    window.log_in("rita", site.passwords["rita"])
+    page.goto("/w/default/search/")
+
+    page.locator("#query").press_sequentially("harbour", delay=20)
+    page.wait_for_selector(".hit mark")
+    page.select_option("#scope", "messages")
+    page.wait_for_function("() => document.querySelectorAll('.hit.user').length === 20")
+    page.click(".more button")
+    page.wait_for_function("() => document.querySelectorAll('.hit.user').length === 40")
+
+    assert page.url.endswith("/search/?query=harbour&mode=full_text&scope=messages")
+    page.reload()
+    assert page.input_value("#query") == "harbour" and page.locator(".hit").count() == 20
+    page.locator(".hit header a").first.click()
+    page.wait_for_selector("article.message.asked")
+
+
+def test_a_context_is_read_to_the_letter_kept_and_compared(site: Site, conversation_id: int, window: Window):
+    page = window.page
+    window.log_in("rita", site.passwords["rita"])
+    page.goto(f"/w/default/conversations/{conversation_id}/context/")
+
+    for budget in ("2000", "6000"):
+        page.fill("#budget", budget)
+        page.click("text=Assemble")
+        page.wait_for_url(f"**budget={budget}**")
+        page.click("text=Keep this receipt")
+        page.wait_for_selector("text=The receipt is kept as")
+    page.click("text=Compare the two")
+    page.wait_for_selector("#difference >> text=came in")
+    page.click("text=Show the exact text")
+    page.wait_for_selector("#context-text article.item pre")
+
+    assert page.locator("#context-text pre").last.inner_text().startswith("Turn 59 about the harbour")

@@ -1,0 +1,178 @@
+"""What goes on, in figures: each of them is what rows say, and of the workspace alone."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from compaction.activity import CompactionActivity
+from compaction.engine import CompactionEngine
+from compaction.models import CompactionJob, CompactionRun
+from compaction.types import JobState, Outcome, Reason
+from conversations.errors import Invalid, NotFound
+from conversations.models import Summary
+from conversations.scope import Scope
+from tests.factories import a_conversation, a_workspace
+
+pytestmark = pytest.mark.django_db
+
+TEXTS = [f"Message {number} about the harbour and its boats. " * 30 for number in range(40)]
+
+
+def activity_of(name: str = "default") -> CompactionActivity:
+    return CompactionActivity.from_settings(Scope(a_workspace(name).pk))
+
+
+def engine() -> CompactionEngine:
+    return CompactionEngine.from_settings(Scope(a_workspace().pk))
+
+
+def test_an_empty_workspace_has_nothing_going_on():
+    told = activity_of().activity()
+
+    assert (told.conversations, told.messages, told.tokens_saved, told.under_pressure) == (0, 0, 0, 0)
+    assert told.oldest_job_at is None and not told.runs and not told.pressed
+
+
+def test_what_compaction_took_out_of_contexts_is_saved():
+    conversation_id = a_conversation(*TEXTS).conversation_id
+    result = engine().compact(conversation_id=conversation_id)
+
+    told = activity_of().activity()
+
+    assert (told.conversations, told.messages) == (1, 40)
+    assert told.active_tokens == result.tokens_after
+    assert told.tokens_saved == told.total_tokens - told.active_tokens
+    [ran] = told.runs
+    assert (ran.outcome, ran.runs, ran.tokens_freed) == (
+        Outcome.COMPACTED,
+        1,
+        result.tokens_before - result.tokens_after,
+    )
+    assert told.since <= ran.hour <= timezone.now()
+
+
+def test_a_conversation_is_under_pressure_by_its_own_settings():
+    a_conversation("calm")
+    pressed = a_conversation(*TEXTS[:10], title="Full", overrides={"max_active_messages": 9}).conversation_id
+
+    told = activity_of().activity()
+
+    assert told.under_pressure == 1
+    assert [(each.conversation_id, each.title, each.trigger) for each in told.pressed] == [
+        (pressed, "Full", "messages")
+    ]
+
+
+def test_jobs_wait_are_at_work_or_were_given_up():
+    ids = [a_conversation("one").conversation_id for _ in range(4)]
+    jobs = [engine().request(conversation_id=each).job_id for each in ids]
+    soon, ago = timezone.now() + timedelta(hours=1), timezone.now() - timedelta(hours=1)
+    CompactionJob.objects.filter(pk=jobs[1]).update(state=JobState.LEASED, leased_until=soon)
+    CompactionJob.objects.filter(pk=jobs[2]).update(state=JobState.LEASED, leased_until=ago)
+    CompactionJob.objects.filter(pk=jobs[3]).update(
+        state=JobState.FAILED, finished_at=timezone.now(), last_error="Gone"
+    )
+    CompactionJob.objects.filter(pk=jobs[0]).update(requested_at=ago)
+
+    told = activity_of().activity()
+
+    # One whose worker has fallen silent waits for another.
+    assert (told.jobs_waiting, told.jobs_at_work, told.jobs_failed) == (2, 1, 1)
+    assert told.oldest_job_at == ago
+
+
+def test_runs_of_long_ago_are_not_counted():
+    conversation_id = a_conversation(*TEXTS).conversation_id
+    engine().compact(conversation_id=conversation_id)
+    CompactionRun.objects.update(started_at=timezone.now() - timedelta(hours=30))
+
+    assert not activity_of().activity().runs
+    assert activity_of().activity(hours=48).runs
+
+
+@pytest.mark.parametrize("hours", [0, 169])
+def test_a_week_is_the_most(hours):
+    with pytest.raises(Invalid, match="hours"):
+        activity_of().activity(hours=hours)
+
+
+def test_another_workspace_sees_none_of_it():
+    conversation_id = a_conversation(*TEXTS, overrides={"max_active_messages": 9}).conversation_id
+    engine().compact(conversation_id=conversation_id)
+    engine().request(conversation_id=conversation_id)
+    foreign = activity_of("elsewhere")
+
+    told = foreign.activity()
+
+    assert (told.conversations, told.under_pressure, told.jobs_waiting) == (0, 0, 0)
+    assert not told.runs and not foreign.list_jobs()
+    with pytest.raises(NotFound):
+        foreign.list_jobs(conversation_id=conversation_id)
+
+
+def test_activity_is_three_statements(django_assert_num_queries):
+    a_conversation(*TEXTS, overrides={"max_active_messages": 9})
+
+    service = activity_of()
+
+    with django_assert_num_queries(3):
+        service.activity()
+
+
+def test_jobs_are_listed_newest_first_and_on_from_one():
+    ids = [a_conversation("one").conversation_id for _ in range(3)]
+    jobs = [engine().request(conversation_id=each).job_id for each in ids]
+    CompactionJob.objects.filter(pk=jobs[0]).update(state=JobState.FAILED, last_error="Gone")
+    listed = activity_of().list_jobs
+
+    assert [job.job_id for job in listed()] == jobs[::-1]
+    assert [job.job_id for job in listed(before_id=jobs[1])] == jobs[:1]
+    assert [job.job_id for job in listed(conversation_id=ids[1])] == [jobs[1]]
+    assert [(job.job_id, job.last_error) for job in listed(state="failed")] == [(jobs[0], "Gone")]
+
+
+def test_many_jobs_are_no_more_statements_than_one(django_assert_num_queries):
+    for _ in range(5):
+        engine().request(conversation_id=a_conversation("one").conversation_id)
+    listed = activity_of().list_jobs
+
+    with django_assert_num_queries(2):
+        assert len(listed()) == 5
+
+
+def test_runs_are_listed_of_all_conversations_by_how_they_ended_and_on_from_one():
+    ids = [a_conversation(*TEXTS, title=f"Talk {number}").conversation_id for number in range(2)]
+    for each in ids:
+        engine().compact(conversation_id=each)
+    newest, oldest = engine().list_runs()
+    CompactionRun.objects.filter(pk=oldest.run_id).update(outcome=Outcome.FAILED, reason=Reason.THRESHOLD)
+    listed = engine().list_runs
+
+    assert [run.title for run in listed()] == ["Talk 1", "Talk 0"]
+    assert [run.run_id for run in listed(outcome="failed")] == [oldest.run_id]
+    assert [run.run_id for run in listed(reason="manual")] == [newest.run_id]
+    assert [run.run_id for run in listed(before_run=newest.run_id)] == [oldest.run_id]
+    assert listed(before_run=oldest.run_id) == []
+    with pytest.raises(NotFound):
+        listed(before_run="run_0000000000000000")
+
+
+def test_a_run_tells_how_many_of_its_summaries_are_degraded(settings):
+    conversation_id = a_conversation(*TEXTS, overrides={"leaf_chunk_tokens": 1000}).conversation_id
+    engine().compact(conversation_id=conversation_id)
+    # As they are where a model should have been asked and none answered.
+    settings.LCM = {**settings.LCM, "summarizer": "chat,extractive"}
+    other = a_conversation(*TEXTS).conversation_id
+    engine().compact(conversation_id=other)
+
+    degraded = {
+        each: Summary.objects.filter(conversation_id=each, is_degraded=True).count()
+        for each in (conversation_id, other)
+    }
+    told = {run.conversation_id: run.degraded_summaries for run in engine().list_runs()}
+
+    assert told == degraded
+    assert degraded[conversation_id] == 0 < degraded[other]

@@ -1,0 +1,118 @@
+"""A plan that is left to a worker waits in its own row, and is done once, or says why not."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from django.db import connection
+
+from compaction.locks import compaction_lock
+from compaction.models import CompactionPlan, CompactionRun
+from compaction.plans import CompactionPlans, PlanExecuted
+from compaction.signals import plan_due
+from conversations.scope import Scope
+from tests.factories import a_conversation, a_workspace
+
+pytestmark = pytest.mark.django_db
+
+TEXTS = [f"Message {number} about the harbour and its boats. " * 30 for number in range(40)]
+
+
+@pytest.fixture
+def plans() -> CompactionPlans:
+    return CompactionPlans.from_settings(Scope(a_workspace().pk))
+
+
+@pytest.fixture
+def woken():
+    """The plans for which a worker is woken, with the delay."""
+    heard: list[tuple[str, float]] = []
+
+    def hear(*, plan_id: str, delay_seconds: float, **_: object) -> None:
+        heard.append((plan_id, delay_seconds))
+
+    plan_due.connect(hear)
+    yield heard
+    plan_due.disconnect(hear)
+
+
+@contextmanager
+def held_elsewhere(conversation_id: int) -> Iterator[None]:
+    """Within, a compaction of the conversation is at work on another connection."""
+    held, over = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with compaction_lock(conversation_id):
+            held.set()
+            over.wait(30)
+        connection.close()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    assert held.wait(30)
+    yield
+    over.set()
+    thread.join()
+
+
+def a_plan(plans: CompactionPlans) -> str:
+    return plans.plan(conversation_id=a_conversation(*TEXTS).conversation_id).plan_id
+
+
+def test_a_request_waits_and_wakes_a_worker_who_carries_it_out_once(plans, woken):
+    plan_id = a_plan(plans)
+
+    told = plans.request_execution(plan_id=plan_id)
+    plans.carry_out(plan_id=plan_id)
+    plans.carry_out(plan_id=plan_id)
+
+    assert told.requested_at is not None and told.executed_at is None
+    assert woken == [(plan_id, 0.0)]
+    assert CompactionRun.objects.get().run_id == plans.get_plan(plan_id=plan_id).run_id
+    with pytest.raises(PlanExecuted):
+        plans.request_execution(plan_id=plan_id)
+
+
+def test_a_plan_that_nobody_asked_for_is_left_alone(plans):
+    plan_id = a_plan(plans)
+
+    plans.carry_out(plan_id=plan_id)
+
+    assert plans.get_plan(plan_id=plan_id).executed_at is None
+
+
+def test_a_lost_wake_up_is_found_by_the_sweep(plans, woken):
+    waiting, _ = a_plan(plans), a_plan(plans)
+    plans.request_execution(plan_id=waiting)
+    woken.clear()
+
+    plans.sweep()
+
+    assert woken == [(waiting, 0.0)]
+
+
+def test_while_another_compaction_is_at_work_the_plan_goes_on_waiting(plans, woken):
+    plan_id = a_plan(plans)
+    plans.request_execution(plan_id=plan_id)
+    woken.clear()
+
+    with held_elsewhere(CompactionPlan.objects.get(pk=plan_id).conversation_id):
+        plans.carry_out(plan_id=plan_id)
+
+    assert [each for each, delay in woken if delay > 0] == [plan_id]
+    assert CompactionPlan.objects.waiting().get().plan_id == plan_id
+
+
+def test_what_cannot_be_done_is_said_in_the_plan_and_can_be_asked_again(plans):
+    plan_id = a_plan(plans)
+    plans.engine.compact(conversation_id=CompactionPlan.objects.get(pk=plan_id).conversation_id)
+    plans.request_execution(plan_id=plan_id)
+
+    plans.carry_out(plan_id=plan_id)
+
+    assert plans.get_plan(plan_id=plan_id).refusal == "plan_outdated"
+    assert not CompactionPlan.objects.waiting().exists()
+    assert plans.request_execution(plan_id=plan_id).refusal == ""

@@ -1,0 +1,162 @@
+"""Who may ask what of the API: every operation and every other path, for everybody who could come, no cell left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import transaction
+from django.test import Client
+from django.urls import URLPattern, URLResolver, get_resolver
+from django.utils import timezone
+
+from conversations.scope import Scope
+from lcmsite.adapters import keys
+from lcmsite.adapters.catalogue import CATALOGUE
+from lcmsite.adapters.operation import Operation, placeholders
+from lcmsite.models import ApiKey
+from tests.factories import a_workspace
+from tests.lcmsite.callers import Api, an_api_key
+from tests.lcmsite.test_faces import _questions, harbour_world, world  # noqa: F401  (fixtures: what there is to ask)
+
+READ, WRITE, ADMIN = "read", "write", "admin"
+LADDER = (READ, WRITE, ADMIN)
+
+# What a key must hold for each operation. Who adds one says here, a second time, who may ask it.
+NEEDS = {
+    READ: """
+        list find show messages message items evaluate runs job run activity jobs plans show_plan boundaries coverage
+        file read_file read_lines files uploads show_upload grep describe describe_range impact expand expand_range
+        expand_query grants grant browse lineage lineage_window assemble recall receipts receipt compare_receipts
+        check scan reports report repairs quarantines retention storage
+    """,
+    WRITE: """
+        open configure append compact redo backfill plan execute_plan flush boundary store_file begin_upload put_chunk
+        finish_upload abort_upload revoke_grant plan_repairs
+    """,
+    ADMIN: """
+        models reset_model approve_repairs apply_repairs undo_repairs quarantine release archive thaw set_retention
+        preview_erasure erase audit rebuild
+    """,
+}
+ROWS = {f"lcm_{name}": scope for scope, names in NEEDS.items() for name in names.split()}
+
+# What REST alone has: streams.
+STREAMS = {"download": ("files/{file_id}/download/", READ), "ledger": ("conversations/{conversation_id}/ledger/", READ)}
+# Without a key; the last two are answers to paths that there are not.
+OPEN_PATHS = {"v1/schema/", "v1/docs/", "<path:rest>", ""}
+
+
+def test_every_operation_has_a_row_and_every_row_an_operation():
+    assert {operation.tool for operation in CATALOGUE} == set(ROWS)
+    assert len(ROWS) == sum(len(names.split()) for names in NEEDS.values())
+
+
+def test_every_path_of_the_api_is_an_operation_a_stream_or_open():
+    of_operations = {path for operation in CATALOGUE for path in operation.paths}
+    of_streams = {path for path, _ in STREAMS.values()}
+
+    paths = {path.replace("<str:", "{").replace(">", "}") if path not in OPEN_PATHS else path for path in _paths()}
+
+    assert {path.removeprefix("v1/") for path in paths - OPEN_PATHS} == of_operations | of_streams
+    assert paths >= OPEN_PATHS
+
+
+def _paths() -> Iterator[str]:
+    """Every path under /api/."""
+    [api] = [each for each in get_resolver().url_patterns if str(each.pattern) == "api/"]
+
+    def below(resolver: URLResolver, so_far: str) -> Iterator[str]:
+        for each in resolver.url_patterns:
+            path = so_far + str(each.pattern)
+            if isinstance(each, URLPattern):
+                yield path
+            else:
+                yield from below(each, path)
+
+    yield from below(api, "")
+
+
+@pytest.fixture
+def nobody_at_all(db: None) -> dict[str, str]:
+    """What lets nobody in."""
+    revoked, expired = an_api_key(None, ADMIN), an_api_key(None, ADMIN)
+    keys.revoke(Scope(), key=str(ApiKey.objects.order_by("api_key_id").first().pk))
+    ApiKey.objects.filter(revoked_at=None).update(expires_at=timezone.now() - timedelta(days=1))
+    return {"no key": "", "a made-up key": "lcm_" + "x" * 43, "a revoked key": revoked, "an expired key": expired}
+
+
+@pytest.fixture
+def strangers(db: None) -> dict[str, str]:
+    elsewhere = a_workspace("elsewhere")
+    return {scope: an_api_key(elsewhere, scope) for scope in LADDER}
+
+
+@pytest.mark.parametrize("operation", CATALOGUE, ids=lambda operation: operation.tool)
+def test_who_may_perform_it(world, nobody_at_all, strangers, operation):  # noqa: F811
+    needed = ROWS[operation.tool]
+    for given in _one_of_each_path(operation, world):
+        for who, key in nobody_at_all.items():
+            assert _told(key, operation, given) == (401, True), who
+        for scope, key in strangers.items():
+            # A foreign workspace's things are not there for them; what is of no one thing, they ask of their own.
+            owned = any(name in given for name in placeholders(operation.path)) and not operation.of_the_site
+            reply = Api(key).perform(operation, given)
+            if LADDER.index(scope) < LADDER.index(needed):
+                assert reply.status == 403, scope
+            elif owned:
+                assert (reply.status, reply.body["code"]) == (404, "not_found"), scope
+            else:
+                assert reply.status not in (401, 403), scope
+                assert "and its boats" not in str(reply.body), "not a word that was said here"
+        for scope in LADDER:
+            with transaction.atomic():
+                reply = Api(an_api_key(None, scope)).perform(operation, given)
+                # So that whoever asks next finds everything as it was.
+                transaction.set_rollback(True)
+            if LADDER.index(scope) < LADDER.index(needed):
+                assert (reply.status, reply.body["code"]) == (403, "forbidden"), scope
+            elif scope == needed:
+                assert reply.status == operation.status, (scope, reply.body)
+            else:
+                # What the first one did to files is not undone.
+                assert reply.status not in (401, 403), (scope, reply.body)
+
+
+def _one_of_each_path(operation: Operation, there_is: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The shortest question at each of the operation's paths."""
+    asked = set()
+    for given in _questions(operation, there_is):
+        of_one = all(name in given for name in placeholders(operation.path))
+        if of_one not in asked:
+            asked.add(of_one)
+            yield given
+
+
+def _told(key: str, operation: Operation, given: dict[str, Any]) -> tuple[int, bool]:
+    reply = Api(key).perform(operation, given)
+    return reply.status, reply.headers["WWW-Authenticate"].startswith("Bearer")
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_who_may_have_it_streamed(world, nobody_at_all, strangers, name):  # noqa: F811
+    path, needed = STREAMS[name]
+
+    def status(key: str) -> int:
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        return Client().get(f"/api/v1/{path.format(**world)}", headers=headers).status_code
+
+    assert needed == READ
+    assert {who: status(key) for who, key in nobody_at_all.items()} == dict.fromkeys(nobody_at_all, 401)
+    assert {scope: status(key) for scope, key in strangers.items()} == dict.fromkeys(LADDER, 404)
+    assert {scope: status(an_api_key(None, scope)) for scope in LADDER} == dict.fromkeys(LADDER, 200)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("path", "status"), [("v1/schema/", 200), ("v1/docs/", 200), ("v1/nothing/", 404), ("", 404), ("v2/", 404)]
+)
+def test_what_anybody_may_read(path, status):
+    assert Client().get(f"/api/{path}").status_code == status
