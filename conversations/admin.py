@@ -7,7 +7,7 @@ from typing import Any
 from django.contrib import admin
 from django.http import HttpRequest
 from django.urls import reverse
-from django.utils.html import format_html, format_html_join
+from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
 
 from conversations.admin_rows import RowsAdmin, column, link_to, page_of
@@ -173,7 +173,7 @@ def _rows_of(row: Conversation) -> SafeString:
 
 
 @admin.display(description="context")
-def _context(row: Conversation) -> SafeString:
+def _context(row: Conversation) -> SafeString | str:
     """What the model sees: a table with two columns as its key has no pages of its own here."""
     items = ContextItem.objects.filter(conversation_id=row.pk).order_by("ordinal")
     return _listed(
@@ -183,7 +183,7 @@ def _context(row: Conversation) -> SafeString:
 
 
 @admin.display(description="made from")
-def _sources(row: Summary) -> SafeString:
+def _sources(row: Summary) -> SafeString | str:
     said = SummaryMessage.objects.filter(summary_id=row.pk).order_by("ordinal").values_list("message_id", flat=True)
     made = SummaryParent.objects.filter(summary_id=row.pk).order_by("ordinal").values_list("source_id", flat=True)
     return _listed(
@@ -192,10 +192,10 @@ def _sources(row: Summary) -> SafeString:
 
 
 @admin.display(description="merged into")
-def _derived(row: Summary) -> SafeString:
+def _derived(row: Summary) -> SafeString | str:
     derived = SummaryParent.objects.filter(source_id=row.pk).order_by("summary_id")
     return _listed(link_to(Summary, key) for key in derived.values_list("summary_id", flat=True)[:MOST_LISTED])
 
 
-def _listed(links: Any) -> SafeString:
-    return format_html_join(", ", "{}", ((each,) for each in links)) or format_html("–")
+def _listed(links: Any) -> SafeString | str:
+    return format_html_join(", ", "{}", ((each,) for each in links)) or "–"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
+from datetime import datetime
 from typing import Any
 
 from django.contrib import admin, messages
@@ -33,7 +34,7 @@ _READ_ALONE = (models.JSONField,)
 
 
 class RowsAdmin(ModelAdmin):
-    """Rows that nobody adds, changes or removes here: no permission leads to a form, an action or an address that would.
+    """Rows that nobody adds, changes or removes here: no permission leads to a form, an action or a path that would.
 
     `long_texts` are columns that may hold megabytes. What is searched for is an id, or what `search_fields` hold.
     """
@@ -44,7 +45,6 @@ class RowsAdmin(ModelAdmin):
     list_disable_select_all = True
     list_per_page = 50
     list_max_show_all = 50
-    actions_selection_counter = False
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
@@ -115,6 +115,8 @@ class RowsAdmin(ModelAdmin):
             if isinstance(field, models.JSONField):
                 return _cut(json.dumps(getattr(row, name), ensure_ascii=False, indent=2, default=str))
             value = getattr(row, f"{name}_cut", None) if is_long else getattr(row, name)
+            if isinstance(value, datetime):
+                return f"{value:%Y-%m-%d %H:%M:%S} UTC"
             return _cut(value) if isinstance(value, str) else value
 
         told.__name__ = name
@@ -180,4 +182,6 @@ def column(name: str, label: str, *, of: Callable[[Any], Any]) -> Callable[[Any]
 
 def _cut(text: str) -> SafeString:
     more = " … cut here; the API gives all of it" if len(text) > MOST_CHARACTERS else ""
-    return format_html('<span class="whitespace-pre-wrap break-all">{}{}</span>', text[:MOST_CHARACTERS], more)
+    return format_html(
+        '<span style="white-space: pre-wrap; overflow-wrap: anywhere">{}{}</span>', text[:MOST_CHARACTERS], more
+    )

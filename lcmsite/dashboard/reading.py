@@ -94,7 +94,7 @@ def _blocks(
         if part.part_type is PartType.TOOL:
             if _is_call(part):
                 yield _call(part, results.get(part.tool_call_id or ""))
-            elif part.tool_call_id not in calls or results[part.tool_call_id][0] != message.seq:
+            elif part.tool_call_id not in calls or results[part.tool_call_id or ""][0] != message.seq:
                 yield _call(part, None)
         else:
             yield _block(part)

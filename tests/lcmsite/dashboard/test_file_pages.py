@@ -1,0 +1,144 @@
+"""Files in the browser: which there are, what is known of one, its lines, and its bytes as they are."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from django.test import Client
+
+from conversations.file_listing import FileListing
+from conversations.large_files import LargeFileService
+from conversations.models import LargeFile
+from conversations.scope import Scope
+from conversations.types import LargeFileRecord
+from tests.factories import a_conversation, a_workspace
+from tests.lcmsite.dashboard.visiting import HOSTILE, as_part, browser_of, shown_links
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def _somewhere_else(settings, tmp_path):
+    settings.MEDIA_ROOT = tmp_path
+
+
+@pytest.fixture
+def reader(db: None) -> Client:
+    return browser_of("reader")
+
+
+def a_file(content: bytes = b"a,b\n1,2\n", *, conversation_id: int | None = None, **labels: str) -> LargeFileRecord:
+    service = LargeFileService.from_settings(Scope(a_workspace().pk))
+    if conversation_id is None:
+        conversation_id = a_conversation().conversation_id
+    return service.store(conversation_id=conversation_id, content=content, **labels)
+
+
+def names(page: str) -> list[str]:
+    return re.findall(r'<a href="[^"]*/files/file_\w+/">([^<]*)</a>', page)
+
+
+def test_a_workspace_without_files_says_how_they_come(reader):
+    assert "An agent stores what is too large" in reader.get("/w/default/files/").content.decode()
+
+
+def test_files_are_listed_of_all_and_of_one_conversation(reader, django_assert_max_num_queries):
+    ours = a_file(file_name="boats.csv", mime_type="text/csv")
+    a_file(b"other", file_name="other.txt")
+
+    with django_assert_max_num_queries(8):
+        everything = reader.get("/w/default/files/").content.decode()
+    with django_assert_max_num_queries(8):
+        one = reader.get(f"/w/default/conversations/{ours.conversation_id}/files/").content.decode()
+
+    assert set(names(everything)) == {"other.txt", "boats.csv"}
+    assert names(one) == ["boats.csv"] and "text/csv" in one
+
+
+def test_a_long_list_goes_on_where_it_ended(reader):
+    conversation_id = a_conversation().conversation_id
+    for number in range(51):
+        a_file(b"%d" % number, conversation_id=conversation_id, file_name=f"{number}.txt")
+
+    first = reader.get("/w/default/files/").content.decode()
+    older = next(link for link in shown_links(first) if link.startswith("?before="))
+    second = reader.get(f"/w/default/files/{older}").content.decode()
+
+    assert (len(names(first)), len(names(second))) == (50, 1)
+    assert set(names(first) + names(second)) == {f"{number}.txt" for number in range(51)}
+
+
+def test_what_was_stored_at_one_moment_is_listed_once():
+    conversation_id = a_conversation().conversation_id
+    for number in range(5):
+        a_file(b"%d" % number, conversation_id=conversation_id)
+    LargeFile.objects.update(created_at="2026-01-31T12:00:00Z")
+    listing = FileListing.from_settings(Scope(a_workspace().pk))
+
+    first = listing.list_files(limit=2)
+    second = listing.list_files(limit=3, before=first[-1].file_id)
+
+    assert len({file.file_id for file in first + second}) == 5
+
+
+def test_a_file_is_shown_with_its_lines(reader):
+    content = b"".join(b"line %d\n" % number for number in range(1, 301))
+    file = a_file(content, file_name="lines.txt", mime_type="text/plain")
+
+    page = reader.get(f"/w/default/files/{file.file_id}/").content.decode()
+    more = as_part(reader, f"/w/default/files/{file.file_id}/lines/?line=201")
+
+    assert "Lines 1 to 200" in page and "line 200\n" in page and "line 201\n" not in page
+    assert f"/w/default/files/{file.file_id}/lines/?line=201" in page
+    assert "Lines 201 to 300" in more and "More lines" not in more
+    assert file.content_hash in page
+
+
+def test_a_download_is_the_bytes_and_never_a_page_of_this_site(reader):
+    content = f"{HOSTILE}\n".encode() * 10
+    file = a_file(content, file_name="../evil.html", mime_type="text/html")
+
+    answer = reader.get(f"/w/default/files/{file.file_id}/download/")
+
+    assert b"".join(answer) == content
+    assert answer["Content-Type"] == "application/octet-stream"
+    assert answer["Content-Disposition"] == "attachment; filename*=UTF-8''evil.html"
+    assert answer["X-Content-Type-Options"] == "nosniff"
+
+
+def test_hostile_names_and_contents_run_nowhere(reader):
+    file = a_file(HOSTILE.encode(), file_name=f"{HOSTILE}.html", mime_type=HOSTILE)
+
+    pages = [
+        reader.get(path).content.decode()
+        for path in (
+            "/w/default/files/",
+            f"/w/default/files/{file.file_id}/",
+            f"/w/default/conversations/{file.conversation_id}/files/",
+        )
+    ]
+
+    assert all(HOSTILE not in page and "&lt;script&gt;" in page for page in pages)
+
+
+def test_a_file_whose_bytes_were_lost_is_described_all_the_same(reader, tmp_path):
+    file = a_file(file_name="lost.csv")
+    (tmp_path / file.storage_uri).unlink()
+
+    answer = reader.get(f"/w/default/files/{file.file_id}/")
+
+    page = answer.content.decode()
+    assert answer.status_code == 200 and "lost.csv" in page and 'role="alert"' in page
+
+
+def test_a_foreign_file_looks_like_none(reader):
+    a_workspace("theirs")
+    theirs = browser_of("admin", workspace=a_workspace("theirs"))
+    file = a_file(file_name="ours.csv")
+
+    for path in ("", "lines/", "download/"):
+        assert theirs.get(f"/w/theirs/files/{file.file_id}/{path}").status_code == 404
+    assert reader.get("/w/default/files/file_0/").status_code == 404
+    assert reader.get("/w/default/files/msg_1/").status_code == 404
+    assert names(theirs.get("/w/theirs/files/").content.decode()) == []

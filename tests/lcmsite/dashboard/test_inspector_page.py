@@ -1,0 +1,174 @@
+"""What a model would be given, and why: every item with its reason, the text to the letter, receipts compared."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Iterator
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from pytest_django import DjangoDbBlocker
+
+from compaction.engine import CompactionEngine
+from conversations.scope import Scope
+from conversations.types import NewMessage, Role
+from retrieval.assembler import ContextAssembler
+from retrieval.formats import FORMATS
+from retrieval.models import AssemblyReceipt
+from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
+from tests.lcmsite.dashboard.visiting import HOSTILE, as_part, browser_of, shown_links
+from tests.made_once import made_once
+
+
+@pytest.fixture(scope="module")
+def harbour_of_all(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[int]:
+    with made_once(django_db_blocker):
+        yield a_harbour()
+
+
+def a_harbour() -> int:
+    """A compacted conversation with system words, a call and hostile words in all of them."""
+    conversation_id = a_conversation(session_id="harbour", title=HOSTILE).conversation_id
+    store = a_store()
+    store.append_messages(
+        conversation_id=conversation_id, messages=[NewMessage(Role.SYSTEM, f"Be kind. {HOSTILE}", author="host")]
+    )
+    turns = [
+        NewMessage(Role.USER if n % 2 else Role.ASSISTANT, f"Turn {n} about boats {HOSTILE}. " * 12)
+        for n in range(1, 40)
+    ]
+    store.append_messages(conversation_id=conversation_id, messages=turns)
+    store.append_messages(
+        conversation_id=conversation_id, messages=[a_tool_call("c1", path=HOSTILE), a_tool_result("c1", HOSTILE)]
+    )
+    CompactionEngine.from_settings(Scope(a_workspace().pk)).compact(conversation_id=conversation_id)
+    return conversation_id
+
+
+@pytest.fixture
+def path(harbour_of_all: int, db: None) -> str:
+    return f"/w/default/conversations/{harbour_of_all}/context/"
+
+
+@pytest.fixture
+def reader(path: str) -> Client:
+    return browser_of("reader")
+
+
+def assembler() -> ContextAssembler:
+    return ContextAssembler.from_settings(Scope(a_workspace().pk))
+
+
+def test_every_item_is_told_with_its_reason_and_the_total_so_far(harbour_of_all, reader, path):
+    page = reader.get(path).content.decode()
+
+    receipt = assembler().assemble(conversation_id=harbour_of_all).receipt
+    assert receipt
+    for line in receipt:
+        assert f"<code>{line.id}</code>" in page
+        assert f'<td class="number">{line.tokens:,}</td><td class="number">{line.running_total:,}</td>' in page
+    assert {line.reason for line in receipt} >= {"system", "fresh_tail", "fits"}
+    assert "of the fresh tail: always in it" in page and "there was room for it" in page
+    assert "Nothing of the active context is left out." in page
+    assert HOSTILE not in page
+
+
+def test_what_is_left_out_is_told_apart(reader, path):
+    page = reader.get(f"{path}?budget=400").content.decode()
+
+    included, _, left = page.partition("<h2>Left out</h2>")
+    assert "there was no room for it" in left and "there was no room for it" not in included
+    assert "over budget" in page
+
+
+def test_a_query_brings_up_what_answers_it(reader, path):
+    page = reader.get(f"{path}?query=boats&budget=3000").content.decode()
+
+    assert "answers the query" in page and 'value="boats"' in page
+
+
+def test_the_past_is_assembled_as_it_was(reader, path):
+    page = reader.get(f"{path}?as_of=5").content.decode()
+
+    assert "as of message 5" in page and "settings it is given by" in page
+
+
+@pytest.mark.parametrize("asked", ["budget=0", "budget=much", "as_of=yesterday", "budget=9&reserve=9", "format=xml"])
+def test_what_cannot_be_meant_is_told_beside_the_form(reader, path, asked):
+    answer = reader.get(f"{path}?{asked}")
+
+    page = answer.content.decode()
+    assert answer.status_code == 200 and 'role="alert"' in page and 'name="budget"' in page
+
+
+def test_the_text_is_to_the_letter_what_a_model_gets(harbour_of_all, reader, path):
+    given = as_part(reader, f"{path}text/?budget=3000")
+
+    shown = [html.unescape(text) for text in re.findall(r"<pre>(.*?)</pre>", given, re.S)]
+    assert shown == [item.text for item in assembler().assemble(conversation_id=harbour_of_all, budget=3000).items]
+    assert HOSTILE not in given and HOSTILE in "".join(shown)
+
+
+@pytest.mark.parametrize("format", list(FORMATS))
+def test_each_format_is_shown_as_its_api_takes_it(harbour_of_all, reader, path, format):
+    given = as_part(reader, f"{path}text/?budget=3000&format={format.value}")
+
+    shown = json.loads(html.unescape(re.findall(r'<pre id="exact-text"[^>]*>(.*?)</pre>', given, re.S)[0]))
+    context = assembler().assemble(conversation_id=harbour_of_all, budget=3000, format=format)
+    said = {"system": context.system, "messages": context.messages} if context.system else context.messages
+    assert shown == json.loads(json.dumps(said))
+    assert HOSTILE not in given
+
+
+def test_a_receipt_is_kept_and_compared_with_another(reader, path):
+    kept = [reader.post(f"{path}receipts/", {"budget": budget, "query": "boats"}) for budget in ("900", "3000")]
+    page = reader.get(kept[1]["Location"]).content.decode()
+    older, newer = AssemblyReceipt.objects.order_by("created_at").values_list("receipt_id", flat=True)
+    told = as_part(reader, f"{path}difference/?receipt={older}&other={newer}")
+
+    assert [answer.status_code for answer in kept] == [302, 302]
+    assert f"kept as {newer}" in page and f"<code>{older}</code>" in page
+    assert re.search(rf'name="other" value="{newer}"[^>]* checked', page)
+    assert re.search(rf'name="receipt" value="{older}"[^>]* checked', page)
+    assert "came in" in told and f"<code>{older}</code> to <code>{newer}</code>" in told
+
+
+def test_what_was_not_kept_cannot_be_compared(reader, path):
+    answer = reader.get(f"{path}difference/?receipt=rcp_0&other={HOSTILE}", headers={"HX-Request": "true"})
+
+    assert answer.status_code == 404 and "There is no receipt" in answer.content.decode()
+
+
+def test_what_was_typed_is_shown_as_it_was_typed_and_runs_nowhere(reader, path):
+    page = reader.get(path, {"query": f'"{HOSTILE}', "as_of": f'"{HOSTILE}', "budget": HOSTILE}).content.decode()
+
+    assert HOSTILE not in page and "&lt;script&gt;" in page
+
+
+def test_an_empty_conversation_says_so(reader):
+    conversation_id = a_conversation().conversation_id
+
+    page = reader.get(f"/w/default/conversations/{conversation_id}/context/").content.decode()
+
+    assert "a model would be given nothing" in page and "None yet." in page
+
+
+def test_it_is_a_tab_of_the_conversation(reader, path):
+    page = reader.get(path).content.decode()
+
+    assert path in shown_links(page)
+
+
+def test_the_page_asks_little_more_than_the_assembly_itself(
+    harbour_of_all, reader, path, django_assert_max_num_queries
+):
+    with CaptureQueriesContext(connection) as assembling:
+        assembler().assemble(conversation_id=harbour_of_all)
+
+    # The session, the person, their role; the conversation; its receipts, and that they are of this workspace.
+    with django_assert_max_num_queries(len(assembling) + 6):
+        reader.get(path)

@@ -1,0 +1,170 @@
+"""Runs, jobs and plans as pages: listed, narrowed, and a plan told before it is done."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+
+from compaction.engine import CompactionEngine
+from compaction.models import CompactionJob, CompactionPlan, CompactionRun
+from compaction.plans import CompactionPlans
+from compaction.types import JobState
+from conversations.scope import Scope
+from lcmsite import people
+from lcmsite.types import Role
+from tests.factories import a_conversation, a_workspace
+
+HOSTILE = "<img src=x onerror=alert(1)>"
+TEXTS = [f"Message {number} about the harbour and its boats. " * 30 for number in range(40)]
+
+
+def visitor(role: Role) -> Client:
+    people.add(Scope(a_workspace().pk), username=f"a-{role}", role=role, password="correct horse")
+    client = Client()
+    client.post("/login/", {"username": f"a-{role}", "password": "correct horse"})
+    return client
+
+
+@pytest.fixture
+def conversation_id(db: None) -> int:
+    return a_conversation(*TEXTS, title=HOSTILE).conversation_id
+
+
+@pytest.fixture
+def engine(db: None) -> CompactionEngine:
+    return CompactionEngine.from_settings(Scope(a_workspace().pk))
+
+
+@pytest.fixture
+def reader(db: None) -> Client:
+    return visitor(Role.READER)
+
+
+@pytest.mark.parametrize(
+    "path", ["runs/", "runs/jobs/", "conversations/{}/runs/", "conversations/{}/runs/jobs/", "conversations/{}/plans/"]
+)
+def test_each_list_asks_few_questions(conversation_id, engine, reader, path, django_assert_max_num_queries):
+    for each in [conversation_id, *(a_conversation(*TEXTS).conversation_id for _ in range(3))]:
+        engine.compact(conversation_id=each)
+        engine.request(conversation_id=each)
+
+    with django_assert_max_num_queries(8):
+        page = reader.get(f"/w/default/{path.format(conversation_id)}").content.decode()
+
+    assert HOSTILE not in page
+
+
+def test_a_run_leads_to_the_lineage_as_it_left_it(conversation_id, engine, reader):
+    run_id = engine.compact(conversation_id=conversation_id).run_id
+
+    page = reader.get("/w/default/runs/").content.decode()
+    lineage = reader.get(f"/w/default/conversations/{conversation_id}/lineage/?run={run_id}")
+
+    assert f"/w/default/conversations/{conversation_id}/lineage/?run={run_id}" in page
+    assert lineage.status_code == 200 and f"<code>{run_id}</code>" in lineage.content.decode()
+
+
+def test_runs_and_jobs_are_narrowed(conversation_id, engine, reader):
+    run_id = engine.compact(conversation_id=conversation_id).run_id
+    engine.request(conversation_id=conversation_id)
+    CompactionJob.objects.update(state=JobState.FAILED, last_error="OperationalError", attempts=8)
+    part = {"headers": {"HX-Request": "true"}}
+
+    compacted = reader.get("/w/default/runs/?outcome=compacted&reason=manual", **part).content.decode()
+    failed = reader.get("/w/default/runs/?outcome=failed", **part).content.decode()
+    jobs = reader.get("/w/default/runs/jobs/?state=failed", **part).content.decode()
+    queued = reader.get("/w/default/runs/jobs/?state=queued", **part).content.decode()
+
+    assert run_id in compacted and "<html" not in compacted
+    assert "No run is like that." in failed
+    assert "OperationalError" in jobs and "No job is like that." in queued
+
+
+def test_older_runs_follow(conversation_id, engine, reader):
+    engine.compact(conversation_id=conversation_id)
+    run = CompactionRun.objects.get()
+    CompactionRun.objects.bulk_create(
+        CompactionRun(
+            run_id=f"run_{number:016x}",
+            conversation_id=conversation_id,
+            reason="threshold",
+            outcome="skipped",
+            started_at=run.started_at,
+            finished_at=run.started_at,
+            tokens_before=9,
+            tokens_after=9,
+            details={"why": HOSTILE},
+        )
+        for number in range(60)
+    )
+
+    first = reader.get("/w/default/runs/?outcome=skipped").content.decode()
+    href = first.partition('rel="next" href="')[2].partition('"')[0].replace("&amp;", "&")
+    second = reader.get(f"/w/default/runs/{href}").content.decode()
+
+    seen = [page.count('<tr id="run_') for page in (first, second)]
+    assert seen == [50, 10]
+    assert HOSTILE not in first and "The newest" in second
+
+
+def test_a_plan_is_told_and_then_done_by_a_worker(conversation_id, django_capture_on_commit_callbacks):
+    operator = visitor(Role.OPERATOR)
+    path = f"/w/default/conversations/{conversation_id}/plans/"
+
+    told = operator.post(f"{path}new/", follow=True).content.decode()
+    plan = CompactionPlan.objects.get()
+    waiting = operator.post(f"{path}{plan.pk}/execution/", headers={"HX-Request": "true"}).content.decode()
+    CompactionPlans.from_settings().carry_out(plan_id=plan.pk)
+    done = operator.get(f"{path}{plan.pk}/progress/").content.decode()
+
+    assert "Do exactly this" in told and "What it would merge" in told
+    assert "for a worker" in waiting and "/progress/" in waiting
+    assert "Carried out" in done and "/progress/" not in done
+    assert CompactionRun.objects.get().details["plan_id"] == plan.pk
+
+
+def test_a_plan_that_no_longer_fits_says_so(conversation_id, engine):
+    operator = visitor(Role.OPERATOR)
+    path = f"/w/default/conversations/{conversation_id}/plans/"
+    operator.post(f"{path}new/")
+    plan = CompactionPlan.objects.get()
+    engine.compact(conversation_id=conversation_id)
+
+    operator.post(f"{path}{plan.pk}/execution/")
+    CompactionPlans.from_settings().carry_out(plan_id=plan.pk)
+    page = operator.get(f"{path}{plan.pk}/").content.decode()
+
+    assert "plan_outdated" in page and "have changed since" in page
+
+
+def test_a_reader_reads_plans_and_is_told_who_makes_them(conversation_id, reader):
+    path = f"/w/default/conversations/{conversation_id}/plans/"
+    plan_id = CompactionPlans.from_settings().plan(conversation_id=conversation_id).plan_id
+
+    pages = [reader.get(path).content.decode(), reader.get(f"{path}{plan_id}/").content.decode()]
+
+    assert all("is for operators and admins" in page for page in pages)
+    assert not any("Do exactly this" in page or "Plan a compaction" in page for page in pages)
+    assert reader.post(f"{path}new/").status_code == 403
+    assert reader.post(f"{path}{plan_id}/execution/").status_code == 403
+    assert CompactionPlan.objects.get().requested_at is None
+
+
+def test_a_plan_is_of_its_conversation(conversation_id, reader):
+    other = a_conversation("another").conversation_id
+    plan_id = CompactionPlans.from_settings().plan(conversation_id=conversation_id).plan_id
+
+    answers = [reader.get(f"/w/default/conversations/{other}/plans/{each}/") for each in (plan_id, "plan_0")]
+
+    assert [answer.status_code for answer in answers] == [404, 404]
+
+
+def test_where_there_is_nothing_it_is_said(conversation_id, reader):
+    pages = [
+        reader.get(f"/w/default/{path}").content.decode()
+        for path in ("runs/", "runs/jobs/", f"conversations/{conversation_id}/plans/")
+    ]
+
+    assert "Nothing was compacted yet." in pages[0]
+    assert "No job was ever asked for here." in pages[1]
+    assert "No plan was made" in pages[2]

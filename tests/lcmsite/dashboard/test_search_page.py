@@ -1,0 +1,183 @@
+"""Search in the browser: every filter of grep, what is found marked and one click from where it stands."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from pytest_django import DjangoDbBlocker
+
+from compaction.engine import CompactionEngine
+from conversations.large_files import LargeFileService
+from conversations.scope import Scope
+from integrity.retention.tiers import Retention
+from retrieval.engine import RetrievalEngine
+from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
+from tests.lcmsite.dashboard.visiting import HOSTILE, as_part, browser_of, shown_links
+from tests.made_once import made_once
+
+SEARCH = "/w/default/search/"
+
+
+@pytest.fixture
+def reader(harbour: int) -> Client:
+    return browser_of("reader")
+
+
+@pytest.fixture(scope="module")
+def harbour_of_all(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[int]:
+    with made_once(django_db_blocker):
+        yield a_harbour()
+
+
+@pytest.fixture
+def harbour(harbour_of_all: int, db: None) -> int:
+    return harbour_of_all
+
+
+def a_harbour() -> int:
+    """A compacted conversation about a harbour; its newest messages are raw."""
+    texts = [f"Turn {n} about the harbour and {HOSTILE} its boats. " * 12 for n in range(1, 41)]
+    conversation_id = a_conversation(*texts, session_id="harbour", title=HOSTILE).conversation_id
+    messages = [a_tool_call("c1", path="boats.txt"), a_tool_result("c1", "seven lighthouses")]
+    a_store().append_messages(conversation_id=conversation_id, messages=messages)
+    CompactionEngine.from_settings(Scope(a_workspace().pk)).compact(conversation_id=conversation_id)
+    return conversation_id
+
+
+def hits(page: str) -> list[str]:
+    return re.findall(r'<article class="hit ([a-z]+)', page)
+
+
+def test_an_empty_search_says_what_can_be_found(reader, django_assert_max_num_queries):
+    with django_assert_max_num_queries(8):
+        page = reader.get(SEARCH).content.decode()
+
+    assert "word for word" in page and not hits(page)
+
+
+def test_what_is_found_is_marked_and_leads_to_transcript_and_lineage(harbour, reader):
+    page = reader.get(f"{SEARCH}?query=harbour").content.decode()
+
+    assert "<mark>harbour</mark>" in page and HOSTILE not in page
+    links = shown_links(page)
+    assert any(re.fullmatch(rf"/w/default/conversations/{harbour}/\?seq=\d+#m\d+", link) for link in links)
+    assert any(re.fullmatch(rf"/w/default/conversations/{harbour}/lineage/\?node=sum_\w+", link) for link in links)
+
+
+def test_a_message_in_no_summary_leads_to_where_it_lies(harbour, reader):
+    page = as_part(reader, f"{SEARCH}?query=lighthouses")
+
+    assert hits(page) == ["message"] and "in context" in page
+    assert f"/w/default/conversations/{harbour}/lineage/?from=2&to=82" in shown_links(page)
+
+
+def test_a_live_search_gives_the_matches_alone_and_asks_little_more_than_the_search_itself(
+    harbour, reader, django_assert_max_num_queries
+):
+    with CaptureQueriesContext(connection) as searching:
+        RetrievalEngine.from_settings(Scope(a_workspace().pk)).grep(query="harbour", limit=20)
+
+    # The session, the person and their role.
+    with django_assert_max_num_queries(len(searching) + 3):
+        page = as_part(reader, f"{SEARCH}?query=harbour&mode=full_text&scope=both&conversation_id=&sort=")
+
+    assert hits(page) and "<html" not in page
+
+
+@pytest.mark.parametrize(
+    ("filters", "kinds"),
+    [
+        ("query=harbour&scope=summaries", {"summary"}),
+        ("query=harbour&scope=messages", {"message"}),
+        ("query=harbour&depth=0", {"summary"}),
+        ("query=harbour&roles=user&roles=assistant", {"message"}),
+        ("query=harbour&roles=system", set()),
+        ("query=boats&part_types=tool", {"message"}),
+        ("query=boats&tool_names=read_file,%20bash", {"message"}),
+        ("query=boats&tool_names=bash", set()),
+        ("query=harb.*r&mode=regex&scope=messages&sort=recency", {"message"}),
+        ("query=harbour&since=2020-01-01T00:00&until=2021-01-01T00:00", set()),
+        ("query=harbour&since=2020-01-01T00:00&scope=messages", {"message"}),
+    ],
+)
+def test_every_filter_narrows(harbour, reader, filters, kinds):
+    page = as_part(reader, f"{SEARCH}?{filters}")
+
+    assert set(hits(page)) == kinds
+
+
+def test_filters_within_a_conversation_narrow_to_its_messages(harbour, reader):
+    page = as_part(reader, f"{SEARCH}?query=harbour&scope=messages&conversation_id={harbour}&from_seq=3&to_seq=5")
+
+    assert sorted(re.findall(r"message (\d+)</a>", page)) == ["3", "4", "5"]
+
+
+def test_more_goes_on_where_the_page_ended(harbour, reader):
+    first = as_part(reader, f"{SEARCH}?query=harbour&scope=messages&sort=recency")
+    more = next(iter(re.findall(r'hx-get="([^"]+)"', first))).replace("&amp;", "&")
+    second = as_part(reader, more)
+
+    seqs = [re.findall(r"message (\d+)</a>", page) for page in (first, second)]
+    assert len(seqs[0]) == 20 and len(seqs[1]) == 20
+    assert sorted(map(int, seqs[0] + seqs[1])) == list(range(1, 41))
+    assert "That is all." in second
+
+
+def test_a_relaxed_search_says_so(reader):
+    a_conversation("one harbour", "one lighthouse", "one ferry")
+
+    page = as_part(reader, f"{SEARCH}?query=harbour+lighthouse+ferry+gangway")
+
+    assert "Too few texts have all of these words" in page
+
+
+@pytest.mark.parametrize(
+    ("filters", "said"),
+    [
+        ("query=(&mode=regex", "query"),
+        ("query=x&from_seq=3", "name one conversation"),
+        ("query=x&depth=deep", "whole number"),
+        ("query=x&since=yesterday", "ISO 8601"),
+        ("query=x&conversation_id=999999", "There is no conversation"),
+        ("query=x&cursor=nonsense", "cursor"),
+    ],
+)
+def test_what_cannot_be_searched_for_is_told_beside_the_form(reader, filters, said):
+    answer = reader.get(f"{SEARCH}?{filters}")
+
+    page = answer.content.decode()
+    assert answer.status_code == 200 and 'role="alert"' in page and said in page
+    assert 'name="query"' in page
+
+
+def test_what_is_cold_is_searched_on_request(harbour, reader):
+    Retention.from_settings(Scope(a_workspace().pk)).archive(conversation_id=harbour)
+
+    warm = as_part(reader, f"{SEARCH}?query=lighthouses&conversation_id={harbour}")
+    cold = as_part(reader, f"{SEARCH}?query=lighthouses&conversation_id={harbour}&cold=true")
+
+    assert "went cold" in warm and "cold=true" in warm
+    assert hits(cold) == ["message"]
+
+
+def test_a_file_is_found_by_its_name(harbour, reader, settings, tmp_path):
+    settings.MEDIA_ROOT = tmp_path
+    LargeFileService.from_settings(Scope(a_workspace().pk)).store(
+        conversation_id=harbour, content=b"a,b\n1,2\n", file_name=f"{HOSTILE}lighthouses.csv"
+    )
+
+    page = as_part(reader, f"{SEARCH}?query=lighthouses&scope=files")
+
+    assert hits(page) == ["file"] and HOSTILE not in page
+    assert any(link.startswith("/w/default/files/file_") for link in shown_links(page))
+
+
+def test_what_is_typed_is_shown_as_it_was_typed_and_runs_nowhere(reader):
+    page = reader.get(SEARCH, {"query": f'"{HOSTILE}', "under": HOSTILE, "tool_names": HOSTILE}).content.decode()
+
+    assert HOSTILE not in page and "&lt;script&gt;" in page

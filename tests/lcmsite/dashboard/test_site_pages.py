@@ -1,0 +1,150 @@
+"""Settings with their source, no secret among them; and the audit log, filtered, page by page."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from django.db import transaction
+from django.test import Client
+
+from conversations.audit import Act, AuditLog
+from conversations.policy import StorePolicy
+from conversations.scope import Scope
+from lcmsite.environment import Environment, variables
+from lcmsite.in_force import Source, settings_in_force
+from tests.factories import a_conversation, a_store, a_workspace
+from tests.lcmsite.dashboard.visiting import HOSTILE, browser_of, shown_links
+
+pytestmark = pytest.mark.django_db
+SETTINGS, AUDIT = "/w/default/settings/", "/w/default/audit/"
+
+
+@pytest.fixture
+def admin(db: None) -> Client:
+    return browser_of("admin")
+
+
+def in_force(**overrides):
+    return {each.name: each for room in settings_in_force(overrides) for each in room.settings}
+
+
+def the_environment(settings, **names: str) -> None:
+    told = Environment.read(names)
+    assert told.problems == ()
+    settings.ENVIRONMENT, settings.DEPLOYMENT, settings.LCM = told, told.deployment, dict(told.overrides)
+
+
+def test_every_setting_is_there_once():
+    names = [each.name for room in settings_in_force() for each in room.settings]
+
+    assert sorted(names) == sorted(variables())
+
+
+def test_each_says_who_set_it(settings):
+    # What is set to its own default is set, too.
+    the_environment(settings, LCM_PORT="8000", LCM_LEAF_CHUNK_TOKENS="9000", LCM_MODEL_TOKEN_BUDGET="50000")
+
+    told = in_force(model_token_budget=12_000)
+
+    assert (told["LCM_PORT"].value, told["LCM_PORT"].source) == (8000, Source.ENVIRONMENT)
+    assert (told["LCM_HOST"].value, told["LCM_HOST"].source) == ("127.0.0.1", Source.DEFAULT)
+    assert (told["LCM_LEAF_CHUNK_TOKENS"].value, told["LCM_LEAF_CHUNK_TOKENS"].source) == (9000, Source.ENVIRONMENT)
+    budget = told["LCM_MODEL_TOKEN_BUDGET"]
+    assert (budget.value, budget.source) == (12_000, Source.CONVERSATION)
+    assert told["LCM_ENCODING"].source is Source.DEFAULT and told["LCM_ENCODING"].value == StorePolicy().encoding
+
+
+def test_no_secret_is_told(settings, admin):
+    the_environment(
+        settings,
+        LCM_DATABASE_URL="postgres://ann:hush-1@db/lcm",
+        LCM_CHAT_KEY="hush-2",
+        LCM_CHAT_URL="https://ann:hush-3@models/v1?key=hush-4",
+        LCM_SECRET_KEY="hush-5",
+    )
+
+    page = admin.get(SETTINGS).content.decode()
+    told = in_force()
+
+    assert "hush" not in page and "hush" not in repr(told)
+    assert told["LCM_CHAT_KEY"].is_set and not told["LCM_ANTHROPIC_KEY"].is_set
+    assert told["LCM_CHAT_URL"].value == "https://models/v1"
+
+
+def test_the_page_groups_them_with_help_and_bounds(admin, django_assert_max_num_queries):
+    with django_assert_max_num_queries(8):
+        page = admin.get(SETTINGS).content.decode()
+
+    assert [name for name in variables() if f"<code>{name}</code>" not in page] == []
+    assert all(f">{title}</h2>" in page for title in ("Making room", "Language models", "This site"))
+    assert "The port `lcm up` listens on." in page and "1 to 65,535." in page
+
+
+def test_what_a_conversation_sets_for_itself_is_marked(admin):
+    conversation_id = a_conversation(title=HOSTILE).conversation_id
+    a_store().configure_conversation(conversation_id=conversation_id, overrides={"fresh_tail_count": 31})
+
+    page = admin.get(f"{SETTINGS}?conversation_id={conversation_id}").content.decode()
+
+    row = re.findall(r"<code>LCM_FRESH_TAIL_COUNT</code>.*?</tr>", page, re.S)[0]
+    assert ">31</td>" in row and ">conversation</span>" in row
+    assert HOSTILE not in page and "(1 of its own)" in page
+
+
+def test_a_foreign_conversation_looks_like_none(admin):
+    theirs = a_conversation(workspace=a_workspace("theirs")).conversation_id
+
+    assert admin.get(f"{SETTINGS}?conversation_id={theirs}").status_code == 404
+    assert admin.get(f"{AUDIT}?conversation_id={theirs}").status_code == 404
+
+
+def record(act: Act = Act.ARCHIVE, times: int = 1, **told) -> None:
+    with transaction.atomic():
+        for _ in range(times):
+            AuditLog(Scope(a_workspace().pk, actor="operator")).record(act, **told)
+
+
+def rows(page: str) -> list[str]:
+    return re.findall(r"<tr>\s*<td class=\"number\">.*?</tr>", page, re.S)
+
+
+def test_what_was_done_is_told_newest_first(admin, django_assert_max_num_queries):
+    conversation_id = a_conversation().conversation_id
+    record(Act.ARCHIVE, conversation_id=conversation_id, detail={"messages": 12})
+    record(Act.QUARANTINE, target=HOSTILE, detail={HOSTILE: HOSTILE})
+
+    with django_assert_max_num_queries(8):
+        page = admin.get(AUDIT).content.decode()
+
+    newest, older, *_ = rows(page)
+    assert "quarantine" in newest and "&lt;script&gt;" in newest
+    assert "operator" in older and "archive" in older and "12" in older
+    assert f"/w/default/conversations/{conversation_id}/" in shown_links(older)
+    assert HOSTILE not in page
+
+
+def test_it_is_narrowed_to_a_kind_and_to_a_conversation(admin):
+    conversation_id = a_conversation().conversation_id
+    record(Act.ARCHIVE, conversation_id=conversation_id)
+    record(Act.THAW, conversation_id=conversation_id)
+    record(Act.THAW)
+
+    thaws = admin.get(f"{AUDIT}?act=thaw").content.decode()
+    here = admin.get(f"{AUDIT}?act=thaw&conversation_id={conversation_id}").content.decode()
+    none = admin.get(f"{AUDIT}?act=erase").content.decode()
+
+    assert (len(rows(thaws)), len(rows(here)), len(rows(none))) == (2, 1, 0)
+    assert "Nothing of that kind." in none
+
+
+def test_a_long_log_goes_on_where_it_ended(admin):
+    record(Act.THAW, times=53)
+
+    first = admin.get(f"{AUDIT}?act=thaw").content.decode()
+    older = next(link for link in shown_links(first) if "before=" in link)
+    second = admin.get(AUDIT + older).content.decode()
+
+    numbers = [re.findall(r'<td class="number">(\d+)', row)[0] for row in rows(first) + rows(second)]
+    assert (len(rows(first)), len(rows(second))) == (50, 3)
+    assert len(set(numbers)) == 53 and "act=thaw" in older

@@ -1,0 +1,207 @@
+"""Erasing for good in the browser: said plainly, typed out, done once, on record; and by admins alone."""
+
+from __future__ import annotations
+
+import html
+import re
+
+import pytest
+from django.test import Client
+
+from compaction.engine import CompactionEngine
+from conversations.large_files import LargeFileService
+from conversations.models import Conversation, Message
+from conversations.types import NewMessage, Role
+from integrity.models import Erasure
+from tests.factories import a_conversation, a_store
+from tests.lcmsite.dashboard.visiting import HOSTILE, browser_of, shown_links
+
+TOMBSTONES = "/w/default/erasures/"
+WORDS = "There was some talk about the harbour and its boats. " * 12
+
+
+@pytest.fixture
+def conversation_id(db: None) -> int:
+    conversation_id = a_conversation(*(f"{WORDS} {n}" for n in range(40)), title=HOSTILE).conversation_id
+    CompactionEngine.from_settings().compact(conversation_id=conversation_id)
+    return conversation_id
+
+
+@pytest.fixture
+def path(conversation_id: int) -> str:
+    return f"/w/default/conversations/{conversation_id}/erasure/"
+
+
+@pytest.fixture
+def admin(db: None) -> Client:
+    return browser_of("admin")
+
+
+def filled(page: str) -> dict[str, str]:
+    """What the form of a preview would send, were it sent as it is."""
+    return {
+        html.unescape(name): html.unescape(value)
+        for name, value in re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', page.partition("<main")[2])
+        if name != "csrfmiddlewaretoken"
+    }
+
+
+def phrase(page: str) -> str:
+    return html.unescape(page.split('<code id="phrase">')[1].split("</code>")[0])
+
+
+def previewed(admin: Client, path: str, **given: str) -> str:
+    answer = admin.post(f"{path}preview/", given)
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def erased(conversation_id: int) -> int:
+    return Message.objects.filter(conversation_id=conversation_id, erased_by__isnull=False).count()
+
+
+def test_a_preview_says_all_that_would_go_and_touches_nothing(admin, path, conversation_id):
+    page = previewed(admin, path, from_seq="3", to_seq="5")
+
+    assert '<div class="figure">3</div>messages' in page
+    assert "lose" in page and "in the context now and made again from what remains" in page
+    assert "Nobody can bring it back" in page and "Backups and ledgers made before still hold it" in page
+    assert phrase(page) == f"erase 3 messages of conversation {conversation_id} for good"
+    assert "data-asks=" in page
+    assert erased(conversation_id) == 0
+
+
+def test_what_was_typed_letter_by_letter_is_erased_and_on_record(admin, path, conversation_id):
+    page = previewed(admin, path, from_seq="3", to_seq="5")
+
+    done = admin.post(f"{path}execution/", {**filled(page), "confirmation": phrase(page)}).content.decode()
+
+    assert "It is gone for good" in done and "3 messages" in done and "being made again" in done
+    assert erased(conversation_id) == 3
+    record = admin.get(TOMBSTONES).content.decode()
+    assert "user a-admin" in record and "from no. 3" in record
+    assert f"/w/default/conversations/{conversation_id}/?seq=3" in shown_links(record)
+
+
+@pytest.mark.parametrize("typed", ["", "yes", "erase 3 messages", HOSTILE])
+def test_without_the_words_nothing_goes_and_the_preview_is_shown_again(admin, path, conversation_id, typed):
+    page = previewed(admin, path, from_seq="3", to_seq="5")
+
+    answer = admin.post(f"{path}execution/", {**filled(page), "confirmation": typed})
+
+    again = answer.content.decode()
+    assert answer.status_code == 400
+    assert 'role="alert"' in again and HOSTILE not in again
+    assert phrase(again) == phrase(page) and filled(again)["from_seq"] == "3"
+    assert erased(conversation_id) == 0
+
+
+def test_what_has_changed_since_is_previewed_anew(admin, path, conversation_id):
+    page = previewed(admin, path, is_whole="yes")
+    a_store().append_messages(conversation_id=conversation_id, messages=[NewMessage(Role.USER, "one more")])
+
+    answer = admin.post(f"{path}execution/", {**filled(page), "confirmation": phrase(page)})
+
+    again = answer.content.decode()
+    assert answer.status_code == 409 and "Something has changed since the preview" in again
+    assert '<div class="figure">41</div>' in again and erased(conversation_id) == 0
+    admin.post(f"{path}execution/", {**filled(again), "confirmation": phrase(again)})
+    assert erased(conversation_id) == 41
+
+
+def test_a_preview_that_is_too_old_is_made_anew(admin, path, conversation_id):
+    page = previewed(admin, path, from_seq="3", to_seq="5")
+    Erasure.objects.update(expires_at="2026-01-01T00:00Z")
+
+    answer = admin.post(f"{path}execution/", {**filled(page), "confirmation": phrase(page)})
+
+    assert answer.status_code == 409 and "has expired" in answer.content.decode()
+    assert erased(conversation_id) == 0
+
+
+def test_nothing_is_erased_twice(admin, path, conversation_id):
+    page = previewed(admin, path, from_seq="3", to_seq="5")
+    given = {**filled(page), "confirmation": phrase(page)}
+
+    answers = [admin.post(f"{path}execution/", given) for _ in range(2)]
+
+    assert [answer.status_code for answer in answers] == [200, 409]
+    assert "was carried out already" in answers[1].content.decode()
+
+
+def test_all_of_it_has_to_be_said_and_an_empty_form_says_nothing(admin, path, conversation_id):
+    empty = admin.post(f"{path}preview/", {"from_seq": " "})
+    whole = previewed(admin, path, is_whole="yes")
+
+    assert empty.status_code == 400 and "Say what is to be erased" in empty.content.decode()
+    assert "It is all of the conversation" in whole
+    admin.post(f"{path}execution/", {**filled(whole), "confirmation": phrase(whole)})
+    assert erased(conversation_id) == 40
+    assert Conversation.objects.get(pk=conversation_id).title is None
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"from_seq": "5"}, "A range has two ends"),
+        ({"from_seq": "5", "to_seq": "3"}, "is before from_seq"),
+        ({"from_seq": "x", "to_seq": "3"}, "from_seq"),
+        ({"from_seq": HOSTILE, "to_seq": "-3"}, "from_seq"),
+        ({"message_ids": "msg_999999"}, "There is no message"),
+        ({"message_ids": HOSTILE}, "message_ids"),
+        ({"file_ids": "file_none"}, "file_none"),
+        ({"from_seq": "400", "to_seq": "500"}, "Nothing of this is left"),
+        ({"is_whole": "yes", "from_seq": "3", "to_seq": "5"}, "not both"),
+    ],
+)
+def test_what_cannot_be_meant_is_told_and_the_form_keeps_its_words(admin, path, given, said):
+    answer = admin.post(f"{path}preview/", given)
+
+    page = answer.content.decode()
+    assert answer.status_code in (400, 404)
+    assert said in page and HOSTILE not in page and "What has to go for good?" in page
+    assert html.escape(next(iter(given.values()))) in page
+    assert not Erasure.objects.exists()
+
+
+def test_messages_and_files_are_named_by_their_ids(admin, path, conversation_id):
+    file = LargeFileService.from_settings().store(conversation_id=conversation_id, content=b"bytes", file_name=HOSTILE)
+    ids = [message.message_id for message in a_store().list_messages(conversation_id=conversation_id)[:2]]
+
+    page = previewed(admin, path, message_ids=f"msg_{ids[0]}, {ids[1]}", file_ids=file.file_id)
+
+    assert phrase(page) == f"erase 2 messages and 1 file of conversation {conversation_id} for good"
+    assert f"/w/default/files/{file.file_id}/" in shown_links(page)
+
+
+def test_where_nothing_was_erased_the_page_says_what_it_is_for(admin, conversation_id, django_assert_max_num_queries):
+    with django_assert_max_num_queries(8):
+        page = admin.get(TOMBSTONES).content.decode()
+
+    assert "Nothing was ever erased" in page and "this cannot be undone" in page
+
+
+@pytest.mark.parametrize("role", ["reader", "operator"])
+def test_nobody_else_sees_or_does_any_of_it(role, path, conversation_id):
+    browser = browser_of(role)
+
+    answers = [
+        browser.get(TOMBSTONES),
+        browser.get(path),
+        browser.post(f"{path}preview/", {"is_whole": "yes"}),
+        browser.post(f"{path}execution/", {"erasure_id": "era_x", "confirmation": "x"}),
+    ]
+
+    assert [answer.status_code for answer in answers] == [403] * 4
+    assert not Erasure.objects.exists() and erased(conversation_id) == 0
+    assert TOMBSTONES not in shown_links(browser.get("/w/default/integrity/").content.decode())
+
+
+def test_a_conversation_that_is_not_there_is_told(admin):
+    answers = [
+        admin.get("/w/default/conversations/999/erasure/"),
+        admin.post("/w/default/conversations/999/erasure/preview/", {"is_whole": "yes"}),
+        admin.post("/w/default/conversations/999/erasure/execution/", {"erasure_id": "era_none", "confirmation": "x"}),
+    ]
+
+    assert [answer.status_code for answer in answers] == [404] * 3

@@ -1,0 +1,255 @@
+"""A repair plan in the browser: read by everybody, decided on by admins, done and taken back as it was said."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+
+from integrity import models
+from integrity.checker import IntegrityChecker
+from integrity.types import PlanState, StepState
+from tests.factories import a_conversation
+from tests.integrity.breaking import Compacted, a_compacted_conversation, breaking
+from tests.integrity.repairing import everything
+from tests.lcmsite.dashboard.trusting import (
+    INTEGRITY,
+    a_damaged_conversation,
+    a_miscounted_conversation,
+    a_plan_on,
+    a_report_on,
+    a_worker,
+    approved,
+)
+from tests.lcmsite.dashboard.visiting import HOSTILE, as_part, browser_of, shown_links
+
+ROLES = ("reader", "operator", "admin")
+
+
+@pytest.fixture
+def miscounted(db: None) -> Compacted:
+    return a_miscounted_conversation()
+
+
+@pytest.fixture
+def path(miscounted: Compacted) -> str:
+    """The page of a plan of two steps."""
+    return f"{INTEGRITY}repairs/{a_plan_on(a_report_on()).repair_id}/"
+
+
+@pytest.fixture
+def admin(db: None) -> Client:
+    return browser_of("admin")
+
+
+def page_of(browser: Client, path: str) -> str:
+    return browser.get(path).content.decode()
+
+
+def step_states() -> list[str]:
+    return list(models.RepairStep.objects.order_by("ordinal").values_list("state", flat=True))
+
+
+def test_each_step_shows_what_goes_what_comes_and_why(admin, path, django_assert_max_num_queries):
+    with django_assert_max_num_queries(8):
+        page = page_of(admin, path)
+
+    assert '<span class="line out">- cold messages: 3' in page and '<span class="line in">+ cold messages: 0' in page
+    assert "It can be counted again." in page and "sets one counter to what counting gives" in page
+    assert "low risk" in page and "can be taken back" in page
+    assert "counters_are_recounts" in page
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_everybody_reads_a_plan_and_only_admins_are_offered_to_decide(path, role):
+    page = page_of(browser_of(role), path)
+
+    assert ("for admins of the workspace" in page) == (role != "admin")
+    assert ('name="ordinals"' in page and "Approve all 2" in page) == (role == "admin")
+    assert ("history/" in page) == (role == "admin")
+
+
+@pytest.mark.parametrize("role", ["reader", "operator"])
+@pytest.mark.parametrize("deed", ["approval", "application", "undoing", "history"])
+def test_nobody_else_decides_whatever_they_send(path, role, deed):
+    browser = browser_of(role)
+    before = everything()
+
+    send = browser.get if deed == "history" else browser.post
+    answer = send(f"{path}{deed}/", {"do": "all"})
+
+    assert answer.status_code == 403
+    assert everything() == before and step_states() == ["proposed", "proposed"]
+
+
+def test_steps_are_approved_and_refused_one_by_one(admin, path):
+    admin.post(f"{path}approval/", {"do": "approve", "ordinals": ["1", "2"]})
+    admin.post(f"{path}approval/", {"do": "refuse", "ordinals": ["2"]})
+
+    page = page_of(admin, path)
+    assert step_states() == [StepState.APPROVED, StepState.REFUSED]
+    assert "approved by user a-admin" in page and "Apply 1 step" in page
+
+
+@pytest.mark.parametrize(
+    ("given", "status"),
+    [
+        ({"do": "approve"}, 400),
+        ({"do": "approve", "ordinals": ["x", "-1"]}, 400),
+        ({"do": "approve", "ordinals": ["77"]}, 400),
+        ({"do": "refuse", "ordinals": ["9" * 15]}, 400),
+        ({}, 400),
+    ],
+)
+def test_a_choice_that_is_none_is_told_on_the_plan(admin, path, given, status):
+    answer = admin.post(f"{path}approval/", given)
+
+    assert answer.status_code == status
+    assert 'role="alert"' in answer.content.decode() and "Repair plan" in answer.content.decode()
+    assert step_states() == ["proposed", "proposed"]
+
+
+def test_what_nobody_approved_is_not_applied(admin, path):
+    answer = admin.post(f"{path}application/")
+
+    assert answer.status_code == 409 and "is proposed, not approved" in answer.content.decode()
+    assert step_states() == ["proposed", "proposed"]
+
+
+def test_a_broken_promise_is_found_planned_approved_mended_and_broken_again_through_the_pages(admin, miscounted):
+    broken = everything()
+
+    piece = admin.post(f"{INTEGRITY}scans/", {"with_plan": "yes"}, headers={"HX-Request": "true"}).content.decode()
+    [scan] = [piece.split('hx-get="')[1].split('"')[0]]
+    a_worker().work()
+    done = as_part(admin, scan)
+    [report] = [link for link in shown_links(done) if "/reports/" in link]
+    [plan] = [link for link in shown_links(done) if "/repairs/" in link]
+    assert plan in shown_links(page_of(admin, report))
+
+    admin.post(f"{plan}approval/", {"do": "all"})
+    applied = admin.post(f"{plan}application/", follow=True).content.decode()
+    assert "The approved steps were carried out." in applied and "Undo all of it" in applied
+    assert IntegrityChecker.from_settings().run().is_clean
+    assert everything() != broken
+
+    undone = admin.post(f"{plan}undoing/", follow=True).content.decode()
+    assert "All of it was taken back" in undone and "Undo all of it" not in undone
+    assert everything() == broken
+
+    history = page_of(admin, f"{plan}history/")
+    assert [history.index(f"{act} repair") for act in ("undo", "apply", "approve")] == sorted(
+        history.index(f"{act} repair") for act in ("undo", "apply", "approve")
+    )
+    assert history.count("user a-admin") == 3 and "1, 2" in history
+
+
+def test_a_step_that_is_stale_is_explained_and_a_new_check_is_offered(admin, path, miscounted):
+    admin.post(f"{path}approval/", {"do": "all"})
+    breaking("UPDATE conversations SET total_tokens = total_tokens + 1 WHERE conversation_id = %s", miscounted.id)
+    before = everything()
+
+    page = admin.post(f"{path}application/", follow=True).content.decode()
+
+    assert everything() == before
+    assert "Nothing was done." in page and "something has changed under step 2" in page
+    assert "What it was made for does not stand there any more" in page
+    assert "Check again and plan anew" in page and f'name="conversation_id" value="{miscounted.id}"' in page
+    assert "Approve all" not in page
+
+
+def test_a_repair_that_made_things_worse_says_what(admin, path):
+    models.RepairPlan.objects.update(
+        state=PlanState.REFUSED, outcome={"added": [{"code": "ordinals_are_unique", "id": "conv_1", "detail": HOSTILE}]}
+    )
+
+    page = page_of(admin, path)
+
+    assert "taken back before it counted" in page and "ordinals_are_unique" in page and HOSTILE not in page
+
+
+def test_a_repair_that_the_database_refused_says_so(admin, path):
+    models.RepairPlan.objects.update(state=PlanState.REFUSED, outcome={"why": "The database refused it: DataError."})
+
+    assert "The database refused it: DataError." in page_of(admin, path)
+
+
+def test_what_matters_has_to_be_typed(admin, miscounted):
+    breaking("UPDATE conversations SET next_seq = next_seq + 2 WHERE conversation_id = %s", miscounted.id)
+    plan = a_plan_on(a_report_on())
+    path = f"{INTEGRITY}repairs/{plan.repair_id}/"
+    models.RepairStep.objects.update(risk="high")
+    approved(plan)
+    words = f"apply {len(plan.steps)} steps"
+    before = everything()
+
+    page = page_of(admin, path)
+    answer = admin.post(f"{path}application/", {"confirmation": "yes"})
+
+    assert f"<code>{words}</code>" in page
+    assert answer.status_code == 400 and "Nothing was done" in answer.content.decode()
+    assert everything() == before and set(step_states()) == {"approved"}
+
+    done = admin.post(f"{path}application/", {"confirmation": f" {words} "})
+    assert done.status_code == 302 and "approved" not in step_states()
+
+
+def test_what_cannot_be_taken_back_offers_no_undoing(admin, path):
+    admin.post(f"{path}approval/", {"do": "all"})
+    admin.post(f"{path}application/")
+    models.RepairStep.objects.filter(ordinal=2).update(reversible=False)
+
+    page = page_of(admin, path)
+
+    assert "This cannot be undone: step 2" in page and "Undo all of it" not in page
+
+
+def test_what_has_changed_since_is_not_taken_back(admin, path, miscounted):
+    admin.post(f"{path}approval/", {"do": "all"})
+    admin.post(f"{path}application/")
+    breaking("UPDATE conversations SET total_tokens = 3 WHERE conversation_id = %s", miscounted.id)
+
+    answer = admin.post(f"{path}undoing/")
+
+    assert answer.status_code == 409 and "has changed since" in answer.content.decode()
+    assert models.RepairPlan.objects.get().state == PlanState.APPLIED
+
+
+def test_a_damaged_text_is_withheld_by_a_step_and_the_rest_is_left_to_a_person(admin):
+    conversation = a_damaged_conversation()
+    plan = a_plan_on(a_report_on())
+    path = f"{INTEGRITY}repairs/{plan.repair_id}/"
+
+    page = page_of(admin, path)
+    admin.post(f"{path}approval/", {"do": "all"})
+    admin.post(f"{path}application/")
+
+    assert "medium risk" in page and "withholds a damaged thing from models" in page and HOSTILE not in page
+    again = page_of(admin, f"{INTEGRITY}repairs/{a_plan_on(a_report_on()).repair_id}/")
+    assert "Left to a person" in again and "quarantined already" in again
+    assert conversation.message(5) in again
+
+
+def test_many_steps_are_shown_a_page_at_a_time_and_approved_at_once(admin):
+    for _ in range(14):
+        a_conversation("one", "two")
+    breaking("UPDATE conversations SET total_tokens = total_tokens + 7, cold_messages = cold_messages + 3")
+    path = f"{INTEGRITY}repairs/{a_plan_on(a_report_on()).repair_id}/"
+
+    pages = [page_of(admin, f"{path}?page={n}") for n in ("1", "2", "999")]
+    admin.post(f"{path}approval/", {"do": "all"})
+
+    assert [page.count('name="ordinals"') for page in pages] == [25, 3, 3]
+    assert "Page 2 of 2" in pages[1]
+    assert step_states() == ["approved"] * 28
+
+
+def test_a_report_without_anything_to_do_has_an_empty_plan(admin):
+    a_compacted_conversation()
+
+    page = page_of(admin, f"{INTEGRITY}repairs/{a_plan_on(a_report_on()).repair_id}/")
+
+    assert "nothing that a step could do" in page
+
+
+def test_a_plan_that_was_never_decided_on_has_no_history(admin, path):
+    assert "Nobody has decided anything yet" in page_of(admin, f"{path}history/")

@@ -1,0 +1,292 @@
+"""Reports in the browser: what was found, what it means, where it is; and a check at a click."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+
+from conversations.models import Conversation
+from integrity import models
+from integrity.types import ScanState
+from tests.factories import a_conversation, a_workspace
+from tests.integrity.breaking import Compacted, a_compacted_conversation, breaking
+from tests.lcmsite.dashboard.trusting import (
+    INTEGRITY,
+    a_checker,
+    a_damaged_conversation,
+    a_plan_on,
+    a_report_on,
+    a_worker,
+)
+from tests.lcmsite.dashboard.visiting import HOSTILE, as_part, browser_of, shown_links
+
+
+@pytest.fixture
+def reader(db: None) -> Client:
+    return browser_of("reader")
+
+
+@pytest.fixture
+def damaged(db: None) -> Compacted:
+    return a_damaged_conversation()
+
+
+def page_of(browser: Client, path: str) -> str:
+    return browser.get(path).content.decode()
+
+
+def test_who_has_no_report_is_told_what_a_check_is(reader):
+    page = page_of(reader, INTEGRITY)
+
+    assert "Nobody has checked this workspace yet" in page and "Check now" in page
+
+
+def test_reports_are_listed_newest_first_a_page_at_a_time(reader, django_assert_max_num_queries):
+    ids = [a_checker().run().report_id for _ in range(22)]
+
+    with django_assert_max_num_queries(8):
+        first = page_of(reader, INTEGRITY)
+    second = page_of(reader, f"{INTEGRITY}?page=2")
+
+    places = [first.index(id) for id in reversed(ids[2:])]
+    assert places == sorted(places)
+    assert ids[0] not in first and ids[0] in second and ids[1] in second
+    assert "?page=2" in shown_links(first) and "?page=1" in shown_links(second) and "?page=3" not in second
+
+
+@pytest.mark.parametrize("page", ["0", "x", "-1", "99999999", ""])
+def test_a_page_that_is_none_does_no_harm(reader, page):
+    assert reader.get(f"{INTEGRITY}?page={page}").status_code == 200
+
+
+def test_a_clean_report_says_so(reader, django_assert_max_num_queries):
+    a_compacted_conversation()
+    report_id = a_report_on()
+
+    with django_assert_max_num_queries(8):
+        page = page_of(reader, f"{INTEGRITY}reports/{report_id}/")
+
+    assert "Every promise holds" in page
+    assert "40 messages" in page
+
+
+def test_findings_are_grouped_explained_and_lead_to_where_they_are(reader, damaged):
+    report_id = a_report_on()
+
+    page = page_of(reader, f"{INTEGRITY}reports/{report_id}/")
+
+    assert page.index("contents_match_their_hashes") > 0 and "critical" in page
+    assert "a message&#x27;s text was altered after it was stored" in page
+    link = f"{INTEGRITY}place/?id={damaged.message(5)}"
+    assert link in shown_links(page)
+    there = reader.get(link)
+    assert there["Location"] == f"/w/default/conversations/{damaged.id}/?seq=5"
+    assert HOSTILE not in page_of(reader, there["Location"]) + page
+
+
+def test_the_gravest_stand_first(reader, damaged):
+    breaking("UPDATE conversations SET total_tokens = 1 WHERE conversation_id = %s", damaged.id)
+    breaking("DELETE FROM context_items WHERE conversation_id = %s AND summary_id IS NOT NULL", damaged.id)
+
+    page = page_of(reader, f"{INTEGRITY}reports/{a_report_on()}/")
+
+    codes = ("contents_match_their_hashes", "context_is_what_lineage_says", "counters_are_recounts")
+    places = [page.index(f'id="of-{code}"') for code in codes]
+    assert places == sorted(places)
+
+
+def test_every_invariant_is_told_with_what_it_took(reader, damaged):
+    page = page_of(reader, f"{INTEGRITY}reports/{a_report_on()}/")
+
+    assert page.count('<span class="badge badge-good">holds</span>') > 20
+
+
+def test_listings_are_cut_counts_are_not_and_all_places_can_be_paged_through(reader):
+    conversation = a_conversation(*(f"message {n}" for n in range(150)))
+    breaking("UPDATE messages SET content = 'x' WHERE conversation_id = %s", conversation.conversation_id)
+    path = f"{INTEGRITY}reports/{a_report_on()}/"
+
+    page = page_of(reader, path)
+    first = page_of(reader, f"{path}?code=contents_match_their_hashes")
+    [link] = [link for link in shown_links(first) if "after=" in link]
+    second = page_of(reader, path + link)
+
+    assert "The first 20 of 150" in page
+    assert "<b>150</b>" in first
+    assert [each.count('class="where"') for each in (page, first, second)][1:] == [100, 50]
+
+
+def test_what_is_quarantined_is_marked(reader, damaged):
+    path = f"{INTEGRITY}reports/{a_report_on()}/?code=contents_match_their_hashes"
+    before = page_of(reader, path)
+
+    browser_of("admin").post("/w/default/quarantine/new/", {"id": damaged.message(5), "reason": "not what was said"})
+
+    assert "quarantined</span>" not in before
+    assert "quarantined</span>" in page_of(reader, path)
+
+
+def test_conversations_that_could_not_be_looked_at_are_named(reader):
+    conversation_id = a_conversation("one").conversation_id
+    report_id = a_report_on()
+    models.IntegrityReport.objects.filter(pk=report_id).update(unchecked=[conversation_id], is_clean=False)
+
+    page = page_of(reader, f"{INTEGRITY}reports/{report_id}/")
+
+    assert "passed over" in page and "not all was looked at" in page
+    assert "Every promise holds" not in page
+
+
+def test_a_report_that_is_not_finished_says_so_and_offers_no_plan(damaged):
+    report_id = a_report_on()
+    models.IntegrityReport.objects.filter(pk=report_id).update(finished_at=None)
+    operator = browser_of("operator")
+
+    page = page_of(operator, f"{INTEGRITY}reports/{report_id}/")
+    answer = operator.post(f"{INTEGRITY}reports/{report_id}/repairs/")
+
+    assert "still at it" in page and "Plan repairs" not in page
+    assert answer.status_code == 409 and "is not finished" in answer.content.decode()
+
+
+@pytest.mark.parametrize(
+    "path", ["reports/report_none/", "reports/%3Cb%3E/", "scans/99/", "repairs/repair_none/", "place/?id=msg_999999"]
+)
+def test_what_is_not_there_is_told(reader, path):
+    answer = reader.get(INTEGRITY + path)
+
+    assert answer.status_code == 404
+    assert "that you may see" in answer.content.decode() or "There is no message" in answer.content.decode()
+
+
+def test_an_invariant_that_the_report_does_not_know_is_told(reader):
+    answer = reader.get(f"{INTEGRITY}reports/{a_report_on()}/", {"code": HOSTILE})
+
+    assert answer.status_code == 404 and HOSTILE not in answer.content.decode()
+
+
+def test_a_report_of_another_workspace_looks_like_none(damaged):
+    report_id = a_report_on()
+    foreigner = browser_of("admin", workspace=a_workspace("other"), name="eve")
+
+    assert foreigner.get(f"/w/other/integrity/reports/{report_id}/").status_code == 404
+    assert report_id not in page_of(foreigner, "/w/other/integrity/")
+
+
+def test_a_check_is_asked_for_carried_out_by_a_worker_and_read(reader, damaged):
+    begun = reader.post(f"{INTEGRITY}scans/", {"extent": "full"}, headers={"HX-Request": "true"}).content.decode()
+    scan = models.IntegrityScan.objects.get()
+    waiting = as_part(reader, f"{INTEGRITY}scans/{scan.pk}/")
+
+    a_worker().work(scan_id=scan.pk)
+    done = as_part(reader, f"{INTEGRITY}scans/{scan.pk}/")
+
+    assert "a worker will take it up" in begun and "hx-get" in begun and "<html" not in begun
+    assert "hx-get" in waiting and "Read the report" not in waiting
+    assert "hx-get" not in done
+    [link] = [link for link in shown_links(done) if "/reports/" in link]
+    assert "contents_match_their_hashes" in page_of(reader, link)
+
+
+def test_how_far_a_check_is_can_be_seen(reader, damaged, django_assert_max_num_queries):
+    a_conversation("another")
+    reader.post(f"{INTEGRITY}scans/")
+    scan = models.IntegrityScan.objects.get()
+    report = models.IntegrityReport.objects.create(
+        report_id="report_half", workspace=a_workspace(), mode="full", started_at=scan.requested_at,
+        conversations_checked=1, messages_checked=40,
+    )  # fmt: skip
+    models.IntegrityScan.objects.filter(pk=scan.pk).update(state=ScanState.LEASED, report=report)
+
+    with django_assert_max_num_queries(8):
+        piece = as_part(reader, f"{INTEGRITY}scans/{scan.pk}/")
+
+    assert '<progress max="2" value="1"' in piece and "1 of 2 conversations" in " ".join(piece.split())
+    assert "running" in piece
+
+
+def test_a_check_that_failed_says_what_to_do(reader):
+    reader.post(f"{INTEGRITY}scans/")
+    models.IntegrityScan.objects.update(state=ScanState.FAILED, attempts=8, finished_at="2026-01-01T00:00Z")
+
+    page = page_of(reader, f"{INTEGRITY}scans/{models.IntegrityScan.objects.get().pk}/")
+
+    assert "It failed 8 times" in page and "Ask for another one" in page
+
+
+def test_without_a_script_a_check_has_a_page(reader):
+    answer = reader.post(f"{INTEGRITY}scans/", follow=True)
+
+    assert "a worker will take it up" in answer.content.decode() and "<html" in answer.content.decode()
+
+
+def test_one_conversation_is_checked_alone_from_its_own_page(reader, damaged, django_assert_max_num_queries):
+    path = f"/w/default/conversations/{damaged.id}/trust/"
+    empty = page_of(reader, path)
+
+    reader.post(f"{INTEGRITY}scans/", {"conversation_id": damaged.id})
+    a_worker().work()
+    with django_assert_max_num_queries(8):
+        page = page_of(reader, path)
+
+    assert "None of this one alone" in empty
+    assert "finding" in page and f'value="{damaged.id}"' in page
+
+
+@pytest.mark.parametrize(("given", "status"), [({"conversation_id": "999"}, 404), ({"extent": HOSTILE}, 400)])
+def test_a_check_of_what_is_not_there_is_refused_in_words(reader, given, status):
+    answer = reader.post(f"{INTEGRITY}scans/", given)
+
+    assert answer.status_code == status
+    assert HOSTILE not in answer.content.decode()
+    assert not models.IntegrityScan.objects.exists()
+
+
+def test_only_who_may_plan_has_a_check_plan(reader, damaged):
+    operator = browser_of("operator")
+
+    reader.post(f"{INTEGRITY}scans/", {"with_plan": "yes"})
+    operator.post(f"{INTEGRITY}scans/", {"with_plan": "yes", "extent": "incremental"})
+
+    assert list(models.IntegrityScan.objects.order_by("pk").values_list("with_plan", flat=True)) == [False, True]
+    assert "plan repairs" not in page_of(reader, INTEGRITY) and "plan repairs" in page_of(operator, INTEGRITY)
+
+
+def test_a_plan_is_offered_to_who_may_make_one(reader, damaged):
+    path = f"{INTEGRITY}reports/{a_report_on()}/"
+    operator = browser_of("operator")
+
+    assert "Plan repairs" not in page_of(reader, path) and "an operator or an admin may" in page_of(reader, path)
+    assert "Plan repairs" in page_of(operator, path)
+    assert reader.post(f"{path}repairs/").status_code == 403 and not models.RepairPlan.objects.exists()
+
+    made = operator.post(f"{path}repairs/")
+    assert made["Location"] == f"{INTEGRITY}repairs/{models.RepairPlan.objects.get().pk}/"
+    assert made["Location"] in shown_links(page_of(reader, path))
+
+
+def test_a_ledger_that_is_not_there_is_told(damaged):
+    path = f"{INTEGRITY}reports/{a_report_on()}/repairs/"
+
+    answer = browser_of("operator").post(path, {"ledger_file_id": "file_none"})
+
+    assert answer.status_code == 404 and "file_none" in answer.content.decode()
+    assert not models.RepairPlan.objects.exists()
+
+
+def test_names_that_are_out_for_readers_of_pages_stay_words(reader):
+    conversation_id = a_conversation("one", title=HOSTILE, session_id=f"{HOSTILE}-s").conversation_id
+    report_id = a_report_on()
+    models.Finding.objects.create(
+        report_id=report_id, code="rows_belong_to_something", severity="error", conversation_id=conversation_id,
+        target=f"sum_{HOSTILE}", detail=HOSTILE,
+    )  # fmt: skip
+    models.IntegrityReport.objects.filter(pk=report_id).update(counts={"rows_belong_to_something": 1}, is_clean=False)
+    plan = a_plan_on(report_id)
+
+    paths = [f"{INTEGRITY}reports/{report_id}/", f"{INTEGRITY}reports/{report_id}/?code=rows_belong_to_something",
+             f"{INTEGRITY}repairs/{plan.repair_id}/", f"/w/default/conversations/{conversation_id}/trust/"]  # fmt: skip
+    pages = [page_of(reader, path) for path in paths]
+
+    assert all("alert(1)" in page and HOSTILE not in page for page in pages)
+    assert Conversation.objects.get(pk=conversation_id).title == HOSTILE

@@ -1,0 +1,261 @@
+"""Quarantine, retention, storage and the tiers of a conversation in the browser."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Iterator
+from functools import partial
+
+import pytest
+from django.db import connection
+from django.test import Client
+
+from compaction.locks import compaction_lock
+from conversations.models import Conversation, Quarantine, Workspace
+from integrity.policy import MOST_DAYS, RetentionPolicy
+from integrity.retention.tiers import Retention
+from tests.factories import a_conversation, a_store
+from tests.integrity.breaking import breaking
+from tests.lcmsite.dashboard.visiting import HOSTILE, as_part, browser_of
+
+QUARANTINE = "/w/default/quarantine/"
+RETENTION = "/w/default/retention/"
+ROLES = ("reader", "operator", "admin")
+
+
+@pytest.fixture
+def conversation_id(db: None) -> int:
+    return a_conversation(*(f"message {n} about the harbour" for n in range(30)), title=HOSTILE).conversation_id
+
+
+@pytest.fixture
+def message_id(conversation_id: int) -> str:
+    return f"msg_{a_store().list_messages(conversation_id=conversation_id)[4].message_id}"
+
+
+@pytest.fixture
+def admin(db: None) -> Client:
+    return browser_of("admin")
+
+
+def page_of(browser: Client, path: str) -> str:
+    return browser.get(path).content.decode()
+
+
+def withheld(admin: Client, id: str, reason: str = HOSTILE) -> Quarantine:
+    assert admin.post(f"{QUARANTINE}new/", {"id": id, "reason": reason}).status_code == 302
+    return Quarantine.objects.get()
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("path", [QUARANTINE, RETENTION])
+def test_pages_of_a_workspace_where_nobody_said_anything(role, path):
+    answer = browser_of(role).get(path)
+
+    assert answer.status_code == 200
+    assert ("for admins of the workspace" in answer.content.decode() or "Only admins" in answer.content.decode()) == (
+        role != "admin"
+    )
+
+
+def test_what_is_withheld_is_listed_and_leads_to_where_it_is(admin, message_id, django_assert_max_num_queries):
+    withheld(admin, message_id)
+
+    with django_assert_max_num_queries(8):
+        page = page_of(admin, QUARANTINE)
+
+    assert f"integrity/place/?id={message_id}" in page and "I have looked at" in page
+    assert "alert(1)" in page and HOSTILE not in page
+
+
+def test_what_is_withheld_marks_its_conversation(admin, message_id, conversation_id):
+    withheld(admin, message_id, "not what was said")
+
+    own = page_of(admin, f"/w/default/conversations/{conversation_id}/trust/")
+
+    assert '<span class="badge badge-bad"' in page_of(admin, "/w/default/conversations/")
+    assert "not what was said" in own and ">quarantined</span>" in own
+
+
+def test_only_who_has_said_that_it_is_right_lets_a_thing_go(admin, message_id):
+    held = withheld(admin, message_id)
+
+    silent = admin.post(f"{QUARANTINE}{held.pk}/release/")
+    held.refresh_from_db()
+    assert silent.status_code == 400 and "It stays withheld" in silent.content.decode()
+    assert held.released_at is None
+
+    said = admin.post(f"{QUARANTINE}{held.pk}/release/", {"is_right": "yes"}, follow=True)
+    held.refresh_from_db()
+    assert f"{message_id} is shown to models again" in said.content.decode()
+    assert held.released_at is not None
+    assert message_id not in page_of(admin, QUARANTINE)
+    assert "let go" in page_of(admin, f"{QUARANTINE}?released=yes")
+
+    again = admin.post(f"{QUARANTINE}{held.pk}/release/", {"is_right": "yes"})
+    assert again.status_code == 409 and "was released already" in again.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("given", "status"),
+    [
+        ({"id": HOSTILE, "reason": "x"}, 400),
+        ({"id": "msg_999999", "reason": "x"}, 404),
+        ({"id": "", "reason": ""}, 400),
+        ({}, 400),
+    ],
+)
+def test_what_cannot_be_withheld_is_told_and_the_form_keeps_its_words(admin, conversation_id, given, status):
+    answer = admin.post(f"{QUARANTINE}new/", given)
+
+    assert answer.status_code == status
+    assert 'role="alert"' in answer.content.decode() and HOSTILE not in answer.content.decode()
+    assert not Quarantine.objects.exists()
+
+
+@pytest.mark.parametrize("role", ["reader", "operator"])
+def test_nobody_else_withholds_lets_go_moves_or_sets_a_rule(role, admin, message_id, conversation_id):
+    held = withheld(admin, message_id)
+    browser = browser_of(role)
+    conversation = f"/w/default/conversations/{conversation_id}/"
+
+    paths = [
+        f"{QUARANTINE}new/",
+        f"{QUARANTINE}{held.pk}/release/",
+        f"{RETENTION}rule/",
+        f"{conversation}archive/",
+        f"{conversation}thaw/",
+    ]
+    answers = [browser.post(path, {"id": message_id, "reason": "x", "is_right": "yes"}) for path in paths]
+
+    assert [answer.status_code for answer in answers] == [403] * 5
+    held.refresh_from_db()
+    assert held.released_at is None and Quarantine.objects.count() == 1
+    assert not Conversation.objects.get(pk=conversation_id).cold_messages
+    own = page_of(browser, f"{conversation}trust/")
+    assert "is for admins of the workspace" in own and "archive/" not in own and "erasure/" not in own
+    assert "I have looked at" not in page_of(browser, QUARANTINE)
+
+
+@pytest.mark.parametrize(
+    ("given", "days", "shown"),
+    [
+        ({"rule": "days", "days": " 30 "}, 30, "30 days"),
+        ({"rule": "never"}, MOST_DAYS, "never"),
+        ({"rule": "site"}, None, "never"),
+    ],
+)
+def test_a_rule_is_set_by_an_admin(admin, given, days, shown, django_assert_max_num_queries):
+    answer = admin.post(f"{RETENTION}rule/", given)
+
+    assert answer.status_code == 302
+    assert Workspace.objects.get().cold_after_days == days
+    with django_assert_max_num_queries(8):
+        assert f'<p class="figure">{shown}</p>' in page_of(admin, RETENTION)
+
+
+@pytest.mark.parametrize("days", ["", "0", "-3", "1.5", "x", "99999", "9" * 400, HOSTILE, "³"])
+def test_a_rule_that_is_none_is_told_and_nothing_is_set(admin, days):
+    answer = admin.post(f"{RETENTION}rule/", {"rule": "days", "days": days})
+
+    assert answer.status_code == 400 and 'role="alert"' in answer.content.decode()
+    assert HOSTILE not in answer.content.decode()
+    assert Workspace.objects.get().cold_after_days is None
+
+
+def test_what_everything_takes_up_is_told_by_tier(admin, conversation_id):
+    before = as_part(admin, f"{RETENTION}storage/")
+    admin.post(f"/w/default/conversations/{conversation_id}/archive/")
+    after = as_part(admin, f"{RETENTION}storage/")
+
+    assert "30 messages" in before and "0 packed blocks" in before
+    assert "1 packed block" in after and "are saved" in after and "<html" not in after
+
+
+def test_an_empty_workspace_takes_up_nothing(admin):
+    assert "Nobody has said anything" in as_part(admin, f"{RETENTION}storage/")
+
+
+def test_a_conversation_goes_cold_and_comes_back_and_says_so_everywhere(admin, conversation_id):
+    path = f"/w/default/conversations/{conversation_id}/"
+    headers = {"HX-Request": "true"}
+
+    moved = admin.post(f"{path}archive/", headers=headers).content.decode()
+    assert "30 messages moved to the cold tier" in moved and "load delay" not in moved
+    assert "30 of 30 messages are cold" in page_of(admin, f"{path}trust/")
+    assert all(">cold</span>" in page_of(admin, each) for each in (path, "/w/default/conversations/"))
+
+    back = admin.post(f"{path}thaw/", headers=headers).content.decode()
+    assert "moved to the hot tier" in back and "0 are cold now" in back
+    assert "All hot" in page_of(admin, f"{path}trust/")
+    assert ">cold</span>" not in page_of(admin, "/w/default/conversations/")
+
+    nothing = admin.post(f"{path}thaw/", headers=headers).content.decode()
+    assert "There was nothing left to move" in nothing
+
+
+def test_a_move_that_takes_longer_goes_on_by_itself(admin, monkeypatch):
+    conversation_id = a_conversation(*(f"some words about boats {n} " * 40 for n in range(400))).conversation_id
+    # Each look at the clock takes longer than one request may.
+    clock = itertools.count(0.0, 3_600.0)
+    hurried = partial(Retention, policy=RetentionPolicy(), clock=lambda: next(clock))
+    monkeypatch.setattr(Retention, "from_settings", lambda scope: hurried(scope=scope))
+    path = f"/w/default/conversations/{conversation_id}/archive/"
+
+    first = admin.post(path, headers={"HX-Request": "true"}).content.decode()
+    without_script = admin.post(path, follow=True).content.decode()
+
+    cold = Conversation.objects.get(pk=conversation_id).cold_messages
+    assert "it goes on by itself" in first and f'hx-post="{path}" hx-trigger="load' in first
+    assert 0 < cold < 400 and "There is more: go on." in without_script
+
+
+@pytest.fixture
+def compacting(conversation_id: int) -> Iterator[None]:
+    """Another session compacts the conversation."""
+    locked, done = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with compaction_lock(conversation_id):
+            locked.set()
+            done.wait(60)
+        connection.close()
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    locked.wait(60)
+    yield
+    done.set()
+    holder.join()
+
+
+def test_a_conversation_that_is_being_compacted_is_not_moved_and_says_so(admin, conversation_id, compacting):
+    path = f"/w/default/conversations/{conversation_id}/archive/"
+
+    piece = admin.post(path, headers={"HX-Request": "true"})
+    page = admin.post(path, follow=True).content.decode()
+
+    assert piece.status_code == 409 and "Archive: let it go cold" in piece.content.decode()
+    assert all("is being compacted already" in each for each in (piece.content.decode(), page))
+    assert not Conversation.objects.get(pk=conversation_id).cold_messages
+
+
+def test_what_is_damaged_stays_and_is_named(admin, conversation_id, message_id):
+    breaking("UPDATE messages SET content = 'x' WHERE message_id = %s", int(message_id[4:]))
+
+    moved = admin.post(
+        f"/w/default/conversations/{conversation_id}/archive/", headers={"HX-Request": "true"}
+    ).content.decode()
+
+    assert "not matching its hashes" in moved and message_id in moved
+
+
+def test_the_coldest_conversations_can_be_shown_first(admin, conversation_id):
+    a_conversation("newer", title="Newer")
+    admin.post(f"/w/default/conversations/{conversation_id}/archive/")
+
+    page = page_of(admin, "/w/default/conversations/?sort=cold_messages")
+
+    assert page.index("alert(1)") < page.index("Newer")

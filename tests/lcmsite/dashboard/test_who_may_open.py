@@ -1,0 +1,193 @@
+"""Who may open which page: every address of the site, for everybody who could come, no cell left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.contrib.auth import get_user_model
+from django.test import Client
+from django.urls import URLPattern, URLResolver, get_resolver, reverse
+from pytest_django import DjangoDbBlocker
+
+from conversations.scope import Scope
+from lcmsite import people
+from lcmsite.adapters.catalogue import CATALOGUE
+from lcmsite.types import Role
+from tests.factories import a_conversation, a_workspace
+from tests.made_once import made_once
+
+READER, OPERATOR, ADMIN = Role.READER, Role.OPERATOR, Role.ADMIN
+LADDER = (READER, OPERATOR, ADMIN)
+
+# Who may open each page of a workspace, by its name in `urls`. Who adds one says here, a second time, who may open it.
+SHOWN = {
+    READER: """
+        overview pulse shelf runs jobs conversation-runs plans plan plan-progress conversations transcript more-messages
+        job lineage lineage-window lineage-summary lineage-sources lineage-branch search inspector context-text
+        compare-receipts files conversation-files file file-lines file-download grants workspaces integrity place scan
+        report repairs quarantine retention storage conversation-trust
+    """,
+    OPERATOR: "import",
+    ADMIN: "models keys members settings audit repair-history erasures choose-erasure",
+}
+# And who may send the form that goes to it.
+DONE = {
+    READER: "keep-receipt begin-scan",
+    OPERATOR: "compact make-plan execute-plan revoke-grant import plan-repairs",
+    ADMIN: """
+        reset-model create-key revoke-key add-member set-role remove-member approve-repairs apply-repairs undo-repairs
+        withhold release set-retention archive thaw preview-erasure erase
+    """,
+}
+# Forms that refuse, by their own rule, somebody who is an admin of one workspace only.
+OF_SUPERUSERS = {"create-workspace"}
+# Of no workspace: for everybody, and for everybody who is logged in.
+OPEN = {"healthz", "readyz", "metrics", "login", "schema", "docs"}
+LOGGED_IN = {"home", "password", "logout"}
+
+ROWS = [("GET", name, role) for role, names in SHOWN.items() for name in names.split()]
+ROWS += [("POST", name, role) for role, names in DONE.items() for name in names.split()]
+
+# Things that there are not: who may open a page is told so, who may not is told that.
+NOWHERE = {"conversation_id": 987654321, "job_id": 1, "scan_id": 1, "api_key_id": 987654321, "quarantine_id": 987654321}
+
+
+def named_addresses() -> Iterator[tuple[str, URLPattern]]:
+    """Every address of the site but the admin's, and those of the API's operations, which have no names."""
+
+    def below(resolver: URLResolver) -> Iterator[tuple[str, URLPattern]]:
+        for each in resolver.url_patterns:
+            if isinstance(each, URLPattern):
+                yield each.name or "", each
+            elif each.namespace != "admin":
+                yield from below(each)
+
+    yield from below(get_resolver())
+
+
+PATTERNS = {name: pattern for name, pattern in named_addresses() if name}
+
+
+def test_every_address_has_a_row_and_every_row_an_address():
+    rows = {name for _, name, _ in ROWS} | OF_SUPERUSERS | OPEN | LOGGED_IN
+
+    assert set(PATTERNS) == rows
+    assert len({(verb, name) for verb, name, _ in ROWS}) == len(ROWS)
+
+
+def test_what_has_no_name_is_the_apis():
+    unnamed = [pattern for name, pattern in named_addresses() if not name]
+    paths = {path for operation in CATALOGUE for path in operation.paths}
+
+    assert len(unnamed) >= len(paths)
+    assert all(pattern.callback.__module__.startswith(("lcmsite.adapters", "django.views")) for pattern in unnamed)
+
+
+@pytest.fixture(scope="module")
+def logged_in(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[dict[str, Client]]:
+    with made_once(django_db_blocker):
+        yield _browsers()
+
+
+def _browsers() -> dict[str, Client]:
+    """Somebody of each role, an admin of another workspace, a member of none, a superuser, and nobody."""
+    ours, theirs = a_workspace(), a_workspace("theirs")
+    a_conversation("hello")
+    for role in LADDER:
+        people.add(Scope(ours.pk), username=role.value, role=role)
+    people.add(Scope(theirs.pk), username="stranger", role=ADMIN)
+    get_user_model().objects.create_user("nowhere")
+    get_user_model().objects.create_superuser("super")
+    found = {"nobody": Client()}
+    for name in (*(role.value for role in LADDER), "stranger", "nowhere", "super"):
+        found[name] = Client()
+        found[name].force_login(
+            get_user_model().objects.get(username=name), backend="django.contrib.auth.backends.ModelBackend"
+        )
+    return found
+
+
+@pytest.fixture
+def browsers(logged_in: dict[str, Client], db: None) -> dict[str, Client]:
+    return logged_in
+
+
+def address_of(name: str) -> str:
+    wanted = PATTERNS[name].pattern.converters
+    given: dict[str, Any] = {each: NOWHERE.get(each, "nothing") for each in wanted} | {"workspace": "default"}
+    return reverse(name, kwargs={each: given[each] for each in wanted})
+
+
+@pytest.mark.parametrize(("verb", "name", "needed"), ROWS, ids=[f"{verb} {name}" for verb, name, _ in ROWS])
+def test_who_may(browsers, verb, name, needed):
+    address = address_of(name)
+
+    statuses = {}
+    for who, browser in browsers.items():
+        answer = browser.generic(verb, address)
+        statuses[who] = answer.status_code
+        if who == "nobody":
+            assert answer["Location"].startswith("/login/?next="), "it asks who comes"
+
+    assert statuses["nobody"] == 302
+    assert statuses["stranger"] == statuses["nowhere"] == 404
+    for role in LADDER:
+        may = LADDER.index(role) >= LADDER.index(needed)
+        assert (statuses[role.value] != 403) == may, (role, statuses)
+        assert statuses[role.value] not in (401, 405, 500), (role, statuses)
+    assert statuses["super"] not in (401, 403, 405, 500)
+
+
+@pytest.mark.parametrize("name", sorted(OF_SUPERUSERS))
+def test_what_only_a_superuser_may(browsers, name):
+    statuses = {who: browser.post(address_of(name)).status_code for who, browser in browsers.items()}
+
+    assert statuses["nobody"] == 302
+    assert statuses["stranger"] == statuses["nowhere"] == 404
+    assert [statuses[role.value] for role in LADDER] == [403, 403, 403]
+    assert statuses["super"] not in (401, 403, 405, 500)
+
+
+@pytest.mark.parametrize("name", sorted(LOGGED_IN - {"logout"}))
+def test_what_needs_somebody(browsers, name):
+    assert browsers["nobody"].get(reverse(name)).status_code == 302
+    assert {browsers[role.value].get(reverse(name)).status_code for role in LADDER} <= {200, 302}
+
+
+def test_nobody_is_logged_out_by_a_link(browsers):
+    assert browsers["reader"].get(reverse("logout")).status_code == 405
+    assert browsers["reader"].get("/w/default/").status_code == 200
+
+
+@pytest.mark.parametrize("name", sorted({"healthz", "readyz", "login", "schema", "docs"}))
+def test_what_is_open(browsers, name):
+    assert browsers["nobody"].get(reverse(name)).status_code == 200
+
+
+def _admin_addresses() -> Iterator[str]:
+    [admin] = [each for each in get_resolver().url_patterns if getattr(each, "namespace", "") == "admin"]
+
+    def below(resolver: URLResolver, so_far: str) -> Iterator[str]:
+        for each in resolver.url_patterns:
+            path = so_far + str(each.pattern)
+            if isinstance(each, URLResolver):
+                yield from below(each, path)
+            elif not str(each.pattern).startswith(("login/", "logout/", "(?P")):
+                yield path
+
+    for path in below(admin, "/admin/"):
+        yield path.replace("<path:object_id>", "1").replace("<id>", "1").replace("<path:content_type_id>", "1")
+
+
+def test_the_admin_is_for_staff_alone(browsers):
+    """Every address of it: who is an admin of a workspace, and no more, is asked to log in as somebody else."""
+    addresses = [each for each in _admin_addresses() if "<" not in each and "^" not in each]
+    assert len(addresses) > 40
+
+    for address in addresses:
+        for who in ("nobody", "reader", "operator", "admin", "stranger"):
+            answer = browsers[who].get(address)
+            assert answer.status_code in (302, 403, 404), (address, who)
+            assert answer.status_code != 302 or "login" in answer["Location"], (address, who)

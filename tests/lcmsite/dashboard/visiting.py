@@ -1,0 +1,49 @@
+"""Browsers of people with roles, for tests of pages."""
+
+from __future__ import annotations
+
+import html
+import re
+
+from django.contrib.auth import get_user_model
+from django.test import Client
+
+from conversations.models import Workspace
+from conversations.scope import Scope
+from lcmsite import people
+from lcmsite.types import Role
+from tests.factories import a_workspace
+
+HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(1)>"
+
+
+def browser_of(role: str, *, workspace: Workspace | None = None, name: str | None = None) -> Client:
+    """A browser in which somebody of this role, called after it, is logged in."""
+    username = name or f"a-{role}"
+    people.add(Scope((workspace or a_workspace()).pk), username=username, role=Role(role))
+    return _of(username)
+
+
+def browser_of_a_superuser() -> Client:
+    """Somebody who is an admin everywhere, and a member of nothing."""
+    get_user_model().objects.create_superuser("sue")
+    return _of("sue")
+
+
+def as_part(browser: Client, path: str) -> str:
+    """The piece that a script on a page would be given."""
+    return browser.get(path, headers={"HX-Request": "true"}).content.decode()
+
+
+def shown_links(page: str) -> list[str]:
+    """Where a page's links lead."""
+    return [html.unescape(link) for link in re.findall(r'href="([^"]*)"', page)]
+
+
+def _of(username: str) -> Client:
+    a_workspace()
+    client = Client()
+    client.force_login(
+        get_user_model().objects.get(username=username), backend="django.contrib.auth.backends.ModelBackend"
+    )
+    return client
