@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from django.db.models import Q
+
 from compaction import jobs, planner
 from compaction.chain import escalation_of
 from compaction.escalation import Escalation
@@ -58,7 +60,7 @@ class CompactionEngine:
         """Have the conversation compacted in the background; a wish that waits already is enough."""
         self.store.scope.conversation(conversation_id)
         job_id = jobs.request(conversation_id=conversation_id, reason=Reason(reason))
-        return CompactionJob.objects.get(pk=job_id).as_record()
+        return CompactionJob.objects.select_related("conversation").get(pk=job_id).as_record()
 
     def backfill(self, *, conversation_id: int | None = None) -> list[JobRecord]:
         """Have done what automatic compaction passed over as not worth a summary: in one conversation, or in all."""
@@ -77,24 +79,47 @@ class CompactionEngine:
 
     def get_job(self, *, job_id: int) -> JobRecord:
         """One piece of background work, and the runs it led to; NotFound if there is none."""
-        job = self.store.scope.narrow(CompactionJob.objects.all()).filter(job_id=job_id).first()
+        job = (
+            self.store.scope.narrow(CompactionJob.objects.select_related("conversation")).filter(job_id=job_id).first()
+        )
         if job is None:
             raise NotFound(f"There is no job {job_id} that you may see.")
         return job.as_record()
 
     def get_run(self, *, run_id: str) -> RunRecord:
         """One run; NotFound if there is none."""
-        rows = self.store.scope.narrow(CompactionRun.objects.all())
+        rows = self.store.scope.narrow(CompactionRun.objects.told())
         run = rows.filter(run_id=run_id).first() if run_id.isprintable() else None
         if run is None:
             raise NotFound(f"There is no run {run_id[:80]!r} that you may see.")
         return run.as_record()
 
-    def list_runs(self, *, conversation_id: int, limit: int = 20) -> list[RunRecord]:
-        """The conversation's runs, newest first."""
-        self.store.scope.conversation(conversation_id)
-        runs = CompactionRun.objects.filter(conversation_id=conversation_id).order_by("-started_at")
-        return [run.as_record() for run in runs[:limit]]
+    def list_runs(
+        self,
+        *,
+        conversation_id: int | None = None,
+        outcome: Outcome | str | None = None,
+        reason: Reason | str | None = None,
+        before_run: str | None = None,
+        limit: int = 20,
+    ) -> list[RunRecord]:
+        """The runs of one conversation, or of all, newest first; those with this outcome, or this reason.
+
+        `before_run` continues behind the last of an earlier answer. NotFound if there is no such conversation or run.
+        """
+        runs = self.store.scope.narrow(CompactionRun.objects.told())
+        if conversation_id is not None:
+            self.store.scope.conversation(conversation_id)
+            runs = runs.filter(conversation_id=conversation_id)
+        if outcome is not None:
+            runs = runs.filter(outcome=Outcome(outcome))
+        if reason is not None:
+            runs = runs.filter(reason=Reason(reason))
+        if before_run is not None:
+            last = self.get_run(run_id=before_run)
+            earlier = Q(started_at__lt=last.started_at) | Q(started_at=last.started_at, run_id__lt=last.run_id)
+            runs = runs.filter(earlier, started_at__lte=last.started_at)
+        return [run.as_record() for run in runs.order_by("-started_at", "-run_id")[:limit]]
 
     def compact(
         self, *, conversation_id: int, reason: Reason = Reason.MANUAL, claim: Claim | None = None

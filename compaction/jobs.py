@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 
+import structlog
 from django.db import Error, connection, transaction
 from django.db.models import OuterRef, QuerySet
 from django.utils import timezone
@@ -28,8 +29,8 @@ _REQUEST = """
     WITH waiting AS (
         SELECT job_id, reason FROM compaction_jobs WHERE conversation_id = %(conversation_id)s AND state = 'queued'
     ), written AS (
-        INSERT INTO compaction_jobs (conversation_id, reason, state, fence, attempts, last_error)
-        SELECT %(conversation_id)s, %(reason)s, 'queued', 0, 0, ''
+        INSERT INTO compaction_jobs (conversation_id, reason, state, fence, attempts, last_error, request_id)
+        SELECT %(conversation_id)s, %(reason)s, 'queued', 0, 0, '', %(request_id)s
         WHERE NOT EXISTS (SELECT FROM waiting WHERE reason = 'manual' OR reason = %(reason)s)
         ON CONFLICT (conversation_id) WHERE state = 'queued' DO UPDATE
           SET reason = CASE WHEN excluded.reason IN ('manual', 'redo_all') OR compaction_jobs.reason = 'redo'
@@ -64,7 +65,7 @@ _CLAIM = f"""
         LIMIT 1
         FOR UPDATE SKIP LOCKED
     )
-    RETURNING job_id, conversation_id, reason, fence, attempts
+    RETURNING job_id, conversation_id, reason, fence, attempts, request_id
 """
 
 
@@ -85,6 +86,7 @@ class Claim:
     fence: int
     attempts: int
     lease_seconds: int
+    request_id: str = ""
 
     def renew(self, *, got_on: bool = False) -> None:
         """Say that the worker is alive; LeaseLost if the job is no longer its own.
@@ -161,7 +163,8 @@ class Claim:
 
 def request(*, conversation_id: int, reason: Reason) -> int:
     """The id of the job that will compact the conversation: one that waits already is enough."""
-    row = prepared(_REQUEST, {"conversation_id": conversation_id, "reason": reason.value})
+    request_id = structlog.contextvars.get_contextvars().get("request_id", "")
+    row = prepared(_REQUEST, {"conversation_id": conversation_id, "reason": reason.value, "request_id": request_id})
     assert row is not None, "either the job is written, or one waits"
     if row["is_new"]:
         job_due.send(sender=None, job_id=row["job_id"], delay_seconds=0.0)
@@ -184,7 +187,7 @@ def claim(*, lease_seconds: int, job_id: int | None = None) -> Claim | None:
         row = cursor.fetchone()
     if row is None:
         return None
-    job, conversation_id, reason, fence, attempts = row
+    job, conversation_id, reason, fence, attempts, request_id = row
     return Claim(
         job_id=job,
         conversation_id=conversation_id,
@@ -192,6 +195,7 @@ def claim(*, lease_seconds: int, job_id: int | None = None) -> Claim | None:
         fence=fence,
         attempts=attempts,
         lease_seconds=lease_seconds,
+        request_id=request_id,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rest_framework import serializers
 
 from compaction.hosts import MOST_KEYS
+from compaction.types import JobState, Outcome, Reason
 from conversations.exactness import MAX_NAME
 from conversations.param_fields import ConversationId, Flag, JsonObject, Text, WholeNumber
 from conversations.params import ConversationParams, Params
@@ -18,7 +19,24 @@ class CompactParams(ConversationParams):
     background = Flag(required=False, help_text="Leave the work to a worker and answer at once with the job.")
 
 
-class ListRunsParams(ConversationParams):
+class ActivityParams(Params):
+    hours = WholeNumber(required=False, min_value=1, max_value=168, help_text="How far back runs are counted.")
+
+
+class ListRunsParams(Params):
+    conversation_id = ConversationId(required=False, help_text="The conversation; all of the workspace without one.")
+    outcome = serializers.ChoiceField(
+        choices=list(Outcome), required=False, help_text="Only runs that ended so, such as failed."
+    )
+    reason = serializers.ChoiceField(choices=list(Reason), required=False, help_text="Only runs for this reason.")
+    before_run = Text(required=False, max_length=200, help_text="Only runs older than this one.")
+    limit = WholeNumber(required=False, min_value=1, max_value=1000, help_text="The most to list.")
+
+
+class ListJobsParams(Params):
+    conversation_id = ConversationId(required=False, help_text="The conversation; all of the workspace without one.")
+    state = serializers.ChoiceField(choices=list(JobState), required=False, help_text="Only jobs in this state.")
+    before_id = WholeNumber(required=False, help_text="Only jobs older than this one.")
     limit = WholeNumber(required=False, min_value=1, max_value=1000, help_text="The most to list.")
 
 
@@ -93,3 +111,7 @@ class ListPlansParams(ConversationParams):
 
 class PlanIdParams(Params):
     plan_id = Text(max_length=200, help_text="The plan.")
+
+
+class ExecutePlanParams(PlanIdParams):
+    background = Flag(required=False, help_text="Leave the work to a worker and answer at once with the plan.")

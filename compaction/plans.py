@@ -20,6 +20,7 @@ from compaction.planned import PlannedCourse, context_hash, settings_in_force
 from compaction.planner import Slot, sum_tokens
 from compaction.policy import CompactionPolicy
 from compaction.run import Run
+from compaction.signals import plan_due
 from compaction.sources import read_slots
 from compaction.types import (
     CompactionResult,
@@ -31,12 +32,14 @@ from compaction.types import (
     Reason,
     SeqRange,
 )
-from conversations.errors import Conflict, NotFound
+from conversations.errors import Conflict, ConversationBusy, NotFound
 from conversations.models import Conversation, Summary
 from conversations.reading import snapshot
 from conversations.scope import Scope
 from conversations.store.base import EVERYTHING
 from conversations.types import SummaryKind
+
+BUSY_DELAY_SECONDS = 2.0
 
 
 class PlanExecuted(Conflict):
@@ -111,6 +114,43 @@ class CompactionPlans:
             slots = read_slots(plan.conversation_id)
             course.require_unchanged(slots, self.engine.policy.overridden(conversation.overrides))
         return result
+
+    def request_execution(self, *, plan_id: str) -> PlanOutline:
+        """Have a worker do exactly what the plan says; the plan tells when it has begun, by which run, or why not.
+
+        Conflict `plan_executed` for one that was begun already.
+        """
+        plan = self._found(plan_id)
+        _require_unexecuted(plan)
+        # A refusal may have passed, and who asks once more wants it tried once more.
+        plan.requested_at, plan.refusal = timezone.now(), ""
+        plan.save(update_fields=["requested_at", "refusal"])
+        plan_due.send(sender=None, plan_id=plan_id, delay_seconds=0.0)
+        return PlanOutline(**_outline(plan))
+
+    def carry_out(self, *, plan_id: str) -> None:
+        """A worker's side of a request: do it, or leave with the plan why it cannot be done.
+
+        While another compaction is at work the plan goes on waiting.
+        """
+        waiting = CompactionPlan.objects.waiting().filter(plan_id=plan_id)
+        if not waiting.exists():
+            return
+        try:
+            self.execute_plan(plan_id=plan_id)
+        except ConversationBusy:
+            plan_due.send(sender=None, plan_id=plan_id, delay_seconds=BUSY_DELAY_SECONDS)
+        except Conflict as refusal:
+            waiting.update(refusal=refusal.code)
+        except Exception as failure:
+            # The kind and not the words: an error's text may quote a message.
+            waiting.update(refusal=type(failure).__name__)
+            raise
+
+    def sweep(self) -> None:
+        """Wake a worker for every plan that waits: a lost wake-up is found here."""
+        for plan_id in CompactionPlan.objects.waiting().order_by("requested_at").values_list("plan_id", flat=True):
+            plan_due.send(sender=None, plan_id=plan_id, delay_seconds=0.0)
 
     def _found(self, plan_id: str) -> CompactionPlan:
         plans = self.scope.narrow(CompactionPlan.objects.all())
@@ -244,6 +284,8 @@ def _outline(plan: CompactionPlan) -> dict[str, Any]:
         "tokens_before": plan.tokens_before,
         "tokens_expected": plan.tokens_expected,
         "summarizer": plan.summarizer,
+        "requested_at": plan.requested_at,
+        "refusal": plan.refusal,
         "executed_at": plan.executed_at,
         "run_id": plan.run_id,
         **plan.figures,

@@ -14,8 +14,8 @@ from django.dispatch import receiver
 from compaction import jobs
 from compaction.policy import CompactionPolicy
 from compaction.pressure import wants_compaction
-from compaction.signals import job_due
-from compaction.tasks import compact_conversation
+from compaction.signals import job_due, plan_due
+from compaction.tasks import carry_out_plan, compact_conversation
 from compaction.types import Reason
 from conversations.signals import messages_appended
 from conversations.store.base import MESSAGE_OVERHEAD_TOKENS
@@ -64,10 +64,15 @@ def _before(counters: Counters, messages: Sequence[AppendedMessage]) -> Counters
 
 @receiver(job_due)
 def wake_a_worker(*, job_id: int, delay_seconds: float, **_: object) -> None:
-    transaction.on_commit(partial(_enqueue, job_id, delay_seconds))
+    transaction.on_commit(partial(_enqueue, compact_conversation, {"job_id": job_id}, delay_seconds))
 
 
-def _enqueue(job_id: int, delay_seconds: float) -> None:
+@receiver(plan_due)
+def wake_a_worker_for_a_plan(*, plan_id: str, delay_seconds: float, **_: object) -> None:
+    transaction.on_commit(partial(_enqueue, carry_out_plan, {"plan_id": plan_id}, delay_seconds))
+
+
+def _enqueue(task: Any, given: Mapping[str, Any], delay_seconds: float) -> None:
     """Wake a worker. A wake-up that fails is left to the sweep: the job is written, and so is what led to it.
 
     Told that its append had failed, a client would send it again.
@@ -75,12 +80,12 @@ def _enqueue(job_id: int, delay_seconds: float) -> None:
     for is_last in (False, True):
         try:
             if delay_seconds > 0:
-                compact_conversation.schedule(kwargs={"job_id": job_id}, delay=delay_seconds)
+                task.schedule(kwargs=dict(given), delay=delay_seconds)
             else:
-                compact_conversation(job_id=job_id)
+                task(**given)
         except Exception as failure:
             # The queue keeps one connection. If its server was started anew, the second attempt has a new one.
             if is_last:
-                logger.warning("wake_up_failed", job_id=job_id, error=type(failure).__name__)
+                logger.warning("wake_up_failed", **given, error=type(failure).__name__)
         else:
             return

@@ -7,6 +7,7 @@ import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import structlog
@@ -14,17 +15,17 @@ from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
-from compaction import planner
+from compaction import observability, planner
 from compaction.escalation import Escalation
 from compaction.jobs import Claim
 from compaction.making import Made, Maker
-from compaction.models import CompactionRun
 from compaction.planner import Slot
 from compaction.policy import CompactionPolicy
 from compaction.sources import read_sources
 from compaction.types import CompactionResult, Outcome, Reason
 from conversations.db import prepared
 from conversations.models import Conversation
+from conversations.reading import rows
 from conversations.store import ConversationStore
 from conversations.types import NewPart, NewSummary, PartType, SummaryKind
 
@@ -43,14 +44,20 @@ _RECORD = """
     RETURNING run_id
 """
 
+_ABANDON = """
+    UPDATE compaction_runs SET outcome = 'abandoned', finished_at = clock_timestamp()
+    WHERE conversation_id = %(conversation_id)s AND outcome = 'running'
+    RETURNING reason
+"""
+
 
 def abandon_runs(conversation_id: int) -> None:
     """Close the records of runs whose worker is gone: who calls this holds the lock, so no run is at work.
 
     What they wrote is complete and stays.
     """
-    running = CompactionRun.objects.filter(conversation_id=conversation_id, outcome=Outcome.RUNNING)
-    running.update(outcome=Outcome.ABANDONED, finished_at=timezone.now())
+    for (reason,) in rows(_ABANDON, {"conversation_id": conversation_id}):
+        observability.abandoned(reason)
 
 
 @dataclass(frozen=True)
@@ -104,6 +111,7 @@ class Run:
         self.decision = planner.decide(
             conversation_id=conversation.conversation_id, counters=conversation.counters, policy=policy
         )
+        self.is_counted = False
         self.tokens_before = conversation.active_tokens
         self.progress = Progress(tokens=conversation.active_tokens, messages=conversation.active_messages)
         self.maker = Maker(
@@ -192,6 +200,7 @@ class Run:
             raise
         for made in all_made:
             summary = made.summary
+            observability.created(summary)
             self.log("summary_created", summary_id=summary.summary_id, depth=summary.depth, summary_level=summary.level)
         return ordinals
 
@@ -217,6 +226,14 @@ class Run:
             **more,
         )
 
+    def _count(self, outcome: Outcome) -> None:
+        observability.ended(
+            reason=self.reason,
+            outcome=outcome,
+            seconds=(timezone.now() - self.started_at).total_seconds(),
+            saved=self.tokens_before - self.progress.tokens,
+        )
+
     def record(self, outcome: Outcome) -> None:
         """Write the run's row, or bring it up to date."""
         prepared(
@@ -237,6 +254,9 @@ class Run:
                 "details": json.dumps(self.progress.details),
             },
         )
+        if outcome is not Outcome.RUNNING and not self.is_counted:
+            self.is_counted = True
+            transaction.on_commit(partial(self._count, outcome))
         if outcome in (Outcome.EXHAUSTED, Outcome.SKIPPED):
             # Asked again before anything has changed, it would find nothing again.
             Conversation.objects.filter(pk=self.conversation_id).update(

@@ -109,6 +109,10 @@ class RunRecord:
     job_id: int | None
     # The figures behind the outcome, such as those of the significance gate.
     details: Mapping[str, Any] = field(default_factory=dict)
+    # What people call the conversation: its title, or its session.
+    title: str = ""
+    # How many of its summaries were made without the model that should have made them.
+    degraded_summaries: int = 0
 
 
 @dataclass(frozen=True)
@@ -124,6 +128,58 @@ class JobRecord:
     finished_at: datetime | None = None
     # The runs that it led to, newest first; none where there was nothing to do.
     run_ids: tuple[str, ...] = ()
+    title: str = ""
+    # Not before then; and for so long a worker holds it without a word.
+    run_after: datetime | None = None
+    leased_until: datetime | None = None
+    # The kind of the last failure, never its words.
+    last_error: str = ""
+
+
+@dataclass(frozen=True)
+class RunsInAnHour:
+    """How many runs that began in an hour ended so, and how many tokens they took out of contexts."""
+
+    hour: datetime
+    outcome: Outcome
+    runs: int
+    tokens_freed: int
+
+
+@dataclass(frozen=True)
+class PressedConversation:
+    """A conversation that wants room; `is_hard` where it does so whatever its messages are worth."""
+
+    conversation_id: int
+    title: str
+    trigger: Trigger
+    active_tokens: int
+    threshold_tokens: int
+    model_token_budget: int
+    is_hard: bool
+
+
+@dataclass(frozen=True)
+class Activity:
+    """What goes on in a workspace. `tokens_saved`: what all messages cost, less what is left of them in contexts.
+
+    Jobs that are open wait or are at work; `jobs_failed` were given up since then. Of the conversations under pressure
+    the fullest are told; runs are counted by the hour and by how they ended, hours and endings without any left out.
+    """
+
+    since: datetime
+    conversations: int
+    messages: int
+    total_tokens: int
+    active_tokens: int
+    tokens_saved: int
+    under_pressure: int
+    jobs_waiting: int
+    jobs_at_work: int
+    jobs_failed: int
+    oldest_job_at: datetime | None
+    pressed: tuple[PressedConversation, ...]
+    runs: tuple[RunsInAnHour, ...]
 
 
 @dataclass(frozen=True)
@@ -190,6 +246,9 @@ class PlanOutline:
     cost: float | None
     # The others of the chain, who are asked where those before them do not answer.
     otherwise: tuple[PlanAlternative, ...]
+    # When a worker was asked to carry it out, and the code of what kept it from doing so.
+    requested_at: datetime | None
+    refusal: str
     executed_at: datetime | None
     # The run that carried it out.
     run_id: str | None

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+import structlog
 from django.db.models import Exists, Q, QuerySet
 from django.utils import timezone
 
@@ -56,7 +57,11 @@ class CompactionWorker:
         # Should this process die, the lease runs out and this wake-up finds the job.
         job_due.send(sender=None, job_id=claim.job_id, delay_seconds=claim.lease_seconds + 1.0)
         try:
-            with claim.kept():
+            # Whatever is logged on the way belongs to the request that asked for it.
+            with (
+                structlog.contextvars.bound_contextvars(job_id=claim.job_id, request_id=claim.request_id),
+                claim.kept(),
+            ):
                 result = self._carry_out(claim)
         except ConversationBusy:
             # Nothing was tried, so it is no attempt.

@@ -1,4 +1,5 @@
 """Integrity's work for later."""
 
 # They register theirs.
-from integrity import scan_tasks  # noqa: F401
+from integrity.retention import tasks as retention_tasks  # noqa: F401
+from integrity.scans import tasks as scan_tasks  # noqa: F401

@@ -39,15 +39,16 @@ def _unusable_to_redis(address: str) -> str:
 
     def is_understood(query: str) -> bool:
         try:
-            redis.ConnectionPool.from_url(parts._replace(query=query).geturl()).make_connection()
+            redis.ConnectionPool.from_url(f"{bare}?{query}" if query else bare).make_connection()
         except (redis.RedisError, ValueError, TypeError):
             return False
         return True
 
-    parts = urlsplit(address)
+    # Not put together anew from its parts: that would lose the slashes of unix://.
+    bare, _, options = address.partition("?")
     if not is_understood(""):
         return "the Redis client cannot read this address"
-    wrong = [option.partition("=")[0] for option in parts.query.split("&") if not is_understood(option)]
+    wrong = [option.partition("=")[0] for option in options.split("&") if not is_understood(option)]
     return f"the Redis client cannot use its option {', '.join(wrong)}" if wrong else ""
 
 

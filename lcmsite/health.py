@@ -1,6 +1,7 @@
 """Two questions of an operator's machinery: is this process alive, and can it do its work? No key is needed."""
 
 from functools import cache
+from typing import Any
 
 import psycopg
 import redis
@@ -16,6 +17,22 @@ from lcmsite.embedded.location import EmbeddedPostgresError
 
 # Whoever asks wants an answer now, also when a server swallows every packet.
 SECONDS_FOR_AN_ANSWER = 2
+# A sweep finds within a minute what a lost wake-up has left behind.
+SECONDS_OF_PATIENCE = 300
+
+# For how long the oldest job has been due that nobody is at work on; a pause before another attempt is no delay.
+WAITING_JOBS = """
+    SELECT queue, extract(epoch FROM max(clock_timestamp() - greatest(requested_at, run_after)))::float8 AS seconds
+    FROM (
+        SELECT 'compaction' AS queue, state, requested_at, run_after, leased_until FROM compaction_jobs
+        WHERE state IN ('queued', 'leased')
+        UNION ALL
+        SELECT 'integrity', state, requested_at, run_after, leased_until FROM integrity_scans
+        WHERE state IN ('queued', 'leased')
+    ) AS open
+    WHERE run_after <= clock_timestamp() AND (state = 'queued' OR leased_until < clock_timestamp())
+    GROUP BY queue
+"""
 
 
 @never_cache
@@ -28,10 +45,15 @@ def alive(request: HttpRequest) -> JsonResponse:
 @never_cache
 @require_safe
 def ready(request: HttpRequest) -> JsonResponse:
-    """200 when requests can be served; else 503 with each thing that is missing."""
+    """200 when requests can be served; else 503 with each thing that is missing.
+
+    That nobody works on what is to be done later is a warning: another web process would not change it.
+    """
     missing = not_ready()
-    status = "not ready" if missing else "ready"
-    return JsonResponse({"status": status, "missing": missing}, status=503 if missing else 200)
+    told: dict[str, Any] = {"status": "not ready" if missing else "ready", "missing": missing}
+    if not missing and (warnings := _of_workers()):
+        told["warnings"] = warnings
+    return JsonResponse(told, status=503 if missing else 200)
 
 
 def not_ready() -> list[str]:
@@ -52,6 +74,20 @@ def _database_problems() -> list[str]:
     except (psycopg.Error, EmbeddedPostgresError, OSError):
         return ["the database cannot be reached"]
     return [f"migration {app}.{name} is not applied" for app, name in sorted(_migrations() - applied)]
+
+
+def _of_workers() -> list[str]:
+    """A word for each queue where a job that is due has found no worker for too long."""
+    try:
+        with connect(connect_timeout=SECONDS_FOR_AN_ANSWER) as connection:
+            waiting = connection.execute(WAITING_JOBS).fetchall()
+    except (psycopg.Error, EmbeddedPostgresError, OSError):
+        return []
+    return [
+        f"a job of {queue} has been waiting for {seconds / 60:.0f} minutes: is there a worker?"
+        for queue, seconds in waiting
+        if seconds > SECONDS_OF_PATIENCE
+    ]
 
 
 def _queue_problems() -> list[str]:

@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Callable
 from typing import Any
 
 import structlog
+from csp.middleware import CSPMiddleware, PolicyParts
 from django.conf import settings
+from django.core.exceptions import RequestDataTooBig, SuspiciousOperation
 from django.core.signals import got_request_exception
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.utils.module_loading import import_string
 
+from lcmsite.metrics.faces import REQUEST_SECONDS, REQUESTS
+
 logger = structlog.get_logger(__name__)
+
+
+OPERATION = "lcm.operation"
+"""Where a view that knows which operation it performs says so, in the request's META."""
+
+
+REFUSALS = {400: "This request says wrongly how long it is.", 413: "This is more than LCM_MAX_REQUEST_BYTES allows."}
 
 
 class RequestLog:
@@ -28,11 +40,13 @@ class RequestLog:
     def __call__(self, request: HttpRequest) -> HttpResponse:
         request_id = secrets.token_hex(16)
         structlog.contextvars.bind_contextvars(request_id=request_id)
+        began = time.perf_counter()
         try:
             response = self.get_response(request)
             status = response.status_code
             log = logger.info if status < 400 else logger.warning
             log("request_finished", code=status, request=f"{request.method} {request.path}")
+            _count(request, status, time.perf_counter() - began)
         finally:
             structlog.contextvars.clear_contextvars()
         response["X-Request-ID"] = request_id
@@ -42,6 +56,42 @@ class RequestLog:
     def log_failure(request: HttpRequest, **_: Any) -> None:
         """An error that nobody foresaw, with where it happened; called while it is being handled."""
         logger.exception("request_failed", request=f"{request.method} {request.path}")
+
+
+def _count(request: HttpRequest, status: int, seconds: float) -> None:
+    """By the operation, as the catalogue calls it, or the page: never by the path, which holds ids."""
+    if REQUESTS.target is None:
+        return
+    operation = request.META.get(OPERATION)
+    if operation is None:
+        match = request.resolver_match
+        operation = match.view_name if match is not None and match.url_name else "none"
+    REQUESTS.add(1, operation, str(status))
+    REQUEST_SECONDS.add(seconds, operation)
+
+
+class RequestSize:
+    """No body of more than LCM_MAX_REQUEST_BYTES, on any path: of files in forms, Django itself counts no bytes.
+
+    A body that does not say how long it is counts as none: no view reads beyond what was declared.
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        declared = request.META.get("CONTENT_LENGTH") or "0"
+        is_number = declared.isascii() and declared.isdigit()
+        if is_number and int(declared[:19]) <= settings.DATA_UPLOAD_MAX_MEMORY_SIZE:
+            return self.get_response(request)
+        # Not imported above: these views import this module.
+        from lcmsite.adapters.rest import problem_response
+
+        refusal = problem_response(RequestDataTooBig() if is_number else SuspiciousOperation())
+        if not _is_of_machines(request):
+            # Before anybody knows who asks, there is no page to show it in.
+            refusal = HttpResponse(REFUSALS[refusal.status_code], status=refusal.status_code, content_type="text/plain")
+        return refusal
 
 
 class Pages:
@@ -73,6 +123,18 @@ class Pages:
                 if answer is not None:
                     return answer
         return None
+
+
+class ContentSecurity(CSPMiddleware):
+    """What a browser may run of a page: the strict rule, loosened for the admin alone."""
+
+    def get_policy_parts(
+        self, request: HttpRequest, response: HttpResponseBase, report_only: bool = False
+    ) -> PolicyParts:
+        parts = super().get_policy_parts(request, response, report_only)
+        if request.path_info.startswith(settings.ADMIN_PATH) and not report_only:
+            parts.update = settings.ADMIN_CONTENT_SECURITY_POLICY
+        return parts
 
 
 def _is_of_machines(request: HttpRequest) -> bool:

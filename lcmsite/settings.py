@@ -88,8 +88,8 @@ PAGES_MIDDLEWARE = [
     "django_htmx.middleware.HtmxMiddleware",
     "axes.middleware.AxesMiddleware",
 ]
-# The admin looks for these in MIDDLEWARE; they are in PAGES_MIDDLEWARE.
-SILENCED_SYSTEM_CHECKS = ["admin.E408", "admin.E409", "admin.E410", "axes.W002"]
+# These are looked for in MIDDLEWARE, the check of forms (W003) among them; they are in PAGES_MIDDLEWARE.
+SILENCED_SYSTEM_CHECKS = ["admin.E408", "admin.E409", "admin.E410", "axes.W002", "security.W003"]
 
 ROOT_URLCONF = "lcmsite.urls"
 WSGI_APPLICATION = "lcmsite.wsgi.application"
@@ -129,7 +129,20 @@ AXES_LOCKOUT_TEMPLATE = "dashboard/locked_out.html"
 AXES_ENABLE_ADMIN = False
 AXES_VERBOSE = False
 
-UNFOLD = {"SITE_TITLE": "LCM admin", "SITE_HEADER": "LCM admin", "SITE_SYMBOL": "account_tree", "SHOW_HISTORY": False}
+UNFOLD: dict[str, Any] = {
+    "SITE_TITLE": "LCM admin",
+    "SITE_HEADER": "LCM admin",
+    "SITE_SYMBOL": "account_tree",
+    "SITE_FAVICONS": [{"rel": "icon", "href": "/static/lcm/icon.svg", "type": "image/svg+xml"}],
+    "SHOW_HISTORY": False,
+    # The green of the dashboard, from light to dark.
+    "COLORS": {
+        "primary": {
+            "50": "#eef7f3", "100": "#d5ebe2", "200": "#aed8c8", "300": "#7fbfa9", "400": "#4db39a", "500": "#2c8b73",
+            "600": "#1f6f5c", "700": "#1a5b4c", "800": "#17493e", "900": "#143c34", "950": "#0a231e",
+        }
+    },
+}  # fmt: skip
 
 # Nothing from anywhere else, no script or style that stands in a page.
 CONTENT_SECURITY_POLICY: dict[str, Any] = {

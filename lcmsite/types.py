@@ -29,6 +29,13 @@ class Role(StrEnum):
 
 
 @dataclass(frozen=True)
+class WorkspaceRecord:
+    workspace_id: int
+    name: str
+    created_at: datetime
+
+
+@dataclass(frozen=True)
 class MemberRecord:
     """A person in a workspace."""
 

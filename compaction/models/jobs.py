@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import ClassVar
 
 from django.db import models
@@ -10,6 +11,8 @@ from django.db.models.functions import Now
 
 from compaction.types import JobRecord, JobState, Reason
 from conversations.models import Conversation
+
+_started_at = attrgetter("started_at")
 
 
 class CompactionJob(models.Model):
@@ -30,6 +33,8 @@ class CompactionJob(models.Model):
     fence = models.IntegerField(default=0)
     attempts = models.IntegerField(default=0)
     last_error = models.TextField(default="")
+    # Of whoever asked first, as the log calls it; empty for what LCM asks of itself.
+    request_id = models.TextField(default="", db_default="")
 
     class Meta:
         db_table = "compaction_jobs"
@@ -37,6 +42,7 @@ class CompactionJob(models.Model):
             models.Index(
                 fields=["run_after"], condition=Q(state__in=["queued", "leased"]), name="compaction_jobs_open_idx"
             ),
+            models.Index(fields=["finished_at"], condition=Q(state="failed"), name="compaction_jobs_failed_idx"),
         ]
         constraints: ClassVar = [
             # Wishes for the same conversation fall together; one more may wait while a job is at work.
@@ -57,5 +63,10 @@ class CompactionJob(models.Model):
             requested_at=self.requested_at,
             attempts=self.attempts,
             finished_at=self.finished_at,
-            run_ids=tuple(self.runs.order_by("-started_at").values_list("run_id", flat=True)),
+            # In Python, so that the runs of many jobs can be read at once.
+            run_ids=tuple(run.run_id for run in sorted(self.runs.all(), key=_started_at, reverse=True)),
+            title=str(self.conversation),
+            run_after=self.run_after,
+            leased_until=self.leased_until,
+            last_error=self.last_error,
         )

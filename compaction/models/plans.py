@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from django.db import models
+from django.db.models import Q
 from django.db.models.functions import Now
 
 from conversations.models import Conversation
+
+
+class CompactionPlanQuerySet(models.QuerySet):
+    def waiting(self) -> Self:
+        """Those that a worker is to carry out and has not begun."""
+        return self.filter(requested_at__isnull=False, executed_at__isnull=True, refusal="")
 
 
 class CompactionPlan(models.Model):
@@ -26,13 +33,23 @@ class CompactionPlan(models.Model):
     steps = models.JSONField()
     # How many messages and items the context had and should have, and what the summaries should take.
     figures = models.JSONField()
+    # When somebody asked that a worker carry it out, and why that was refused: the row is the job.
+    requested_at = models.DateTimeField(null=True)
+    refusal = models.TextField(default="", db_default="")
     executed_at = models.DateTimeField(null=True)
     run = models.ForeignKey("compaction.CompactionRun", models.SET_NULL, null=True, related_name="plans")
+
+    objects = CompactionPlanQuerySet.as_manager()
 
     class Meta:
         db_table = "compaction_plans"
         indexes: ClassVar = [
             models.Index(fields=["conversation", "-created_at"], name="compaction_plans_conv_idx"),
+            models.Index(
+                fields=["requested_at"],
+                condition=Q(requested_at__isnull=False, executed_at__isnull=True, refusal=""),
+                name="compaction_plans_waiting_idx",
+            ),
         ]
 
     def __str__(self) -> str:

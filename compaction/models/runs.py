@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from django.db import models
-from django.db.models import Value
+from django.db.models import Count, OuterRef, Subquery, Value
+from django.db.models.functions import Coalesce
 
 from compaction.types import Outcome, Reason, RunRecord
-from conversations.models import Conversation
+from conversations.models import Conversation, Summary
+
+
+class CompactionRunQuerySet(models.QuerySet):
+    def told(self) -> Self:
+        """With all that a record tells, in one statement."""
+        # By the conversation, too: its degraded summaries are few, and indexed.
+        degraded = Summary.objects.filter(
+            conversation_id=OuterRef("conversation_id"), is_degraded=True, run_id=OuterRef("run_id")
+        )
+        counted = degraded.order_by().values("run_id").annotate(count=Count("pk")).values("count")
+        return self.select_related("conversation").annotate(
+            degraded_summaries=Coalesce(Subquery(counted, output_field=models.IntegerField()), 0)
+        )
 
 
 class CompactionRun(models.Model):
@@ -29,16 +43,20 @@ class CompactionRun(models.Model):
     # The figures behind the outcome, such as those of the significance gate.
     details = models.JSONField(default=dict, db_default=Value("{}", models.JSONField()))
 
+    objects = CompactionRunQuerySet.as_manager()
+
     class Meta:
         db_table = "compaction_runs"
         indexes: ClassVar = [
             models.Index(fields=["conversation", "-started_at"], name="compaction_runs_conv_idx"),
+            models.Index(fields=["-started_at", "-run_id"], name="compaction_runs_started_idx"),
         ]
 
     def __str__(self) -> str:
         return self.run_id
 
     def as_record(self) -> RunRecord:
+        """The run, with the conversation's title; of rows read with `told`, also how many summaries are degraded."""
         return RunRecord(
             run_id=self.run_id,
             conversation_id=self.conversation_id,
@@ -53,4 +71,6 @@ class CompactionRun(models.Model):
             redone_summaries=self.redone_summaries,
             job_id=self.job_id,
             details=self.details,
+            title=str(self.conversation),
+            degraded_summaries=getattr(self, "degraded_summaries", 0),
         )

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 EXAMPLES: Mapping[str, Any] = {
     "whole": True,
+    "with_messages": True,
     "with_plan": True,
     "scan_id": 1,
     "report_id": "report_9f86d081884c7d65",

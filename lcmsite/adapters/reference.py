@@ -5,6 +5,7 @@ Written from the same lines, params and schemas as the faces themselves, so it s
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
@@ -165,8 +166,8 @@ def _words(told: Schema) -> str:
         case "boolean":
             return "true or false"
         case "array":
-            most = f", at most {told['maxItems']:,}" if told.get("maxItems") else ""
-            return f"list of {_words(told['items'])}{most}"
+            most = f" of at most {told['maxItems']:,}" if told.get("maxItems") else ""
+            return f"list{most}, each: {_words(told['items'])}"
         case "object":
             return "JSON object"
         case other:
@@ -197,7 +198,7 @@ def _names(hint: Any) -> str:
 
 
 def _json(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    return json.dumps(value) if isinstance(value, bool | tuple) else str(value)
 
 
 def _prose(text: str) -> str:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import select
+import time
 from typing import Any
 
 from django.db.backends.postgresql import base
+from psycopg_pool import PoolTimeout
+
+from lcmsite.metrics.faces import POOL_EMPTY, POOL_WAIT
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
@@ -15,12 +19,22 @@ class DatabaseWrapper(base.DatabaseWrapper):
     """
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
-        connection = super().get_new_connection(conn_params)
+        connection = self._taken(conn_params)
         if self.pool is not None and _has_news(connection):
             # Of a restarted server, every connection is dead, not this one alone: all that lie idle are tried.
             self.pool.putconn(connection)
             self.pool.check()
+            connection = self._taken(conn_params)
+        return connection
+
+    def _taken(self, conn_params: dict[str, Any]) -> Any:
+        began = time.perf_counter()
+        try:
             connection = super().get_new_connection(conn_params)
+        except PoolTimeout:
+            POOL_EMPTY.add()
+            raise
+        POOL_WAIT.add(time.perf_counter() - began)
         return connection
 
 

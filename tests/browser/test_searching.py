@@ -25,10 +25,11 @@ def test_what_is_typed_is_found_and_more_of_it_stays(site: Site, conversation_id
     page.locator("#query").press_sequentially("harbour", delay=20)
     page.wait_for_selector(".hit mark")
     page.select_option("#scope", "messages")
-    page.wait_for_function("() => document.querySelectorAll('.hit.user').length === 20")
+    page.wait_for_url("**scope=messages")
     page.click(".more button")
     page.wait_for_function("() => document.querySelectorAll('.hit.user').length === 40")
 
+    # What was left open is not in the address.
     assert page.url.endswith("/search/?query=harbour&mode=full_text&scope=messages")
     page.reload()
     assert page.input_value("#query") == "harbour" and page.locator(".hit").count() == 20

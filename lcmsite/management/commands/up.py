@@ -23,6 +23,7 @@ from conversations.errors import Invalid, Unavailable
 from lcmsite.adapters.cli.session import default_workspace
 from lcmsite.embedded.lease import EmbeddedPostgres
 from lcmsite.embedded.location import EmbeddedPostgresError
+from lcmsite.metrics.directory import held
 from lcmsite.queues import QUEUES
 from lcmsite.servers import require_servers
 from lcmsite.supervisor import Process, ProcessKeepsDying, Supervisor
@@ -82,7 +83,7 @@ class Command(BaseCommand):
             _require_free(host, mcp_port, named=("--mcp-port", "LCM_MCP_PORT"), taken=port)
         require_servers()
         try:
-            with database.lease() if database else nullcontext():
+            with database.lease() if database else nullcontext(), held(settings.DATA_DIR):
                 try:
                     self._migrate()
                     self._run(

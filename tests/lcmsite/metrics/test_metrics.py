@@ -1,0 +1,275 @@
+"""What `/metrics` tells, to whom, and what it must never tell."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+
+import anyio
+import pytest
+from django.db import OperationalError, connection
+from django.test import Client
+from django.utils import timezone
+
+from compaction.engine import CompactionEngine
+from compaction.models import CompactionJob, ModelEndpoint
+from conversations.models import Conversation
+from conversations.scope import Scope
+from integrity.checker import IntegrityChecker
+from lcmsite.adapters.keys import caller_of
+from lcmsite.adapters.mcp.desk import Desk
+from lcmsite.adapters.mcp.tools import TOOLS
+from lcmsite.metrics.counting import start_counting
+from tests.factories import a_conversation, a_workspace
+from tests.lcmsite.callers import Api, an_api_key
+from tests.lcmsite.exposed import Exposed
+from tests.statements import counted_statements
+
+SPECIFICATION = Path(__file__).resolve().parents[4] / "shared" / "spec"
+
+
+@pytest.fixture(autouse=True)
+def counting() -> None:
+    start_counting()
+
+
+def exposed() -> Exposed:
+    answer = Client().get("/metrics")
+    assert answer.status_code == 200
+    return Exposed(answer.content.decode())
+
+
+@pytest.fixture
+def compacted(db: None) -> Conversation:
+    """Enough to need room."""
+    texts = (f"Message {number} about the harbour and its boats. " * 30 for number in range(40))
+    conversation_id = a_conversation(*texts).conversation_id
+    CompactionEngine.from_settings(Scope(a_workspace().pk)).compact(conversation_id=conversation_id)
+    return Conversation.objects.get(pk=conversation_id)
+
+
+SPECIFIED = {
+    "lcm_context_tokens_total",
+    "lcm_compaction_runs_total",
+    "lcm_summaries_created_total",
+    "lcm_expand_latency_ms",
+    "lcm_search_latency_ms",
+    "lcm_integrity_failures_total",
+}
+
+
+@pytest.mark.django_db
+def test_the_six_of_the_specification_are_there_from_the_start():
+    told = exposed()
+
+    names = {name.removesuffix("_count") for name in told.samples}
+    assert names >= SPECIFIED
+    assert {tuple(held) for held in told.samples["lcm_summaries_created_total"]} == {
+        (("kind", "leaf"),),
+        (("kind", "condensed"),),
+    }
+
+
+def test_the_specification_names_these_six():
+    if not SPECIFICATION.is_dir():
+        pytest.skip("the specification is not beside the project")
+    [text] = [path.read_text() for path in SPECIFICATION.glob("000*")]
+
+    section = text.partition("### Metrics")[2].partition("###")[0]
+
+    assert set(re.findall(r"`(lcm_\w+)", section)) == SPECIFIED
+
+
+def test_gauges_say_what_the_database_says(compacted):
+    told = exposed()
+
+    assert told.of("lcm_database_up") == 1
+    assert told.of("lcm_context_tokens_total") == compacted.active_tokens
+    assert told.of("lcm_tokens_stored") == compacted.total_tokens
+    assert told.of("lcm_messages") == told.of("lcm_messages", tier="hot") == compacted.next_seq - 1
+    assert told.of("lcm_tokens_saved") > 0
+    assert told.of("lcm_storage_bytes", tier="hot") > 0
+    assert told.of("lcm_database_connections") >= 1
+
+
+def test_jobs_are_counted_by_queue_and_state_and_the_oldest_due_one_is_told(compacted):
+    wait = timezone.now() - timedelta(minutes=10)
+    CompactionJob.objects.create(conversation=compacted, reason="manual", requested_at=wait, run_after=wait)
+    CompactionJob.objects.create(conversation=compacted, reason="manual", state="failed", requested_at=wait)
+    IntegrityChecker.from_settings(Scope(compacted.workspace_id)).request(conversation_id=compacted.pk)
+
+    told = exposed()
+
+    assert told.by("lcm_jobs", "queue", "state") == {
+        ("compaction", "queued"): 1,
+        ("compaction", "failed"): 1,
+        ("integrity", "queued"): 1,
+    }
+    assert told.of("lcm_job_oldest_seconds", queue="compaction") >= 600
+    assert told.of("lcm_job_oldest_seconds", queue="integrity") < 600
+
+
+@pytest.mark.django_db
+def test_a_job_that_is_to_wait_is_no_delay():
+    conversation = Conversation.objects.get(pk=a_conversation("hello").conversation_id)
+    CompactionJob.objects.create(
+        conversation=conversation, reason="manual", run_after=timezone.now() + timedelta(minutes=5)
+    )
+
+    told = exposed()
+
+    assert told.of("lcm_jobs", queue="compaction", state="queued") == 1
+    assert told.of("lcm_job_oldest_seconds", queue="compaction") == 0
+
+
+@pytest.mark.django_db
+def test_models_are_told_with_their_breaker_and_what_they_have_cost():
+    later = timezone.now() + timedelta(minutes=5)
+    ModelEndpoint.objects.create(name="chat", calls=7, failures=5, tokens_in=100, tokens_out=20, open_until=later)
+
+    told = exposed()
+
+    assert told.by("lcm_model_breaker", "model", "state") == {("chat", "open"): 1}
+    assert told.of("lcm_model_calls", model="chat") == 7
+    assert told.by("lcm_model_tokens", "direction") == {("in",): 100, ("out",): 20}
+
+
+def test_a_finding_of_the_whole_site_is_told_by_its_code(compacted):
+    Conversation.objects.filter(pk=compacted.pk).update(total_tokens=0)
+    IntegrityChecker.from_settings().run()
+
+    told = exposed()
+
+    assert told.by("lcm_integrity_findings", "code") == {("counters_are_recounts",): 1}
+    assert told.of("lcm_integrity_report_age_seconds") < 3600
+
+
+@pytest.mark.django_db
+def test_requests_are_counted_by_operation_and_never_by_path():
+    before = exposed()
+    conversation = a_conversation("hello")
+    api = Api(an_api_key())
+
+    api.get(f"conversations/{conversation.conversation_id}/")
+    api.get("conversations/987654321/")
+    api.get("nothing/here/")
+    Client().get("/api/v1/conversations/1/messages/")
+
+    told = exposed()
+    new = {
+        key: value - before.of("lcm_http_requests_total", operation=key[0], status=key[1])
+        for key, value in told.by("lcm_http_requests_total", "operation", "status").items()
+    }
+    assert {key: value for key, value in new.items() if value and key[0] != "metrics"} == {
+        ("show", "200"): 1,
+        ("show", "404"): 1,
+        ("none", "404"): 1,
+        ("messages", "401"): 1,
+    }
+
+
+@pytest.mark.django_db
+def test_no_label_holds_what_anybody_wrote_or_an_id(django_capture_on_commit_callbacks):
+    with django_capture_on_commit_callbacks(execute=True):
+        conversation = a_conversation("The password is swordfish.", session_id="swordfish-session")
+    api = Api(an_api_key())
+    for path in ("matches/?query=swordfish", "messages/", "overviews/?query=swordfish"):
+        api.get(f"conversations/{conversation.conversation_id}/{path}")
+    Client().get("/swordfish/")
+    Client().get("/w/swordfish/conversations/77/")
+
+    values = exposed().label_values
+
+    assert not [value for value in values if "swordfish" in value]
+    assert not [value for value in values if value.isdigit() and not 100 <= int(value) < 600]
+
+
+def test_a_scrape_costs_few_statements_however_much_there_is(compacted):
+    exposed()
+    with counted_statements() as statements:
+        exposed()
+
+    assert len(statements) <= 10
+
+
+@pytest.mark.django_db
+def test_without_a_database_the_counts_are_still_told(monkeypatch):
+    def gone(*_: object, **__: object) -> None:
+        raise OperationalError("gone")
+
+    monkeypatch.setattr(connection, "cursor", gone)
+
+    told = exposed()
+
+    assert told.of("lcm_database_up") == 0
+    assert "lcm_context_tokens_total" not in told.samples
+    assert "lcm_search_latency_ms_count" in told.samples
+
+
+@pytest.mark.django_db
+class TestWhoIsTold:
+    def test_programs_on_this_machine_where_no_token_is_set(self):
+        assert Client(REMOTE_ADDR="127.0.0.1").get("/metrics").status_code == 200
+        assert Client(REMOTE_ADDR="::1").get("/metrics").status_code == 200
+
+    @pytest.mark.parametrize(
+        "where",
+        [
+            {"REMOTE_ADDR": "192.0.2.7"},
+            {"REMOTE_ADDR": ""},
+            {"REMOTE_ADDR": "127.0.0.1", "HTTP_X_FORWARDED_FOR": "127.0.0.1"},
+            {"REMOTE_ADDR": "127.0.0.1", "HTTP_FORWARDED": "for=192.0.2.7"},
+        ],
+    )
+    def test_nobody_from_elsewhere_or_behind_a_proxy(self, where):
+        answer = Client(**where).get("/metrics")
+
+        assert answer.status_code == 403
+        assert answer.json()["code"] == "forbidden"
+        assert "LCM_METRICS_TOKEN" in answer.json()["detail"]
+
+    @pytest.mark.parametrize(
+        ("header", "status"),
+        [
+            ("Bearer sesame", 200),
+            ("bearer sesame", 200),
+            ("Bearer wrong", 401),
+            ("Bearer", 401),
+            ("Basic sesame", 401),
+            ("Bearer sésame", 401),
+            ("", 401),
+        ],
+    )
+    def test_with_a_token_whoever_has_it_from_anywhere(self, settings, header, status):
+        settings.DEPLOYMENT = replace(settings.DEPLOYMENT, metrics_token="sesame")
+
+        answer = Client(REMOTE_ADDR="192.0.2.7").get("/metrics", headers={"Authorization": header})
+
+        assert answer.status_code == status
+        if status == 401:
+            assert answer["WWW-Authenticate"].startswith("Bearer")
+
+    def test_nobody_who_wants_to_write(self):
+        assert Client().post("/metrics").status_code == 405
+
+
+def test_calls_of_agents_are_counted_by_tool_and_by_how_they_ended(committed_db):
+    conversation_id = a_conversation("hello").conversation_id
+    caller = caller_of(an_api_key())
+    before = exposed().by("lcm_mcp_calls_total", "tool", "outcome")
+
+    for given in (
+        {"conversation_id": conversation_id},
+        {"conversation_id": 987654321},
+        {"conversation_id": "nobody's"},
+    ):
+        anyio.run(partial(Desk().answer, TOOLS["lcm_status"], given, caller=lambda: caller))
+
+    after = exposed().by("lcm_mcp_calls_total", "tool", "outcome")
+    assert {key: count - before.get(key, 0) for key, count in after.items() if count != before.get(key, 0)} == {
+        ("lcm_status", "answered"): 1,
+        ("lcm_status", "not_found"): 2,
+    }
