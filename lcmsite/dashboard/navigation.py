@@ -11,6 +11,35 @@ GROUPS: tuple[tuple[str, tuple[tuple[str, str, KeyScope], ...]], ...] = (
         (
             ("overview", "Overview", KeyScope.READ),
             ("conversations", "Conversations", KeyScope.READ),
+            ("search", "Search", KeyScope.READ),
+            ("runs", "Runs and jobs", KeyScope.READ),
+            ("files", "Files", KeyScope.READ),
+        ),
+    ),
+    (
+        "Trust",
+        (
+            ("integrity", "Integrity", KeyScope.READ),
+            ("quarantine", "Quarantine", KeyScope.READ),
+            ("retention", "Retention", KeyScope.READ),
+            ("erasures", "Erasure", KeyScope.ADMIN),
+        ),
+    ),
+    (
+        "Access",
+        (
+            ("grants", "Grants", KeyScope.READ),
+            ("keys", "API keys", KeyScope.ADMIN),
+            ("members", "Members", KeyScope.ADMIN),
+            ("workspaces", "Workspaces", KeyScope.READ),
+        ),
+    ),
+    (
+        "Site",
+        (
+            ("models", "Models", KeyScope.ADMIN),
+            ("settings", "Settings", KeyScope.ADMIN),
+            ("audit", "Audit", KeyScope.ADMIN),
         ),
     ),
 )
@@ -19,4 +48,9 @@ GROUPS: tuple[tuple[str, tuple[tuple[str, str, KeyScope], ...]], ...] = (
 TABS: tuple[tuple[str, str, KeyScope], ...] = (
     ("transcript", "Transcript", KeyScope.READ),
     ("lineage", "Lineage", KeyScope.READ),
+    ("inspector", "Context", KeyScope.READ),
+    ("conversation-runs", "Runs", KeyScope.READ),
+    ("plans", "Plan", KeyScope.READ),
+    ("conversation-files", "Files", KeyScope.READ),
+    ("conversation-trust", "Trust", KeyScope.READ),
 )

@@ -9,7 +9,9 @@ from typing import Any
 
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
+from django.template.loader import render_to_string
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
@@ -38,10 +40,12 @@ class Visit:
 
     def show(self, template: str, status: int = 200, **context: Any) -> HttpResponse:
         """The page, or the piece, with what every page shows: where one is, and what one may do."""
-        return render(self.request, template, {"visit": self, **context}, status=status)
+        page = render_to_string(template, {"visit": self, **context}, request=self.request)
+        # What was said may hold halves of characters, which no page can be sent with.
+        return HttpResponse(page.encode("utf-16", "surrogatepass").decode("utf-16", "replace"), status=status)
 
 
-View = Callable[..., HttpResponse]
+View = Callable[..., HttpResponseBase]
 
 
 def page(scope: KeyScope = KeyScope.READ, *, methods: tuple[str, ...] = ("GET", "HEAD")) -> Callable[[View], View]:
@@ -55,7 +59,7 @@ def page(scope: KeyScope = KeyScope.READ, *, methods: tuple[str, ...] = ("GET", 
         @never_cache
         @require_http_methods(methods)
         @login_required
-        def visited(request: HttpRequest, workspace: str, **given: Any) -> HttpResponse:
+        def visited(request: HttpRequest, workspace: str, **given: Any) -> HttpResponseBase:
             try:
                 visit = _visit(request, workspace)
             except NotFound as refusal:

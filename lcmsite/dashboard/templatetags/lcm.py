@@ -21,8 +21,8 @@ _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 _STATES = {
     "good": "compacted succeeded done clean closed ready applied active approved ok warm",
     "warn": "waiting queued running half_open exhausted degraded proposed stale soft warning deterministic aggressive"
-    " cold expired",
-    "bad": "failed error critical open hard refused revoked over_budget quarantined erased",
+    " cold expired leased undone stopped unavailable probing",
+    "bad": "failed error critical open hard refused revoked over_budget quarantined erased abandoned",
 }
 _TONE_OF = {state: tone for tone, states in _STATES.items() for state in states.split()}
 
@@ -64,7 +64,9 @@ def conversation_tabs(visit: Visit, conversation_id: int) -> list[Entry]:
     for name, label, scope in TABS:
         if visit.caller.may(scope):
             url = reverse(name, kwargs={"workspace": visit.workspace.name, "conversation_id": conversation_id})
-            entries.append(Entry(title=label, url=url, is_here=visit.request.path == url))
+            here = visit.request.path
+            is_here = here == url or (name != "transcript" and here.startswith(url))
+            entries.append(Entry(title=label, url=url, is_here=is_here))
     return entries
 
 
@@ -115,6 +117,24 @@ def ago(moment: datetime | None) -> SafeString | str:
     words = said if said == "now" else f"in {said}" if ahead else f"{said} ago"
     exact = moment.astimezone(timezone.get_default_timezone()).strftime("%Y-%m-%d %H:%M:%S UTC")
     return format_html('<time datetime="{}" title="{}">{}</time>', moment.isoformat(), exact, words)
+
+
+@register.filter
+def until(start: datetime, end: datetime) -> str:
+    """How long it took: 340 ms, 2.4 s, 3 min 20 s."""
+    seconds = max(0.0, (end - start).total_seconds())
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, left = divmod(int(seconds), 60)
+    return f"{minutes:,} min {left} s"
+
+
+@register.filter
+def words(value: Any) -> str:
+    """A name out of code, as people write it: not_needed as not needed."""
+    return str(value).replace("_", " ")
 
 
 @register.filter

@@ -42,6 +42,14 @@
     if (question && !confirm(question)) event.preventDefault();
   });
 
+  // An address says what was chosen, and not what was left open.
+  document.addEventListener("htmx:configRequest", (event) => {
+    const { verb, formData } = event.detail;
+    if (verb !== "get") return;
+    for (const name of new Set(formData.keys())) {
+      if (formData.getAll(name).every((value) => value === "")) formData.delete(name);
+    }
+  });
   document.addEventListener("htmx:beforeRequest", () => wait(true));
   document.addEventListener("htmx:afterRequest", () => wait(false));
   // A refusal is a piece of the page, too: it says what to do.

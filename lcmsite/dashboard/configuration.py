@@ -1,0 +1,33 @@
+"""The settings in force, and who said so."""
+
+from __future__ import annotations
+
+from django.http import HttpResponse
+
+from lcmsite.dashboard.addresses import number_in
+from lcmsite.dashboard.asking import ask
+from lcmsite.dashboard.pages import Visit, page
+from lcmsite.in_force import Source, settings_in_force
+from lcmsite.types import KeyScope
+from retrieval.describing.browsing import BrowseSort
+
+CHOICES = 100
+
+
+@page(KeyScope.ADMIN)
+def configuration(visit: Visit) -> HttpResponse:
+    """Every setting with its source: those of the site, or as they hold for one conversation."""
+    conversation_id = number_in(visit.request.GET, "conversation_id")
+    chosen = None if conversation_id is None else ask(visit.caller, "lcm_show", conversation_id=conversation_id)
+    recent = ask(visit.caller, "lcm_browse", sort=BrowseSort.UPDATED, limit=CHOICES).conversations
+    conversations = [each.conversation for each in recent]
+    if chosen is not None and chosen.conversation_id not in {each.conversation_id for each in conversations}:
+        conversations.insert(0, chosen)
+    rooms = settings_in_force(chosen.overrides if chosen is not None else None)
+    return visit.show(
+        "dashboard/settings.html",
+        rooms=rooms,
+        changed=sum(each.source is not Source.DEFAULT for room in rooms for each in room.settings),
+        chosen=chosen,
+        conversations=conversations,
+    )

@@ -1,0 +1,98 @@
+"""What compaction did and what it is about to do: its runs, and the jobs that wait for a worker."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from urllib.parse import urlencode
+
+from django.http import HttpResponse
+
+from compaction.types import JobState, Outcome, Reason, RunRecord
+from lcmsite.dashboard.addresses import number_in
+from lcmsite.dashboard.asking import ask
+from lcmsite.dashboard.pages import Visit, page
+
+ON_A_PAGE = 50
+OF_A_CONVERSATION = 20
+
+
+@page()
+def runs(visit: Visit) -> HttpResponse:
+    """The runs of the workspace, newest first; those that ended so, or that were for this reason."""
+    given = visit.request.GET
+    asked = {"outcome": _among(given.get("outcome"), Outcome), "reason": _among(given.get("reason"), Reason)}
+    before = given.get("before") or None
+    found = ask(visit.caller, "lcm_runs", before_run=before, limit=ON_A_PAGE + 1, **asked)
+    shown = found[:ON_A_PAGE]
+    return visit.show(
+        "dashboard/_runs.html" if visit.is_part else "dashboard/runs.html",
+        runs=_told(shown),
+        asked=asked,
+        outcomes=list(Outcome),
+        reasons=list(Reason),
+        is_first=before is None,
+        newest=_query(asked),
+        older=_query({**asked, "before": shown[-1].run_id}) if len(found) > ON_A_PAGE else None,
+    )
+
+
+@page()
+def jobs(visit: Visit) -> HttpResponse:
+    """The jobs of the workspace, newest first; those in one state."""
+    given = visit.request.GET
+    asked = {"state": _among(given.get("state"), JobState)}
+    before = number_in(given, "before")
+    found = ask(visit.caller, "lcm_jobs", before_id=before, limit=ON_A_PAGE + 1, **asked)
+    shown = found[:ON_A_PAGE]
+    return visit.show(
+        "dashboard/_jobs.html" if visit.is_part else "dashboard/jobs.html",
+        jobs=shown,
+        asked=asked,
+        states=list(JobState),
+        is_first=before is None,
+        newest=_query(asked),
+        older=_query({**asked, "before": shown[-1].job_id}) if len(found) > ON_A_PAGE else None,
+    )
+
+
+@page()
+def jobs_of_conversation(visit: Visit, conversation_id: int) -> HttpResponse:
+    """The latest jobs of one conversation, for its page of runs."""
+    found = ask(visit.caller, "lcm_jobs", conversation_id=conversation_id, limit=OF_A_CONVERSATION)
+    return visit.show("dashboard/_jobs.html", conversation=conversation_id, jobs=found, is_first=True, newest=None)
+
+
+@page()
+def of_conversation(visit: Visit, conversation_id: int) -> HttpResponse:
+    """The latest runs of one conversation; its jobs come into the page afterwards."""
+    conversation = ask(visit.caller, "lcm_show", conversation_id=conversation_id)
+    before = visit.request.GET.get("before") or None
+    found = ask(
+        visit.caller, "lcm_runs", conversation_id=conversation_id, before_run=before, limit=OF_A_CONVERSATION + 1
+    )
+    shown = found[:OF_A_CONVERSATION]
+    return visit.show(
+        "dashboard/conversation_runs.html",
+        conversation=conversation,
+        runs=_told(shown),
+        is_first=before is None,
+        newest="",
+        older=_query({"before": shown[-1].run_id}) if len(found) > OF_A_CONVERSATION else None,
+    )
+
+
+def _told(runs: list[RunRecord]) -> list[dict[str, Any]]:
+    """Each run with its figures as a text that people can read."""
+    return [
+        {"run": run, "details": json.dumps(run.details, ensure_ascii=False, indent=2) if run.details else ""}
+        for run in runs
+    ]
+
+
+def _among(given: str | None, known: type[Outcome] | type[Reason] | type[JobState]) -> str | None:
+    return given if given in list(known) else None
+
+
+def _query(asked: dict[str, Any]) -> str:
+    return urlencode({name: value for name, value in asked.items() if value is not None})

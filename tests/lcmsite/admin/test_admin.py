@@ -1,0 +1,323 @@
+"""The admin shows every table and changes none of what was said; what it does, it has services do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.contrib import admin
+from django.contrib.admin.models import ADDITION, LogEntry
+from django.contrib.admin.utils import quote
+from django.contrib.auth import get_user_model
+from django.contrib.auth.models import Group, Permission
+from django.core.management import call_command
+from django.db import models
+from django.db.models import F
+from django.test import Client
+from django.urls import reverse
+
+from compaction.endpoints import ModelEndpoints
+from compaction.engine import CompactionEngine
+from compaction.hosts import HostCompaction
+from compaction.models import CompactionJob, CompactionPlan
+from compaction.plans import CompactionPlans
+from conversations.admin_rows import RowsAdmin
+from conversations.models import AuditEntry, ContextItem, Conversation, Message, Summary, SummaryMessage, SummaryParent
+from conversations.scope import Scope
+from conversations.types import NewMessage, NewPart, PartType
+from conversations.types import Role as SpeakerRole
+from conversations.uploads import UploadService
+from integrity.checker import IntegrityChecker
+from integrity.models import IntegrityScan
+from integrity.repairs.quarantines import Quarantines
+from integrity.retention.erasure import Erasures
+from integrity.retention.tiers import Retention
+from lcmsite import people
+from lcmsite.adapters import keys
+from lcmsite.models import ApiKey, Membership
+from lcmsite.types import Role
+from retrieval.assembler import ContextAssembler
+from retrieval.delegation.expand_query import Delegation
+from retrieval.models import Grant
+from tests.factories import a_conversation, a_store, a_workspace
+from tests.lcmsite.harbour import a_harbour
+from tests.made_once import made_once
+
+OURS = ("conversations", "compaction", "retrieval", "integrity", "lcmsite")
+TABLES = [(model, table) for model, table in admin.site._registry.items()]
+ROWS = [(model, table) for model, table in TABLES if isinstance(table, RowsAdmin)]
+# What Django's admin has no pages for: their keys are of two columns. They are shown with what they belong to.
+OF_TWO_COLUMNS = {ContextItem, SummaryMessage, SummaryParent}
+# Session, person, rows, what the list says of them, and what filters offer.
+MOST_STATEMENTS = 8
+
+
+def named(each: tuple[type[models.Model], Any]) -> str:
+    return each[0]._meta.label_lower
+
+
+@pytest.fixture(scope="module")
+def harbour_world(django_db_setup, django_db_blocker, tmp_path_factory):
+    with made_once(django_db_blocker):
+        yield _a_world()
+
+
+def _a_world() -> dict[str, Any]:
+    """Rows in the tables that matter, several in each list that could ask once a row."""
+    made = a_harbour()
+    scope = Scope(a_workspace().pk)
+    other = a_conversation(
+        *(f"Message {n} about <script>alert(1)</script> boats. " * 30 for n in range(40))
+    ).conversation_id
+    CompactionEngine.from_settings(scope).compact(conversation_id=other)
+    for conversation_id in (other, made["conversation_id"]):
+        CompactionEngine.from_settings(scope).request(conversation_id=conversation_id)
+        CompactionPlans.from_settings(scope).plan(conversation_id=conversation_id)
+        IntegrityChecker.from_settings(scope).run(conversation_id=conversation_id)
+        IntegrityChecker.from_settings(scope).request(conversation_id=conversation_id)
+    for name in ("one", "two"):
+        keys.issue(workspace_id=scope.workspace_id, name=name)
+        people.add(scope, username=f"reader-{name}", role=Role.READER)
+    root = get_user_model().objects.create_superuser("root")
+    _trust(scope, made["conversation_id"])
+    _comings_and_goings(scope, made)
+    group = Group.objects.create(name="auditors")
+    LogEntry.objects.log_actions(root.pk, [group], ADDITION, single_object=True)
+    return {"conversation_id": other}
+
+
+def _trust(scope: Scope, conversation_id: int) -> None:
+    """A finding with a plan against it, and what is withheld, cold, and to be erased."""
+    Conversation.objects.filter(pk=conversation_id).update(total_tokens=F("total_tokens") + 1)
+    report_id = IntegrityChecker.from_settings(scope).run(conversation_id=conversation_id).report_id
+    IntegrityChecker.from_settings(scope).plan_repairs(report_id=report_id)
+    message_id = Message.objects.get(conversation_id=conversation_id, seq=2).pk
+    Quarantines.from_settings(scope).quarantine(id=f"msg_{message_id}", reason="a test")
+    Erasures.from_settings(scope).preview_erasure(conversation_id=conversation_id, from_seq=3, to_seq=5)
+    cold = a_conversation(*(f"Message {n} of long ago" for n in range(40))).conversation_id
+    CompactionEngine.from_settings(scope).compact(conversation_id=cold)
+    Retention.from_settings(scope).archive(conversation_id=cold)
+
+
+def _comings_and_goings(scope: Scope, made: dict[str, Any]) -> None:
+    """A receipt, a grant, a boundary, an upload, and a model that was reset."""
+    key = made["conversation_id"]
+    ContextAssembler.from_settings(scope).assemble(conversation_id=key, budget=2000, keep_receipt=True)
+    Delegation.from_settings(scope).expand_query(question="Boats?", ids=[made["summary_id"]])
+    HostCompaction.from_settings(scope).record_boundary(conversation_id=key, host_reference="one")
+    shown = NewPart(PartType.FILE, file_url=made["file_id"], file_name="boats.csv")
+    a_store().append_messages(conversation_id=key, messages=[NewMessage(SpeakerRole.USER, parts=(shown,))])
+    uploads = UploadService.from_settings(scope)
+    begun = uploads.begin(conversation_id=key, byte_size=4, file_name="a.csv")
+    uploads.put_chunk(upload_id=begun.upload_id, offset=0, content=b"a,b\n")
+    ModelEndpoints.from_settings(scope).reset_endpoint(name="chat")
+
+
+@pytest.fixture
+def world(harbour_world, db):
+    return harbour_world
+
+
+@pytest.fixture
+def root(world) -> Client:
+    return inside(get_user_model().objects.get(username="root"))
+
+
+def inside(person: Any) -> Client:
+    """Their browser, logged in; to check a password takes as long as most of these tests."""
+    client = Client()
+    client.force_login(person, backend="django.contrib.auth.backends.ModelBackend")
+    return client
+
+
+def address(model: type[models.Model], page: str, *args: Any) -> str:
+    return reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_{page}", args=args)
+
+
+def test_every_table_of_ours_is_there():
+    from django.apps import apps
+
+    missing = {model for label in OURS for model in apps.get_app_config(label).get_models()} - set(admin.site._registry)
+
+    assert missing == OF_TWO_COLUMNS
+
+
+def test_the_admin_is_sound():
+    call_command("check", "admin", "conversations", "compaction", "retrieval", "integrity", "lcmsite")
+
+
+@pytest.mark.parametrize("each", TABLES, ids=named)
+def test_a_list_opens_and_asks_no_more_for_more_rows(root, each, django_assert_max_num_queries):
+    model, _ = each
+
+    with django_assert_max_num_queries(MOST_STATEMENTS) as asked:
+        answer = root.get(address(model, "changelist"))
+
+    assert answer.status_code == 200
+    assert "<script>alert(1)</script> boats" not in answer.content.decode()
+    told = " ".join(query["sql"] for query in asked.captured_queries)
+    assert "content_tsv" not in told and '"packed"' not in told
+    if model in (Message, Summary):
+        assert '."content"' not in told
+
+
+@pytest.mark.parametrize("each", TABLES, ids=named)
+def test_a_page_opens(root, each):
+    model, _ = each
+    row = model._default_manager.order_by("-pk").first()
+    assert row is not None, "there is no such row to open"
+
+    answer = root.get(address(model, "change", quote(row.pk)))
+
+    assert answer.status_code == 200
+    assert "<script>alert(1)</script> boats" not in answer.content.decode()
+
+
+@pytest.mark.parametrize("each", TABLES, ids=named)
+def test_a_search_finds_or_does_not(root, each):
+    for words in ("harbour", "msg_1", "sum_0", "99999999999999999999", "' OR 1=1 --"):
+        assert root.get(address(each[0], "changelist"), {"q": words}).status_code == 200
+
+
+def test_words_are_found_where_a_search_would_find_them(root):
+    found = root.get(address(Message, "changelist"), {"q": "boats"}).context["cl"].result_list
+    by_id = root.get(address(Message, "changelist"), {"q": f"msg_{found[0].pk}"}).context["cl"].result_list
+
+    assert len(found) > 1
+    assert [row.pk for row in by_id] == [found[0].pk]
+
+
+@pytest.mark.parametrize("each", ROWS, ids=named)
+def test_nobody_adds_changes_or_removes_a_row(root, each):
+    model, _ = each
+    before = list(model._default_manager.order_by("pk").values())
+    row = model._default_manager.order_by("pk").first()
+    given = {field.name: "1" for field in model._meta.concrete_fields}
+
+    assert root.get(address(model, "add")).status_code == 403
+    assert root.post(address(model, "add"), given).status_code == 403
+    key = quote(row.pk)
+    assert root.post(address(model, "change", key), given).status_code == 403
+    assert root.get(address(model, "delete", key)).status_code == 403
+    assert root.post(address(model, "delete", key), {"post": "yes"}).status_code == 403
+    for action in ("delete_selected", "no_such_action"):
+        root.post(address(model, "changelist"), {"action": action, "_selected_action": [str(row.pk)], "post": "yes"})
+    root.post(address(model, "changelist"), {"_save": "Save", "form-TOTAL_FORMS": "1", "form-0-id": key, **given})
+
+    assert list(model._default_manager.order_by("pk").values()) == before
+
+
+def chosen(root: Client, model: type[models.Model], action: str, *keys: Any) -> str:
+    """What is told when somebody chooses rows and an action."""
+    answer = root.post(
+        address(model, "changelist"), {"action": action, "_selected_action": [str(key) for key in keys]}, follow=True
+    )
+    return answer.content.decode()
+
+
+def test_actions_are_done_by_services(root, world):
+    key = world["conversation_id"]
+    CompactionJob.objects.all().delete()
+    IntegrityScan.objects.all().delete()
+    plans = CompactionPlan.objects.count()
+    Retention.from_settings(Scope(a_workspace().pk)).archive(conversation_id=key)
+
+    told = [chosen(root, Conversation, action, key) for action in ("compact", "plan", "scan", "thaw")]
+
+    assert CompactionJob.objects.get().conversation_id == key
+    assert CompactionPlan.objects.count() == plans + 1
+    assert IntegrityScan.objects.get().conversation_id == key
+    assert Conversation.objects.get(pk=key).cold_messages == 0
+    assert AuditEntry.objects.filter(act="thaw", conversation_id=key).latest("audit_id").actor == "user root"
+    assert "/plans/plan_" in told[1]
+
+
+def test_keys_and_grants_are_taken_back(root):
+    key, grant = ApiKey.objects.filter(revoked_at=None).first(), Grant.objects.first()
+
+    chosen(root, ApiKey, "revoke", key.pk)
+    chosen(root, Grant, "revoke", grant.pk)
+
+    key.refresh_from_db()
+    assert key.revoked_at is not None
+    assert AuditEntry.objects.latest("audit_id").target == f"key {key.pk}"
+    assert not Grant.objects.filter(revoked_at=None).exists()
+
+
+def test_a_membership_is_given_changed_and_taken_and_each_is_written_down(root, world):
+    person, place = get_user_model().objects.create_user("nina"), a_workspace()
+
+    root.post(address(Membership, "add"), {"user": person.pk, "workspace": place.pk, "role": "reader"})
+    membership = Membership.objects.get(user=person)
+    root.post(address(Membership, "change", membership.pk), {"role": "operator"})
+    membership.refresh_from_db()
+    root.post(address(Membership, "delete", membership.pk), {"post": "yes"})
+
+    assert membership.role == "operator"
+    assert not Membership.objects.filter(user=person).exists()
+    acts = AuditEntry.objects.filter(target="nina").order_by("audit_id").values_list("act", "actor")
+    assert list(acts) == [("set_role", "user root"), ("set_role", "user root"), ("remove_member", "user root")]
+
+
+def test_nobody_puts_themselves_out(root, world):
+    me = get_user_model().objects.get(username="root")
+    people.set_role(Scope(a_workspace().pk), username="root", role=Role.ADMIN)
+    mine = Membership.objects.get(user=me)
+
+    assert root.post(address(Membership, "delete", mine.pk), {"post": "yes"}).status_code == 403
+    assert root.post(address(Membership, "change", mine.pk), {"role": "reader"}).status_code == 403
+    chosen(root, Membership, "delete_selected", mine.pk)
+
+    assert Membership.objects.get(user=me).role == "admin"
+
+
+def test_a_person_is_made_inactive_and_not_removed(root, world):
+    person = get_user_model().objects.create_user("nina")
+
+    assert root.post(address(get_user_model(), "delete", person.pk), {"post": "yes"}).status_code == 403
+    assert get_user_model().objects.filter(pk=person.pk).exists()
+
+
+def test_only_staff_come_in(world):
+    people.set_role(Scope(a_workspace().pk), username="reader-one", role=Role.ADMIN)
+    client = inside(get_user_model().objects.get(username="reader-one"))
+
+    answers = [client.get(address(model, "changelist")) for model, _ in TABLES]
+
+    assert {answer.status_code for answer in answers} == {302}
+    assert all(answer["Location"].startswith("/admin/login/") for answer in answers)
+
+
+def test_staff_who_may_look_may_not_act(world):
+    looker = get_user_model().objects.create_user("looker", is_staff=True)
+    looker.user_permissions.add(Permission.objects.get(codename="view_conversation"))
+    client = inside(looker)
+    jobs = CompactionJob.objects.count()
+
+    assert client.get(address(Conversation, "changelist")).status_code == 200
+    assert client.get(address(Message, "changelist")).status_code == 403
+    CompactionJob.objects.all().delete()
+    chosen(client, Conversation, "compact", world["conversation_id"])
+
+    assert jobs and not CompactionJob.objects.exists()
+
+
+@pytest.mark.django_db
+def test_a_name_tried_too_often_has_to_wait_here_too():
+    get_user_model().objects.create_superuser("chief", password="correct horse")
+    client = Client()
+
+    tries = [
+        client.post("/admin/login/", {"username": "chief", "password": f"wrong {n}"}).status_code for n in range(5)
+    ]
+    right = client.post("/admin/login/", {"username": "chief", "password": "correct horse"})
+
+    assert tries == [200, 200, 200, 200, 429]
+    assert right.status_code == 429
+
+
+def test_only_the_admin_has_a_looser_policy(root):
+    here, elsewhere = (root.get(path)["Content-Security-Policy"] for path in ("/admin/", "/w/default/"))
+
+    assert "default-src 'none'" in here and "script-src 'self' 'unsafe-eval';" in here
+    assert "unsafe" not in elsewhere
