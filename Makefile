@@ -15,10 +15,10 @@ export PYTHONDONTWRITEBYTECODE :=
 # Named after what it was made from: another lock, and the environment is brought up to date.
 INSTALLED := .venv/installed-$(shell cat requirements.lock pyproject.toml | cksum | tr ' ' -)
 
-.PHONY: help run test check bench eval lock
+.PHONY: help run test check bench eval docs screenshots lock
 
 help: ## show this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-6s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
 
 run: $(INSTALLED) ## serve LCM on this machine, with a sample conversation
 	@exec $(BIN)/lcm up --sample
@@ -41,6 +41,12 @@ bench: $(INSTALLED) ## measure speed beside its raw-SQL floor
 
 eval: $(INSTALLED) ## measure token reduction, losslessness and retrieval on ../shared/data
 	$(BIN)/python -m tests.evaluation $(ARGS)
+
+docs: $(INSTALLED) ## write docs/reference.md and README's table of settings from the code
+	$(BIN)/python -m lcmsite.documents
+
+screenshots: $(INSTALLED) ## take docs/screenshots anew, of a site of its own, with the system's Chromium
+	$(BIN)/python -m tests.browser.screenshots $(ARGS)
 
 lock: $(INSTALLED) ## pin the dependencies of pyproject.toml, with hashes
 	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db import IntegrityError, connection, transaction
+from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
 from conversations.errors import Conflict, NotFound
+from conversations.models import Workspace
 from conversations.scope import Scope
 from integrity import models
 from integrity.signals import scan_due
@@ -122,6 +124,13 @@ def last_request(mode: ScanMode) -> datetime | None:
     """When everything was last asked to be looked through in this way."""
     scans = models.IntegrityScan.objects.filter(workspace=None, conversation=None, mode=mode)
     return scans.order_by("-requested_at").values_list("requested_at", flat=True).first()
+
+
+def workspaces_unscanned_since(moment: datetime, mode: ScanMode) -> list[int]:
+    """The workspaces that nobody has asked to have looked through in this way since then."""
+    scans = models.IntegrityScan.objects.filter(workspace=OuterRef("pk"), conversation=None, mode=mode)
+    unscanned = Workspace.objects.filter(~Exists(scans.filter(requested_at__gt=moment)))
+    return list(unscanned.order_by("pk").values_list("pk", flat=True))
 
 
 def scan_of(scope: Scope, scan_id: int) -> models.IntegrityScan:

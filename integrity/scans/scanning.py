@@ -74,7 +74,9 @@ class ScanWorker:
         now = self.now()
         if self.policy.scan_interval_minutes:
             before = now - timedelta(minutes=self.policy.scan_interval_minutes)
-            self._request_unless_since(before, ScanMode.INCREMENTAL)
+            # Each of a workspace, so that its people see the report; the nightly one is of the whole site.
+            for workspace_id in scans.workspaces_unscanned_since(before, ScanMode.INCREMENTAL):
+                scans.request(Scope(workspace_id), conversation_id=None, mode=ScanMode.INCREMENTAL)
         if now.hour == self.policy.full_scan_hour:
             self._request_unless_since(now - timedelta(hours=2), ScanMode.FULL)
         self._forget(now - timedelta(days=self.policy.kept_report_days))

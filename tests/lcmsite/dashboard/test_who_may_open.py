@@ -24,7 +24,8 @@ LADDER = (READER, OPERATOR, ADMIN)
 # Who may open each page of a workspace, by its name in `urls`. Who adds one says here, a second time, who may open it.
 SHOWN = {
     READER: """
-        overview pulse shelf runs jobs conversation-runs plans plan plan-progress conversations transcript more-messages
+        overview pulse shelf runs jobs conversation-runs conversation-jobs plans plan plan-progress conversations
+        transcript more-messages
         job lineage lineage-window lineage-summary lineage-sources lineage-branch search inspector context-text
         compare-receipts files conversation-files file file-lines file-download grants workspaces integrity place scan
         report repairs quarantine retention storage conversation-trust
