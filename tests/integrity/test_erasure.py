@@ -6,16 +6,6 @@ from typing import Any
 
 import pytest
 from django.core.files.storage import InMemoryStorage
-from tests.integrity.erasing import (
-    SECRET,
-    WORDS,
-    a_secret_conversation,
-    assert_clean,
-    erased,
-    everything_stored,
-    is_used,
-    message,
-)
 
 from compaction.engine import CompactionEngine
 from compaction.models import CompactionJob
@@ -38,6 +28,16 @@ from integrity.retention.tiers import Retention
 from retrieval.assembler import ContextAssembler
 from retrieval.engine import RetrievalEngine
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result
+from tests.integrity.erasing import (
+    SECRET,
+    WORDS,
+    a_secret_conversation,
+    assert_clean,
+    erased,
+    everything_stored,
+    is_used,
+    message,
+)
 from tests.summaries import a_summary_of
 
 pytestmark = pytest.mark.django_db

@@ -6,14 +6,6 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from tests.integrity.erasing import (
-    SECRET,
-    a_secret_conversation,
-    assert_clean,
-    erased,
-    everything_stored,
-    message,
-)
 
 from compaction.engine import CompactionEngine
 from conversations.audit import AuditLog
@@ -27,6 +19,14 @@ from conversations.types import NewMessage, NewPart, PartType, Role
 from integrity.retention.erasure import Erasures
 from integrity.retention.tiers import Retention
 from tests.factories import a_conversation, a_store, a_workspace
+from tests.integrity.erasing import (
+    SECRET,
+    a_secret_conversation,
+    assert_clean,
+    erased,
+    everything_stored,
+    message,
+)
 
 pytestmark = pytest.mark.django_db
 
