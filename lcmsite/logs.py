@@ -56,6 +56,8 @@ def logging_settings(*, level: str, format: str) -> dict[str, Any]:
             # At DEBUG these would log statements and requests with their values; one of them, at INFO, every call.
             "django.db.backends": {"level": "WARNING"},
             "asyncio": {"level": "WARNING"},
+            # Its warnings say again and again what whoever waits for a connection will say once.
+            "psycopg.pool": {"level": "ERROR"},
             "mcp": {"level": "WARNING"},
             "sse_starlette": {"level": "WARNING"},
             "httpx2": {"level": "WARNING"},

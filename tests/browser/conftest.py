@@ -121,8 +121,9 @@ class Window:
         self.page.wait_for_url("**/w/default/")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
+    """Of one module: while it is open an event loop runs, in which Django refuses to ask a database."""
     program = browser_program()
     if program is None:
         pytest.skip("no Chromium is installed")

@@ -25,6 +25,7 @@ from integrity.checker import IntegrityChecker
 from integrity.repairs.applying import Repairs
 from integrity.repairs.quarantines import Quarantines
 from integrity.retention.erasure import Erasures
+from lcmsite.adapters.allowances import Allowance, TooManyRequests
 from lcmsite.adapters.catalogue import CATALOGUE
 from lcmsite.adapters.operation import placeholders
 from lcmsite.adapters.problems import problem_of
@@ -656,8 +657,10 @@ def test_every_refusal_that_a_service_may_raise_has_its_line():
             yield each
             yield from all_below(each)
 
+    # One says by itself what it refuses.
+    made = {TooManyRequests: TooManyRequests(Allowance(limit=1, burst=1, remaining=0, reset=1, retry_after=1))}
     for error in all_below(LcmError):
-        problem = problem_of(error("no"))
+        problem = problem_of(made.get(error) or error("no"))
 
         assert problem.code == error.code
         assert 400 <= problem.status < 600

@@ -35,8 +35,6 @@ def run(argv: Sequence[str] | None = None) -> int:
     """Do what the arguments say; a problem is told on stderr, in one line or as JSON, and by the exit status."""
     given = list(sys.argv[1:] if argv is None else argv)
     _survive_any_text()
-    # Its warnings say again and again what the problem will say once.
-    logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
     # Asked of the bare arguments, for it must be known too when they cannot be understood.
     wants_json = "--json" in given
     try:
