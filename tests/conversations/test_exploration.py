@@ -114,11 +114,12 @@ def test_whoever_says_what_a_text_says_is_asked_and_may_fail():
 
 
 def test_a_parser_that_takes_too_long_is_given_up(monkeypatch):
-    monkeypatch.setattr(apart, "SECONDS", 1)
+    # Less than it takes to begin: which page keeps a parser busy differs from one Python to the next.
+    monkeypatch.setattr(apart, "SECONDS", 0.01)
 
-    summary = explored(b"<!DOCTYPE html>" + b"<a " * 1_000_000, "a.html")
+    summary = explored(b"<!DOCTYPE html><h1>A page</h1>", "a.html")
 
-    assert summary == "HTML, 3,000,015 bytes, 1 line\nIt could not be explored: it was given up after 1 seconds."
+    assert summary == "HTML, 30 bytes, 1 line\nIt could not be explored: it was given up after 0.01 seconds."
 
 
 @given(st.binary(max_size=300), st.integers(1, 50))

@@ -202,7 +202,9 @@ def test_who_asks_to_hear_of_it_is_told_of_the_start_and_of_the_end(harbour, age
 # -- every byte --------------------------------------------------------------------------------------------------------
 
 
-def test_five_megabytes_come_in_and_back(agents, pier_key, pier):
+def test_five_megabytes_come_in_and_back(agents, pier_key, pier, settings, data_dir):
+    # Where the servers of agents put so much.
+    settings.MEDIA_ROOT = data_dir / "files"
     a_conversation("x", session_id="long", workspace=pier)
     content = "".join(f"line {number} of a long log\n" for number in range(220_000))[: 5 * 1024**2]
     given = {"conversation_id": "long", "messages": [{"role": "user", "content": f"{content}\x00"}]}
