@@ -67,14 +67,18 @@ _SPEAKERS_AND_PARTS = """
 """
 _SHOWN_RAW = "SELECT message_id FROM context_items WHERE message_id = ANY(%s)"
 
-# From each message up through everything derived from it, to the summary that the context shows.
-_STANDING_FOR = """
+# From each message up through everything derived from it.
+ABOVE = """
     WITH RECURSIVE above AS (
         SELECT message_id, summary_id FROM summary_messages WHERE message_id = ANY(%s)
         UNION
         SELECT above.message_id, p.summary_id
         FROM above JOIN summary_parents p ON p.parent_summary_id = above.summary_id
     )
+"""
+# To the summary that the context shows.
+_STANDING_FOR = f"""
+    {ABOVE}
     SELECT above.summary_id, above.message_id
     FROM above JOIN context_items c ON c.summary_id = above.summary_id
 """

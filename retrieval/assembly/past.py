@@ -21,7 +21,7 @@ from conversations.store.base import MESSAGE_OVERHEAD_TOKENS
 from conversations.tokens import TokenEstimator
 from conversations.types import Counters, Role
 from retrieval.assembly.candidates import Candidate
-from retrieval.assembly.context_slots import candidates
+from retrieval.assembly.context_slots import ABOVE, candidates
 from retrieval.assembly.selection_items import read_summary_records
 from retrieval.assembly.types import Moment
 
@@ -74,14 +74,9 @@ _CONTEXT = """
     WHERE m.conversation_id = %(id)s AND m.seq <= %(seq)s AND covered.message_id IS NULL
     ORDER BY 1
 """
-# From each message up through everything derived from it, to the summary that stood for it then.
-_STANDING_FOR = """
-    WITH RECURSIVE above AS (
-        SELECT message_id, summary_id FROM summary_messages WHERE message_id = ANY(%s)
-        UNION
-        SELECT above.message_id, p.summary_id
-        FROM above JOIN summary_parents p ON p.parent_summary_id = above.summary_id
-    )
+# To the summary that stood for a message then.
+_STANDING_FOR = f"""
+    {ABOVE}
     SELECT summary_id, message_id FROM above WHERE summary_id = ANY(%s)
 """
 
