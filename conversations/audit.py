@@ -82,12 +82,14 @@ class AuditLog:
         *,
         conversation_id: int | None = None,
         act: Act | None = None,
+        target: str | None = None,
         before_id: int | None = None,
         limit: int = 100,
     ) -> list[AuditRecord]:
-        """What was done, the newest first: everything of the workspace, or of one conversation, or of one kind.
+        """What was done, the newest first: all of it, or to one conversation, or of one kind, or upon one thing.
 
-        `before_id` continues behind the last of an earlier answer. NotFound if there is no such conversation.
+        `target` is what was acted upon, by its name in the log: msg_12, repair_..., key 7. `before_id` continues behind the
+        last of an earlier answer. NotFound if there is no such conversation.
         """
         if not 1 <= limit <= 1_000:
             raise Invalid("limit must be from 1 to 1,000.")
@@ -97,6 +99,9 @@ class AuditLog:
             entries = entries.filter(conversation_id=conversation_id)
         if act is not None:
             entries = entries.filter(act=act)
+        if target is not None:
+            # Nothing is called after what PostgreSQL's texts cannot hold, and it would refuse the question.
+            entries = entries.filter(target=target) if target.isprintable() else entries.none()
         if before_id is not None:
             entries = entries.filter(audit_id__lt=before_id)
         return [entry.as_record() for entry in entries[:limit]]

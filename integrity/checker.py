@@ -84,11 +84,28 @@ class IntegrityChecker:
         """A check in the background: how far it is, and its report and plan; NotFound if there is none."""
         return scans.record_of(scans.scan_of(self.scope, scan_id))
 
-    def list_reports(self, *, conversation_id: int | None = None, limit: int = 20) -> list[ReportOutline]:
-        """What checks found, in figures, the newest first; of one conversation, or of all."""
+    def list_reports(
+        self,
+        *,
+        conversation_id: int | None = None,
+        extent: ScanMode | str | None = None,
+        before_report: str | None = None,
+        limit: int = 20,
+    ) -> list[ReportOutline]:
+        """What checks found, in figures, the newest first; of one conversation, or of all; of one extent, or of both.
+
+        `before_report` continues behind the last of an earlier answer. NotFound if there is no such conversation or
+        report.
+        """
         if conversation_id is not None:
             self.scope.conversation(conversation_id)
-        return reports.list_of(self.scope, conversation_id=conversation_id, limit=limit)
+        return reports.list_of(
+            self.scope,
+            conversation_id=conversation_id,
+            mode=None if extent is None else _extent(extent),
+            before_report=before_report,
+            limit=limit,
+        )
 
     def get_report(self, *, report_id: str, code: str | None = None, after_id: int = 0, limit: int = 100) -> ReportPage:
         """A report with its findings, of one invariant or of all, page by page; NotFound if there is none.

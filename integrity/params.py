@@ -6,7 +6,7 @@ from rest_framework import serializers
 
 from conversations.param_fields import ConversationId, Flag, Text, WholeNumber
 from conversations.params import Params
-from integrity.types import ScanMode
+from integrity.types import PlanState, ScanMode
 
 _SHOWN = "The most to list."
 
@@ -28,6 +28,10 @@ class ScanParams(Params):
 
 class ListReportsParams(Params):
     conversation_id = ConversationId(required=False, help_text="The conversation; all of the workspace without one.")
+    extent = serializers.ChoiceField(
+        choices=[mode.value for mode in ScanMode], required=False, help_text="Only checks of this extent."
+    )
+    before_report = Text(required=False, max_length=200, help_text="Only reports older than this one.")
     limit = WholeNumber(required=False, min_value=1, max_value=1000, help_text=_SHOWN)
 
 
@@ -50,6 +54,15 @@ class PlanRepairsParams(Params):
 
 class RepairParams(Params):
     repair_id = Text(max_length=200, help_text="The repair plan.")
+
+
+class ListRepairsParams(Params):
+    report_id = Text(required=False, max_length=200, help_text="The report; those of all reports without one.")
+    state = serializers.ChoiceField(
+        choices=[state.value for state in PlanState], required=False, help_text="Only plans in this state."
+    )
+    before_plan = Text(required=False, max_length=200, help_text="Only plans older than this one.")
+    limit = WholeNumber(required=False, min_value=1, max_value=1000, help_text=_SHOWN)
 
 
 class ApproveRepairsParams(RepairParams):

@@ -10,7 +10,7 @@ from typing import Any
 
 import structlog
 from django.db import transaction
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, Q
 from django.utils import timezone
 
 from conversations.errors import NotFound
@@ -88,11 +88,20 @@ def report_of(scope: Scope, report_id: str) -> models.IntegrityReport:
     return report
 
 
-def list_of(scope: Scope, *, conversation_id: int | None, limit: int) -> list[ReportOutline]:
-    """The newest reports first."""
+def list_of(
+    scope: Scope, *, conversation_id: int | None, mode: ScanMode | None, before_report: str | None, limit: int
+) -> list[ReportOutline]:
+    """The newest reports first; those behind one of them."""
     rows = scope.narrow(models.IntegrityReport.objects.order_by("-started_at", "-report_id"))
     if conversation_id is not None:
         rows = rows.filter(conversation_id=conversation_id)
+    if mode is not None:
+        rows = rows.filter(mode=mode)
+    if before_report is not None:
+        last = report_of(scope, before_report)
+        earlier = Q(started_at__lt=last.started_at) | Q(started_at=last.started_at, report_id__lt=last.report_id)
+        # Said once more on its own, so that the index leads there.
+        rows = rows.filter(earlier, started_at__lte=last.started_at)
     return [ReportOutline(**_figures(report)) for report in rows[:limit]]
 
 

@@ -193,6 +193,22 @@ class Unplanned:
 
 
 @dataclass(frozen=True)
+class RepairPlanOutline:
+    """A repair plan in figures: how many steps it has, how many of them await an answer, and what nothing mends."""
+
+    repair_id: str
+    report_id: str
+    created_at: datetime
+    state: PlanState
+    applied_at: datetime | None
+    undone_at: datetime | None
+    ledger_file_id: str | None
+    step_count: int
+    proposed_steps: int
+    unplanned_count: int
+
+
+@dataclass(frozen=True)
 class RepairPlanRecord:
     """What could be done about the findings of a report. `outcome` says what came of it."""
 

@@ -33,6 +33,7 @@ class AuditEntry(models.Model):
         indexes: ClassVar = [
             models.Index(fields=["workspace", "audit_id"], name="audit_log_workspace_idx"),
             models.Index(fields=["conversation", "audit_id"], name="audit_log_conversation_idx"),
+            models.Index(fields=["target", "audit_id"], name="audit_log_target_idx"),
         ]
         constraints: ClassVar = [
             models.CheckConstraint(condition=~Q(actor="") & ~Q(act=""), name="audit_log_names_who_and_what"),

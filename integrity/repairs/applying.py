@@ -23,8 +23,8 @@ from integrity.examination import Examination, batches_of
 from integrity.invariants import INVARIANTS
 from integrity.repairs.operations import OPERATIONS, CannotRepair, Operation, Target
 from integrity.repairs.planning import Step
-from integrity.repairs.plans import plan_of, record_of, target_of
-from integrity.types import PlanState, RepairPlanRecord, StepState
+from integrity.repairs.plans import list_of, plan_of, record_of, target_of
+from integrity.types import PlanState, RepairPlanOutline, RepairPlanRecord, StepState
 
 logger = structlog.get_logger(__name__)
 
@@ -51,6 +51,21 @@ class Repairs:
     @classmethod
     def from_settings(cls, scope: Scope = EVERYTHING) -> Repairs:
         return cls(scope=scope)
+
+    def list_plans(
+        self,
+        *,
+        report_id: str | None = None,
+        state: PlanState | str | None = None,
+        before_plan: str | None = None,
+        limit: int = 20,
+    ) -> list[RepairPlanOutline]:
+        """The repair plans of one report, or of all, newest first, in figures; those in one state, or in any.
+
+        `before_plan` continues behind the last of an earlier answer. NotFound if there is no such report or plan.
+        """
+        wanted = None if state is None else PlanState(state)
+        return list_of(self.scope, report_id=report_id, state=wanted, before_plan=before_plan, limit=limit)
 
     def get_plan(self, *, repair_id: str) -> RepairPlanRecord:
         """A plan with its steps, and what became of them; NotFound if there is none."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
+from typing import Any
 
 from django.db import transaction
+from django.db.models import Count, Q
 from django.utils import timezone
 
 from conversations.errors import Conflict, NotFound
@@ -16,7 +18,8 @@ from integrity import models
 from integrity.repairs.operations import OPERATIONS, CannotRepair, Target
 from integrity.repairs.operations.lineage import relinkable_sources
 from integrity.repairs.planning import Facts, Place, Proposal, Step, propose, restorable_places
-from integrity.types import PlanState, RepairPlanRecord, Risk, StepRecord, StepState, Unplanned
+from integrity.reports import report_of
+from integrity.types import PlanState, RepairPlanOutline, RepairPlanRecord, Risk, StepRecord, StepState, Unplanned
 
 # Messages that follow a gap: their link in the chain is from one that is not there.
 _AFTER_GAPS = """
@@ -67,6 +70,23 @@ def plan_of(scope: Scope, repair_id: str, *, locked: bool = False) -> models.Rep
     return plan
 
 
+def list_of(
+    scope: Scope, *, report_id: str | None, state: PlanState | None, before_plan: str | None, limit: int
+) -> list[RepairPlanOutline]:
+    """The newest plans first, in figures; those behind one of them."""
+    plans = scope.narrow(models.RepairPlan.objects.order_by("-created_at", "-plan_id"))
+    if report_id is not None:
+        plans = plans.filter(report=report_of(scope, report_id))
+    if state is not None:
+        plans = plans.filter(state=state)
+    if before_plan is not None:
+        last = plan_of(scope, before_plan)
+        plans = plans.filter(Q(created_at__lt=last.created_at) | Q(created_at=last.created_at, plan_id__lt=last.pk))
+    open = Count("steps", filter=Q(steps__state=StepState.PROPOSED))
+    counted = plans.annotate(step_count=Count("steps"), proposed_steps=open)
+    return [_outline(plan) for plan in counted[:limit]]
+
+
 def record_of(plan: models.RepairPlan) -> RepairPlanRecord:
     return RepairPlanRecord(
         repair_id=plan.plan_id,
@@ -79,6 +99,21 @@ def record_of(plan: models.RepairPlan) -> RepairPlanRecord:
         steps=tuple(_step_record(step) for step in plan.steps.order_by("ordinal")),
         unplanned=tuple(Unplanned(**each) for each in plan.unplanned),
         outcome=plan.outcome,
+    )
+
+
+def _outline(plan: Any) -> RepairPlanOutline:
+    return RepairPlanOutline(
+        repair_id=plan.plan_id,
+        report_id=plan.report_id,
+        created_at=plan.created_at,
+        state=PlanState(plan.state),
+        applied_at=plan.applied_at,
+        undone_at=plan.undone_at,
+        ledger_file_id=plan.ledger_file_id or None,
+        step_count=plan.step_count,
+        proposed_steps=plan.proposed_steps,
+        unplanned_count=len(plan.unplanned),
     )
 
 

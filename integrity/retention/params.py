@@ -64,5 +64,11 @@ class ListActsParams(Params):
     act = serializers.ChoiceField(
         choices=[each.value for each in Act], required=False, allow_null=True, help_text="Only acts of this kind."
     )
+    target = Text(
+        required=False,
+        allow_null=True,
+        max_length=200,
+        help_text="Only what was done to this: msg_12, repair_..., key 7.",
+    )
     before_id = Id(required=False, allow_null=True, help_text="Only what was done before this act.")
     limit = WholeNumber(required=False, min_value=1, max_value=MOST_ACTS, help_text="The most acts to list.")

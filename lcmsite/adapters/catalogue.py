@@ -59,6 +59,7 @@ from integrity.params import (
     ApproveRepairsParams,
     CheckParams,
     ListQuarantinesParams,
+    ListRepairsParams,
     ListReportsParams,
     PlanRepairsParams,
     QuarantineParams,
@@ -292,6 +293,10 @@ _REPAIRS = (
     Operation(
         IntegrityChecker, "plan_repairs", PlanRepairsParams, "POST", "integrity-reports/{report_id}/repair-plans/",
         "lcm_plan_repairs", scope=WRITE, status=201,
+    ),
+    Operation(
+        Repairs, "list_plans", ListRepairsParams, "GET", "integrity-reports/{report_id}/repair-plans/",
+        "lcm_repair_plans", everywhere="repair-plans/",
     ),
     Operation(Repairs, "get_plan", RepairParams, "GET", "repair-plans/{repair_id}/", "lcm_repairs"),
     Operation(

@@ -37,6 +37,8 @@ EXAMPLES: Mapping[str, Any] = {
     "background": False,
     "before": "file_9f86d081884c7d65",
     "before_id": 100,
+    "before_plan": "repair_9f86d081884c7d65",
+    "before_report": "report_9f86d081884c7d65",
     "before_run": "run_9f86d081884c7d65",
     "budget": 100000,
     "cold": False,
@@ -95,6 +97,7 @@ EXAMPLES: Mapping[str, Any] = {
     "sort": "relevance",
     "state": "failed",
     "summary_id": "sum_9f86d081884c7d65",
+    "target": "msg_1",
     "title": "To Rome",
     "to_seq": 20,
     "token_cap": 4000,
@@ -106,6 +109,7 @@ EXAMPLES: Mapping[str, Any] = {
 # What a name means in one operation alone, by its tool.
 _OF_ONE: Mapping[str, Mapping[str, Any]] = {
     "lcm_browse": {"sort": "updated"},
+    "lcm_repair_plans": {"state": "proposed"},
     "lcm_runs": {"reason": "threshold"},
 }
 

@@ -38,6 +38,19 @@ def test_acts_come_newest_first_a_page_at_a_time():
 
 
 @pytest.mark.django_db
+def test_acts_upon_one_thing_are_found_by_its_name():
+    log = AuditLog(Scope(a_workspace().pk))
+    held = log.record(Act.QUARANTINE, target="msg_1").pk
+    log.record(Act.QUARANTINE, target="msg_11")
+    released = log.record(Act.RELEASE, target="msg_1").pk
+
+    assert [entry.audit_id for entry in log.list_acts(target="msg_1")] == [released, held]
+    assert [entry.audit_id for entry in log.list_acts(target="msg_1", act=Act.QUARANTINE)] == [held]
+    assert [entry.audit_id for entry in log.list_acts(target="msg_1", before_id=released)] == [held]
+    assert log.list_acts(target="msg_\x00") == []
+
+
+@pytest.mark.django_db
 def test_acts_of_another_workspace_are_not_told():
     theirs = a_conversation("one", workspace=a_workspace("theirs"))
     AuditLog(Scope(a_workspace("theirs").pk)).record(Act.ARCHIVE, conversation_id=theirs.conversation_id)

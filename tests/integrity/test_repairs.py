@@ -14,6 +14,7 @@ from conversations.errors import Conflict, ConversationBusy, Invalid, NotFound
 from conversations.large_files import LargeFileService
 from conversations.scope import Scope
 from conversations.types import NewMessage, Role
+from integrity import models
 from integrity.checker import IntegrityChecker
 from integrity.repairs.applying import RepairOvertaken, Repairs
 from integrity.repairs.operations import OPERATIONS, Operation, Target, Values
@@ -197,3 +198,32 @@ def test_a_step_that_is_not_there_cannot_be_approved(conversation):
 
     with pytest.raises(Invalid, match="has no step 2"):
         Repairs(ADMIN).approve_steps(repair_id=plan.repair_id, ordinals=[1, 2])
+
+
+def test_plans_are_listed_newest_first_in_figures_and_a_page_at_a_time(conversation):
+    corrupting("wrong counter", 0)(conversation)
+    corrupting("wrong counter", 4)(conversation)
+    first, second, third = a_plan(), a_plan(), a_plan()
+    Repairs(ADMIN).approve_steps(repair_id=second.repair_id, ordinals=[1])
+    repairs = Repairs(Scope(a_workspace().pk))
+    models.IntegrityReport.objects.update(workspace=a_workspace())
+
+    page = repairs.list_plans(limit=2)
+    rest = repairs.list_plans(limit=2, before_plan=page[-1].repair_id)
+
+    assert [each.repair_id for each in page + rest] == [third.repair_id, second.repair_id, first.repair_id]
+    assert [(each.step_count, each.proposed_steps, each.unplanned_count) for each in page] == [(2, 2, 0), (2, 1, 0)]
+    assert [each.repair_id for each in repairs.list_plans(state="approved")] == [second.repair_id]
+    assert [each.repair_id for each in repairs.list_plans(report_id=first.report_id)] == [first.repair_id]
+
+
+def test_plans_of_another_workspace_are_not_listed(conversation):
+    corrupting("wrong counter")(conversation)
+    plan = a_plan()
+    models.IntegrityReport.objects.update(workspace=a_workspace())
+    stranger = Repairs(Scope(a_workspace("elsewhere").pk))
+
+    assert stranger.list_plans() == []
+    for asked in ({"report_id": plan.report_id}, {"before_plan": plan.repair_id}):
+        with pytest.raises(NotFound):
+            stranger.list_plans(**asked)

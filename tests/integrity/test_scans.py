@@ -227,6 +227,24 @@ def test_reports_are_listed_with_the_newest_first_and_their_findings_come_in_pag
     rest = checker.get_report(report_id=second, code="contents_match_their_hashes", after_id=page.next_after_id)
 
     assert [each.report_id for each in checker.list_reports()] == [second, first]
+    assert [each.report_id for each in checker.list_reports(limit=1)] == [second]
+    assert [each.report_id for each in checker.list_reports(before_report=second)] == [first]
+    assert checker.list_reports(before_report=first) == []
     assert (len(page.findings), len(rest.findings), rest.next_after_id) == (3, 2, None)
     assert page.report.finding_count == 5
     assert not {finding.finding_id for finding in page.findings} & {finding.finding_id for finding in rest.findings}
+
+
+def test_reports_of_one_extent_are_listed_alone(conversation_ids):
+    checker = IntegrityChecker.from_settings()
+    full, incremental = checker.run().report_id, checker.run(extent=ScanMode.INCREMENTAL).report_id
+
+    assert [each.report_id for each in checker.list_reports(extent="full")] == [full]
+    assert [each.report_id for each in checker.list_reports(extent=ScanMode.INCREMENTAL)] == [incremental]
+
+
+def test_a_page_of_reports_begins_behind_none_of_another_workspace(conversation_ids):
+    theirs = IntegrityChecker.from_settings(Scope(a_workspace("another").pk)).run().report_id
+
+    with pytest.raises(NotFound):
+        IntegrityChecker.from_settings(Scope(a_workspace().pk)).list_reports(before_report=theirs)

@@ -9,7 +9,6 @@ from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect
 
-from conversations.audit import Act
 from conversations.errors import Invalid, LcmError
 from conversations.words import counted
 from integrity.types import PlanState, RepairPlanRecord, Risk, StepRecord, StepState
@@ -22,10 +21,9 @@ from lcmsite.dashboard.trust.explanations import deed_of
 from lcmsite.types import KeyScope
 
 ON_A_PAGE = 25
-# Of each kind of act, so many of the newest are looked through for those upon one plan.
+# So many of the newest acts upon a plan are told.
 MOST_ACTS = 500
 
-_ACTS = (Act.APPROVE_REPAIR, Act.APPLY_REPAIR, Act.UNDO_REPAIR)
 _OPEN = (PlanState.PROPOSED, PlanState.APPROVED)
 
 
@@ -93,9 +91,8 @@ def undo(visit: Visit, repair_id: str) -> HttpResponse:
 @page(KeyScope.ADMIN)
 def history(visit: Visit, repair_id: str) -> HttpResponse:
     """Who did what with a plan, as the audit log has it."""
-    acts = [each for act in _ACTS for each in ask(visit.caller, "lcm_audit", act=act, limit=MOST_ACTS)]
-    upon_it = sorted((each for each in acts if each.target == repair_id), key=lambda each: -each.audit_id)
-    return visit.show("dashboard/trust/_acts.html", acts=upon_it, most=MOST_ACTS)
+    acts = ask(visit.caller, "lcm_audit", target=repair_id, limit=MOST_ACTS)
+    return visit.show("dashboard/trust/_acts.html", acts=acts)
 
 
 def _back(visit: Visit, repair_id: str) -> HttpResponse:
