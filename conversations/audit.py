@@ -88,7 +88,7 @@ class AuditLog:
     ) -> list[AuditRecord]:
         """What was done, the newest first: all of it, or to one conversation, or of one kind, or upon one thing.
 
-        `target` is what was acted upon, by its name in the log: msg_12, repair_..., key 7. `before_id` continues behind the
+        `target` is what was acted upon, named as in the log: msg_12, repair_..., key 7. `before_id` goes on behind the
         last of an earlier answer. NotFound if there is no such conversation.
         """
         if not 1 <= limit <= 1_000:

@@ -20,6 +20,7 @@ MOST = 2**63 - 1
 # One way to write each number: 1.0, +1, 01 and 1_0 would be other names for what has one.
 _WHOLE = re.compile(r"0|-?[1-9][0-9]*")
 _NUMBER = re.compile(r"-?[0-9]{1,400}(\.[0-9]{1,400})?(e[+-]?[0-9]{1,3})?", re.IGNORECASE)
+_SHA256 = re.compile(r"[0-9A-Fa-f]{64}")
 MOST_DIGITS = 1000
 # The largest number up to which a double knows every whole one.
 MOST_EXACT = 2.0**53
@@ -43,6 +44,16 @@ class Text(serializers.CharField):
         if not isinstance(data, str):
             _refuse(f"This must be a text, not {noun_of(data)}.")
         return super().to_internal_value(data)
+
+
+class Sha256(Text):
+    """A SHA-256 in hex, as every tool writes it."""
+
+    def to_internal_value(self, data: Any) -> str:
+        text = super().to_internal_value(data)
+        if not _SHA256.fullmatch(text):
+            _refuse(f"This must be 64 hexadecimal digits, not {text[:80]!r}.")
+        return text
 
 
 class WholeNumber(Readable, serializers.IntegerField):

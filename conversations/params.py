@@ -23,6 +23,7 @@ from conversations.param_fields import (
     MessageList,
     Overrides,
     Readable,
+    Sha256,
     Text,
     WholeNumber,
 )
@@ -185,7 +186,7 @@ class BeginUploadParams(ConversationParams):
     byte_size = WholeNumber(help_text="How many bytes the whole file has.")
     file_name = Text(required=False, allow_null=True, help_text="What the file is called.")
     mime_type = Text(required=False, allow_null=True, help_text="What kind of file it is, such as text/csv.")
-    sha256 = Text(required=False, allow_null=True, help_text="The SHA-256 of the whole file, in hex, to be checked.")
+    sha256 = Sha256(required=False, allow_null=True, help_text="The SHA-256 of the whole file, in hex, to be checked.")
 
 
 class ListUploadsParams(ConversationParams):

@@ -87,6 +87,9 @@ class MessageStore(Store):
         self, conversation_id: int, message_rows: list[dict[str, Any]], part_rows: list[dict[str, Any]]
     ) -> AppendResult:
         keyed = any(row["idempotency_key"] is not None for row in message_rows)
+        if conversation_id >= 2**63:
+            # Another type of number to PostgreSQL, which would look for another function.
+            self.scope.conversation(conversation_id)
         try:
             row = prepared(
                 APPEND,

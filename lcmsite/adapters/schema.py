@@ -15,7 +15,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from rest_framework import serializers
 
-from conversations.param_fields import Bytes, JsonObject, MessageId, MessageList, Moment, Overrides
+from conversations.param_fields import Bytes, JsonObject, MessageId, MessageList, Moment, Overrides, Sha256
 from conversations.params import Params
 from conversations.policy import conversation_knobs
 from conversations.types import NewMessage, NewPart
@@ -50,6 +50,7 @@ _AS_OF: Schema = {
         _DATE_TIME,
     ]
 }
+_SHA256: Schema = {"type": "string", "pattern": "^[0-9A-Fa-f]{64}$"}
 _MESSAGE_ID: Schema = {
     "anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "pattern": "^msg_(0|[1-9][0-9]{0,18})$"}]
 }
@@ -142,6 +143,8 @@ def of_field(field: serializers.Field, *, in_query: bool = False) -> Schema:
             schema = dict(_AS_OF)
         case MessageId():
             schema = dict(_MESSAGE_ID)
+        case Sha256():
+            schema = dict(_SHA256)
         case serializers.ListField():
             schema = _bounded({"type": "array", "items": of_field(field.child)}, maxItems=field.max_length)
         case serializers.BooleanField():

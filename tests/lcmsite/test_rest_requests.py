@@ -141,3 +141,12 @@ def test_a_setting_of_a_conversation_is_said_as_what_it_is(conversation, overrid
     reply = Api(an_api_key()).ask("PUT", path, {"overrides": overrides})
 
     assert (reply.status, list(reply.body["errors"])) == (400, ["overrides"])
+
+
+@pytest.mark.parametrize("sha256", ["00", "g" * 64, "00 " * 64, "", "0" * 65])
+def test_what_is_no_hash_is_refused_where_one_is_announced(conversation, sha256):
+    path = f"conversations/{conversation.conversation_id}/uploads/"
+
+    reply = Api(an_api_key()).post(path, {"byte_size": 1, "sha256": sha256})
+
+    assert (reply.status, list(reply.body["errors"])) == (400, ["sha256"])

@@ -18,11 +18,17 @@ from lcmsite.adapters.examples import EXAMPLES
 # Of refusals, by how their sentences begin: what a schema would have had to know.
 BEYOND_A_SCHEMA = {
     "No chunk begins at": "how large the file is that is sent in chunks",
+    "The chunk at .* has .* bytes, not": "how large the chunks of this upload are",
     "A file may have .* bytes at most": "how large a file this site takes",
     "'.*' is no id of ": "which things have ids, and how they begin",
     "Nothing was erased: the confirmation is not": "what an earlier answer asked to be typed",
     "sort: Cold texts are not indexed": "that two params exclude each other",
     "from_seq: a range from .* runs backwards": "which of two numbers is larger",
+    "A range has two ends": "that one param needs another",
+    "A window goes from an earlier seq to a later one": "how long the conversation is",
+    r"limit: '\d+' is not a whole number from 1 to": "how many matches this site lets one search ask for",
+    "repair_.* has no step": "how many steps the plan has",
+    "A step is approved or refused, not both": "that two params exclude each other",
     "until: This is not later than since": "which of two moments is later",
     ".*: Messages are numbered within their conversation": "that one param needs another",
     "reserve: .* leave .* for the context": "which of two numbers is larger",
