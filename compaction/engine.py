@@ -21,7 +21,7 @@ from compaction.passes import leaf_and_condensed
 from compaction.policy import CompactionPolicy
 from compaction.redo import redo
 from compaction.run import Run, abandon_runs
-from compaction.types import CompactionDecision, CompactionResult, JobRecord, Outcome, Reason, RunRecord
+from compaction.types import CompactionResult, CompactionStatus, JobRecord, Outcome, Reason, RunRecord
 from conversations.errors import NotFound
 from conversations.models import Conversation
 from conversations.scope import Scope
@@ -47,14 +47,17 @@ class CompactionEngine:
             escalation=escalation_of(policy.summarizer, count_tokens=store.tokens.count),
         )
 
-    def evaluate(self, *, conversation_id: int) -> CompactionDecision:
-        """Whether the conversation is under pressure, from its counters alone."""
+    def evaluate(self, *, conversation_id: int) -> CompactionStatus:
+        """Whether the conversation is under pressure, by its counters; what the last run came to, and when."""
         conversation = self.store.scope.conversation(conversation_id)
-        return planner.decide(
+        decision = planner.decide(
             conversation_id=conversation_id,
             counters=conversation.counters,
             policy=self.policy.overridden(conversation.overrides),
         )
+        last = CompactionRun.objects.told().filter(conversation=conversation).order_by("-started_at").first()
+        run = None if last is None else last.as_record()
+        return CompactionStatus(**vars(decision), run_id=None if run is None else run.run_id, run=run)
 
     def request(self, *, conversation_id: int, reason: Reason = Reason.MANUAL) -> JobRecord:
         """Have the conversation compacted in the background; a wish that waits already is enough."""

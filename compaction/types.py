@@ -116,6 +116,14 @@ class RunRecord:
 
 
 @dataclass(frozen=True)
+class CompactionStatus(CompactionDecision):
+    """Whether a conversation is under pressure now, and what the last run in it came to, if there was one."""
+
+    run_id: str | None = None
+    run: RunRecord | None = None
+
+
+@dataclass(frozen=True)
 class JobRecord:
     """A piece of work that somebody will do: the row is the job, the queue only wakes a worker."""
 

@@ -378,7 +378,7 @@ STATEMENTS = {
     "lcm_message": 3,
     "lcm_items": 3,
     "lcm_append": 2,
-    "lcm_evaluate": 2,
+    "lcm_evaluate": 3,
     "lcm_runs": 3,
     "lcm_run": 2,
     "lcm_grep": 16,
