@@ -19,6 +19,8 @@ from conversations.interchange import READERS, detect
 from conversations.types import NewMessage
 from lcmsite.adapters import strict_json
 
+# Keys of messages that had none begin so.
+KEYS_BEGIN = "import:"
 _GZIP = b"\x1f\x8b"
 _SUFFIXES = {".gz", ".json", ".jsonl", ".ndjson"}
 
@@ -141,4 +143,4 @@ class History:
 def _key(session_id: str, where: str, row: Any) -> str:
     """The same for the same message at the same place of the same session, and for no other."""
     text = json.dumps([session_id, where, row], sort_keys=True)
-    return f"import:{hashlib.sha256(text.encode('ascii')).hexdigest()[:40]}"
+    return f"{KEYS_BEGIN}{hashlib.sha256(text.encode('ascii')).hexdigest()[:40]}"

@@ -38,8 +38,8 @@ class Importer:
     def run(self, *, on_batch: Callable[[], None]) -> list[ImportedConversation]:
         """Store everything; each batch in one transaction, before the next is read.
 
-        A message that an earlier run has stored is not stored again; Conflict, before anything is, where the file is
-        no longer what that run has read. Raises whatever reading raises, with nothing of that batch stored and the
+        A message that an earlier run has stored is not stored again; HistoryChanged, before anything is, where the file
+        is no longer what that run has read. Raises whatever reading raises, with nothing of that batch stored and the
         ones before it kept.
         """
         size = min(BATCH, self.store.policy.max_batch_messages)

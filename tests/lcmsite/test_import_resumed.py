@@ -5,6 +5,8 @@ import json
 import pytest
 
 from conversations.models import Message
+from conversations.types import NewMessage, Role
+from tests.factories import a_store
 from tests.lcmsite.callers import lcm
 
 pytestmark = pytest.mark.django_db
@@ -39,9 +41,60 @@ def test_a_line_edited_since_is_named_and_nothing_is_stored(history, edited):
 
     refused = lcm("--json", "import", str(history))
 
-    assert (refused.exit_code, refused.problem["code"]) == (4, "conflict")
+    assert (refused.exit_code, refused.problem["code"]) == (4, "history_changed")
     assert refused.problem["detail"].startswith(f"line {edited + 1} is not what an earlier import has read there")
     assert Message.objects.count() == 1000
+
+
+@pytest.mark.parametrize("place", [0, 1, 499, 698])
+def test_a_line_put_in_or_taken_out_is_noticed_and_nothing_is_stored_twice(history, place):
+    _begun(history, 700)
+    rows = [_row(number) for number in range(900)]
+
+    for changed in (rows[:place] + [_row(0, "put in")] + rows[place:], rows[:place] + rows[place + 1 :]):
+        _write(history, changed)
+        refused = lcm("--json", "import", str(history))
+
+        assert (refused.exit_code, refused.problem["code"]) == (4, "history_changed")
+        assert refused.problem["detail"].startswith(f"From line {place + 1} on, ")
+        assert "--session" in refused.problem["detail"]
+    assert Message.objects.count() == 700
+
+
+def test_a_history_in_another_form_of_file_is_not_stored_twice(history, tmp_path):
+    _begun(history, 20)
+    as_list = tmp_path / "history.json"
+    as_list.write_text(json.dumps([_row(number) for number in range(20)]))
+
+    refused = lcm("--json", "import", str(as_list))
+
+    assert refused.problem["code"] == "history_changed"
+    assert Message.objects.count() == 20
+
+
+def test_a_file_may_grow_after_another_was_added_to_its_session(history, tmp_path):
+    _begun(history, 5)
+    another = tmp_path / "another.jsonl"
+    _write(another, [_row(number, f"another {number}") for number in range(5)])
+    lcm("import", str(another))
+    _write(history, [*map(_row, range(5)), _row(0, "another 3"), _row(0, "quite new")])
+
+    first, again = (lcm("--json", "import", str(history)).json["conversations"][0] for _ in range(2))
+
+    assert (first["created"], first["stored_before"]) == (2, 5)
+    assert (again["created"], again["stored_before"]) == (0, 7)
+    assert Message.objects.count() == 12
+
+
+def test_what_an_agent_has_said_since_is_no_reason_to_refuse_a_file_that_has_grown(history):
+    _begun(history, 3)
+    conversation_id = Message.objects.first().conversation_id
+    a_store().append_messages(conversation_id=conversation_id, messages=[NewMessage(Role.USER, "message 3")])
+    _write(history, [_row(number) for number in range(5)])
+
+    assert lcm("import", str(history)).exit_code == 0
+
+    assert Message.objects.count() == 6
 
 
 def test_a_file_that_has_grown_is_taken_up_where_it_ended(history):
