@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import gc
 import os
-import statistics
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
+from dataclasses import replace
 
-from django.conf import settings
 from django.db import connection
 
 from conversations.types import SummaryKind
 from tests.benchmarks import beside, checking, compaction, http, ingest, reading, resident, search
 from tests.benchmarks.corpus import Corpus
 from tests.benchmarks.report import Line, table, verdict
+from tests.benchmarks.weather import weather
 
 
 def run(sizes: Sequence[int], *, only: Sequence[str] = ()) -> None:
@@ -33,16 +31,18 @@ def run(sizes: Sequence[int], *, only: Sequence[str] = ()) -> None:
     # As every process of LCM does: what is loaded by now stays.
     gc.collect()
     gc.freeze()
-    weather = [_weather()]
+    looks = [weather()]
     lines: list[Line] = []
     for name, chapter in chapters.items():
         if not only or name in only:
             with _told(name):
-                lines += chapter(sizes)
-            weather.append(_weather())
+                found = chapter(sizes)
+            looks.append(weather())
+            pace = (looks[-2].pace + looks[-1].pace) / 2
+            lines += [replace(line, pace=pace) for line in found]
     print(table(lines))
     print(verdict(lines))
-    print("Weather before and after each chapter:", "; ".join(weather))
+    print(f"Weather on {os.cpu_count()} cores, before and after each chapter:", "; ".join(map(str, looks)))
 
 
 def _ingest(sizes: Sequence[int]) -> list[Line]:
@@ -84,20 +84,6 @@ def analyze() -> None:
     """What autovacuum would do in a quiet minute, which a measurement does not have."""
     with connection.cursor() as cursor:
         cursor.execute("VACUUM ANALYZE")
-
-
-def _weather() -> str:
-    """How busy the machine is, and what it takes its disk to keep a page: the two that figures depend on most."""
-    directory = settings.DATA_DIR if settings.EMBEDDED_DATABASE else None
-    with tempfile.TemporaryFile(dir=directory) as file:
-        taken = []
-        for _ in range(50):
-            os.pwrite(file.fileno(), bytes(8192), 0)
-            started = time.perf_counter()
-            os.fdatasync(file.fileno())
-            taken.append(1000 * (time.perf_counter() - started))
-    load = Path("/proc/loadavg").read_text().split()[0]
-    return f"load {load} on {os.cpu_count()} cores, fdatasync {statistics.median(taken):.2f} ms"
 
 
 @contextmanager

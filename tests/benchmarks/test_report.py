@@ -15,6 +15,21 @@ def test_a_goal_judges_the_ratio_or_the_excess_over_the_floor_or_our_own_figure(
     assert (in_f.is_met, in_ms.is_met, beyond_f.is_met, without_goal.is_met) == (False, True, True, None)
 
 
+def test_a_time_or_a_rate_is_also_judged_at_the_pace_of_this_machine_and_a_ratio_never():
+    slow = 0.5
+    time = Line("9", "assemble", ours=5, goal=at_most(3, " ms"), pace=slow)
+    too_slow = Line("9", "assemble", ours=7, goal=at_most(3, " ms"), pace=slow)
+    rate = Line("12", "read back", ours=30_000, goal=at_least(50_000, " msg/s"), pace=slow)
+    in_f = Line("1", "append", ours=1, ratio=0.4, goal=at_least(0.7, F), pace=slow)
+    memory = Line("10", "client's memory", ours=200, goal=at_most(150, " MB"), pace=slow)
+
+    lines = [time, too_slow, rate, in_f, memory]
+
+    assert not any(line.is_met for line in lines)
+    assert [line.is_met_at_pace for line in lines] == [True, False, True, False, False]
+    assert [line.cells()[-1] for line in (time, too_slow)] == ["met at this pace", "NOT MET"]
+
+
 def test_speed_compares_laps_that_were_run_side_by_side():
     # A storm in the second pair of laps slows both alike.
     found = Duel(floor=Laps([1.0, 9.0, 1.0], [100, 100, 100]), ours=Laps([2.0, 18.0, 2.0], [100, 100, 100]))
