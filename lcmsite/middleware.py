@@ -30,7 +30,8 @@ REFUSALS = {400: "This request says wrongly how long it is.", 413: "This is more
 class RequestLog:
     """One log line for each request, with its path alone: a query string holds what somebody searched for.
 
-    Whatever else is logged on the way carries the request's id, which the answer gives to the caller.
+    Whatever else is logged on the way carries the request's id, which the answer gives to the caller. It also says how
+    long it took, as a browser's tools show it.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
@@ -46,10 +47,12 @@ class RequestLog:
             status = response.status_code
             log = logger.info if status < 400 else logger.warning
             log("request_finished", code=status, request=f"{request.method} {request.path}")
-            _count(request, status, time.perf_counter() - began)
+            taken = time.perf_counter() - began
+            _count(request, status, taken)
         finally:
             structlog.contextvars.clear_contextvars()
         response["X-Request-ID"] = request_id
+        response["Server-Timing"] = f"server;dur={1000 * taken:.1f}"
         return response
 
     @staticmethod

@@ -177,11 +177,13 @@ class RetrievalEngine:
         to_seq: int | None = None,
         as_of_run: str | None = None,
         with_messages: bool = True,
+        resolution: int | None = None,
     ) -> LineageWindow:
         """What stands between two seqs: summaries at every depth, raw stretches, and, if they are few, each message.
 
-        Without seqs it is the whole history. `as_of_run` tells it as it was when that run was through. Raises NotFound,
-        and Invalid for a window that runs backwards.
+        Without seqs it is the whole history. `as_of_run` tells it as it was when that run was through. `resolution`:
+        into so many parts a picture can tell the window apart; what is narrower than one of them, and no model sees,
+        comes in bundles. Raises NotFound, and Invalid for a window that runs backwards.
         """
         return lineage_window(
             conversation_id=conversation_id,
@@ -189,6 +191,7 @@ class RetrievalEngine:
             to_seq=to_seq,
             as_of_run=as_of_run,
             with_messages=with_messages,
+            resolution=resolution,
             scope=self.scope,
         )
 

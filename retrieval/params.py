@@ -184,6 +184,12 @@ class LineageWindowParams(ConversationParams):
     as_of_run = Text(
         max_length=200, required=False, help_text="A run: the window shows what there was when it was through."
     )
+    resolution = WholeNumber(
+        min_value=1,
+        max_value=10_000,
+        required=False,
+        help_text="Into so many parts the window can be told apart: narrower summaries that no model sees come in bundles.",
+    )
 
 
 class AsOf(Text):

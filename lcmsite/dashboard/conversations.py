@@ -81,7 +81,8 @@ def job(visit: Visit, conversation_id: int, job_id: int) -> HttpResponse:
 
 def _messages(visit: Visit, conversation_id: int, first: int | None) -> dict[str, Any]:
     """A page of messages from this one on, the newest without one, with what a model sees of each."""
-    window = ask(visit.caller, "lcm_lineage_window", conversation_id=conversation_id, with_messages=False)
+    # At this resolution it tells what a model sees, and little else.
+    window = ask(visit.caller, "lcm_lineage_window", conversation_id=conversation_id, with_messages=False, resolution=1)
     count = window.message_count
     first = max(1, count - ON_A_PAGE + 1) if first is None else first
     last = min(count, first + ON_A_PAGE - 1)

@@ -12,149 +12,22 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from conversations.types import Role
-from retrieval.describing.window_types import LineageWindow, WindowSummary
+from lcmsite.dashboard.shapes import BAND, Bar, Bundle, Density, Mark, Picture, Row, Stick, Stretch
+from retrieval.describing.window_types import LineageWindow, WindowBundle, WindowSummary
 from retrieval.types import MessageSpan
 
 ROW = 46
 BAR_LEAST, BAR_MOST = 12, 38
 MESSAGES = 64
 AXIS = 26
-BAND = 52
 LEFT = 74
 RIGHT = 12
 TOP = 10
 # Narrower bars than this, in pixels, are drawn together: nobody could tell them apart, or point at one.
 TELLABLE = 3.0
 MOST_TICKS = 9
-# From so many pixels on a bar has room for words.
-ROOM_FOR_WORDS = 64
-
-
-@dataclass(frozen=True)
-class Bar:
-    """One summary."""
-
-    summary: WindowSummary
-    x: float
-    y: float
-    width: float
-    height: float
-    # From 0, little, to 3: how much of what could be lost it still says; -1 where nothing could be.
-    retention: int
-
-    @property
-    def words_at(self) -> tuple[float, float] | None:
-        """Where words begin in it; None if it has no room for any."""
-        return (self.x + 5, self.y + self.height - 4) if self.width >= ROOM_FOR_WORDS else None
-
-
-@dataclass(frozen=True)
-class Bundle:
-    """Summaries of one depth side by side that are too narrow to be told apart; zooming in does."""
-
-    depth: int
-    first_seq: int
-    last_seq: int
-    count: int
-    active: int
-    x: float
-    y: float
-    width: float
-    height: float
-
-
-@dataclass(frozen=True)
-class Stick:
-    """One message, as tall as it has tokens."""
-
-    message_id: int
-    seq: int
-    role: Role
-    tokens: int
-    raw: bool
-    x: float
-    y: float
-    width: float
-    height: float
-
-
-@dataclass(frozen=True)
-class Stretch:
-    """Messages that follow each other, drawn as one piece."""
-
-    first_seq: int
-    last_seq: int
-    x: float
-    width: float
-
-
-@dataclass(frozen=True)
-class Density:
-    """How long the messages are that a leaf was made from, where they are too many to be drawn one by one."""
-
-    x: float
-    y: float
-    width: float
-    height: float
-
-
-@dataclass(frozen=True)
-class Mark:
-    """A place in the history with a name."""
-
-    x: float
-    seq: int
-    label: str
-
-
-@dataclass(frozen=True)
-class Row:
-    """One depth."""
-
-    depth: int
-    y: float
-    label: str
-
-    @property
-    def label_y(self) -> float:
-        return self.y - 6
-
-
-@dataclass(frozen=True)
-class Picture:
-    """All shapes, in the order in which they are drawn. `bottom` is the line on which messages stand."""
-
-    width: int
-    height: int
-    left: int
-    right: int
-    bottom: float
-    rows: tuple[Row, ...]
-    bars: tuple[Bar, ...]
-    bundles: tuple[Bundle, ...]
-    sticks: tuple[Stick, ...]
-    densities: tuple[Density, ...]
-    raw: tuple[Stretch, ...]
-    tail: Stretch | None
-    gaps: tuple[Stretch, ...]
-    boundaries: tuple[Mark, ...]
-    ticks: tuple[Mark, ...]
-    frontier: str
-
-    @property
-    def messages(self) -> Row:
-        """The row at the bottom."""
-        return Row(depth=-1, y=self.bottom, label="Messages")
-
-    @property
-    def tick_y(self) -> float:
-        return self.bottom + 18
-
-    @property
-    def band_y(self) -> float:
-        """From here to the bottom stretches of messages are shaded."""
-        return self.bottom - BAND
+# A click on what is drawn together must lead to something narrower.
+WIDEST_BUNDLE = 24.0
 
 
 @dataclass(frozen=True)
@@ -176,13 +49,20 @@ class _Scale:
         return x, round(self.x(last_seq) - x, 2)
 
 
+def resolution(width: int) -> int:
+    """Into how many parts a picture of this width can tell a window apart."""
+    return max(1, int((width - LEFT - RIGHT) / TELLABLE))
+
+
 def picture(window: LineageWindow, *, width: int) -> Picture:
-    """The window, so many pixels wide."""
+    """The window, so many pixels wide; what is drawn is bounded by that, and not by how long the history is."""
     scale = _Scale(window.first_seq, window.last_seq, LEFT, width - LEFT - RIGHT)
-    deepest = max((summary.depth for summary in window.summaries), default=0)
+    shown: list[WindowSummary | WindowBundle] = [*window.summaries, *window.bundles]
+    deepest = max((each.depth for each in shown), default=0)
+    most = max((each.token_count for each in shown), default=1)
     bottom = TOP + (deepest + 1) * ROW + MESSAGES
-    bars, bundles = _drawn(window.summaries, scale, deepest)
-    tail = _tail(window, scale)
+    bars, bundles = _drawn(window.summaries, scale, deepest, most)
+    bundles += tuple(_bundled(each, scale, deepest, most) for each in window.bundles)
     return Picture(
         width=width,
         height=bottom + AXIS,
@@ -194,16 +74,12 @@ def picture(window: LineageWindow, *, width: int) -> Picture:
         bundles=bundles,
         sticks=_sticks(window, scale, bottom),
         densities=_densities(window, scale, bottom) if window.messages is None else (),
-        raw=tuple(_stretch(span, scale) for span in window.raw),
-        tail=tail,
-        gaps=tuple(_stretch(span, scale) for span in gaps(window)),
-        boundaries=tuple(
-            Mark(scale.x(each.last_seq), each.last_seq, each.host_reference)
-            for each in window.boundaries
-            if window.first_seq <= each.last_seq <= window.last_seq
-        ),
+        raw=_stretches(window.raw, scale),
+        tail=_tail(window, scale),
+        gaps=_stretches(gaps(window), scale),
+        boundaries=_boundaries(window, scale),
         ticks=tuple(Mark(scale.x(seq - 0.5), seq, f"{seq:,}") for seq in _ticks(window.first_seq, window.last_seq)),
-        frontier=_frontier(window, scale, deepest, bottom),
+        frontier=_frontier(window, scale, deepest, bottom, most),
     )
 
 
@@ -223,17 +99,17 @@ def gaps(window: LineageWindow) -> Iterator[MessageSpan]:
 
 
 def _drawn(
-    summaries: Iterable[WindowSummary], scale: _Scale, deepest: int
+    summaries: Iterable[WindowSummary], scale: _Scale, deepest: int, most: int
 ) -> tuple[tuple[Bar, ...], tuple[Bundle, ...]]:
     bars: list[Bar] = []
     bundles: list[Bundle] = []
-    most = max((summary.token_count for summary in summaries), default=1)
     for depth, of_depth in groupby(sorted(summaries, key=_place), key=lambda each: each.depth):
         narrow: list[Bar] = []
         for summary in of_depth:
             bar = _bar(summary, scale, _floor(depth, deepest), most)
             if bar.width < TELLABLE:
-                if narrow and bar.x - (narrow[-1].x + narrow[-1].width) > TELLABLE:
+                is_apart = narrow and bar.x - (narrow[-1].x + narrow[-1].width) > TELLABLE
+                if is_apart or (narrow and bar.x + bar.width - narrow[0].x > WIDEST_BUNDLE):
                     bundles.append(_bundle(narrow))
                     narrow = []
                 narrow.append(bar)
@@ -277,6 +153,23 @@ def _bundle(bars: Sequence[Bar]) -> Bundle:
     )
 
 
+def _bundled(bundle: WindowBundle, scale: _Scale, deepest: int, most: int) -> Bundle:
+    """What comes in a bundle already."""
+    x, width = scale.span(bundle.first_seq, bundle.last_seq)
+    height = _height(bundle.token_count, most)
+    return Bundle(
+        depth=bundle.depth,
+        first_seq=bundle.first_seq,
+        last_seq=bundle.last_seq,
+        count=bundle.summaries,
+        active=0,
+        x=x,
+        y=_floor(bundle.depth, deepest) - height,
+        width=max(width, 1.0),
+        height=height,
+    )
+
+
 def _height(tokens: int, most: int) -> float:
     """Taller by the logarithm: a summary of 900 tokens beside one of 90 must leave both to be seen."""
     share = math.log1p(tokens) / math.log1p(max(1, most))
@@ -317,14 +210,33 @@ def _sticks(window: LineageWindow, scale: _Scale, bottom: float) -> tuple[Stick,
 
 
 def _densities(window: LineageWindow, scale: _Scale, bottom: float) -> tuple[Density, ...]:
-    leaves = [each for each in window.summaries if each.depth == 0 and not each.superseded]
-    lengths = [each.source_tokens / (each.last_seq - each.first_seq + 1) for each in leaves]
-    most = max(lengths, default=1.0)
+    leaves = [
+        (each.first_seq, each.last_seq, each.source_tokens / (each.last_seq - each.first_seq + 1))
+        for each in window.summaries
+        if each.depth == 0 and not each.superseded
+    ]
+    leaves += [
+        (each.first_seq, each.last_seq, each.source_tokens / each.messages)
+        for each in window.bundles
+        if each.depth == 0
+    ]
+    most = math.log1p(max([1.0, *(length for _, _, length in leaves)]))
     drawn = []
-    for leaf, length in zip(leaves, lengths, strict=True):
-        x, width = scale.span(leaf.first_seq, leaf.last_seq)
-        height = round((BAND - 10) * math.log1p(length) / math.log1p(max(1.0, most)), 1)
+    for first_seq, last_seq, length in sorted(leaves):
+        x, width = scale.span(first_seq, last_seq)
+        height = round((BAND - 10) * math.log1p(length) / most, 1)
         drawn.append(Density(x=x, y=bottom - height, width=width, height=height))
+    return tuple(drawn)
+
+
+def _stretches(spans: Iterable[MessageSpan], scale: _Scale) -> tuple[Stretch, ...]:
+    """Each of them, those that touch in the picture as one."""
+    drawn: list[Stretch] = []
+    for span in spans:
+        stretch = _stretch(span, scale)
+        if drawn and stretch.x - (drawn[-1].x + drawn[-1].width) < 1:
+            stretch = _stretch(MessageSpan(drawn.pop().first_seq, span.last_seq), scale)
+        drawn.append(stretch)
     return tuple(drawn)
 
 
@@ -333,15 +245,25 @@ def _stretch(span: MessageSpan, scale: _Scale) -> Stretch:
     return Stretch(span.first_seq, span.last_seq, x, max(width, 1.0))
 
 
+def _boundaries(window: LineageWindow, scale: _Scale) -> tuple[Mark, ...]:
+    """Where the host has cut its context; of those that nobody could tell apart, the first."""
+    marks: list[Mark] = []
+    for each in window.boundaries:
+        if window.first_seq <= each.last_seq <= window.last_seq:
+            mark = Mark(scale.x(each.last_seq), each.last_seq, each.host_reference)
+            if not marks or mark.x - marks[-1].x >= TELLABLE:
+                marks.append(mark)
+    return tuple(marks)
+
+
 def _tail(window: LineageWindow, scale: _Scale) -> Stretch | None:
     if not window.message_count or window.tail_from_seq > window.last_seq:
         return None
     return _stretch(MessageSpan(max(window.tail_from_seq, window.first_seq), window.last_seq), scale)
 
 
-def _frontier(window: LineageWindow, scale: _Scale, deepest: int, bottom: float) -> str:
+def _frontier(window: LineageWindow, scale: _Scale, deepest: int, bottom: float, most: int) -> str:
     """The line as an SVG path: along what a model sees of each message, from the first of the window to the last."""
-    most = max((summary.token_count for summary in window.summaries), default=1)
     steps = [
         (each.first_seq, each.last_seq, _floor(each.depth, deepest) - _height(each.token_count, most))
         for each in window.summaries

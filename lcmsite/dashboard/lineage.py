@@ -8,12 +8,14 @@ from urllib.parse import urlencode
 
 from django.http import HttpResponse
 from django.template.loader import render_to_string
+from django.urls import reverse
 
 from compaction.retention import survivors
 from conversations.errors import NotFound
 from lcmsite.dashboard.addresses import number_in
 from lcmsite.dashboard.asking import ask
-from lcmsite.dashboard.layout import picture
+from lcmsite.dashboard.drawing import shapes
+from lcmsite.dashboard.layout import picture, resolution
 from lcmsite.dashboard.marking import marked_words
 from lcmsite.dashboard.pages import Visit, page
 from retrieval.types import Description, ItemKind
@@ -21,6 +23,8 @@ from retrieval.types import Description, ItemKind
 LEAST_WIDTH, USUAL_WIDTH, MOST_WIDTH = 320, 1100, 4000
 # Of a summary's sources, so much is shown beside it; the rest is a click away.
 SOURCE_TOKENS = 6_000
+# Of the tree so many twigs at once: what a model sees is less, but while a long history is made room for.
+MOST_TWIGS = 300
 STYLE = Path(__file__).parent.parent / "static" / "lcm" / "lineage.css"
 
 
@@ -107,6 +111,7 @@ def _summary(visit: Visit, conversation_id: int, summary_id: str) -> Description
 
 def _seen(visit: Visit, conversation_id: int) -> dict[str, Any]:
     given = visit.request.GET
+    width = min(MOST_WIDTH, max(LEAST_WIDTH, number_in(given, "width") or USUAL_WIDTH))
     told = ask(
         visit.caller,
         "lcm_lineage_window",
@@ -114,17 +119,20 @@ def _seen(visit: Visit, conversation_id: int) -> dict[str, Any]:
         from_seq=number_in(given, "from"),
         to_seq=number_in(given, "to"),
         as_of_run=given.get("run") or None,
+        resolution=resolution(width),
     )
-    width = min(MOST_WIDTH, max(LEAST_WIDTH, number_in(given, "width") or USUAL_WIDTH))
+    drawn = picture(told, width=width)
+    page = {"workspace": visit.workspace.name, "conversation_id": conversation_id}
     runs = [run.run_id for run in told.runs]
+    shown = sorted([*(each for each in told.summaries if each.active), *told.raw], key=lambda each: each.first_seq)
     return {
         "window": told,
         "conversation": told.conversation,
-        "picture": picture(told, width=width),
+        "picture": drawn,
+        "shapes": shapes(drawn, transcript=reverse("transcript", kwargs=page)),
         "place": runs.index(told.as_of_run) if told.as_of_run in runs else len(runs),
         "query": urlencode({"from": told.first_seq, "to": told.last_seq, "run": told.as_of_run or ""}),
-        "shown": sorted(
-            [*(each for each in told.summaries if each.active), *told.raw], key=lambda each: each.first_seq
-        ),
+        "shown": shown[:MOST_TWIGS],
+        "unlisted": len(shown) - MOST_TWIGS,
         "is_whole": told.first_seq == 1 and told.last_seq >= told.message_count,
     }

@@ -1,13 +1,14 @@
 """A window on the lineage of a conversation: what stands between two seqs, now or when a run was through.
 
-Made for pictures: whatever the length of the history, a window costs three short statements, and single messages are
-told only where there are few.
+Made for pictures: whatever the length of the history, a window costs three short statements, single messages are told
+only where there are few, and single summaries only where a picture could tell them apart.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 from compaction import planner
@@ -20,12 +21,14 @@ from conversations.reading import rows, snapshot
 from conversations.records import ROLES
 from conversations.scope import Scope
 from conversations.types import Level
-from retrieval.describing.window_types import LineageWindow, WindowMessage, WindowRun, WindowSummary
+from retrieval.describing.window_types import LineageWindow, WindowBundle, WindowMessage, WindowRun, WindowSummary
 from retrieval.types import MessageSpan
 
 # More than this in a window, and they are not told one by one.
 MOST_MESSAGES = 400
 MOST_RUNS = 1_000
+# A bundle is at most so many of the parts wide that can be told apart: wide enough to be pointed at, and few enough.
+BUNDLED_PARTS = 8
 
 _RUNS = """
     SELECT made.run_id, made.finished_at, made.last_seq, made.summaries, r.reason, r.outcome
@@ -53,6 +56,24 @@ _SUMMARIES = """
     WHERE s.conversation_id = %(id)s AND s.first_seq <= %(last)s AND s.last_seq >= %(first)s
       AND (%(time)s::timestamptz IS NULL OR s.created_at <= %(time)s)
 """
+_BUNDLES = """
+    SELECT s.depth, min(s.first_seq) AS first_seq, max(s.last_seq) AS last_seq, count(*) AS summaries,
+           max(s.token_count) AS token_count, sum(s.source_tokens)::bigint AS source_tokens,
+           sum(s.last_seq - s.first_seq + 1)::bigint AS messages
+    FROM summaries s
+    WHERE s.conversation_id = %(id)s AND s.first_seq <= %(last)s AND s.last_seq >= %(first)s
+      AND (%(time)s::timestamptz IS NULL OR s.created_at <= %(time)s) AND NOT ({told})
+    GROUP BY s.depth, s.first_seq / (%(least)s * {parts})
+"""
+# What a model sees is told whatever its width: it has to cover every message.
+_TOLD = "s.last_seq - s.first_seq + 1 >= %(least)s OR {seen}"
+_SEEN_NOW = """s.summary_id IN (
+    SELECT c.summary_id FROM context_items c WHERE c.conversation_id = %(id)s AND c.item_type = 'summary'
+)"""
+_SEEN_THEN = """NOT EXISTS (
+    SELECT FROM summary_parents p JOIN summaries d ON d.summary_id = p.summary_id
+    WHERE p.parent_summary_id = s.summary_id AND d.created_at <= %(time)s
+) AND NOT EXISTS (SELECT FROM summaries later WHERE later.supersedes_id = s.summary_id AND later.created_at <= %(time)s)"""
 # Messages that follow each other have the same difference between their seq and their number in the list.
 _RAW_NOW = """
     SELECT min(ordinal) AS first_seq, max(ordinal) AS last_seq
@@ -92,6 +113,7 @@ def lineage_window(
     to_seq: int | None,
     as_of_run: str | None,
     with_messages: bool,
+    resolution: int | None,
     scope: Scope,
 ) -> LineageWindow:
     """See `RetrievalEngine.lineage_window`: three statements, whatever the size; two more for a moment of the past."""
@@ -103,8 +125,10 @@ def lineage_window(
             raise Invalid(
                 f"A window goes from an earlier seq to a later one, within 1 to {count}; not {first} to {last}."
             )
-        values = {"id": conversation_id, "first": first, "last": last, "time": time, "most": MOST_RUNS}
-        told = _told(_NOW if time is None else _THEN, values)
+        # So many messages a summary must stand for to be as wide as one of the parts that can be told apart.
+        least = 1 if resolution is None else -(-(last - first + 1) // resolution)
+        values = {"id": conversation_id, "first": first, "last": last, "time": time, "most": MOST_RUNS, "least": least}
+        told = _told(_statement(is_past=time is not None, is_bundled=least > 1), values)
         policy = CompactionPolicy.from_settings().overridden(conversation.overrides)
         raw = tuple(MessageSpan(*row) for row in sorted(told["raw"])) if count else ()
         is_narrow = with_messages and last - first < MOST_MESSAGES
@@ -120,13 +144,14 @@ def lineage_window(
             messages=_messages(values, raw) if is_narrow else None,
             runs=tuple(sorted((_run(row) for row in told["run"]), key=lambda run: (run.finished_at, run.run_id))),
             boundaries=tuple(_boundary(conversation_id, row) for row in told["boundary"]),
+            bundles=tuple(WindowBundle(*row) for row in sorted(told["bundle"])),
             as_of_run=as_of_run,
         )
 
 
 def _told(statement: str, values: dict[str, Any]) -> dict[str, list[Any]]:
     """The rows of the questions that the statement puts together, by the name of each."""
-    told: dict[str, list[Any]] = {"summary": [], "raw": [], "run": [], "boundary": []}
+    told: dict[str, list[Any]] = {"summary": [], "bundle": [], "raw": [], "run": [], "boundary": []}
     for name, row in rows(statement, values):
         told[name].append(row)
     return told
@@ -141,8 +166,14 @@ def _together(**questions: str) -> str:
     )
 
 
-_NOW = _together(summary=_SUMMARIES, raw=_RAW_NOW, run=_RUNS, boundary=_BOUNDARIES)
-_THEN = _together(summary=_SUMMARIES, raw=_RAW_THEN, run=_RUNS, boundary=_BOUNDARIES)
+@cache
+def _statement(*, is_past: bool, is_bundled: bool) -> str:
+    raw = _RAW_THEN if is_past else _RAW_NOW
+    if not is_bundled:
+        return _together(summary=_SUMMARIES, raw=raw, run=_RUNS, boundary=_BOUNDARIES)
+    told = _TOLD.format(seen=_SEEN_THEN if is_past else _SEEN_NOW)
+    bundles = _BUNDLES.format(told=told, parts=BUNDLED_PARTS)
+    return _together(summary=f"{_SUMMARIES} AND ({told})", bundle=bundles, raw=raw, run=_RUNS, boundary=_BOUNDARIES)
 
 
 def _moment(conversation: Conversation, as_of_run: str | None) -> tuple[datetime | None, int]:

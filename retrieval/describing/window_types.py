@@ -33,6 +33,22 @@ class WindowSummary:
 
 
 @dataclass(frozen=True)
+class WindowBundle:
+    """Summaries of one depth side by side, too narrow to be told one by one, none of which a model sees.
+
+    `token_count` is that of the largest of them; `messages` are those they were made from, `source_tokens` theirs.
+    """
+
+    depth: int
+    first_seq: int
+    last_seq: int
+    summaries: int
+    token_count: int
+    source_tokens: int
+    messages: int
+
+
+@dataclass(frozen=True)
 class WindowMessage:
     """A message of a window that is narrow enough to tell each one. `raw`: no summary stands for it at that moment."""
 
@@ -62,7 +78,8 @@ class LineageWindow:
     `first_seq` and `last_seq` are the window, `message_count` the messages that there were at that moment. From
     `tail_from_seq` on nothing is ever summarized. `raw` are the stretches that no summary stood for. `messages` is None
     where the window holds too many to tell them one by one. `runs` are the newest of all that made summaries, oldest
-    first, whatever the window and the moment.
+    first, whatever the window and the moment. `bundles` stand for summaries that the resolution asked for is too low to
+    tell one by one.
     """
 
     conversation: ConversationRecord
@@ -76,4 +93,5 @@ class LineageWindow:
     messages: tuple[WindowMessage, ...] | None
     runs: tuple[WindowRun, ...]
     boundaries: tuple[BoundaryRecord, ...] = ()
+    bundles: tuple[WindowBundle, ...] = ()
     as_of_run: str | None = None

@@ -112,6 +112,36 @@ def test_a_window_costs_the_same_number_of_statements_whatever_the_size(django_a
 
 
 @pytest.mark.django_db
+@pytest.mark.parametrize("is_past", [False, True])
+def test_what_a_picture_could_not_tell_apart_comes_in_bundles(is_past):
+    conversation_id = a_history(240)
+    run = engine().lineage_window(conversation_id=conversation_id).runs[0].run_id if is_past else None
+
+    def window(**options):
+        return engine().lineage_window(conversation_id=conversation_id, as_of_run=run, **options)
+
+    whole, coarse, coarsest = window(), window(resolution=8), window(resolution=1)
+
+    for bundled in (coarse, coarsest):
+        assert bundled.bundles and {each.summary_id for each in bundled.summaries} < {
+            each.summary_id for each in whole.summaries
+        }
+        assert [each for each in bundled.summaries if each.active] == [each for each in whole.summaries if each.active]
+        for depth in {each.depth for each in whole.summaries}:
+            in_bundles = [each for each in bundled.bundles if each.depth == depth]
+            told = [each for each in bundled.summaries if each.depth == depth]
+            of_depth = [each for each in whole.summaries if each.depth == depth]
+            assert len(told) + sum(each.summaries for each in in_bundles) == len(of_depth)
+            assert sum(each.source_tokens for each in (*told, *in_bundles)) == sum(
+                each.source_tokens for each in of_depth
+            )
+    # The whole window in one part, and its bundles no wider than eight of them.
+    assert len(coarsest.bundles) <= 1 + max(each.depth for each in whole.summaries)
+    assert max(each.last_seq - each.first_seq + 1 for each in coarse.bundles) <= 9 * 240 / 8
+    assert window(resolution=10_000) == whole
+
+
+@pytest.mark.django_db
 def test_an_empty_conversation_is_an_empty_window():
     window = engine().lineage_window(conversation_id=a_conversation().conversation_id)
 

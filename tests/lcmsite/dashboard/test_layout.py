@@ -7,9 +7,10 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
+from compaction.types import BoundaryRecord
 from conversations.types import Level, Role
-from lcmsite.dashboard.layout import LEFT, RIGHT, TELLABLE, gaps, picture
-from retrieval.describing.window_types import LineageWindow, WindowMessage, WindowSummary
+from lcmsite.dashboard.layout import LEFT, RIGHT, TELLABLE, WIDEST_BUNDLE, gaps, picture
+from retrieval.describing.window_types import LineageWindow, WindowBundle, WindowMessage, WindowSummary
 from retrieval.types import MessageSpan
 
 WIDTH = 1000
@@ -132,14 +133,42 @@ def test_more_tokens_make_a_taller_bar_and_a_deeper_summary_stands_higher():
     assert low.x + low.width == tall.x
 
 
-def test_summaries_too_narrow_to_point_at_are_drawn_together():
+def test_summaries_too_narrow_to_point_at_are_drawn_together_as_far_as_a_click_can_lead_to_less():
     many = [a_summary(10 * n + 1, 10 * n + 10) for n in range(5_000)]
 
     drawn = picture(a_window(1, 50_000, *many), width=WIDTH)
 
     assert drawn.bars == ()
-    assert [(bundle.count, bundle.first_seq, bundle.last_seq) for bundle in drawn.bundles] == [(5_000, 1, 50_000)]
-    assert 10 * (WIDTH - LEFT - RIGHT) / 50_000 < TELLABLE
+    assert sum(bundle.count for bundle in drawn.bundles) == 5_000
+    assert [bundle.first_seq for bundle in drawn.bundles[1:]] == [bundle.last_seq + 1 for bundle in drawn.bundles[:-1]]
+    assert all(bundle.width <= WIDEST_BUNDLE for bundle in drawn.bundles)
+    assert len(drawn.bundles) <= 1 + WIDTH / (WIDEST_BUNDLE - TELLABLE)
+
+
+def test_what_comes_in_bundles_is_drawn_as_bundles_at_its_depth():
+    bundle = WindowBundle(
+        depth=1, first_seq=1, last_seq=40, summaries=9, token_count=50, source_tokens=900, messages=40
+    )
+
+    drawn = picture(a_window(1, 4_000, a_summary(41, 4_000), bundles=(bundle,)), width=WIDTH)
+
+    [only], [bar] = drawn.bundles, drawn.bars
+    assert (only.depth, only.first_seq, only.last_seq, only.count, only.active) == (1, 1, 40, 9, 0)
+    assert only.y + only.height < bar.y + bar.height
+
+
+def test_marks_and_stretches_that_nobody_could_tell_apart_are_drawn_as_one():
+    raw = tuple(MessageSpan(seq, seq) for seq in range(1, 20_000, 2))
+    boundaries = tuple(
+        BoundaryRecord(conversation_id=1, host_reference=f"cut {seq}", last_seq=seq, recorded_at=NOW, metadata={})
+        for seq in range(1, 20_000, 2)
+    )
+
+    drawn = picture(a_window(1, 20_000, raw=raw, boundaries=boundaries), width=WIDTH)
+
+    assert len(drawn.raw) == 1 and (drawn.raw[0].first_seq, drawn.raw[0].last_seq) == (1, 19_999)
+    assert len(drawn.boundaries) <= WIDTH / TELLABLE
+    assert len(drawn.gaps) <= WIDTH
 
 
 def test_messages_are_told_one_by_one_where_there_are_few():
