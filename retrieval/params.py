@@ -188,7 +188,7 @@ class LineageWindowParams(ConversationParams):
         min_value=1,
         max_value=10_000,
         required=False,
-        help_text="Into so many parts the window can be told apart: narrower summaries that no model sees come in bundles.",
+        help_text="So many parts of it can be told apart; narrower summaries that no model sees come in bundles.",
     )
 
 

@@ -88,6 +88,7 @@ EXAMPLES: Mapping[str, Any] = {
     "question": "Which port did we settle on?",
     "receipt_id": "rcp_60303ae22b998861",
     "reserve": 8000,
+    "resolution": 400,
     "roles": ["user", "assistant"],
     "run_id": "run_9f86d081884c7d65",
     "scope": "both",

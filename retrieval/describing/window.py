@@ -73,7 +73,9 @@ _SEEN_NOW = """s.summary_id IN (
 _SEEN_THEN = """NOT EXISTS (
     SELECT FROM summary_parents p JOIN summaries d ON d.summary_id = p.summary_id
     WHERE p.parent_summary_id = s.summary_id AND d.created_at <= %(time)s
-) AND NOT EXISTS (SELECT FROM summaries later WHERE later.supersedes_id = s.summary_id AND later.created_at <= %(time)s)"""
+) AND NOT EXISTS (
+    SELECT FROM summaries later WHERE later.supersedes_id = s.summary_id AND later.created_at <= %(time)s
+)"""
 # Messages that follow each other have the same difference between their seq and their number in the list.
 _RAW_NOW = """
     SELECT min(ordinal) AS first_seq, max(ordinal) AS last_seq
