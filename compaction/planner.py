@@ -116,12 +116,7 @@ class Protected:
 def decide(*, conversation_id: int, counters: Counters, policy: CompactionPolicy) -> CompactionDecision:
     """Whether the conversation is under pressure: a comparison of counters, nothing is read."""
     threshold = threshold_tokens(policy)
-    if counters.active_tokens >= threshold:
-        trigger: Trigger | None = Trigger.TOKENS
-    elif counters.active_messages > policy.max_active_messages:
-        trigger = Trigger.MESSAGES
-    else:
-        trigger = None
+    trigger = trigger_of(counters, policy)
     return CompactionDecision(
         conversation_id=conversation_id,
         should_compact=trigger is not None,
@@ -134,6 +129,13 @@ def decide(*, conversation_id: int, counters: Counters, policy: CompactionPolicy
         active_messages=counters.active_messages,
         max_active_messages=policy.max_active_messages,
     )
+
+
+def trigger_of(counters: Counters, policy: CompactionPolicy) -> Trigger | None:
+    """What puts the conversation under pressure, if anything does."""
+    if counters.active_tokens >= threshold_tokens(policy):
+        return Trigger.TOKENS
+    return Trigger.MESSAGES if counters.active_messages > policy.max_active_messages else None
 
 
 def threshold_tokens(policy: CompactionPolicy) -> int:

@@ -10,11 +10,9 @@ from compaction.policy import CompactionPolicy
 from conversations.types import Counters
 
 
-def wants_compaction(
-    *, conversation_id: int, counters: Counters, overrides: Mapping[str, Any], policy: CompactionPolicy
-) -> bool:
+def wants_compaction(*, counters: Counters, overrides: Mapping[str, Any], policy: CompactionPolicy) -> bool:
     """From counters alone; nothing is read. False while automatic compaction is off, or rests for want of material."""
     own = policy.overridden(overrides)
     if not own.enabled or own.autocompact_disabled or counters.message_count < counters.rest_until_seq:
         return False
-    return planner.decide(conversation_id=conversation_id, counters=counters, policy=own).should_compact
+    return planner.trigger_of(counters, own) is not None

@@ -37,12 +37,7 @@ def make_room_when_pressed(
     **_: object,
 ) -> None:
     """Asks for a job as the pressure rises. Below the threshold, an append costs this comparison and nothing more."""
-    pressed = partial(
-        wants_compaction,
-        conversation_id=conversation_id,
-        overrides=overrides,
-        policy=CompactionPolicy.from_settings(),
-    )
+    pressed = partial(wants_compaction, overrides=overrides, policy=CompactionPolicy.from_settings())
     if not pressed(counters=counters):
         return
     before = _before(counters, messages)

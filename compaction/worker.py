@@ -98,10 +98,7 @@ class CompactionWorker:
             job_due.send(sender=None, job_id=job_id, delay_seconds=0.0)
         for conversation in self._maybe_pressed().iterator(chunk_size=1000):
             if wants_compaction(
-                conversation_id=conversation.conversation_id,
-                counters=conversation.counters,
-                overrides=conversation.overrides,
-                policy=self.engine.policy,
+                counters=conversation.counters, overrides=conversation.overrides, policy=self.engine.policy
             ):
                 jobs.request(conversation_id=conversation.conversation_id, reason=Reason.THRESHOLD)
         for conversation in self._to_redo():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, get_args, get_type_hints
@@ -22,22 +22,34 @@ APPEND = """
     FROM lcm_append_messages(%s, %s, %s, %s, %s, %s)
 """
 
+# What `lcm_append_message` takes of a message's row, in its order.
+_ONE = (
+    "role", "content", "token_count", "token_counter", "created_at", "author", "idempotency_key", "metadata", "exact",
+    "chained_parts", "content_hash", "entry_hash", "metadata_hash",
+)  # fmt: skip
+APPEND_ONE = f"""
+    SELECT ARRAY[message_id] AS message_ids, ARRAY[seq] AS seqs, ARRAY[true] AS created, NULL AS conflicting_key,
+           seq AS message_count, active_messages, active_tokens, total_tokens, rest_until_seq, overrides
+    FROM lcm_append_message(%s, %s, %s, {", ".join("%s" for _ in _ONE)}, %s)
+    WHERE message_id IS NOT NULL
+"""
+
 PART_COLUMNS = tuple(NewPart.__dataclass_fields__)
 _JSON_COLUMNS = frozenset({"tool_input", "metadata"})
-# Each column's type without its None, of those that have a plain one.
+# Each column's type without its None; `object` for JSON, which may be anything.
 _KINDS: dict[str, type] = {
-    name: kinds[0]
+    name: kind if isinstance(kind := (get_args(hint) or (None,))[0], type) else object
     for name, hint in get_type_hints(NewPart).items()
-    if isinstance((kinds := get_args(hint) or (None,))[0], type)
 }
-_WHOLE_NUMBERS = ("step_tokens_in", "step_tokens_out")
+# What has bounds of its own, and most parts have not.
+_BOUNDED = frozenset({"patch_files", "step_tokens_in", "step_tokens_out", "step_cost"})
 _ENCODER = json.JSONEncoder(ensure_ascii=False)
 
 
 def rows_of(
     messages: Sequence[NewMessage], *, tokens: TokenEstimator, policy: StorePolicy, now: datetime
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The rows of `messages` and of `message_parts`, in the form that `lcm_append_messages` takes.
+    """The rows of `messages` and of `message_parts`, from which `as_json` and `as_values` make what the database takes.
 
     Raises Invalid, naming the message by its place in the batch, for anything the store cannot keep.
     """
@@ -48,10 +60,13 @@ def rows_of(
             hashes, parts = [], []
             for ordinal, part in enumerate(message.parts):
                 part_row = part_row_of(part)
-                part_rows.append({"position": position, "ordinal": ordinal, **part_row})
+                part_row["position"], part_row["ordinal"] = position, ordinal
+                part_rows.append(part_row)
                 hashes.append(bytes.fromhex(part_row["part_hash"]))
                 parts.append(_as_kept(part, part_row["exact"]))
-            message_rows.append({"position": position, **_message_row(message, parts, hashes, tokens, now)})
+            message_row = _message_row(message, parts, hashes, tokens, now)
+            message_row["position"] = position
+            message_rows.append(message_row)
         except ValueError as wrong:
             raise Invalid(f"Message {position} of {len(messages)}: {wrong}") from wrong
     return message_rows, part_rows
@@ -68,25 +83,40 @@ def part_rows_of(parts: Sequence[NewPart]) -> list[dict[str, Any]]:
 
 def part_row_of(part: NewPart) -> dict[str, Any]:
     """One part as columns; ValueError if a value has no place in them."""
-    given = vars(part)
-    values = {name: value for name in PART_COLUMNS if (value := given[name]) is not None}
+    values = {name: value for name, value in vars(part).items() if value is not None and name in _KINDS}
     values["part_type"] = PartType(part.part_type)
     for name, value in values.items():
-        if not isinstance(value, kind := _KINDS.get(name, object)) or (kind is int and isinstance(value, bool)):
+        kind = _KINDS[name]
+        # Nearly always the first comparison says it.
+        if type(value) is not kind and (not isinstance(value, kind) or (kind is int and isinstance(value, bool))):
             raise ValueError(f"{name} must be of the type {kind.__name__}, not {type(value).__name__}.")
+    if not _BOUNDED.isdisjoint(values):
+        _check_bounds(values)
+    columns, exact = split(values, _JSON_COLUMNS)
+    if "step_cost" in values:
+        columns["step_cost"] = format(values["step_cost"], "f")
+    columns["part_hash"] = hashing.part_hash(overlaid(values, exact)).hex()
+    columns["exact"] = json.dumps(exact) if exact else None
+    return columns
+
+
+def _check_bounds(values: Mapping[str, Any]) -> None:
     if not all(isinstance(file, str) for file in values.get("patch_files", ())):
         raise ValueError("patch_files must be texts.")
-    for name in _WHOLE_NUMBERS:
+    for name in ("step_tokens_in", "step_tokens_out"):
         if not -(2**31) <= values.get(name, 0) < 2**31:
             raise ValueError(f"{name} does not fit a 32-bit number.")
     cost = values.get("step_cost")
     if cost is not None and not (cost.is_finite() and -500 < cost.adjusted() < 500):
         raise ValueError("step_cost is not a decimal number of sensible size.")
-    columns, exact = split(values, _JSON_COLUMNS)
-    if cost is not None:
-        columns["step_cost"] = format(cost, "f")
-    part_hash = hashing.part_hash(overlaid(values, exact)).hex()
-    return {**columns, "exact": json.dumps(exact) if exact else None, "part_hash": part_hash}
+
+
+def as_values(message_row: Mapping[str, Any], part_rows: list[dict[str, Any]]) -> list[Any]:
+    """One message's row and those of its parts as `lcm_append_message` takes them."""
+    values = [message_row[name] for name in _ONE]
+    metadata = message_row["metadata"]
+    values[_ONE.index("metadata")] = _ENCODER.encode(metadata) if metadata else None
+    return [*values, as_json(part_rows) if part_rows else None]
 
 
 def as_json(given: list[dict[str, Any]] | dict[str, Any]) -> str:
@@ -120,7 +150,7 @@ def _message_row(
     return {
         **columns,
         "exact": json.dumps(exact) if exact else None,
-        "role": Role(message.role),
+        "role": Role(message.role).value,
         "author": checked_name("author", message.author),
         "idempotency_key": checked_name("idempotency_key", message.idempotency_key),
         "created_at": _moment(message.created_at or now).isoformat(),

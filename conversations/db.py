@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import psycopg
 from django.db import DEFAULT_DB_ALIAS, connections, transaction
-from psycopg.rows import DictRow, dict_row
+from psycopg.rows import TupleRow, tuple_row
 
 
 def prepared(statement: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> dict[str, Any] | None:
@@ -28,15 +28,28 @@ def prepared(statement: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> 
         with connection.wrap_database_errors:
             cursor = _cursor_of(connection.connection)
             cursor.execute(cast(Any, statement), values, prepare=True)
-            return cursor.fetchone()
+            row = cursor.fetchone()
+            return None if row is None else dict(zip(_names_of(statement, cursor), row, strict=True))
     except Exception:
         if connection.in_atomic_block:
             transaction.set_rollback(True)
         raise
 
 
-def _cursor_of(connection: Any) -> psycopg.Cursor[DictRow]:
+def _cursor_of(connection: Any) -> psycopg.Cursor[TupleRow]:
     """The one cursor for these statements, kept with its connection: a new one each time costs a tenth of an append."""
     if not hasattr(connection, "lcm_cursor"):
-        connection.lcm_cursor = psycopg.Cursor(connection, row_factory=dict_row)
-    return cast("psycopg.Cursor[DictRow]", connection.lcm_cursor)
+        connection.lcm_cursor = psycopg.Cursor(connection, row_factory=tuple_row)
+    return cast("psycopg.Cursor[TupleRow]", connection.lcm_cursor)
+
+
+# By statement: they are few, and asking the driver each time takes as long as the values do.
+_NAMES: dict[str, tuple[str, ...]] = {}
+
+
+def _names_of(statement: str, cursor: psycopg.Cursor[TupleRow]) -> tuple[str, ...]:
+    """What the columns of the cursor's answer to the statement are called."""
+    names = _NAMES.get(statement)
+    if names is None:
+        names = _NAMES[statement] = tuple(column.name for column in cursor.description or ())
+    return names

@@ -51,21 +51,20 @@ def survives_jsonb(value: Any) -> bool:
     if isinstance(value, str):
         return is_storable(value)
     if isinstance(value, dict):
-        keys = list(value)
-        if not all(isinstance(key, str) and is_storable(key) for key in keys):
-            return False
-        in_order = all(_jsonb_order(a) < _jsonb_order(b) for a, b in zip(keys, keys[1:], strict=False))
-        return in_order and all(survives_jsonb(each) for each in value.values())
+        # jsonb puts short keys first, and those of one length in the order of their bytes.
+        before = (-1, b"")
+        for key, each in value.items():
+            if not (isinstance(key, str) and is_storable(key)):
+                return False
+            encoded = key.encode()
+            if not (before < (before := (len(encoded), encoded)) and survives_jsonb(each)):
+                return False
+        return True
     if isinstance(value, list):
         return all(survives_jsonb(each) for each in value)
     if isinstance(value, int):
         return value.bit_length() <= MOST_BITS
     return value is None
-
-
-def _jsonb_order(key: str) -> tuple[int, bytes]:
-    encoded = key.encode("utf-8", "surrogatepass")
-    return len(encoded), encoded
 
 
 def split(values: Mapping[str, Any], json_columns: frozenset[str]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -74,26 +73,26 @@ def split(values: Mapping[str, Any], json_columns: frozenset[str]) -> tuple[dict
     JSON knows no tuples, and two halves of a surrogate pair side by side are the character they make. Raises ValueError
     for a value that JSON cannot say at all.
     """
-    columns: dict[str, Any] = {}
-    exact: dict[str, Any] = {}
+    columns = dict(values)
     try:
-        for name, value in values.items():
-            if name in json_columns:
-                if not survives_jsonb(value):
-                    exact[name] = value
-                    value = storable_json(value)
-            elif isinstance(value, str) and not is_storable(value):
-                exact[name] = value
-                value = storable(value)
-            elif isinstance(value, list | tuple) and not all(is_storable(each) for each in value):
-                exact[name] = list(value)
-                value = [storable(each) for each in value]
-            columns[name] = value
+        exact = {name: value for name, value in values.items() if not _is_held(value, as_json=name in json_columns)}
+        for name, value in exact.items():
+            # Of a list, too, each text is made storable.
+            columns[name] = storable_json(value)
         return columns, json.loads(json.dumps(exact, allow_nan=False)) if exact else exact
     except RecursionError:
         raise ValueError("A value is nested too deeply.") from None
     except TypeError as wrong:
         raise ValueError(f"A value is none that JSON has: {wrong}.") from None
+
+
+def _is_held(value: Any, *, as_json: bool) -> bool:
+    """Whether a column gives the value back as it is: of JSON, or of another type."""
+    if as_json:
+        return survives_jsonb(value)
+    if isinstance(value, str):
+        return is_storable(value)
+    return not isinstance(value, list | tuple) or all(is_storable(each) for each in value)
 
 
 def overlaid(columns: dict[str, Any], exact: Mapping[str, Any] | None) -> dict[str, Any]:

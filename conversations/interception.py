@@ -25,9 +25,9 @@ MOST_SUMMARY_TOKENS = LEAST_LARGE_TOKENS // 2
 _FILE_ID = re.compile(r"file_[0-9a-f]{16}")
 
 
-def may_need_files(message_rows: Sequence[Mapping[str, Any]], part_rows: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether any message is long enough to be looked at, or names a file. An ordinary one costs a comparison."""
-    return any(row["token_count"] > LEAST_LARGE_TOKENS for row in message_rows) or any(
+def has_files(message_rows: Sequence[Mapping[str, Any]], part_rows: Sequence[Mapping[str, Any]], *, limit: int) -> bool:
+    """Whether any message is longer than the limit, if there is one, or names a file: it costs a comparison to know."""
+    return (limit > 0 and any(row["token_count"] > limit for row in message_rows)) or any(
         row["part_type"] is PartType.FILE and row.get("file_url", "").startswith("file_") for row in part_rows
     )
 

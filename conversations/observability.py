@@ -29,7 +29,7 @@ def appended(message_rows: Sequence[Mapping[str, Any]], messages: Sequence[Appen
 def _count(message_rows: Sequence[Mapping[str, Any]], messages: Sequence[AppendedMessage]) -> None:
     stored = [row for row, message in zip(message_rows, messages, strict=True) if message.created]
     for role in {row["role"] for row in stored}:
-        MESSAGES.add(sum(row["role"] == role for row in stored), role.value)
+        MESSAGES.add(sum(row["role"] == role for row in stored), role)
     if stored:
         TOKENS.add(sum(row["token_count"] for row in stored))
         BYTES.add(sum(len(row["content"].encode()) for row in stored))

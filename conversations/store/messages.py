@@ -14,13 +14,15 @@ from django.db.models import F, Max
 from django.utils import timezone
 
 from conversations import observability
-from conversations.append import APPEND, as_json, part_rows_of, rows_of
+from conversations.append import APPEND, APPEND_ONE, as_json, as_values, part_rows_of, rows_of
 from conversations.cold import cold_texts, until_settled
 from conversations.db import prepared
 from conversations.errors import Conflict, Invalid, NotFound
-from conversations.interception import Interception, may_need_files, moved_texts, write_references
+from conversations.frozen import record
+from conversations.interception import Interception, has_files, moved_texts, write_references
 from conversations.large_files import LargeFileService
 from conversations.models import ContextItem, Conversation, Message, MessagePart
+from conversations.policy import LEAST_LARGE_TOKENS
 from conversations.records import messages_after, parts_of
 from conversations.signals import messages_appended
 from conversations.store.base import MESSAGE_OVERHEAD_TOKENS, Store
@@ -48,7 +50,7 @@ class MessageStore(Store):
         """
         now = timezone.now()
         message_rows, part_rows = rows_of(messages, tokens=self.tokens, policy=self.policy, now=now)
-        if may_need_files(message_rows, part_rows):
+        if has_files(message_rows, part_rows, limit=LEAST_LARGE_TOKENS):
             return self._append_with_files(conversation_id, messages, message_rows, part_rows, now)
         return self._append(conversation_id, message_rows, part_rows)
 
@@ -62,11 +64,14 @@ class MessageStore(Store):
     ) -> AppendResult:
         """The same, where something may be too long: bytes to storage, then files and messages in one transaction."""
         conversation = self.scope.conversation(conversation_id)
+        limit = self.policy.overridden(conversation.overrides).large_file_tokens
+        if not has_files(message_rows, part_rows, limit=limit):
+            return self._append(conversation_id, message_rows, part_rows)
         interception = Interception(
             conversation=conversation,
             files=LargeFileService.from_settings(self.scope),
             tokens=self.tokens,
-            limit=self.policy.overridden(conversation.overrides).large_file_tokens,
+            limit=limit,
         )
         marked = [
             interception.marked(message, token_count=row["token_count"])
@@ -86,22 +91,17 @@ class MessageStore(Store):
     def _append(
         self, conversation_id: int, message_rows: list[dict[str, Any]], part_rows: list[dict[str, Any]]
     ) -> AppendResult:
+        where = (conversation_id, self.scope.workspace_id, MESSAGE_OVERHEAD_TOKENS)
         keyed = any(row["idempotency_key"] is not None for row in message_rows)
         if conversation_id >= 2**63:
             # Another type of number to PostgreSQL, which would look for another function.
             self.scope.conversation(conversation_id)
+        row = None
         try:
-            row = prepared(
-                APPEND,
-                (
-                    conversation_id,
-                    self.scope.workspace_id,
-                    MESSAGE_OVERHEAD_TOKENS,
-                    keyed,
-                    as_json(message_rows),
-                    as_json(part_rows),
-                ),
-            )
+            if len(message_rows) == 1:
+                row = prepared(APPEND_ONE, (*where, *as_values(message_rows[0], part_rows)))
+            if row is None:
+                row = prepared(APPEND, (*where, keyed, as_json(message_rows), as_json(part_rows)))
         except DataError as refused:
             raise Invalid("The database cannot hold one of these values.") from refused
         if row is None or row["message_ids"] is None:
@@ -124,12 +124,15 @@ class MessageStore(Store):
             rest_until_seq=row["rest_until_seq"],
         )
         messages = tuple(
-            AppendedMessage(
-                message_id=message_id,
-                seq=seq,
-                token_count=given["token_count"],
-                content_hash=given["content_hash"],
-                created=created,
+            record(
+                AppendedMessage,
+                {
+                    "message_id": message_id,
+                    "seq": seq,
+                    "token_count": given["token_count"],
+                    "content_hash": given["content_hash"],
+                    "created": created,
+                },
             )
             for given, message_id, seq, created in zip(
                 message_rows, row["message_ids"], row["seqs"], row["created"], strict=True
@@ -142,7 +145,7 @@ class MessageStore(Store):
             messages=messages,
             counters=counters,
             # The driver leaves jsonb to Django's fields, and no field is asked here.
-            overrides=json.loads(row["overrides"]),
+            overrides={} if row["overrides"] == "{}" else json.loads(row["overrides"]),
         )
         return AppendResult(conversation_id=conversation_id, messages=messages, counters=counters)
 

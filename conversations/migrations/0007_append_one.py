@@ -1,0 +1,12 @@
+from django.db import migrations
+
+from conversations.sql import HERE as SQL
+from conversations.sql import RunSQLFile
+
+
+class Migration(migrations.Migration):
+    dependencies = [
+        ("conversations", "0006_acts_by_target"),
+    ]
+
+    operations = [RunSQLFile(SQL / "append_one.sql")]
