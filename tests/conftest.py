@@ -41,6 +41,10 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # The site's own algorithm: what a test stores as a password, any process of a site can read.
+    settings.PASSWORD_HASHERS = ["tests.passwords.QuickHasher"]
+    # Looked for when asked for. A site lists its static files as it starts, and so would every client of a test.
+    settings.WHITENOISE_AUTOREFRESH = True
     # A worker finds the directory in the environment, where the process that started it has put it.
     if settings.EMBEDDED_DATABASE and "PYTEST_XDIST_WORKER" not in os.environ:
         data_dir = Path(tempfile.mkdtemp(prefix="lcm-tests-"))
