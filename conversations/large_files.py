@@ -22,6 +22,7 @@ from conversations.models import Conversation, LargeFile
 from conversations.policy import FilePolicy
 from conversations.reading_files import FileBytes, FileText, file_text, open_stored
 from conversations.scope import Scope
+from conversations.shared_bytes import SharedBytes
 from conversations.storage import storing
 from conversations.types import LargeFileRecord
 
@@ -56,7 +57,8 @@ class LargeFileService:
         """Keep a file of a conversation; the same file once more is the same record.
 
         The name is a label: where the bytes lie, their hash decides. Raises NotFound, Invalid for a name that cannot be
-        kept, TooLarge, and Unavailable, with no record left, if the storage refuses the bytes.
+        kept, TooLarge, Unavailable, with no record left, if the storage refuses the bytes, and Conflict, retryable, if
+        the same content is being erased.
         """
         check_labels(file_name=file_name, mime_type=mime_type)
         conversation = self.scope.conversation(conversation_id)
@@ -104,7 +106,10 @@ class LargeFileService:
 
     @transaction.atomic(savepoint=False)
     def describe(self, file: LargeFile) -> LargeFile:
-        """Write the row of a file that was kept; that of the same file, if the conversation has it already."""
+        """Write the row of a file that was kept; that of the same file, if the conversation has it already.
+
+        BytesErased, retryable, if the last file with this content was erased since it was kept.
+        """
         # Two who store the same file at once queue up here, and the second finds the first one's row.
         Conversation.objects.select_for_update(no_key=True).get(pk=file.conversation_id)
         same = LargeFile.objects.filter(
@@ -116,6 +121,7 @@ class LargeFileService:
         ).first()
         if same is not None:
             return same
+        SharedBytes(self.storage, file.storage_uri).hold()
         file.file_id = f"file_{secrets.token_hex(8)}"
         file.save(force_insert=True)
         return file

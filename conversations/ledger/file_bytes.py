@@ -7,9 +7,10 @@ from typing import IO
 
 from django.core.files.base import File
 
-from conversations.errors import Unavailable
 from conversations.large_files import LargeFileService
 from conversations.scope import Scope
+from conversations.shared_bytes import SharedBytes
+from conversations.storage import storing
 
 
 @dataclass(frozen=True)
@@ -32,9 +33,9 @@ class FileBytes:
             return ""
         path = f"{self.workspace_id}/{content_hash[:2]}/{content_hash}"
         storage = LargeFileService.from_settings(self.scope).storage
-        try:
-            if content is not None and not storage.exists(path):
-                storage.save(path, File(content))
-        except OSError as refusal:
-            raise Unavailable(f"A file cannot be stored: {refusal.strerror or refusal}.") from refusal
+        if content is not None:
+            with storing("A file cannot be stored"):
+                if not storage.exists(path):
+                    storage.save(path, File(content))
+            SharedBytes(storage, path).hold()
         return path

@@ -74,12 +74,8 @@ _ERASE_FILES = """
     UPDATE large_files SET file_name = NULL, mime_type = NULL, exploration_summary = NULL, erased_by_id = %s
     WHERE file_id = ANY(%s)
 """
-_NO_LONGER_NEEDED = """
-    SELECT DISTINCT storage_uri FROM large_files f
-    WHERE f.file_id = ANY(%s) AND NOT EXISTS (
-        SELECT FROM large_files same WHERE same.storage_uri = f.storage_uri AND same.erased_by_id IS NULL
-    )
-"""
+# Whether another file needs them, is asked when this erasure and those beside it are committed.
+_BYTES = "SELECT DISTINCT storage_uri FROM large_files WHERE file_id = ANY(%s) ORDER BY storage_uri"
 
 
 @dataclass(frozen=True)
@@ -136,7 +132,7 @@ class Extent:
         )
 
     def erase(self, act: AuditEntry, *, tokens: TokenEstimator) -> list[str]:
-        """Take all of it away, in the transaction of the act; where bytes lie that nobody needs any more.
+        """Take all of it away, in the transaction of the act; where the bytes of its files lie.
 
         The caller holds the conversation's lock, and its row.
         """
@@ -155,7 +151,7 @@ class Extent:
         RepairStep.objects.filter(conversation_id=self.conversation_id, target__in=targets).update(
             before={}, after={}, undo=None
         )
-        return [path for (path,) in rows(_NO_LONGER_NEEDED, [file_ids])]
+        return [path for (path,) in rows(_BYTES, [file_ids])]
 
     def _count_again(self, tokens: TokenEstimator) -> None:
         """What the summaries that a model sees cost, now that a word stands for their texts."""

@@ -24,6 +24,8 @@ from conversations.audit import Act, AuditLog
 from conversations.errors import Conflict, Invalid, NotFound
 from conversations.models import ContextItem, Conversation, LargeFile, Message
 from conversations.scope import Scope
+from conversations.shared_bytes import SharedBytes
+from conversations.storage import STORAGE_FAILURES
 from conversations.store.base import EVERYTHING
 from conversations.tokens import TokenEstimator
 from conversations.words import counted
@@ -177,10 +179,8 @@ class Erasures:
         left = []
         for path in erasure.bytes_left:
             try:
-                # For good also means: not the bytes that somebody has stored anew since.
-                if not LargeFile.objects.filter(storage_uri=path, erased_by=None).exists():
-                    self.storage.delete(path)
-            except OSError as refusal:
+                SharedBytes(self.storage, path).remove_unless_needed()
+            except STORAGE_FAILURES as refusal:
                 left.append(path)
                 logger.error(
                     "erased_bytes_left", extra={"erasure_id": erasure.erasure_id, "error": type(refusal).__name__}

@@ -25,6 +25,7 @@ BEYOND_A_SCHEMA = {
     "sort: Cold texts are not indexed": "that two params exclude each other",
     "from_seq: a range from .* runs backwards": "which of two numbers is larger",
     "A range has two ends": "that one param needs another",
+    "to_seq: .* is before from_seq": "which of two numbers is larger",
     "A window goes from an earlier seq to a later one": "how long the conversation is",
     r"limit: '\d+' is not a whole number from 1 to": "how many matches this site lets one search ask for",
     "repair_.* has no step": "how many steps the plan has",

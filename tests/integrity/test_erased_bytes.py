@@ -1,0 +1,177 @@
+"""Bytes that two files share stay for the one that is left, and go with the last, whoever else is at work just then."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+from threading import Barrier, Event
+
+import pytest
+from django.db import connection, transaction
+
+from conversations.large_files import LargeFileService
+from conversations.models import Conversation, LargeFile
+from conversations.scope import Scope
+from conversations.shared_bytes import BytesErased
+from conversations.uploads import UploadService
+from integrity.models import Erasure
+from integrity.retention.erasure import Erasures
+from tests.factories import a_conversation, a_workspace
+from tests.integrity.erasing import assert_clean, erased
+
+ROUNDS = 10
+
+
+def files() -> LargeFileService:
+    return LargeFileService.from_settings()
+
+
+def stored(conversation_id: int, content: bytes = b"shared") -> str:
+    return files().store(conversation_id=conversation_id, content=content).file_id
+
+
+def erase(conversation_id: int, file_id: str) -> None:
+    erased(Erasures.from_settings(Scope(a_workspace().pk, actor="key 7")), conversation_id, file_ids=[file_id])
+
+
+def has_bytes(file_id: str) -> bool:
+    return files().storage.exists(LargeFile.objects.get(pk=file_id).storage_uri)
+
+
+def at_once(*works: Callable[[], None]) -> None:
+    """Each in a thread and a connection of its own, begun together."""
+    together = Barrier(len(works))
+
+    def begin(work: Callable[[], None]) -> None:
+        try:
+            together.wait(30)
+            work()
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(len(works)) as pool:
+        for done in [pool.submit(begin, work) for work in works]:
+            done.result()
+
+
+@pytest.fixture
+def conversations(committed_db: None) -> tuple[int, int]:
+    return a_conversation("one").conversation_id, a_conversation("two").conversation_id
+
+
+def test_the_bytes_stay_for_the_twin_and_go_with_the_last(conversations):
+    first, second = conversations
+    one, twin = stored(first), stored(second)
+
+    erase(first, one)
+    read = files().read(file_id=twin)
+    erase(second, twin)
+
+    assert read == b"shared"
+    assert not has_bytes(twin)
+    assert [erasure.bytes_left for erasure in Erasure.objects.all()] == [[], []]
+
+
+def test_of_one_conversation_too_the_bytes_stay_for_the_file_of_another_name(conversations):
+    first, _ = conversations
+    one = stored(first)
+    named = files().store(conversation_id=first, content=b"shared", file_name="named").file_id
+
+    erase(first, one)
+
+    assert files().read(file_id=named) == b"shared"
+    assert_clean()
+
+
+def test_the_last_two_erased_at_once_leave_no_bytes(conversations):
+    for number in range(ROUNDS):
+        one, twin = (stored(each, b"twins %d" % number) for each in conversations)
+
+        at_once(lambda: erase(conversations[0], one), lambda: erase(conversations[1], twin))  # noqa: B023
+
+        assert not has_bytes(one)
+
+
+def test_who_stores_what_is_erased_at_that_moment_has_it_or_is_told_to_store_it_once_more(conversations):
+    first, second = conversations
+    for number in range(ROUNDS):
+        content = b"at that moment %d" % number
+        one, again = stored(first, content), []
+
+        def store() -> None:
+            try:
+                again.append(stored(second, content))  # noqa: B023
+            except BytesErased:
+                again.append(stored(second, content))  # noqa: B023
+
+        at_once(lambda: erase(first, one), store)  # noqa: B023
+
+        assert files().read(file_id=again[0]) == content
+    assert_clean()
+
+
+def test_a_row_that_is_not_committed_yet_keeps_the_bytes(conversations):
+    first, second = conversations
+    one = stored(first)
+    kept = files().keep(Conversation.objects.get(pk=second), b"shared")
+    is_written, may_commit = Event(), Event()
+
+    def write() -> None:
+        with transaction.atomic():
+            files().describe(kept)
+            is_written.set()
+            assert may_commit.wait(30)
+        connection.close()
+
+    def remove() -> None:
+        erase(first, one)
+        connection.close()
+
+    with ThreadPoolExecutor(2) as pool:
+        writing = pool.submit(write)
+        assert is_written.wait(30)
+        removing = pool.submit(remove)
+        wait([removing], timeout=1)
+        may_commit.set()
+        writing.result()
+        removing.result()
+
+    assert files().read(file_id=kept.file_id) == b"shared"
+    assert_clean()
+
+
+def test_bytes_that_went_before_the_row_was_written_are_asked_for_again_and_no_row_is_left(conversations):
+    first, second = conversations
+    one = stored(first)
+    kept = files().keep(Conversation.objects.get(pk=second), b"shared")
+    erase(first, one)
+
+    with pytest.raises(BytesErased) as refusal:
+        files().describe(kept)
+
+    assert refusal.value.retryable
+    assert not LargeFile.objects.filter(conversation_id=second).exists()
+    assert files().read(file_id=stored(second)) == b"shared"
+
+
+def test_an_upload_that_met_an_erasure_is_finished_by_asking_again(conversations, monkeypatch):
+    first, second = conversations
+    one = stored(first)
+    uploads = UploadService.from_settings()
+    upload = uploads.begin(conversation_id=second, byte_size=6)
+    uploads.put_chunk(upload_id=upload.upload_id, offset=0, content=b"shared")
+    keep = LargeFileService.keep
+
+    def kept_and_then_erased(*given: object, **named: object) -> LargeFile:
+        found = keep(*given, **named)
+        erase(first, one)
+        return found
+
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(LargeFileService, "keep", kept_and_then_erased)
+        with pytest.raises(BytesErased):
+            uploads.finish(upload_id=upload.upload_id)
+    finished = uploads.finish(upload_id=upload.upload_id)
+
+    assert files().read(file_id=finished.file_id) == b"shared"
+    assert_clean()
