@@ -171,12 +171,12 @@ def _of_overrides() -> Schema:
     properties = {}
     for name, (knob, kind) in sorted(conversation_knobs().items()):
         low, high = knob.metadata["low"], knob.metadata["high"]
-        bounds = {"maxLength": high} if kind is str else {"minimum": low, "maximum": high}
+        bounds = {"maxLength": high, "pattern": NO_NUL} if kind is str else {"minimum": low, "maximum": high}
         properties[name] = {**_bounded(dict(_SCALARS[kind]), **bounds), "description": knob.metadata["help"]}
     return {"type": "object", "additionalProperties": False, "properties": properties}
 
 
-def _bounded(schema: Schema, **bounds: float | None) -> Schema:
+def _bounded(schema: Schema, **bounds: str | float | None) -> Schema:
     return {**schema, **{name: bound for name, bound in bounds.items() if bound is not None}}
 
 

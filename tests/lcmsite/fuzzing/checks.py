@@ -22,6 +22,8 @@ BEYOND_A_SCHEMA = {
     "A file may have .* bytes at most": "how large a file this site takes",
     "'.*' is no id of ": "which things have ids, and how they begin",
     "Nothing was erased: the confirmation is not": "what an earlier answer asked to be typed",
+    "metadata must not contain NUL or lone surrogates": "what stands in an object, at any depth",
+    "sort: A regular expression matches or does not": "that two params exclude each other",
     "sort: Cold texts are not indexed": "that two params exclude each other",
     "from_seq: a range from .* runs backwards": "which of two numbers is larger",
     "A range has two ends": "that one param needs another",
