@@ -40,7 +40,10 @@ _LEVEL = 6
 # A block that is thawed or packed anew while somebody reads takes its rows along: they are read again.
 _ATTEMPTS = 5
 
-_BLOCKS = "SELECT cold_block_id, packed, packed_hash FROM cold_blocks WHERE cold_block_id = ANY(%s)"
+_BLOCKS = """
+    SELECT cold_block_id, packed, packed_hash, conversation_id, first_seq, last_seq
+    FROM cold_blocks WHERE cold_block_id = ANY(%s)
+"""
 _BLOCKS_OF = """
     SELECT cold_block_id, conversation_id, first_seq, last_seq, message_count, packed, packed_hash
     FROM cold_blocks WHERE conversation_id = ANY(%s) ORDER BY conversation_id, first_seq, cold_block_id
@@ -49,6 +52,22 @@ _BLOCKS_OF = """
 
 class BlockGone(LookupError):
     """The block was there when its rows were read, and is not any more."""
+
+
+class ColdBlockDamaged(Unavailable):
+    """No text is better than a wrong one: what a block holds cannot be read until it is restored. To wait is no use."""
+
+    code = "cold_block_damaged"
+    retryable = False
+
+    def __init__(self, block_id: int, problem: str, *, messages: str = "", **context: Any) -> None:
+        whose = f", which holds {messages}," if messages else ""
+        super().__init__(
+            f"Cold block {block_id}{whose} is damaged: {problem}. Run `lcm check`, and restore it from a ledger or a "
+            "backup.",
+            cold_block_id=block_id,
+            **context,
+        )
 
 
 @dataclass(frozen=True)
@@ -107,39 +126,64 @@ class ColdTexts:
     def read(self, block_ids: Iterable[int]) -> None:
         """Read these blocks, in one query, as far as they are not here yet.
 
-        Raises BlockGone for one that was removed, and Unavailable for one that is damaged: no text is better than a
-        wrong one.
+        Raises BlockGone for one that was removed, and ColdBlockDamaged for one that is not as it was stored.
         """
         missing = set(block_ids) - self.blocks.keys()
         if not missing:
             return
-        for block_id, block, seal in rows(_BLOCKS, [array(missing)]):
+        for block_id, block, seal, conversation_id, first_seq, last_seq in rows(_BLOCKS, [array(missing)]):
             found = messages_in(block, seal)
             if isinstance(found, str):
-                raise Unavailable(
-                    f"Cold block {block_id} is damaged: {found}. Restore its messages from a ledger or a backup.",
-                    code="cold_block_damaged",
+                damage = ColdBlockDamaged(
+                    block_id,
+                    found,
+                    messages=f"messages {first_seq} to {last_seq} of conversation {conversation_id}",
+                    conversation_id=conversation_id,
+                    first_seq=first_seq,
+                    last_seq=last_seq,
                 )
-            self.blocks[block_id] = found
-        if missing - self.blocks.keys():
-            raise BlockGone(min(missing - self.blocks.keys()))
+                self.blocks[block_id] = self._lacking(damage)
+            else:
+                self.blocks[block_id] = found
+        for block_id in sorted(missing - self.blocks.keys()):
+            self.blocks[block_id] = self._gone(block_id)
 
     def message(self, block_id: int, message_id: int) -> ColdMessage:
         """The texts of a message in a block that was read."""
         found = self.blocks[block_id].get(message_id)
-        if found is None:
-            raise Unavailable(
-                f"Cold block {block_id} does not hold msg_{message_id}, which it should. It can be restored from a "
-                "ledger or a backup.",
-                code="cold_block_damaged",
-            )
-        return found
+        return self._absent(block_id, message_id) if found is None else found
 
     def values_of(
         self, mark: Mapping[str, Any], message_id: int, part_id: str
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """What a part lacks whose `exact` column is this mark, and what it says exactly."""
         return self.message(mark[MARK], message_id).values_of(part_id)
+
+    def _lacking(self, damage: ColdBlockDamaged) -> dict[int, ColdMessage]:
+        raise damage
+
+    def _gone(self, block_id: int) -> dict[int, ColdMessage]:
+        raise BlockGone(block_id)
+
+    def _absent(self, block_id: int, message_id: int) -> ColdMessage:
+        raise ColdBlockDamaged(block_id, f"it does not hold msg_{message_id}, which it should", message_id=message_id)
+
+
+@dataclass(frozen=True)
+class WhatIsLeft(ColdTexts):
+    """The same for whoever looks for damage, at one moment of the database: what cannot be read is told, and empty."""
+
+    tell: Callable[[ColdBlockDamaged], object] = field(kw_only=True)
+
+    def _lacking(self, damage: ColdBlockDamaged) -> dict[int, ColdMessage]:
+        self.tell(damage)
+        return {}
+
+    def _gone(self, block_id: int) -> dict[int, ColdMessage]:
+        return self._lacking(ColdBlockDamaged(block_id, "it is not there"))
+
+    def _absent(self, block_id: int, message_id: int) -> ColdMessage:
+        return ColdMessage(message_id, content="")
 
 
 def messages_in(block: bytes, seal: bytes) -> dict[int, ColdMessage] | str:
@@ -162,24 +206,27 @@ def mark(block_id: int) -> str:
     return json.dumps({MARK: block_id})
 
 
-def cold_texts(block_ids: Iterable[int | None]) -> ColdTexts | None:
+def cold_texts(block_ids: Iterable[int | None], texts: ColdTexts | None = None) -> ColdTexts | None:
     """The blocks behind these rows' `cold_block_id`; None, and nothing asked, if none of them is cold."""
     wanted = {block_id for block_id in block_ids if block_id is not None}
     if not wanted:
-        return None
-    texts = ColdTexts()
+        return texts
+    texts = ColdTexts() if texts is None else texts
     texts.read(wanted)
     return texts
 
 
 def until_settled(read: Callable[[], T]) -> T:
-    """What `read` reads, once more if a block went away between two of its queries."""
+    """What `read` reads, again if a block went away between two of its queries; ColdBlockDamaged if it stays away."""
     for _ in range(_ATTEMPTS - 1):
         try:
             return read()
         except BlockGone:
             continue
-    return read()
+    try:
+        return read()
+    except BlockGone as gone:
+        raise ColdBlockDamaged(gone.args[0], "it is not there") from gone
 
 
 @dataclass(frozen=True)

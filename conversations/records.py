@@ -63,11 +63,13 @@ _PART_TYPES = {part_type.value: part_type for part_type in PartType}
 _decode = json.JSONDecoder().raw_decode
 
 
-def messages_of(message_ids: Sequence[int], *, with_parts: bool = True) -> list[MessageRecord]:
-    """The messages with these ids, in this order; those that there are."""
+def messages_of(
+    message_ids: Sequence[int], *, with_parts: bool = True, cold: ColdTexts | None = None
+) -> list[MessageRecord]:
+    """The messages with these ids, in this order; those that there are. `cold` reads the blocks, if not as usual."""
     if not message_ids:
         return []
-    found = until_settled(lambda: _read(rows(_THESE, [array(message_ids)]), with_parts=with_parts))
+    found = until_settled(lambda: _read(rows(_THESE, [array(message_ids)]), with_parts=with_parts, cold=cold))
     by_id = {message.message_id: message for message in found}
     return [by_id[message_id] for message_id in message_ids if message_id in by_id]
 
@@ -77,8 +79,8 @@ def messages_after(conversation_id: int, *, after_seq: int, limit: int) -> list[
     return until_settled(lambda: _read(rows(_FOLLOWING, [conversation_id, after_seq, limit]), with_parts=True))
 
 
-def _read(found: Sequence[tuple[Any, ...]], *, with_parts: bool) -> list[MessageRecord]:
-    cold = cold_texts(row[-1] for row in found)
+def _read(found: Sequence[tuple[Any, ...]], *, with_parts: bool, cold: ColdTexts | None = None) -> list[MessageRecord]:
+    cold = cold_texts((row[-1] for row in found), cold)
     parts = parts_of((row[0] for row in found), cold=cold) if found and with_parts else {}
     messages = []
     for row in found:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, Self
 
@@ -13,6 +13,7 @@ from django.db.models.functions import Collate
 from compaction.costs import context_cost_of
 from compaction.ledger_sections import SECTIONS
 from conversations.audit import Act, AuditLog
+from conversations.cold import ColdBlockDamaged, WhatIsLeft
 from conversations.errors import Conflict, Invalid
 from conversations.ledger.exporting import LedgerExporter
 from conversations.ledger.file_bytes import FileBytes
@@ -86,9 +87,18 @@ class Ledgers:
             return verifier.verify(lines_in(file), source=name)
 
     def verify_live(self, *, conversation_id: int | None = None) -> LedgerReport:
-        """The same of what an export would write now."""
+        """The same of what an export would write now; a damaged cold block is a finding, and the rest is verified."""
         with Verifier() as verifier:
-            return verifier.verify(self.lines(conversation_id=conversation_id), source="the database")
+            told: set[int] = set()
+
+            def tell(damage: ColdBlockDamaged) -> None:
+                if damage.context["cold_block_id"] not in told:
+                    told.add(damage.context["cold_block_id"])
+                    verifier.findings.add(damage.code, damage.detail)
+
+            exporter = replace(self._exporter(with_files=True), cold=lambda: WhatIsLeft(tell=tell))
+            lines = exporter.export(self._workspace.name, self._conversations(conversation_id))
+            return verifier.verify(lines, source="the database")
 
     def import_file(self, path: Path, *, session_id: str | None = None, skip_existing: bool = False) -> ImportReport:
         """Rebuild the conversations of a ledger: see `LedgerImporter.run`."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from conversations.cold import ColdTexts
 from conversations.ledger.lines import FORMAT, VERSION, as_text
 from conversations.ledger.places import Pen
 from conversations.ledger.rows import (
@@ -35,10 +36,14 @@ class Section(Protocol):
 
 @dataclass(frozen=True)
 class LedgerExporter:
-    """Knows what all lines of a conversation are; `read_file` None leaves the bytes of files out."""
+    """Knows what all lines of a conversation are; `read_file` None leaves the bytes of files out.
+
+    A ledger is not written over a damaged cold block: ColdBlockDamaged. `cold` reads them otherwise.
+    """
 
     sections: Sequence[Section] = ()
     read_file: ReadFile | None = None
+    cold: Callable[[], ColdTexts] = ColdTexts
 
     def export(self, workspace: str, conversation_ids: Iterable[int], *, pen: Pen | None = None) -> Iterator[bytes]:
         """The whole ledger, line by line; with a pen that has written before, what is left to write.
@@ -62,12 +67,12 @@ class LedgerExporter:
 
     def lines_of(self, conversation_id: int) -> Iterator[Line]:
         """What the lines of one conversation say, the first and the last excepted."""
-        yield from message_lines(conversation_id)
+        yield from message_lines(conversation_id, cold=self.cold)
         yield from self.later_lines(conversation_id)
 
     def later_lines(self, conversation_id: int) -> Iterator[Line]:
         """What is said behind the messages: all that may come to be after them."""
-        yield from part_lines(conversation_id)
+        yield from part_lines(conversation_id, cold=self.cold)
         yield from summary_lines(conversation_id)
         for section in self.sections:
             yield from section.lines(conversation_id)
@@ -79,7 +84,7 @@ class LedgerExporter:
             conversation = Conversation.objects.get(pk=conversation_id)
             if pen.place.session_id is None:
                 yield pen.write(first_line(conversation))
-            for values in message_lines(conversation_id, after_seq=pen.place.seq):
+            for values in message_lines(conversation_id, after_seq=pen.place.seq, cold=self.cold):
                 yield pen.write(values)
             for values in self.later_lines(conversation_id):
                 yield pen.write(values)

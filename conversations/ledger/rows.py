@@ -10,7 +10,7 @@ from typing import Any
 
 from conversations import hashing
 from conversations.append import PART_COLUMNS
-from conversations.cold import until_settled
+from conversations.cold import ColdTexts, until_settled
 from conversations.errors import NotFound, Unavailable
 from conversations.ledger.kinds import actor_of, kind_of
 from conversations.ledger.lines import as_text
@@ -56,13 +56,15 @@ _SOURCE_IDS = """
 """
 
 
-def message_lines(conversation_id: int, *, after_seq: int = 0) -> Iterator[Line]:
+def message_lines(
+    conversation_id: int, *, after_seq: int = 0, cold: Callable[[], ColdTexts] = ColdTexts
+) -> Iterator[Line]:
     """The messages behind `after_seq` with the parts that they came with: what is never added to."""
     while seals := rows(_SEALS, [conversation_id, after_seq, PORTION]):
         for group in _groups(seals):
             ids = [message_id for _, message_id, *_ in group]
             hashes = _part_hashes(ids)
-            for seal, message in zip(group, messages_of(ids), strict=True):
+            for seal, message in zip(group, messages_of(ids, cold=cold()), strict=True):
                 yield _message(message, seal[3:], hashes[message.message_id])
         after_seq = seals[-1][0]
 
@@ -122,12 +124,12 @@ def _part_hashes(message_ids: Sequence[int]) -> dict[int, dict[int, str]]:
     return found
 
 
-def part_lines(conversation_id: int) -> Iterator[Line]:
+def part_lines(conversation_id: int, *, cold: Callable[[], ColdTexts] = ColdTexts) -> Iterator[Line]:
     """The parts that messages were given later, such as the notes of compaction."""
     after_seq = 0
     while found := rows(_WITH_LATER_PARTS, [conversation_id, after_seq, MOST_MESSAGES]):
         ids = [message_id for _, message_id, *_ in found]
-        parts, hashes = until_settled(partial(parts_of, ids)), _part_hashes(ids)
+        parts, hashes = until_settled(partial(parts_of, ids, cold=cold())), _part_hashes(ids)
         for seq, message_id, chained in found:
             for part in parts[message_id]:
                 if part.ordinal >= chained:

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from conversations import archiving, cold
 from conversations.archiving import NotTheSame, archive_stretch, leave_out, thaw_block
 from conversations.audit import Act, AuditLog
-from conversations.cold import ColdMessage, blocks_of, messages_in, packed, packed_hash, unpacked
-from conversations.errors import Unavailable
+from conversations.cold import ColdBlockDamaged, ColdMessage, blocks_of, messages_in, packed, packed_hash, unpacked
 from conversations.models import AuditEntry, ColdBlock, Conversation, Message
 from conversations.records import messages_of
 from conversations.types import NewMessage, NewPart, PartType, Role
@@ -206,10 +205,11 @@ def test_a_damaged_block_gives_no_text_rather_than_a_wrong_one(conversation_id):
     archived(conversation_id)
     breaking("UPDATE cold_blocks SET packed = set_byte(packed, 20, get_byte(packed, 20) # 1)")
 
-    with pytest.raises(Unavailable, match="damaged") as refusal:
+    with pytest.raises(ColdBlockDamaged, match=f"messages 1 to 1 of conversation {conversation_id}") as refusal:
         stored(conversation_id)
 
-    assert refusal.value.code == "cold_block_damaged"
+    assert (refusal.value.code, refusal.value.retryable) == ("cold_block_damaged", False)
+    assert refusal.value.context["cold_block_id"] == ColdBlock.objects.get().pk
     [block] = blocks_of([conversation_id])
     assert (block.problem, block.messages) == ("its bytes are not what was hashed", {})
 
