@@ -20,7 +20,7 @@ from retrieval.search.pattern_search import invalid_pattern
 from retrieval.search.patterns import Pattern
 from retrieval.search.query import parse
 from retrieval.search.reach import Reach
-from retrieval.search.snippets import around, snippet
+from retrieval.search.snippets import Needles, around, snippet
 from retrieval.search.tables import MESSAGES
 from retrieval.types import Snippet
 
@@ -81,11 +81,13 @@ class ColdSearch:
             return None
         chosen = how.for_every_clause()
         size = self.reach.rows
-        worth = {each: ranking.rarity(found=how.expected.get(each, 0.0), among=size) for each in how.lexemes}
+        needles = Needles.of(
+            {each: ranking.rarity(found=how.expected.get(each, 0.0), among=size) for each in how.lexemes}
+        )
 
         def found_in(texts: Sequence[str]) -> dict[int, Snippet]:
             found = rows(_BY_WORDS, {"texts": list(texts), "query": chosen.query})
-            return {place - 1: snippet(texts[place - 1], worth) for (place,) in found}
+            return {place - 1: snippet(texts[place - 1], needles) for (place,) in found}
 
         return until_settled(lambda: self._walk(found_in, before))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import string
 from dataclasses import dataclass, replace
-from typing import Any
 
 from conversations.errors import Invalid, Unavailable
 from conversations.exactness import is_storable, storable
@@ -26,7 +25,7 @@ from retrieval.search.pattern_search import PatternSearch
 from retrieval.search.patterns import Pattern, literally, refused, translated
 from retrieval.search.query import parse
 from retrieval.search.reach import Reach
-from retrieval.search.snippets import snippet
+from retrieval.search.snippets import Needles, snippet
 from retrieval.search.trigrams import is_used
 from retrieval.types import GrepMode, GrepResult, GrepScope, GrepSort, ItemKind, Snippet
 
@@ -144,7 +143,8 @@ class Grep:
         if answer is None:
             return None
         behind = [each for each in answer.found if before is None or each.key < before.key]
-        shown = matches([_excerpt(each, answer.lexemes) for each in behind[: page.limit]])
+        needles = Needles.of(answer.lexemes)
+        shown = matches([_excerpt(each, needles) for each in behind[: page.limit]])
         then = Position((), newest=reach.newest, size=reach.size, at=reach.at or answer.at)
         is_end = len(behind) <= page.limit
         return page.filled(
@@ -168,8 +168,9 @@ class Grep:
         if read is None:
             return None
         is_bounded = read.relaxed and read.how.is_bounded
+        needles = Needles.of(read.lexemes)
         return page.filled(
-            matches([_excerpt(spot, read.lexemes) for spot in read.spots[: page.limit]]),
+            matches([_excerpt(spot, needles) for spot in read.spots[: page.limit]]),
             [Position(spot.key, read.reading) for spot in read.spots[: page.limit]],
             has_more=len(read.spots) > page.limit,
             relaxed=read.relaxed,
@@ -277,8 +278,8 @@ def _with_what_is_cold(answered: Answered) -> Answered:
     return replace(answered, note=said if answered.note is None else f"{answered.note} {said}")
 
 
-def _excerpt(found: Found | Spot, lexemes: Any) -> Excerpt:
+def _excerpt(found: Found | Spot, needles: Needles) -> Excerpt:
     def shown(content: str) -> Snippet:
-        return snippet(content, lexemes)
+        return snippet(content, needles)
 
     return Excerpt(found.id, worth=found.worth if isinstance(found, Found) else 0.0, show=shown)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 from retrieval.search.query import UNSPACED
@@ -13,19 +14,37 @@ from retrieval.types import Snippet
 WIDTH = 200
 # What is in the index of a text is in its first characters.
 SEARCHED = 250_000
-_MOST_SPOTS = 2000
+# Of each needle; a text that has it more often is no text that anybody reads.
+_MOST_PLACES = 10_000
+_REST_OF_WORD = re.compile(r"[^\W_]*")
 
 
-def snippet(content: str, needles: Mapping[str, float], *, width: int = WIDTH) -> Snippet:
+@dataclass(frozen=True)
+class Needles:
+    """What is looked for in texts, with its worth, made ready once for all of them.
+
+    A lexeme is found at the beginning of words and of the parts of compound words, whatever its accents and its ending.
+    `stems`: each beginning of a word that stands for a needle, which one it is, and how long its ending may be.
+    """
+
+    worths: tuple[float, ...]
+    stems: tuple[tuple[str, int, int], ...]
+
+    @classmethod
+    def of(cls, lexemes: Mapping[str, float]) -> Needles:
+        stems = [(stem, number, _ending(stem)) for number, each in enumerate(lexemes) for stem in _stems(each)]
+        return cls(tuple(lexemes.values()), tuple(stems))
+
+
+def snippet(content: str, needles: Needles, *, width: int = WIDTH) -> Snippet:
     """`width` characters of the content where the needles in them are worth most, each counted once.
 
-    A needle is a lexeme, with its worth: it is found at the beginning of words and of the parts of compound words,
-    whatever its accents and its ending. Without any of them, the beginning of the text.
+    Without any of them, the beginning of the text.
     """
-    spots = _spots(content[:SEARCHED], list(needles))
+    spots = _spots(content[:SEARCHED], needles)
     if not spots:
         return Snippet(content[:width], 0)
-    first, last = _cluster(spots, list(needles.values()), width)
+    first, last = _cluster(spots, needles.worths, width)
     start = _start(content, spots[first][0], spots[last][1], width)
     shown = [
         (begin - start, min(end, start + width) - start) for begin, end, _ in spots if start <= begin < start + width
@@ -50,29 +69,36 @@ def _start(content: str, begin: int, end: int, width: int) -> int:
     return start
 
 
-def _spots(content: str, needles: Sequence[str]) -> list[tuple[int, int, int]]:
-    """Where needles are: from, to, and which."""
+def _spots(content: str, needles: Needles) -> list[tuple[int, int, int]]:
+    """Where needles are, in their order: from, to, and which."""
     folded = folded_in_place(content)
-    keys = {stem: number for number, needle in enumerate(needles) for stem in _stems(needle)}
-    if not keys:
-        return []
-    pattern = "|".join(re.escape(stem) for stem in sorted(keys, key=len, reverse=True))
-    spots = []
-    lowered = folded.lower()
-    # Far faster than to ignore case; a few letters become two in lower case, which would move what follows.
-    same_places = len(lowered) == len(folded)
-    searched, flags = (lowered, re.NOFLAG) if same_places else (folded, re.IGNORECASE)
-    for found in re.finditer(f"({pattern})([^\\W_]*)", searched, flags):
-        number = keys.get(found[1].lower())
-        if number is None or not _begins_word(folded, found.start()):
-            continue
-        end = found.end() if len(found[2]) <= _ending(found[1]) else found.end(1)
-        if len(found[2]) > _ending(found[1]) and not _goes_on_in_a_part(folded, end):
-            continue
-        spots.append((found.start(), end, number))
-        if len(spots) == _MOST_SPOTS:
-            break
-    return spots
+    lowered = _lowered_in_place(folded)
+    found = []
+    for stem, number, ending in needles.stems:
+        # One after the other: to look for all at once, as an expression can, takes several times as long.
+        begin, looked_at = lowered.find(stem), 0
+        while begin >= 0 and looked_at < _MOST_PLACES:
+            if _begins_word(folded, begin):
+                end = begin + len(stem)
+                word_end = _word_end(lowered, end)
+                if word_end - end <= ending or _goes_on_in_a_part(folded, end):
+                    found.append((begin, word_end if word_end - end <= ending else end, number))
+            begin, looked_at = lowered.find(stem, begin + 1), looked_at + 1
+    return _apart(found)
+
+
+def _apart(found: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+    """In their order, and of those that lie over each other the first and longest."""
+    apart: list[tuple[int, int, int]] = []
+    for spot in sorted(found, key=lambda each: (each[0], -each[1])):
+        if not apart or spot[0] >= apart[-1][1]:
+            apart.append(spot)
+    return apart
+
+
+def _word_end(text: str, place: int) -> int:
+    rest = _REST_OF_WORD.match(text, place)
+    return place if rest is None else rest.end()
 
 
 def _stems(needle: str) -> Iterable[str]:
@@ -124,6 +150,16 @@ def _cluster(spots: Sequence[tuple[int, int, int]], worths: Sequence[float], wid
 def folded_in_place(text: str) -> str:
     """The text without accents and compatibility forms, every character where it was."""
     return text if text.isascii() else "".join(map(_plain, text))
+
+
+def _lowered_in_place(text: str) -> str:
+    lowered = text.lower()
+    # A few letters become two in lower case, which would move what follows.
+    return (
+        lowered
+        if len(lowered) == len(text)
+        else "".join(each if len(each.lower()) > 1 else each.lower() for each in text)
+    )
 
 
 @lru_cache(maxsize=4096)

@@ -6,16 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval.search.snippets import WIDTH, around, folded_in_place, snippet
+from retrieval.search.snippets import WIDTH, Needles, around, folded_in_place, snippet
 
 
 def highlighted(content: str, *needles: str) -> list[str]:
-    shown = snippet(content, dict.fromkeys(needles, 1.0))
+    shown = snippet(content, Needles.of(dict.fromkeys(needles, 1.0)))
     return [shown.text[begin:end] for begin, end in shown.highlights]
 
 
 def test_a_short_text_is_shown_whole():
-    shown = snippet("The port is 5433.", {"port": 1.0})
+    shown = snippet("The port is 5433.", Needles.of({"port": 1.0}))
 
     assert (shown.text, shown.offset, shown.highlights) == ("The port is 5433.", 0, ((4, 8),))
 
@@ -23,7 +23,7 @@ def test_a_short_text_is_shown_whole():
 def test_the_densest_cluster_is_shown():
     content = "port " + "filler " * 200 + "the docker port is open " + "filler " * 200
 
-    shown = snippet(content, {"port": 1.0, "docker": 2.0})
+    shown = snippet(content, Needles.of({"port": 1.0, "docker": 2.0}))
 
     assert "docker port" in shown.text
     assert content[shown.offset :].startswith(shown.text)
@@ -33,7 +33,7 @@ def test_a_rare_word_is_worth_more_than_a_common_one_said_often():
     content = "common common common " + "filler " * 100 + " rare " + "filler " * 100
 
     assert highlighted(content, "common") == ["common"] * 3
-    assert "rare" in snippet(content, {"common": 0.1, "rare": 5.0}).text
+    assert "rare" in snippet(content, Needles.of({"common": 0.1, "rare": 5.0})).text
 
 
 @pytest.mark.parametrize(
@@ -58,12 +58,12 @@ def test_words_are_found_by_their_lexemes(content, lexeme, expected):
 
 
 def test_without_a_needle_in_it_the_beginning_is_shown():
-    assert snippet("x" * 1000, {"nowhere": 1.0}).text == "x" * WIDTH
+    assert snippet("x" * 1000, Needles.of({"nowhere": 1.0})).text == "x" * WIDTH
 
 
 @given(st.text(max_size=600), st.lists(st.text(max_size=8), max_size=4))
 def test_a_snippet_is_a_piece_of_the_text_and_its_highlights_lie_in_it(content, needles):
-    shown = snippet(content, dict.fromkeys(needles, 1.0))
+    shown = snippet(content, Needles.of(dict.fromkeys(needles, 1.0)))
 
     assert content[shown.offset : shown.offset + len(shown.text)] == shown.text
     assert len(shown.text) <= WIDTH
