@@ -15,17 +15,20 @@ from retrieval.types import ItemKind, Match, Snippet
 
 FILE_PREFIX = "file_"
 
-# From each message up through everything derived from it, to what nothing was derived from and nothing supersedes.
+# From each message up through everything derived from it, to what nothing was derived from and nothing supersedes. With
+# an offset of 0, each step looks its few rows up; without, PostgreSQL reads all the lineage there is, to join it.
 _MESSAGES = """
     WITH RECURSIVE above AS (
         SELECT message_id, summary_id FROM summary_messages WHERE message_id = ANY(%(ids)s)
         UNION
-        SELECT above.message_id, p.summary_id
-        FROM above JOIN summary_parents p ON p.parent_summary_id = above.summary_id
+        SELECT above.message_id, derived.summary_id
+        FROM above, LATERAL (
+            SELECT summary_id FROM summary_parents WHERE parent_summary_id = above.summary_id OFFSET 0
+        ) AS derived
     ), covering AS MATERIALIZED (
         SELECT message_id, min(summary_id) AS summary_id FROM above
-        WHERE NOT EXISTS (SELECT FROM summary_parents p WHERE p.parent_summary_id = above.summary_id)
-          AND NOT EXISTS (SELECT FROM summaries later WHERE later.supersedes_id = above.summary_id)
+        WHERE NOT EXISTS (SELECT FROM summary_parents p WHERE p.parent_summary_id = above.summary_id OFFSET 0)
+          AND NOT EXISTS (SELECT FROM summaries later WHERE later.supersedes_id = above.summary_id OFFSET 0)
         GROUP BY message_id
     )
     SELECT message_id, conversation_id, seq, role::text, author, created_at, token_count,
@@ -35,8 +38,8 @@ _MESSAGES = """
 _SUMMARIES = """
     SELECT summary_id, conversation_id, first_seq, last_seq, latest_at, token_count, depth,
            CASE WHEN summary_id = ANY(%(shown)s) THEN left(content, {searched}) END,
-           NOT EXISTS (SELECT FROM summary_parents p WHERE p.parent_summary_id = summaries.summary_id)
-           AND NOT EXISTS (SELECT FROM summaries later WHERE later.supersedes_id = summaries.summary_id)
+           NOT EXISTS (SELECT FROM summary_parents p WHERE p.parent_summary_id = summaries.summary_id OFFSET 0)
+           AND NOT EXISTS (SELECT FROM summaries later WHERE later.supersedes_id = summaries.summary_id OFFSET 0)
     FROM summaries WHERE summary_id = ANY(%(ids)s)
 """
 _FILES = """

@@ -11,7 +11,8 @@ from conversations.reading import rows
 from retrieval.search.query import Question
 from retrieval.search.query_plan import Meaning, meaning
 
-# The statistics come with the first term, as one more question would take longer than they do.
+# The statistics come with the first term, as one more question would take longer than they do. PostgreSQL has them as
+# two long arrays, which are read once (hence the offset) and not taken apart.
 _LEXED = """
     WITH asked AS (
         SELECT place, term, is_phrase, is_excluded, lcm_bigrams(lcm_fold(term)) AS words
@@ -31,11 +32,15 @@ _LEXED = """
                SELECT reltuples::float8 FROM pg_class WHERE oid = to_regclass('messages')
            ) END,
            CASE WHEN place = 1 THEN (
-               SELECT json_object_agg(lexeme, frequency)
-               FROM pg_stats,
-                    unnest(most_common_elems::text::text[], most_common_elem_freqs) AS common(lexeme, frequency)
-               WHERE schemaname = ANY(current_schemas(false)) AND tablename = 'messages' AND attname = 'content_tsv'
-                 AND lexeme IN (SELECT unnest(whole || parts) FROM lexed)
+               SELECT json_object_agg(lexeme, frequencies[array_position(common, lexeme)])
+               FROM (
+                   SELECT most_common_elems::text::text[] AS common, most_common_elem_freqs AS frequencies
+                   FROM pg_stats
+                   WHERE schemaname = ANY(current_schemas(false)) AND tablename = 'messages'
+                     AND attname = 'content_tsv'
+                   OFFSET 0
+               ) AS counted, (SELECT unnest(whole || parts) FROM lexed) AS sought(lexeme)
+               WHERE lexeme = ANY(common)
            )::text END
     FROM lexed ORDER BY place
 """
