@@ -32,7 +32,7 @@ _HITS = """
             SELECT {id} AS id, conversation_id, {seq} AS seq, {tokens} AS token_count, {order_place} AS order_place,
                    ctid AS place, {vector} AS vector
             FROM {table}
-            WHERE {where} AND {tsv} @@ %(query)s::tsquery
+            WHERE {where} AND {answering}
             LIMIT %(most_rows)s
         ) AS holding
     ), counts AS MATERIALIZED (
@@ -105,7 +105,7 @@ class Lookup:
             tokens=table.tokens,
             order_place=self.reach.place(table),
             where=where,
-            tsv=table.vector,
+            answering=table.answering(how),
             matching=matching,
             # Neighbours are all that a question in a text says something about.
             asks=table.asks if by_length else "false",
@@ -120,7 +120,7 @@ class Lookup:
             worth=" + ".join(f"r{n} * w{n}" for n in places),
             length_cost=ranking.LENGTH_COST_SQL if by_length else "1",
         )
-        values |= {"query": how.query, "lexemes": list(how.lexemes), "size": float(size)}
+        values |= {"query": how.query, "sought": how.sought, "lexemes": list(how.lexemes), "size": float(size)}
         values |= {"most": most, "most_rows": _MOST_ROWS, "most_candidates": MOST_CANDIDATES}
         values |= {"most_promising": MOST_PROMISING}
         values |= {f"term{n}": term for n, term in enumerate(terms)}

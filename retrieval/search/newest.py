@@ -29,7 +29,7 @@ _WALKED = 5000
 _COLLECTED = """
     WITH holding AS MATERIALIZED (
         SELECT {id} AS id, {place} AS order_place, {rank} AS rank, ctid AS row
-        FROM {table} WHERE {where} AND {within} AND {tsv} @@ %(query)s::tsquery
+        FROM {table} WHERE {where} AND {within} AND {answering}
     )
     SELECT id, order_place, rank, {held}
     FROM holding ORDER BY order_place DESC, rank DESC, id{collated} DESC LIMIT %(limit)s
@@ -37,7 +37,7 @@ _COLLECTED = """
 _WALKING = """
     SELECT id, order_place, rank, {held} FROM (
         SELECT {id} AS id, {place} AS order_place, {rank} AS rank, ctid AS row
-        FROM {table} WHERE {where} AND {within} AND {tsv} @@ %(query)s::tsquery
+        FROM {table} WHERE {where} AND {within} AND {answering}
         ORDER BY {place} DESC LIMIT %(limit)s
     ) AS holding
     ORDER BY order_place DESC
@@ -217,14 +217,15 @@ class NewestWords:
             table=table.name,
             place=self.reach.place(table),
             rank=table.rank,
-            tsv=table.vector,
             # A walk is by place, and needs the index for that.
             where=self.reach.where(table, by_words_alone=how.by_words_alone and statement is _COLLECTED),
             within=condition,
+            answering=f"{table.vector} @@ %(query)s::tsquery" if statement is _WALKING else table.answering(how),
             collated=collated(table),
             held=_HELD.format(table=table.name, tsv=table.vector) if wants_held else "NULL",
         )
-        given = {**self.reach.values, **values, "query": how.query, "lexemes": list(how.lexemes), "limit": limit}
+        given = {**self.reach.values, **values, "query": how.query, "sought": how.sought, "limit": limit}
+        given["lexemes"] = list(how.lexemes)
         # Not prepared: how often the words occur decides the plan.
         with connection.cursor() as cursor:
             cursor.execute(asked, given)

@@ -7,7 +7,7 @@ rows.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from retrieval.search.query import UNSPACED, Term
@@ -21,16 +21,24 @@ _UNCOUNTED = 0.005
 # The index for words gives rows of all conversations. To fetch one of them takes about as long as to pass so many
 # entries of the index that tells which rows are of one conversation.
 _ENTRIES_A_ROW = 40
+# To fetch a row and to check its words takes about as long as to pass so many entries of the index for words.
+_ENTRIES_A_CHECK = 800
+# A word in fewer texts than this leaves out so many that the index is asked for it in any case.
+_EVERYWHERE = 0.2
 
 
 @dataclass(frozen=True)
 class Meaning:
-    """What a term comes to in the index: its lexemes, those of its parts if it is compound, and the query for it."""
+    """What a term comes to in the index: its lexemes, those of its parts if it is compound, and the query for it.
+
+    `unasked`: lexemes that only the rows are asked for, which the others have led to.
+    """
 
     term: Term
     whole: tuple[str, ...]
     parts: tuple[str, ...]
     query: str
+    unasked: frozenset[str] = frozenset()
 
     @property
     def lexemes(self) -> tuple[str, ...]:
@@ -38,13 +46,23 @@ class Meaning:
 
     def is_held(self, lexemes: Collection[str]) -> bool:
         """Whether a text with these of the lexemes has the term, as it stands or by all its parts."""
-        return any(bool(ways) and all(each in lexemes for each in ways) for ways in (self.whole, self.parts))
+        return any(all(each in lexemes for each in way) for way in self.ways)
 
     @property
     def as_query(self) -> str:
         """The tsquery that a text with the term answers."""
-        ways = (" & ".join(map(lexeme_query, way)) for way in (self.whole, self.parts) if way)
-        return self.query or " | ".join(f"({way})" for way in ways)
+        return self.query or _any_of(self.ways)
+
+    @property
+    def as_sought(self) -> str:
+        """The tsquery for the index, which may give more."""
+        asked = ([lexeme for lexeme in way if lexeme not in self.unasked] or way for way in self.ways)
+        return self.query or _any_of(asked)
+
+    @property
+    def ways(self) -> tuple[tuple[str, ...], ...]:
+        """Either has all of the term."""
+        return tuple(way for way in (self.whole, self.parts) if way)
 
 
 def meaning(term: Term, *, whole: Sequence[str], parts: Sequence[str], query: str) -> Meaning:
@@ -52,6 +70,10 @@ def meaning(term: Term, *, whole: Sequence[str], parts: Sequence[str], query: st
     if any(len(lexeme) > 1 and UNSPACED.match(lexeme) for lexeme in whole):
         whole = [lexeme for lexeme in whole if len(lexeme) > 1 or not UNSPACED.match(lexeme)]
     return Meaning(term, tuple(whole), tuple(parts), query)
+
+
+def _any_of(ways: Iterable[Sequence[str]]) -> str:
+    return " | ".join(f"({' & '.join(map(lexeme_query, way))})" for way in ways)
 
 
 def lexeme_query(lexeme: str) -> str:
@@ -80,6 +102,8 @@ class Plan:
     is_one_word: bool = False
     # Whether the index for words had better be the only one that is looked into.
     by_words_alone: bool = False
+    # The same where every clause is wanted.
+    by_all_words_alone: bool = False
 
     @property
     def is_bounded(self) -> bool:
@@ -98,11 +122,21 @@ class Plan:
             conditions = [" | ".join(f"({each.as_query})" for each in clause) for clause in self.clauses]
         else:
             conditions = [" | ".join(map(lexeme_query, self.anchors)), *self.required]
+        return self._all_of(conditions)
+
+    @property
+    def sought(self) -> str:
+        """The tsquery for the index, which may give more rows than answer the query."""
+        if not self.wants_every_clause:
+            return self.query
+        return self._all_of(" | ".join(f"({each.as_sought})" for each in clause) for clause in self.clauses)
+
+    def _all_of(self, conditions: Iterable[str]) -> str:
         return " & ".join([f"({condition})" for condition in conditions] + [f"!({each})" for each in self.excluded])
 
     def for_every_clause(self) -> Plan:
         """The same for texts that answer all of the question, which are few enough to look at wherever they are."""
-        return replace(self, wants_every_clause=True, newest=1.0)
+        return replace(self, wants_every_clause=True, newest=1.0, by_words_alone=self.by_all_words_alone)
 
     def for_any_lexeme(self) -> Plan:
         """The same for texts that hold any of the lexemes, however common: of those, the newest."""
@@ -156,6 +190,8 @@ def plan(
     expected = {lexeme: frequencies.get(lexeme, 0.0) * rows for lexeme in wanted}
     # Sorting is stable: of equally rare ones, those that the question names first.
     rarest = sorted(wanted, key=expected.__getitem__)[:MOST_LEXEMES]
+    index = _Index(frequencies, everywhere)
+    clauses = [[index.asked_for(each) for each in clause] for clause in clauses]
     anchors: list[str] = []
     total = 0.0
     for lexeme in rarest:
@@ -176,17 +212,53 @@ def plan(
         ),
         excluded=tuple(each.query for each in excluded if each.query),
         newest=min(1.0, MOST_CANDIDATES / total) if total else 1.0,
-        by_words_alone=_by_words_alone(anchors, frequencies, rows=rows, everywhere=everywhere),
+        by_words_alone=index.is_enough(sum(map(index.share, anchors)), rows=rows),
+        by_all_words_alone=index.is_enough(_together(map(index.share_of_clause, clauses)), rows=rows),
     )
 
 
-def _by_words_alone(anchors: Sequence[str], frequencies: Mapping[str, float], *, rows: int, everywhere: float) -> bool:
-    """Whether the rows of others that hold an anchor take less time than to list all that are within reach.
+@dataclass(frozen=True)
+class _Index:
+    """The index for words, as far as its statistics tell: shares of all the rows that it covers."""
 
-    The planner thinks otherwise, for it takes every row for one that has to come from a disk.
+    frequencies: Mapping[str, float]
+    everywhere: float
+
+    def share(self, lexeme: str) -> float:
+        return self.frequencies.get(lexeme, _UNCOUNTED)
+
+    def share_of_clause(self, clause: Sequence[Meaning]) -> float:
+        # A text that has a compound as it stands mostly has its parts, too.
+        return sum(max((_together(map(self.share, way)) for way in each.ways), default=0.0) for each in clause)
+
+    def asked_for(self, term: Meaning) -> Meaning:
+        """The term, with those of its lexemes unasked that are nearly everywhere and would be long to pass through."""
+        unasked: set[str] = set()
+        for way in term.ways:
+            common = [each for each in way if self.share(each) >= _EVERYWHERE]
+            checks = _together(self.share(each) for each in way if each not in common)
+            if len(common) < len(way) and checks * _ENTRIES_A_CHECK < sum(map(self.share, common)):
+                unasked.update(common)
+        return replace(term, unasked=frozenset(unasked))
+
+    def is_enough(self, share: float, *, rows: int) -> bool:
+        """Whether the rows of others that hold such a share take less time than to list all that are within reach.
+
+        The planner thinks otherwise, for it takes every row for one that has to come from a disk.
+        """
+        of_others = share * self.everywhere * (1 - min(1.0, rows / max(1.0, self.everywhere)))
+        return self.everywhere >= 0 and of_others * _ENTRIES_A_ROW < rows
+
+
+def _together(shares: Iterable[float]) -> float:
+    """Which share of the rows holds all of these at once.
+
+    Words come together more often than by chance, so each further one counts by its root, and the root of that.
     """
-    holding = sum(frequencies.get(lexeme, _UNCOUNTED) for lexeme in anchors) * everywhere
-    return everywhere >= 0 and holding * (1 - min(1.0, rows / max(1.0, everywhere))) * _ENTRIES_A_ROW < rows
+    share = 1.0
+    for place, each in enumerate(sorted(shares)):
+        share *= each ** (0.5**place)
+    return share
 
 
 def _pairs(clauses: Sequence[Sequence[Meaning]]) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from retrieval.search.query_plan import Plan
 from retrieval.types import ItemKind
 
 # Of a summary that was made again, the newer text is found.
@@ -59,6 +60,13 @@ class Table:
     only_then: str = "true"
     # Whether its text is there: an expression may match one that is empty because it is elsewhere, or gone.
     has_text: str = "erased_by_id IS NULL"
+
+    def answering(self, how: Plan) -> str:
+        """The condition for rows that answer the plan's query, found by an index."""
+        if how.sought == how.query:
+            return f"{self.vector} @@ %(query)s::tsquery"
+        # As it is written, no index serves the second.
+        return f"{self.vector} @@ %(sought)s::tsquery AND ({self.vector} @@ %(query)s::tsquery) IS TRUE"
 
 
 MESSAGE_RANK = 1_000_000

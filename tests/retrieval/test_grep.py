@@ -282,6 +282,24 @@ def test_a_very_common_word_beside_one_that_nobody_said_is_found(monkeypatch):
     assert len(result.matches) == 20
 
 
+@pytest.mark.parametrize("sort", ["relevance", "recency"])
+def test_a_path_of_parts_that_are_nearly_everywhere_finds_texts_with_all_of_them(sort):
+    everywhere = [f"src/other/name{number}.py changed" for number in range(700)]
+    conversation = a_conversation(
+        *everywhere,
+        *(f"see src/reader/frames.py:{line}" for line in range(3)),
+        "reader frames of another kind",
+        *("src, py, and frames for the reader" for _ in range(3)),
+    )
+    with connection.cursor() as cursor:
+        # The statistics that autovacuum keeps up to date.
+        cursor.execute("ANALYZE messages")
+
+    result = engine().grep(query="src/reader/frames.py", conversation_id=conversation.conversation_id, sort=sort)
+
+    assert {match.first_seq for match in result.matches} == {701, 702, 703, 705, 706, 707}
+
+
 def test_a_conversation_without_messages_has_no_matches():
     empty = a_conversation()
 

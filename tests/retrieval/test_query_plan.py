@@ -53,6 +53,34 @@ def test_of_very_many_words_the_rarest_are_looked_for():
     assert how.lexemes[0] == "rare"
 
 
+def test_parts_of_a_compound_that_are_nearly_everywhere_are_not_asked_of_the_index():
+    path = word("src/x/chain.py", parts=("src", "x", "chain", "py"))
+    how = planned(path, frequencies={"src": 0.5, "py": 0.5}).for_every_clause()
+
+    assert how.query == "((('src/x/chain.py') | ('src' & 'x' & 'chain' & 'py')))"
+    assert how.sought == "((('src/x/chain.py') | ('x' & 'chain')))"
+
+
+def test_of_a_compound_of_nothing_but_such_parts_all_are_asked():
+    how = planned(word("src.py", parts=("src", "py")), frequencies={"src": 0.5, "py": 0.5}).for_every_clause()
+
+    assert how.sought == how.query
+
+
+def test_a_common_part_beside_one_that_is_hardly_rarer_is_asked():
+    path = word("src/model", parts=("src", "model"))
+    how = planned(path, frequencies={"src": 0.5, "model": 0.15}).for_every_clause()
+
+    assert how.sought == how.query
+
+
+def test_rare_words_that_are_to_stand_together_are_looked_up_by_words_alone():
+    how = planned(word("quux"), word("frob"), rows=100_000, everywhere=1_000_000)
+
+    assert not how.by_words_alone
+    assert how.for_every_clause().by_words_alone
+
+
 def test_stop_words_alone_cannot_be_looked_up():
     assert plan([[meaning(Term("the"), whole=(), parts=(), query="")]], [], frequencies={}, rows=10) is None
 
