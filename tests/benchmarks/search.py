@@ -32,7 +32,11 @@ _BY_PATTERN = """
     SELECT message_id, seq, content FROM messages
     WHERE conversation_id = %s AND content ~* %s ORDER BY seq DESC LIMIT %s
 """
-_HOW_MANY_HOLD = "SELECT word, ndoc FROM ts_stat(%s) WHERE word ~ '^[a-z./]+$'"
+# Only what is its own lexeme: a stem that is stemmed once more, as a query is, is another word, and mostly nobody's.
+_HOW_MANY_HOLD = """
+    SELECT word, ndoc FROM ts_stat(%s)
+    WHERE word ~ '^[a-z./]+$' AND tsvector_to_array(to_tsvector('english', word)) = ARRAY[word]
+"""
 _WORDS_OF = "SELECT tsvector_to_array(content_tsv) FROM messages WHERE conversation_id = %s AND seq = ANY(%s)"
 
 
