@@ -73,6 +73,9 @@ class MessageAdmin(RowsAdmin):
     search_help_text = "An id, or words of what was said"
     ordering = ("-message_id",)
 
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
+        return [*super().get_fields(request, obj), _summarized]
+
     def view_on_site(self, obj: Message) -> str:
         return f"{page_of(obj.conversation)}?seq={obj.seq}#m{obj.seq}"
 
@@ -178,8 +181,14 @@ def _context(row: Conversation) -> SafeString | str:
     items = ContextItem.objects.filter(conversation_id=row.pk).order_by("ordinal")
     return _listed(
         link_to(Message, each.message_id) if each.message_id else link_to(Summary, each.summary_id)
-        for each in items[:MOST_LISTED]
+        for each in items[: MOST_LISTED + 1]
     )
+
+
+@admin.display(description="summarized in")
+def _summarized(row: Message) -> SafeString | str:
+    links = SummaryMessage.objects.filter(message_id=row.pk).order_by("summary_id")
+    return _listed(link_to(Summary, key) for key in links.values_list("summary_id", flat=True)[: MOST_LISTED + 1])
 
 
 @admin.display(description="made from")
@@ -187,15 +196,21 @@ def _sources(row: Summary) -> SafeString | str:
     said = SummaryMessage.objects.filter(summary_id=row.pk).order_by("ordinal").values_list("message_id", flat=True)
     made = SummaryParent.objects.filter(summary_id=row.pk).order_by("ordinal").values_list("source_id", flat=True)
     return _listed(
-        [*(link_to(Message, key) for key in said[:MOST_LISTED]), *(link_to(Summary, key) for key in made[:MOST_LISTED])]
+        [
+            *(link_to(Message, key) for key in said[: MOST_LISTED + 1]),
+            *(link_to(Summary, key) for key in made[: MOST_LISTED + 1]),
+        ]
     )
 
 
 @admin.display(description="merged into")
 def _derived(row: Summary) -> SafeString | str:
     derived = SummaryParent.objects.filter(source_id=row.pk).order_by("summary_id")
-    return _listed(link_to(Summary, key) for key in derived.values_list("summary_id", flat=True)[:MOST_LISTED])
+    return _listed(link_to(Summary, key) for key in derived.values_list("summary_id", flat=True)[: MOST_LISTED + 1])
 
 
 def _listed(links: Any) -> SafeString | str:
-    return format_html_join(", ", "{}", ((each,) for each in links)) or "–"
+    told = list(links)
+    if len(told) > MOST_LISTED:
+        told[MOST_LISTED:] = ["and more, which the dashboard has"]
+    return format_html_join(", ", "{}", ((each,) for each in told)) or "–"

@@ -173,6 +173,23 @@ def test_a_page_opens(root, each):
     assert "<script>alert(1)</script> boats" not in answer.content.decode()
 
 
+def test_what_two_columns_name_stands_on_the_pages_of_what_it_belongs_to(root):
+    link = SummaryMessage.objects.filter(message__seq__gt=1).order_by("summary_id", "ordinal").first()
+    item = ContextItem.objects.filter(summary_id=link.summary_id).first()
+    of_message, of_summary, of_conversation = (
+        root.get(address(model, "change", quote(key))).content.decode()
+        for model, key in (
+            (Message, link.message_id),
+            (Summary, link.summary_id),
+            (Conversation, item.conversation_id),
+        )
+    )
+
+    assert address(Summary, "change", quote(link.summary_id)) in of_message
+    assert address(Message, "change", link.message_id) in of_summary
+    assert address(Summary, "change", quote(link.summary_id)) in of_conversation
+
+
 @pytest.mark.parametrize("each", TABLES, ids=named)
 def test_a_search_finds_or_does_not(root, each):
     for words in ("harbour", "msg_1", "sum_0", "99999999999999999999", "' OR 1=1 --"):
