@@ -25,6 +25,11 @@ class _SystemColumn(Func):
     output_field = TextField()
 
 
+def not_looked_at_since(moment: datetime, conversations: QuerySet[Conversation]) -> QuerySet[Conversation]:
+    """Of those that `since_last_clean` gives, the ones that nobody has looked through since then as they are now."""
+    return conversations.exclude(integrity_check__checked_at__gte=moment, integrity_check__row_version=F("row_version"))
+
+
 def since_last_clean(conversations: QuerySet[Conversation]) -> QuerySet[Conversation]:
     """Those that were never found clean, or have changed since."""
     version = Concat(

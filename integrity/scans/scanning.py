@@ -74,11 +74,11 @@ class ScanWorker:
         now = self.now()
         if self.policy.scan_interval_minutes:
             before = now - timedelta(minutes=self.policy.scan_interval_minutes)
-            # Each of a workspace, so that its people see the report; the nightly one is of the whole site.
+            # Each of a workspace, so that its people see the report.
             for workspace_id in scans.workspaces_unscanned_since(before, ScanMode.INCREMENTAL):
                 scans.request(Scope(workspace_id), conversation_id=None, mode=ScanMode.INCREMENTAL)
         if now.hour == self.policy.full_scan_hour:
-            self._request_unless_since(now - timedelta(hours=2), ScanMode.FULL)
+            self._request_everything(now - timedelta(hours=2))
         self._forget(now - timedelta(days=self.policy.kept_report_days))
 
     def _forget(self, before: datetime) -> None:
@@ -89,10 +89,17 @@ class ScanWorker:
         for old in (reports, over):
             old.model.objects.filter(pk__in=list(old.values_list("pk", flat=True)[:MOST_FORGOTTEN])).delete()
 
-    def _request_unless_since(self, moment: datetime, mode: ScanMode) -> None:
-        last = scans.last_request(mode)
-        if last is None or last <= moment:
-            scans.request(EVERYTHING, conversation_id=None, mode=mode)
+    def _request_everything(self, unless_since: datetime) -> None:
+        """All conversations, a workspace at a time: its people see when theirs were looked through, and nobody else's.
+
+        Behind them, what belongs to no workspace any more: only a scan of the whole site looks for that, and it passes
+        over what the others have just looked through.
+        """
+        for workspace_id in scans.workspaces_unscanned_since(unless_since, ScanMode.FULL):
+            scans.request(Scope(workspace_id), conversation_id=None, mode=ScanMode.FULL)
+        last = scans.last_request(ScanMode.INCREMENTAL)
+        if last is None or last <= unless_since:
+            scans.request(EVERYTHING, conversation_id=None, mode=ScanMode.INCREMENTAL)
 
     def _carry_out(self, claim: ScanClaim) -> None:
         scan = claim.scan
@@ -129,7 +136,11 @@ class ScanWorker:
         rows = Scope(scan.workspace_id).narrow(Conversation.objects.filter(pk__gt=scan.position))
         if scan.conversation_id is not None:
             rows = rows.filter(pk=scan.conversation_id)
-        return changes.since_last_clean(rows) if scan.mode == ScanMode.INCREMENTAL else rows
+        if scan.mode != ScanMode.INCREMENTAL:
+            return rows
+        left = changes.since_last_clean(rows)
+        # What the workspaces' own scans have found is in their reports, and counted once.
+        return changes.not_looked_at_since(scan.requested_at, left) if scan.workspace_id is None else left
 
     def _look_at(self, batch: Mapping[int, int], report: models.IntegrityReport, claim: ScanClaim) -> None:
         """Look through a batch; where that takes too long, through each of it, and past those that still do."""

@@ -174,7 +174,30 @@ def test_the_sweep_asks_for_scans_by_the_clock(conversation_ids):
     at_night.sweep()
     at_night.sweep()
 
-    assert sorted(models.IntegrityScan.objects.values_list("mode", flat=True)) == ["full", "incremental"]
+    ours = a_workspace().pk
+    asked = models.IntegrityScan.objects.order_by("scan_id").values_list("workspace_id", "mode")
+    assert list(asked) == [(ours, "incremental"), (ours, "full"), (None, "incremental")]
+
+
+def test_at_night_each_workspace_is_told_of_its_own_and_what_belongs_to_none_is_looked_for(conversation_ids):
+    a_conversation("theirs", workspace=a_workspace("another"))
+    altered(conversation_ids[1])
+    midnight = datetime.now(UTC).replace(hour=0, minute=30)
+    at_night = replace(a_worker(scan_interval_minutes=0, full_scan_hour=0), now=lambda: midnight)
+    at_night.sweep()
+
+    while a_worker().work():
+        pass
+
+    told = {
+        name: IntegrityChecker.from_settings(Scope(a_workspace(name).pk)).list_reports(extent="full")
+        for name in ("default", "another")
+    }
+    [of_the_site] = models.IntegrityReport.objects.filter(workspace=None)
+    assert [(each.conversations_checked, each.finding_count) for each in told["default"]] == [(4, 1)]
+    assert [(each.conversations_checked, each.finding_count) for each in told["another"]] == [(1, 0)]
+    assert "rows_belong_to_something" in of_the_site.counts
+    assert (of_the_site.conversations_checked, of_the_site.is_clean) == (0, True)
 
 
 def test_the_sweep_asks_for_nothing_where_nobody_wants_it(conversation_ids):
