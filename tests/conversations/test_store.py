@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
 
 from conversations.errors import Conflict, Invalid, NotFound
 from conversations.models import ContextItem, Conversation, Message, Summary
@@ -178,6 +178,26 @@ def test_a_summary_stands_where_its_first_source_stood_and_the_counters_follow()
         ContextItemType.SUMMARY,
         ContextItemType.MESSAGE,
     ]
+
+
+def rows_read(table: str) -> int:
+    """How many rows of a table this transaction has fetched so far."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relname = %s", [table])
+        return cursor.fetchone()[0]
+
+
+@pytest.mark.django_db
+def test_to_show_a_summary_no_item_is_read_that_it_does_not_replace():
+    a_conversation(*("said elsewhere " * 5 for _ in range(500)))
+    conversation_id = a_conversation(*(f"message {n}" for n in range(200))).conversation_id
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE context_items, messages")
+    before = rows_read("context_items")
+
+    a_summary_of(conversation_id, first_seq=1, last_seq=130)
+
+    assert rows_read("context_items") - before == 130
 
 
 def test_a_condensed_summary_stands_where_the_first_of_its_summaries_stood():
