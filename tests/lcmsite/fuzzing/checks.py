@@ -21,6 +21,7 @@ BEYOND_A_SCHEMA = {
     "The chunk at .* has .* bytes, not": "how large the chunks of this upload are",
     "A file may have .* bytes at most": "how large a file this site takes",
     "'.*' is no id of ": "which things have ids, and how they begin",
+    "Nothing of this is left to be erased": "what was erased already",
     "Nothing was erased: the confirmation is not": "what an earlier answer asked to be typed",
     "metadata must not contain NUL or lone surrogates": "what stands in an object, at any depth",
     "sort: A regular expression matches or does not": "that two params exclude each other",
@@ -32,6 +33,15 @@ BEYOND_A_SCHEMA = {
     r"limit: '\d+' is not a whole number from 1 to": "how many matches this site lets one search ask for",
     "repair_.* has no step": "how many steps the plan has",
     "A step is approved or refused, not both": "that two params exclude each other",
+    "to_seq: This is before from_seq": "which of two numbers is larger",
+    "Two messages of one append have the same idempotency_key": "that two fields exclude each other",
+    "cold: Only messages go cold": "that two params exclude each other",
+    "query: There is nothing to search for": "what of a text is a word",
+    "question: There is nothing asked": "what of a text is a word",
+    "under: This summary is of another conversation": "which conversation has which summary",
+    "other: .* is of conversation": "which conversation has which receipt",
+    "ids: .* is a |ids: these are of several workspaces": "which ids there are, and of what",
+    "file_.* is no ledger": "what the file holds",
     "until: This is not later than since": "which of two moments is later",
     ".*: Messages are numbered within their conversation": "that one param needs another",
     "reserve: .* leave .* for the context": "which of two numbers is larger",
@@ -66,8 +76,8 @@ def valid_data_is_taken(ctx: CheckContext, response: Response, case: Case) -> bo
 
 
 def _is_beyond_a_schema(problem: dict[str, Any], case: Case) -> bool:
-    # An earlier answer gave it; settings that are good one by one contradict each other.
-    if problem["code"] in ("bad_cursor", "cannot_be_satisfied"):
+    # An earlier answer gave it; settings that are good one by one contradict each other; patterns have a grammar.
+    if problem["code"] in ("bad_cursor", "cannot_be_satisfied", "bad_pattern"):
         return True
     if any(re.match(sentence, problem["detail"]) for sentence in BEYOND_A_SCHEMA):
         return True
