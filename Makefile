@@ -15,18 +15,25 @@ export PYTHONDONTWRITEBYTECODE :=
 # Named after what it was made from: another lock, and the environment is brought up to date.
 INSTALLED := .venv/installed-$(shell cat requirements.lock pyproject.toml | cksum | tr ' ' -)
 
-.PHONY: help run test check bench eval docs screenshots lock
+.PHONY: help run test thorough test-all check bench eval docs screenshots lock
 
 help: ## show this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
 
 run: $(INSTALLED) ## serve LCM on this machine, with a sample conversation
 	@exec $(BIN)/lcm up --sample
 
-# By file, so that what its tests share is made once; in order, so that light ones are last.
-# More is done with ARGS="-m slow" and with ARGS="--hypothesis-profile=thorough".
+# By file, so that what its tests share is made once; in order, so that light ones are last. Three for two cores, as
+# many tests wait for processes. More is done with ARGS="-m slow" and with ARGS="--hypothesis-profile=thorough".
+TEST := $(BIN)/python -m pytest -n 3 --dist loadscope --no-loadscope-reorder
+
 test: $(INSTALLED) ## run the tests (choose some with ARGS="tests/lcmsite -k embedded")
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not slow" $(ARGS)
+	$(TEST) -m "not slow and not thorough" $(ARGS)
+
+thorough: $(INSTALLED) ## run the long forms of tests, which `make test` leaves out
+	$(TEST) -m "thorough and not slow" $(ARGS)
+
+test-all: test thorough ## both
 
 check: $(INSTALLED) ## format, lint, layers, types, migrations, settings
 	$(BIN)/ruff format --check .

@@ -18,6 +18,7 @@ from django.conf import settings
 from django.db import connection, connections
 from django.test.utils import setup_databases, teardown_databases
 from pytest_django import DjangoDbBlocker
+from xdist.scheduler import LoadScopeScheduling
 
 from lcmsite.embedded.lease import EmbeddedPostgres
 from lcmsite.embedded.location import Location
@@ -54,6 +55,19 @@ def pytest_configure(config: pytest.Config) -> None:
         settings.DATA_DIR = data_dir
         connections["default"].settings_dict["HOST"] = str(Location(data_dir).socket_dir)
         EmbeddedPostgres(data_dir, durable=False).hold()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    return _ByWhatIsShared(config, log) if config.getoption("dist") == "loadscope" else None
+
+
+class _ByWhatIsShared(LoadScopeScheduling):
+    """Gives a worker whole files, whose tests share what is made once, and all of the browsers', which share a site."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        path = nodeid.partition("::")[0]
+        return "tests/browser" if path.startswith("tests/browser/") else path
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

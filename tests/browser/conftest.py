@@ -82,8 +82,9 @@ def running_site(*options: str) -> Iterator[Site]:
             shutil.rmtree(data_dir, ignore_errors=True)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def site() -> Iterator[Site]:
+    """One for all of them: to start it, with a database, takes longer than any test here."""
     if browser_program() is None:
         pytest.skip("no Chromium is installed")
     with running_site() as running:

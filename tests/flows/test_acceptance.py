@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,13 +24,26 @@ pytestmark = [pytest.mark.django_db, needs_data]
 BUDGETS = (500, 2000, 8000, 32_000)
 # Conversations of fewer messages may be all fresh tail.
 LONG_ENOUGH = 60
+# In bytes, as they are kept.
+SHORT = 40_000
 
 
 def assemble(conversation: ConversationRecord, budget: int) -> AssembledContext:
     return ContextAssembler.from_settings().assemble(conversation_id=conversation.conversation_id, budget=budget)
 
 
-@pytest.mark.parametrize("file", conversation_files(), ids=lambda file: file.name.split(".")[0])
+def every_conversation() -> Iterator[Any]:
+    """All of them; in the default run the short ones, and the shortest of each kind."""
+    by_size = sorted(conversation_files(), key=lambda file: file.stat().st_size)
+    seen = set()
+    for file in by_size:
+        kind = file.name.split("_")[0]
+        is_for_all = file.stat().st_size < SHORT or kind not in seen
+        seen.add(kind)
+        yield pytest.param(file, id=file.name.split(".")[0], marks=[] if is_for_all else pytest.mark.thorough)
+
+
+@pytest.mark.parametrize("file", [*every_conversation()])
 def test_a_real_conversation_is_compacted_and_every_byte_of_it_comes_back(file: Path):
     rows = list(rows_of(file))
     conversation = imported(rows)

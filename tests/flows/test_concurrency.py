@@ -33,7 +33,14 @@ def assert_sound(conversation_id: int) -> None:
 
 
 # Between two appends a writer of the short one pauses long enough for the others, and for whatever else is tested.
-@pytest.mark.parametrize(("seconds", "pause"), [(4, 0.05), pytest.param(60, 0.01, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("seconds", "pause"),
+    [
+        (2, 0.05),
+        pytest.param(10, 0.05, marks=pytest.mark.thorough),
+        pytest.param(60, 0.01, marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.timeout(180)
 def test_eight_writers_and_two_workers_lose_nothing_and_tear_nothing(committed_db, settings, seconds, pause):
     settings.LCM = TIGHT
@@ -52,7 +59,9 @@ def test_eight_writers_and_two_workers_lose_nothing_and_tear_nothing(committed_d
     assert_sound(conversation.conversation_id)
 
 
-@pytest.mark.parametrize("kills", [1, pytest.param(20, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "kills", [1, pytest.param(4, marks=pytest.mark.thorough), pytest.param(20, marks=pytest.mark.slow)]
+)
 @pytest.mark.timeout(600)
 def test_a_killed_worker_leaves_no_partial_graph_and_its_job_is_taken_up(committed_db, settings, kills):
     own = {**TIGHT, "job_lease_seconds": 2, "autocompact_disabled": True, "condense_fan_in": 3}

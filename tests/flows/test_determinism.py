@@ -15,10 +15,12 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import psycopg
+import pytest
 from psycopg import sql
 
 from lcmsite.sample.code_base import CodeBase
 from lcmsite.sample.conversation import sample_messages
+from tests.committed import empty_all_tables
 from tests.flows.processes import PROJECT, database_url, environment
 
 SECONDS = 100
@@ -55,16 +57,35 @@ def compacted(url: str, *arguments: str, hash_seed: str) -> dict[str, Any]:
     return json.loads(done.stdout)
 
 
-def test_two_databases_come_to_the_same_texts_and_hashes(committed_db, tmp_path: Path):
-    conversation = tmp_path / "conversation"
-    conversation.write_bytes(pickle.dumps(sample_messages(CodeBase.read(PROJECT), at_least=MESSAGES)))
+@pytest.fixture
+def conversation(tmp_path: Path) -> str:
+    """The path of one that is long enough."""
+    path = tmp_path / "conversation"
+    path.write_bytes(pickle.dumps(sample_messages(CodeBase.read(PROJECT), at_least=MESSAGES)))
+    return str(path)
+
+
+def test_a_database_comes_to_the_same_texts_and_hashes_as_before_it_was_emptied(committed_db, conversation: str):
+    here = compacted(database_url(), conversation, "0", hash_seed="1")
+    empty_all_tables()
+    there = compacted(database_url(), conversation, "97", hash_seed="2")
+
+    assert_the_same(here, there)
+
+
+@pytest.mark.thorough
+def test_two_databases_come_to_the_same_texts_and_hashes(committed_db, conversation: str):
     names = [f"lcm_same_{os.getpid()}_{number}" for number in (1, 2)]
 
     with databases(*names) as (one, another), ThreadPoolExecutor(2) as both:
-        first = both.submit(compacted, one, str(conversation), "0", hash_seed="1")
-        second = both.submit(compacted, another, str(conversation), "97", hash_seed="2")
+        first = both.submit(compacted, one, conversation, "0", hash_seed="1")
+        second = both.submit(compacted, another, conversation, "97", hash_seed="2")
         here, there = first.result(), second.result()
 
+    assert_the_same(here, there)
+
+
+def assert_the_same(here: dict[str, Any], there: dict[str, Any]) -> None:
     for model in ("extractive", "telegraphic"):
         assert not set(here[model].pop("ids")) & set(there[model].pop("ids"))
         assert here[model] == there[model]

@@ -43,8 +43,9 @@ def redis_url(tmp_path: Path) -> Iterator[str]:
     server.wait()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def data_dir() -> Iterator[Path]:
+    """A data directory in which LCM has mostly been started before: to make a database takes longer than most tests."""
     with _directory() as directory:
         yield directory
 

@@ -65,6 +65,11 @@ def test_no_tool_answers_a_bad_key_over_http(harbour, url, bad_key):
         assert reply.headers["WWW-Authenticate"].startswith("Bearer")
 
 
+@pytest.mark.parametrize(
+    "bad_key",
+    ["expired", *(pytest.param(each, marks=pytest.mark.thorough) for each in ("unknown", "revoked"))],
+    indirect=True,
+)
 def test_a_bad_key_keeps_the_server_from_starting_over_stdio(bad_key):
     key, code = bad_key
 

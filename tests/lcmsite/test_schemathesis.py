@@ -68,8 +68,9 @@ def asked(site, tmp_path, *options):
     return run.returncode, run.stdout + run.stderr
 
 
-def test_the_server_answers_as_its_document_says(site, tmp_path):
-    exit_code, said = asked(site, tmp_path, "--phases", "examples,stateful", "-n", "4", "--seed", "4")
+@pytest.mark.parametrize("phase", ["examples", pytest.param("stateful", marks=pytest.mark.thorough)])
+def test_the_server_answers_as_its_document_says(site, tmp_path, phase):
+    exit_code, said = asked(site, tmp_path, "--phases", phase, "-n", "4", "--seed", "4")
 
     assert exit_code == 0, said
 

@@ -21,15 +21,17 @@ from tests.lcmsite.operating import (
 from tests.lcmsite.queueing import a_queue
 
 
-def test_it_serves_and_leaves_no_process_after_ctrl_c(up, data_dir, port):
-    running = up()
+def test_site_and_agents_are_served_and_no_process_is_left_after_ctrl_c(up, data_dir, port, mcp_port):
+    running = up(LCM_MCP_PORT=str(mcp_port))
     said = until_ready(running)
+    eventually(lambda: agents_are_served(mcp_port))
     ready = answer(port, "readyz")
 
     running.send_signal(signal.SIGINT)
     _, errors = running.communicate(timeout=60)
 
     assert f"http://127.0.0.1:{port}" in said
+    assert f"http://127.0.0.1:{mcp_port}/mcp" in said
     assert ready == {"status": "ready", "missing": []}
     assert running.returncode == 0, errors
     assert processes_of(data_dir) == []
@@ -62,6 +64,7 @@ def test_each_killed_process_is_replaced(up, data_dir, port, mcp_port):
     assert processes_of(data_dir) == []
 
 
+@pytest.mark.thorough
 def test_web_and_workers_can_run_apart(up, data_dir, port):
     web = up("--no-worker")
     until_ready(web)
@@ -79,7 +82,7 @@ def test_web_and_workers_can_run_apart(up, data_dir, port):
     assert processes_of(data_dir) == []
 
 
-@pytest.mark.parametrize("place", ["database", "redis"])
+@pytest.mark.parametrize("place", ["database", pytest.param("redis", marks=pytest.mark.thorough)])
 def test_the_workers_take_what_is_put_into_their_queues(up, data_dir, place, request):
     redis_url = request.getfixturevalue("redis_url") if place == "redis" else ""
     running = up("--no-web", LCM_REDIS_URL=redis_url)

@@ -5,9 +5,13 @@ import signal
 import subprocess
 import threading
 
+import pytest
+
 from tests.lcmsite.operating import free_port, processes_of
 
 
+# In short: starters at once share one database (test_embedded), and a sample is loaded but once (test_sample).
+@pytest.mark.thorough
 def test_two_first_starts_at_once_announce_the_same_compacted_sample(up, fresh_dir):
     both = [up("--sample", "--port", str(free_port()), LCM_DATA_DIR=str(fresh_dir)) for _ in range(2)]
 

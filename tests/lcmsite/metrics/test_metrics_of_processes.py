@@ -18,6 +18,7 @@ TEXT = "Message {0} about the harbour, its boats and the port 5433 of the server
 UNDONE = "SELECT count(*) FROM compaction_jobs WHERE state IN ('queued', 'leased')"
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(300)
 def test_metrics_of_two_web_processes_and_two_workers_equal_what_the_database_says(up, fresh_dir, port):
     running = up(LCM_DATA_DIR=str(fresh_dir), LCM_WEB_WORKERS="2", **SMALL)
@@ -76,6 +77,7 @@ def test_metrics_of_two_web_processes_and_two_workers_equal_what_the_database_sa
         each.communicate(timeout=60)
 
 
+@pytest.mark.thorough
 def test_figures_begin_anew_with_a_new_start(up, fresh_dir, port):
     first = up(LCM_DATA_DIR=str(fresh_dir))
     until_ready(first)
