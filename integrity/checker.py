@@ -89,13 +89,15 @@ class IntegrityChecker:
         *,
         conversation_id: int | None = None,
         extent: ScanMode | str | None = None,
+        whole: bool = False,
         before_report: str | None = None,
         limit: int = 20,
     ) -> list[ReportOutline]:
         """What checks found, in figures, the newest first; of one conversation, or of all; of one extent, or of both.
 
-        `before_report` continues behind the last of an earlier answer. NotFound if there is no such conversation or
-        report.
+        `whole` leaves out the checks of single conversations: with the extent `full`, the first of the others says when
+        everything was last looked through. `before_report` continues behind the last of an earlier answer. NotFound if
+        there is no such conversation or report.
         """
         if conversation_id is not None:
             self.scope.conversation(conversation_id)
@@ -103,6 +105,7 @@ class IntegrityChecker:
             self.scope,
             conversation_id=conversation_id,
             mode=None if extent is None else _extent(extent),
+            whole=whole,
             before_report=before_report,
             limit=limit,
         )

@@ -31,6 +31,7 @@ class ListReportsParams(Params):
     extent = serializers.ChoiceField(
         choices=[mode.value for mode in ScanMode], required=False, help_text="Only checks of this extent."
     )
+    whole = Flag(required=False, help_text="Only checks of the whole workspace, none of a single conversation.")
     before_report = Text(required=False, max_length=200, help_text="Only reports older than this one.")
     limit = WholeNumber(required=False, min_value=1, max_value=1000, help_text=_SHOWN)
 

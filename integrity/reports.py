@@ -89,7 +89,13 @@ def report_of(scope: Scope, report_id: str) -> models.IntegrityReport:
 
 
 def list_of(
-    scope: Scope, *, conversation_id: int | None, mode: ScanMode | None, before_report: str | None, limit: int
+    scope: Scope,
+    *,
+    conversation_id: int | None,
+    mode: ScanMode | None,
+    whole: bool,
+    before_report: str | None,
+    limit: int,
 ) -> list[ReportOutline]:
     """The newest reports first; those behind one of them."""
     rows = scope.narrow(models.IntegrityReport.objects.order_by("-started_at", "-report_id"))
@@ -97,6 +103,8 @@ def list_of(
         rows = rows.filter(conversation_id=conversation_id)
     if mode is not None:
         rows = rows.filter(mode=mode)
+    if whole:
+        rows = rows.filter(conversation=None)
     if before_report is not None:
         last = report_of(scope, before_report)
         earlier = Q(started_at__lt=last.started_at) | Q(started_at=last.started_at, report_id__lt=last.report_id)

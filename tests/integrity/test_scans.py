@@ -262,7 +262,10 @@ def test_reports_of_one_extent_are_listed_alone(conversation_ids):
     checker = IntegrityChecker.from_settings()
     full, incremental = checker.run().report_id, checker.run(extent=ScanMode.INCREMENTAL).report_id
 
-    assert [each.report_id for each in checker.list_reports(extent="full")] == [full]
+    of_one = checker.run(conversation_id=conversation_ids[0]).report_id
+
+    assert [each.report_id for each in checker.list_reports(extent="full")] == [of_one, full]
+    assert [each.report_id for each in checker.list_reports(extent="full", whole=True)] == [full]
     assert [each.report_id for each in checker.list_reports(extent=ScanMode.INCREMENTAL)] == [incremental]
 
 

@@ -197,7 +197,7 @@ OPTIONS = {
     "lcm_set_retention": {"cold_after_days": 90},
     "lcm_preview_erasure": {"from_seq": 2, "to_seq": 4, "message_ids": [], "file_ids": []},
     "lcm_check": {"extent": "full", "with_plan": False},
-    "lcm_reports": {"extent": "full", "limit": 1},
+    "lcm_reports": {"extent": "full", "whole": True, "limit": 1},
     "lcm_repair_plans": {"state": "approved", "limit": 1},
     "lcm_report": {"code": "counters_are_recounts", "after_id": 0, "limit": 1},
     "lcm_quarantines": {"released": True, "limit": 5},

@@ -21,6 +21,18 @@ def test_one_is_counted_as_one_and_many_as_many():
     assert said == ["1 message", "0 matches", "1,234 tokens"]
 
 
+def test_a_record_within_a_record_has_its_fields_one_a_line():
+    one = a_conversation(*(f"message {number} " * 50 for number in range(40)), session_id="one")
+    run = CompactionEngine.from_settings().compact(conversation_id=one.conversation_id)
+
+    told = lcm("evaluate", "one").out.splitlines()
+
+    assert "run:" in told
+    inner = [line for line in told if line.startswith("  ")]
+    assert f"  {'run id':<18} {run.run_id}" in inner
+    assert f"  {'outcome':<18} compacted" in inner
+
+
 @pytest.mark.parametrize("verb", ["check", "lineage", "assemble", "grep", "show", "items", "expand", "describe"])
 def test_no_verb_says_one_messages(verb):
     one = a_conversation("hello", session_id="one")

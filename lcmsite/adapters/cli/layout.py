@@ -34,16 +34,21 @@ def body(console: Console, text: str, *, end: str = "\n") -> None:
     console.print(end, end="")
 
 
-def lines(record: Any, console: Console) -> None:
-    """The fields of a record that say something, one a line; several records in one of them as a table below."""
+def lines(record: Any, console: Console, *, indent: str = "") -> None:
+    """The fields of a record that say something, one a line; a record in one of them below, several as a table."""
     values = {each.name: getattr(record, each.name) for each in fields(record)}
-    tables = {name: value for name, value in values.items() if _is_many(value)}
-    for name, value in values.items():
-        if name not in tables and value not in (None, (), []):
-            console.print(Text.assemble((f"{_words(name):<20} ", "dim"), cell(value, longest=None)), soft_wrap=True)
-    for name, rows in tables.items():
-        console.print(Text(f"{_words(name)}:", "bold"))
-        console.print(table(rows))
+    told = {name: value for name, value in values.items() if value not in (None, (), [], {})}
+    for name, value in told.items():
+        if not is_dataclass(value) and not _is_many(value):
+            label = f"{indent + _words(name):<20} "
+            console.print(Text.assemble((label, "dim"), cell(value, longest=None)), soft_wrap=True)
+    for name, value in told.items():
+        if is_dataclass(value):
+            console.print(Text(f"{indent}{_words(name)}:", "bold"))
+            lines(value, console, indent=indent + "  ")
+        elif _is_many(value):
+            console.print(Text(f"{indent}{_words(name)}:", "bold"))
+            console.print(table(value))
 
 
 def _is_many(value: Any) -> bool:
