@@ -30,8 +30,10 @@ def reports(visit: Visit) -> HttpResponse:
     at = min(max(number_in(visit.request.GET, "page") or 1, 1), MOST_PAGES)
     wanted = min(at * ON_A_PAGE + 1, 1_000)
     found: list[ReportOutline] = ask(visit.caller, "lcm_reports", limit=wanted)
+    whole: list[ReportOutline] = ask(visit.caller, "lcm_reports", extent=ScanMode.FULL.value, whole=True, limit=1)
     return visit.show(
         "dashboard/trust/reports.html",
+        whole=whole[0] if whole else None,
         reports=found[(at - 1) * ON_A_PAGE : at * ON_A_PAGE],
         at=at,
         has_more=len(found) > at * ON_A_PAGE,

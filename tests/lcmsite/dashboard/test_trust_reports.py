@@ -54,6 +54,21 @@ def test_reports_are_listed_newest_first_a_page_at_a_time(reader, django_assert_
     assert "?page=2" in shown_links(first) and "?page=1" in shown_links(second) and "?page=3" not in second
 
 
+def test_it_is_said_when_all_of_the_workspace_was_last_looked_through(reader):
+    conversation_id = a_conversation("one").conversation_id
+    a_checker().run(conversation_id=conversation_id)
+    a_checker().run(extent="incremental")
+    before = page_of(reader, INTEGRITY)
+    whole = a_checker().run().report_id
+    newer = a_checker().run(conversation_id=conversation_id).report_id
+
+    after = page_of(reader, INTEGRITY)
+
+    assert "never looked through at once" in before
+    told = after[after.index("was last looked through") :]
+    assert told.index(whole) < told.index(newer)
+
+
 @pytest.mark.parametrize("page", ["0", "x", "-1", "99999999", ""])
 def test_a_page_that_is_none_does_no_harm(reader, page):
     assert reader.get(f"{INTEGRITY}?page={page}").status_code == 200
