@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache
-from typing import Any, Self
+from functools import cache, cached_property
+from typing import Any, Self, cast
 
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
+from rest_framework.fields import empty
 
 from conversations.errors import Invalid
 from conversations.exactness import MAX_NAME
@@ -54,19 +55,34 @@ class Params(serializers.Serializer):
     @classmethod
     def accepted(cls, given: Mapping[str, Any]) -> dict[str, Any]:
         """What was given, as the service takes it; Invalid, with `errors` by field, if it cannot be right."""
+        params = cls.prototype()
         try:
-            return cls.prototype().run_validation(given)
+            return cast("dict[str, Any]", params.validate(params.to_internal_value(given)))
         except ValidationError as wrong:
             errors = dict(_flat(wrong.detail))
             detail = " ".join(f"{name}: {' '.join(texts)}" for name, texts in list(errors.items())[:3])
             raise Invalid(detail, code="invalid_params", errors=errors) from None
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
-        unknown = [str(name)[:80] for name in data if name not in self.fields]
+        """Each value as its field says. DRF's own loop provides for forms and models, and takes three times as long."""
+        unknown = [str(name)[:80] for name in data if name not in self._by_name]
         if unknown:
-            known = f"There is no such field here; those are {', '.join(self.fields)}."
+            known = f"There is no such field here; those are {', '.join(self._by_name)}."
             raise ValidationError({name: [known] for name in unknown[:10]})
-        return super().to_internal_value(data)
+        values, wrong = {}, {}
+        for name, field in self._by_name.items():
+            if name in data or field.required or field.default is not empty:
+                try:
+                    values[name] = field.run_validation(data.get(name, empty))
+                except ValidationError as refusal:
+                    wrong[name] = refusal.detail
+        if wrong:
+            raise ValidationError(wrong)
+        return values
+
+    @cached_property
+    def _by_name(self) -> dict[str, serializers.Field]:
+        return dict(self.fields)
 
 
 def _read(field: serializers.Field | None, value: Any) -> Any:

@@ -1,5 +1,6 @@
 """How LCM logs: one JSON object a line, or readable on a terminal. A log never holds the text of a message."""
 
+import logging
 import sys
 import traceback
 from collections.abc import Iterator
@@ -14,6 +15,9 @@ LONGEST_EXCEPTION_TEXT = 200
 
 def logging_settings(*, level: str, format: str) -> dict[str, Any]:
     """`LOGGING` for Django; structlog's own loggers are set up on the way."""
+    # What no line of ours says need not be found out for each of them: the place in the code, above all.
+    logging._srcfile = None
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     readable = format == "console" or (format == "auto" and sys.stderr.isatty())
     shared: list[Processor] = [
         structlog.contextvars.merge_contextvars,

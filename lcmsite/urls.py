@@ -7,11 +7,12 @@ from lcmsite import health
 from lcmsite.metrics import exposition
 
 urlpatterns: list[URLPattern | URLResolver] = [
+    # First, as it is asked most: one path after the other is tried.
+    path("api/", include("lcmsite.adapters.urls")),
     path("healthz", health.alive, name="healthz"),
     path("readyz", health.ready, name="readyz"),
     path("metrics", exposition.metrics, name="metrics"),
     path("admin/", admin.site.urls),
-    path("api/", include("lcmsite.adapters.urls")),
     path("", include("lcmsite.dashboard.urls")),
 ]
 

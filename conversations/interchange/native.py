@@ -10,6 +10,7 @@ from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+from conversations.frozen import record
 from conversations.interchange.fields import noun_of
 from conversations.types import NewMessage, NewPart, PartType, Role
 
@@ -72,7 +73,7 @@ def _part(row: Any, place: int) -> NewPart:
             except ValueError as wrong:
                 raise Misfit(f"{where}.{name}", str(wrong)) from None
     values["part_type"] = part_type
-    return NewPart(**values)
+    return record(NewPart, _NOTHING | values)
 
 
 def _optional(row: Mapping[str, Any], name: str, check: Callable[[Any], Any]) -> Any:
@@ -173,4 +174,5 @@ _TYPED: dict[str, Callable[[Any], Any]] = {
     "is_synthetic": _flag,
     "compaction_auto": _flag,
 }
+_NOTHING: dict[str, Any] = dict.fromkeys(NewPart.__dataclass_fields__)
 _COLUMNS: dict[str, Callable[[Any], Any]] = {name: _TYPED.get(name, _text) for name in NewPart.__dataclass_fields__}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,6 +18,7 @@ from conversations.db import prepared
 from conversations.errors import Forbidden, Invalid, NotFound, Unauthenticated
 from conversations.scope import Scope
 from conversations.store.base import EVERYTHING
+from lcmsite.adapters.known_keys import KnownKeys
 from lcmsite.models import ApiKey
 from lcmsite.types import ApiKeyRecord, IssuedKey, KeyScope
 
@@ -27,7 +29,8 @@ MOST_NAMED = 10
 
 _FIND = """
     SELECT api_key_id, workspace_id, scopes, expires_at <= now() AS is_expired, revoked_at IS NOT NULL AS is_revoked,
-           coalesce(last_used_at < now() - interval '1 minute', true) AS is_use_unrecorded
+           coalesce(last_used_at < now() - interval '1 minute', true) AS is_use_unrecorded,
+           extract(epoch FROM expires_at - now())::float8 AS seconds_left
     FROM api_keys WHERE key_hash = %s
 """
 # Asks again for the minute: of many requests at once, one writes.
@@ -53,18 +56,34 @@ class Caller:
 
     def may(self, needed: KeyScope) -> bool:
         """Whether the caller has this scope or one that includes it."""
-        ladder = list(KeyScope)
-        return any(ladder.index(held) >= ladder.index(needed) for held in self.key_scopes)
+        return any(_RUNG[held] >= _RUNG[needed] for held in self.key_scopes)
+
+
+# A scope includes those below it.
+_RUNG = {scope: rung for rung, scope in enumerate(KeyScope)}
+
+
+_KNOWN: KnownKeys[Caller] = KnownKeys()
+
+
+def forget_callers() -> None:
+    """Look every key up again."""
+    _KNOWN.forget()
 
 
 def caller_of(key: str) -> Caller:
     """Whom this key lets in; Unauthenticated for one that is unknown, revoked or expired.
 
-    One query; once a minute a second one that records the use.
+    One query for each key and second, so that a revoked one is refused within a second by every process; once a minute
+    another query that records the use.
     """
-    row = None
-    if key.startswith(PREFIX) and len(key) <= LONGEST_KEY and key.isascii():
-        row = prepared(_FIND, (_hash(key),))
+    if not (key.startswith(PREFIX) and len(key) <= LONGEST_KEY and key.isascii()):
+        raise Unauthenticated("This is not a valid API key.")
+    key_hash, now = _hash(key), time.monotonic()
+    known = _KNOWN.get(key_hash, now=now)
+    if known is not None:
+        return known
+    row = prepared(_FIND, (key_hash,))
     if row is None:
         raise Unauthenticated("This is not a valid API key.")
     if row["is_revoked"]:
@@ -73,11 +92,13 @@ def caller_of(key: str) -> Caller:
         raise Unauthenticated("This API key has expired.", code="key_expired")
     if row["is_use_unrecorded"]:
         prepared(_RECORD_USE, (row["api_key_id"],))
-    return Caller(
+    caller = Caller(
         scope=Scope(row["workspace_id"], actor=f"key {row['api_key_id']}"),
         key_scopes=frozenset(KeyScope(scope) for scope in row["scopes"]),
         api_key_id=row["api_key_id"],
     )
+    _KNOWN.keep(key_hash, caller, now=now, seconds_left=row["seconds_left"])
+    return caller
 
 
 def issue(
@@ -130,7 +151,7 @@ def list_keys(scope: Scope) -> list[ApiKeyRecord]:
 def revoke(scope: Scope, *, key: str) -> ApiKeyRecord:
     """Take back the key of this id, or that begins so, for good; a second time, nothing changes.
 
-    NotFound if there is none; Invalid, naming them, if several keys begin so.
+    Within a second, every process refuses it. NotFound if there is none; Invalid, naming them, if several begin so.
     """
     rows = _named(key).select_related("workspace").order_by("api_key_id")
     if scope.workspace_id is not None:
@@ -148,6 +169,7 @@ def revoke(scope: Scope, *, key: str) -> ApiKeyRecord:
             row.revoked_at = timezone.now()
             row.save(update_fields=["revoked_at"])
             AuditLog(scope).record(Act.REVOKE_KEY, workspace_id=row.workspace_id, target=f"key {row.pk}")
+        forget_callers()
     return row.as_record()
 
 

@@ -9,9 +9,9 @@ from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 from lcmsite.adapters import rest
 
 urlpatterns = [
+    path("v1/", include(rest.urlpatterns)),
     path("v1/schema/", SpectacularAPIView.as_view(renderer_classes=[OpenApiJsonRenderer]), name="schema"),
     path("v1/docs/", SpectacularSwaggerView.as_view(url_name="schema"), name="docs"),
-    path("v1/", include(rest.urlpatterns)),
     path("<path:rest>", rest.nothing_here),
     path("", rest.nothing_here),
 ]

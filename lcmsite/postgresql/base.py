@@ -27,6 +27,11 @@ class DatabaseWrapper(base.DatabaseWrapper):
             connection = self._taken(conn_params)
         return connection
 
+    def _set_autocommit(self, autocommit: bool) -> None:
+        """Only where it changes: Django sets it with every connection that it takes, and the pool's have it already."""
+        if self.connection.autocommit != autocommit:
+            super()._set_autocommit(autocommit)  # type: ignore[misc]  # its stubs leave it out
+
     def _taken(self, conn_params: dict[str, Any]) -> Any:
         began = time.perf_counter()
         try:

@@ -7,8 +7,9 @@ from django.utils import timezone
 
 from conversations.errors import Forbidden, Invalid, NotFound, Unauthenticated
 from conversations.scope import Scope
-from lcmsite.adapters import keys
+from lcmsite.adapters import keys, known_keys
 from lcmsite.adapters.keys import Caller, caller_of
+from lcmsite.adapters.known_keys import MOST_KNOWN, KnownKeys
 from lcmsite.models import ApiKey
 from lcmsite.types import KeyScope
 from tests.factories import a_conversation, a_workspace
@@ -91,6 +92,7 @@ def test_a_use_is_recorded_once_a_minute():
     with counted_statements() as first:
         caller_of(key)
     used_at = ApiKey.objects.get().last_used_at
+    keys.forget_callers()
 
     with counted_statements() as second:
         caller_of(key)
@@ -99,8 +101,57 @@ def test_a_use_is_recorded_once_a_minute():
     assert (len(first), len(second)) == (2, 1)
 
     ApiKey.objects.update(last_used_at=used_at - timedelta(seconds=61))
+    keys.forget_callers()
     caller_of(key)
     assert ApiKey.objects.get().last_used_at > used_at - timedelta(seconds=61)
+
+
+def test_a_key_that_was_just_looked_up_is_not_looked_up_again(monkeypatch):
+    monkeypatch.setattr(known_keys, "SECONDS_KNOWN", 3600.0)
+    key = an_api_key()
+    caller = caller_of(key)
+
+    with counted_statements() as asked:
+        again = caller_of(key)
+
+    assert again == caller
+    assert not asked
+
+
+def test_a_key_that_was_just_looked_up_is_refused_once_it_is_revoked(monkeypatch):
+    monkeypatch.setattr(known_keys, "SECONDS_KNOWN", 3600.0)
+    key = an_api_key()
+    caller_of(key)
+
+    keys.revoke(Scope(), key=key)
+
+    with pytest.raises(Unauthenticated) as refusal:
+        caller_of(key)
+    assert refusal.value.code == "key_revoked"
+
+
+@pytest.mark.parametrize(
+    ("seconds_left", "moment", "is_known"),
+    [(None, 0.9, True), (None, 1.1, False), (3600.0, 1.1, False), (0.5, 0.4, True), (0.5, 0.6, False)],
+    ids=["for a second", "no longer", "no longer, if it expires later", "until it expires", "not beyond that"],
+)
+def test_a_key_is_known(seconds_left, moment, is_known):
+    known = KnownKeys[str]()
+    known.keep(b"hash", "caller", now=100.0, seconds_left=seconds_left)
+
+    found = known.get(b"hash", now=100.0 + moment)
+
+    assert found == ("caller" if is_known else None)
+    assert known.get(b"another", now=100.0) is None
+
+
+def test_only_so_many_keys_are_known():
+    known = KnownKeys[int]()
+    for number in range(MOST_KNOWN + 1):
+        known.keep(b"%d" % number, number, now=100.0, seconds_left=None)
+
+    assert known.get(b"0", now=100.0) is None
+    assert known.get(b"%d" % MOST_KNOWN, now=100.0) == MOST_KNOWN
 
 
 @pytest.mark.parametrize(
