@@ -28,13 +28,6 @@ def told(result: InvariantResult) -> InvariantResult:
 
 
 @pytest.fixture
-def conversation(db: None) -> Compacted:
-    # Beside it another one, which no finding may ever name.
-    a_compacted_conversation()
-    return a_compacted_conversation()
-
-
-@pytest.fixture
 def check(conversation: Compacted) -> Callable[[], IntegrityReport]:
     """Checks everything there is; what it finds must be the same as in a check of the broken conversation alone."""
 
@@ -484,7 +477,10 @@ def test_a_check_stays_in_its_workspace(conversation):
 
 
 def test_nothing_to_check_is_clean(db):
-    assert IntegrityChecker.from_settings().run().is_clean
+    report = IntegrityChecker.from_settings(Scope(a_workspace("empty").pk)).run()
+
+    assert report.is_clean
+    assert report.conversations_checked == 0
 
 
 def test_every_invariant_has_a_code_a_severity_and_a_sentence():

@@ -22,13 +22,7 @@ from integrity.retention.erasure import Erasures
 from integrity.types import ScanMode
 from retrieval.delegation.grants import Grants
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
-from tests.integrity.breaking import Compacted, a_compacted_conversation, breaking, found, result, without
-
-
-@pytest.fixture
-def conversation(db: None) -> Compacted:
-    a_compacted_conversation()
-    return a_compacted_conversation()
+from tests.integrity.breaking import Compacted, breaking, found, result, without
 
 
 def check(**options: object) -> dict[str, list[str]]:

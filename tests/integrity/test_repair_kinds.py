@@ -19,7 +19,7 @@ from integrity.repairs.operations import CannotRepair
 from integrity.types import PlanState, RepairPlanRecord, StepState
 from retrieval.delegation.grants import Grants
 from tests.factories import a_workspace
-from tests.integrity.breaking import Compacted, a_compacted_conversation, breaking, found
+from tests.integrity.breaking import Compacted, breaking, found
 from tests.integrity.repairing import (
     ADMIN,
     Break,
@@ -31,12 +31,6 @@ from tests.integrity.repairing import (
     everything,
     operations,
 )
-
-
-@pytest.fixture
-def conversation(db: None) -> Compacted:
-    a_compacted_conversation()
-    return a_compacted_conversation()
 
 
 @dataclass(frozen=True)

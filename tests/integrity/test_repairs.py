@@ -21,7 +21,7 @@ from integrity.repairs.operations import OPERATIONS, Operation, Target, Values
 from integrity.repairs.planning import Step
 from integrity.types import PlanState, Risk, StepState
 from tests.factories import a_store, a_workspace
-from tests.integrity.breaking import Compacted, a_compacted_conversation, breaking, found
+from tests.integrity.breaking import a_compacted_conversation, breaking, found
 from tests.integrity.repairing import (
     ADMIN,
     a_ledger,
@@ -32,12 +32,6 @@ from tests.integrity.repairing import (
     everything,
     operations,
 )
-
-
-@pytest.fixture
-def conversation(db: None) -> Compacted:
-    a_compacted_conversation()
-    return a_compacted_conversation()
 
 
 def test_without_approval_nothing_is_done(conversation):
