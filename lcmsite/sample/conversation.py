@@ -58,7 +58,8 @@ class Script:
 
     def exchanges(self) -> Iterator[Callable[[], None]]:
         """What can be asked, in an order as it comes up: room by room, each time something else."""
-        files = [file for file in self.code.files if file.path.endswith(".py") and file.doc and not file.is_test]
+        # Of the tests only those are parsed that are asked about.
+        files = [file for file in self.code.files if file.path.endswith(".py") and not file.is_test and file.doc]
         definitions = [
             (file, each)
             for file in files

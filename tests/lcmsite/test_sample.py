@@ -113,8 +113,10 @@ def test_what_would_be_too_long_is_cut_and_says_so(tree):
 
 
 def test_the_same_files_and_seed_make_the_same_conversation(messages, tree):
-    assert sample_messages(CodeBase.read(tree)) == messages
-    assert sample_messages(CodeBase.read(tree), seed=7) != messages
+    again = CodeBase.read(tree)
+
+    assert sample_messages(again) == messages
+    assert sample_messages(again, seed=7) != messages
 
 
 def test_it_is_said_in_order_under_keys_of_its_own(messages):
