@@ -235,7 +235,10 @@ class Delegation:
         """Opening everything directly is enough where it fits one page and takes a few calls."""
         tokens = extent.tokens_below()
         calls = [f"lcm_expand summary_id={id} depth={extent.depth} include_messages=true" for id in extent.roots]
-        calls += [f"lcm_message message_id=msg_{number}" for number in sorted(extent.messages)]
+        calls += [
+            f"lcm_expand_range conversation_id={id} from_seq={first} to_seq={last} only_messages=true"
+            for id, first, last in extent.spans()
+        ]
         is_enough = tokens <= _DIRECT_SHARE * self.engine.policy.max_expand_tokens and len(calls) <= _MOST_CALLS
         return RoutingHint(is_enough, tokens, tuple(calls) if is_enough else ())
 

@@ -29,6 +29,15 @@ _CONVERSATIONS = """
     UNION
     SELECT conversation_id FROM summaries WHERE summary_id = ANY(%s)
 """
+# Messages that follow each other have the same difference between their seq and their number in the list.
+_SPANS = """
+    SELECT conversation_id, min(seq), max(seq)
+    FROM (
+        SELECT conversation_id, seq, seq - row_number() OVER (PARTITION BY conversation_id ORDER BY seq) AS island
+        FROM messages WHERE message_id = ANY(%s)
+    ) AS named
+    GROUP BY conversation_id, island ORDER BY conversation_id, min(seq)
+"""
 # Everything that could be read below, once: the messages, and the summaries on the way to them.
 _COST = """
     SELECT (SELECT coalesce(sum(token_count), 0) FROM summaries WHERE summary_id = ANY(%(below)s))
@@ -72,6 +81,10 @@ class Extent:
     def conversations(self) -> list[int]:
         """The conversations that all of it is in."""
         return [row[0] for row in rows(_CONVERSATIONS, [array(self.messages), list(self.roots)])]
+
+    def spans(self) -> list[tuple[int, int, int]]:
+        """Where the named messages stand: the conversation, and the first and last of those beside each other."""
+        return [(id, first, last) for id, first, last in rows(_SPANS, [array(self.messages)])]
 
     def tokens_below(self) -> int:
         """What everything that may be read would cost."""

@@ -11,6 +11,7 @@ import pytest
 
 from conversations.errors import Invalid, NotFound
 from conversations.scope import Scope
+from lcmsite.adapters.catalogue import CATALOGUE
 from retrieval.delegation.expand_query import Delegation
 from retrieval.delegation.grants import Grants
 from retrieval.delegation.types import Ending, GrantState
@@ -136,10 +137,22 @@ def test_what_is_small_had_better_be_opened_directly(history):
     assert small.hint.direct_is_enough
     assert small.hint.calls == (
         f"lcm_expand summary_id={history['leaf']} depth=3 include_messages=true",
-        f"lcm_message message_id={history['said']}",
+        f"lcm_expand_range conversation_id={history['number']} from_seq=2 to_seq=2 only_messages=true",
     )
     assert (large.hint.direct_is_enough, large.hint.calls) == (False, ())
     assert large.hint.tokens_below > 10_000
+
+
+def test_messages_beside_each_other_are_opened_by_one_call_to_a_tool_that_agents_have(history):
+    beside = a_store().list_messages(conversation_id=history["number"], after_seq=4, limit=3)
+
+    found = delegation().expand_query(question=QUESTION, ids=[*(each.id for each in beside), history["said"]])
+
+    assert [call.split(" ", 1)[1] for call in found.hint.calls] == [
+        f"conversation_id={history['number']} from_seq=2 to_seq=2 only_messages=true",
+        f"conversation_id={history['number']} from_seq=5 to_seq=7 only_messages=true",
+    ]
+    assert {call.split()[0] for call in found.hint.calls} <= {operation.for_agents for operation in CATALOGUE}
 
 
 @pytest.mark.parametrize(
