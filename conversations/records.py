@@ -17,8 +17,12 @@ from conversations.frozen import record
 from conversations.reading import array, rows
 from conversations.types import MessageRecord, PartRecord, PartType, Role
 
-# Two are no fields: `exact` says what some of the fields really are, `cold_block_id` where they are if not here.
-_MESSAGE_COLUMNS = (*(name for name in MessageRecord.__dataclass_fields__ if name != "parts"), "exact", "cold_block_id")
+# As `_read` takes them apart. Two are no fields: `exact` says what some of the fields really are, `cold_block_id` where
+# they are if not here.
+_MESSAGE_COLUMNS = (
+    "message_id", "conversation_id", "seq", "role", "content", "token_count", "token_counter", "created_at",
+    "content_hash", "chain_hash", "author", "idempotency_key", "metadata", "erased_by_id", "exact", "cold_block_id",
+)  # fmt: skip
 
 # What nearly every part is made of. The other columns are empty in nearly all parts, and to read and keep thirty values
 # of each takes twice as long: they are read of the parts that have any of them.
@@ -26,7 +30,7 @@ _USUAL = (
     "part_id", "message_id", "ordinal", "part_type", "text_content", "tool_call_id", "tool_name", "tool_status",
     "tool_input", "tool_output", "metadata"
 )  # fmt: skip
-_EMPTY_PART = dict.fromkeys(PartRecord.__dataclass_fields__)
+_EMPTY_PART: dict[str, Any] = dict.fromkeys(PartRecord.__dataclass_fields__)
 _UNUSUAL = tuple(name for name in _EMPTY_PART if name not in _USUAL)
 
 # Columns that are read as something else than what they are.
@@ -84,15 +88,30 @@ def _read(found: Sequence[tuple[Any, ...]], *, with_parts: bool, cold: ColdTexts
     parts = parts_of((row[0] for row in found), cold=cold) if found and with_parts else {}
     messages = []
     for row in found:
-        stored: dict[str, Any] = dict(zip(_MESSAGE_COLUMNS, row, strict=True))
-        exact, block_id = stored.pop("exact"), stored.pop("cold_block_id")
+        (
+            message_id, conversation_id, seq, role, content, tokens, counter, created_at, content_hash, chain_hash,
+            author, key, metadata, erased_by_id, exact, block_id,
+        ) = row  # fmt: skip
         if block_id is not None and cold is not None:
-            texts = cold.message(block_id, stored["message_id"])
-            stored["content"], stored["metadata"], exact = texts.content, texts.metadata, texts.exactly
-        stored["role"] = ROLES[stored["role"]]
-        stored["created_at"] = datetime.fromisoformat(stored["created_at"])
-        stored["metadata"] = metadata_of(stored["metadata"])
-        stored["parts"] = tuple(parts.get(stored["message_id"], ()))
+            texts = cold.message(block_id, message_id)
+            content, metadata, exact = texts.content, texts.metadata, texts.exactly
+        stored: dict[str, Any] = {
+            "message_id": message_id,
+            "conversation_id": conversation_id,
+            "seq": seq,
+            "role": ROLES[role],
+            "content": content,
+            "token_count": tokens,
+            "token_counter": counter,
+            "created_at": datetime.fromisoformat(created_at),
+            "content_hash": content_hash,
+            "chain_hash": chain_hash,
+            "author": author,
+            "idempotency_key": key,
+            "metadata": metadata_of(metadata),
+            "parts": tuple(parts.get(message_id, ())),
+            "erased_by_id": erased_by_id,
+        }
         if exact:
             stored.update(exact)
         messages.append(record(MessageRecord, stored))
@@ -112,20 +131,19 @@ def parts_of(
     cold = _with_blocks(fetched, cold)
     for row in fetched:
         part_id, message_id, ordinal, kind, text, call_id, tool, status, given, output, metadata, exact, has_more = row
-        stored = {
-            **_EMPTY_PART,
-            "part_type": _PART_TYPES[kind],
-            "text_content": text,
-            "tool_call_id": call_id,
-            "tool_name": tool,
-            "tool_status": status,
-            "tool_input": None if given is None else _decode(given)[0],
-            "tool_output": output,
-            "metadata": None if metadata is None else _decode(metadata)[0],
-            "part_id": part_id,
-            "message_id": message_id,
-            "ordinal": ordinal,
-        }
+        # Of a copy, only what is new has to be hashed; to make a dictionary of thirty values takes three times as long.
+        stored = _EMPTY_PART.copy()
+        stored["part_type"] = _PART_TYPES[kind]
+        stored["text_content"] = text
+        stored["tool_call_id"] = call_id
+        stored["tool_name"] = tool
+        stored["tool_status"] = status
+        stored["tool_input"] = None if given is None else _decode(given)[0]
+        stored["tool_output"] = output
+        stored["metadata"] = None if metadata is None else _decode(metadata)[0]
+        stored["part_id"] = part_id
+        stored["message_id"] = message_id
+        stored["ordinal"] = ordinal
         if cold is not None and is_cold(exact):
             texts, exact = cold.values_of(exact, message_id, part_id)
             if texts.get("patch_files") is not None:

@@ -61,7 +61,8 @@ def estimate(text: str) -> int:
     """
     if not text:
         return 0
-    wide = len(text) - len(text.encode("ascii", "ignore"))
+    # Most texts are ASCII, which a string knows of itself.
+    wide = 0 if text.isascii() else len(text) - len(text.encode("ascii", "ignore"))
     return max(1, -(-(len(text) - wide) // 4) + -(-wide * 3 // 2))
 
 

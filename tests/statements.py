@@ -8,7 +8,11 @@ from typing import Any
 from unittest.mock import patch
 
 import psycopg
+from django.db import connection
 
+_GONE_THROUGH = """
+    SELECT coalesce(sum(coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0)), 0) FROM pg_stat_xact_user_tables
+"""
 _REAL = psycopg.Cursor.execute
 
 
@@ -23,3 +27,10 @@ def counted_statements() -> Iterator[list[str]]:
 
     with patch.object(psycopg.Cursor, "execute", execute):
         yield sent
+
+
+def rows_gone_through() -> int:
+    """How many rows the server has gone through in this transaction so far, in tables and by way of indexes."""
+    with connection.cursor() as cursor:
+        cursor.execute(_GONE_THROUGH)
+        return int(cursor.fetchone()[0])

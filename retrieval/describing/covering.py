@@ -9,7 +9,7 @@ from conversations.errors import Invalid
 from conversations.models import Conversation
 from conversations.reading import rows
 from conversations.scope import Scope
-from retrieval.describing.outlines import OUTLINE, outline
+from retrieval.describing.outlines import OUTLINE, SOURCES, outline
 from retrieval.types import SummaryOutline
 
 # As of a moment: a summary is there from when it was created on. Only of one that reaches beyond the range are the
@@ -30,8 +30,7 @@ _COVERING = f"""
         SELECT summary_id AS root, summary_id FROM shown WHERE is_wider
         UNION
         SELECT below.root, s.summary_id
-        FROM below
-        JOIN summary_parents p ON p.summary_id = below.summary_id
+        FROM below, {SOURCES.format(of="below")} p
         JOIN summaries s ON s.summary_id = p.parent_summary_id
         WHERE s.first_seq <= %(upto)s AND s.last_seq >= %(from)s
     ), held AS (

@@ -9,7 +9,7 @@ from conversations.reading import rows
 from conversations.scope import Scope
 from conversations.types import Level, Role, SummaryKind
 from retrieval.describing.describe_whole import describe_conversation, describe_run
-from retrieval.describing.outlines import OUTLINE, in_order, outline, way_up
+from retrieval.describing.outlines import DERIVED, OUTLINE, SOURCES, in_order, outline, way_up
 from retrieval.ids import Named, named, names_in
 from retrieval.types import Description, ItemKind, MessageSpan
 
@@ -22,12 +22,12 @@ _OF_SUMMARY = f"""
         SELECT %(summary_id)s::text AS summary_id, 0 AS distance
         UNION
         SELECT p.parent_summary_id, below.distance + 1
-        FROM below JOIN summary_parents p ON p.summary_id = below.summary_id
+        FROM below, {SOURCES.format(of="below")} p
     ), above AS (
         SELECT %(summary_id)s::text AS summary_id, 0 AS distance
         UNION
         SELECT p.summary_id, above.distance - 1
-        FROM above JOIN summary_parents p ON p.parent_summary_id = above.summary_id
+        FROM above, {DERIVED.format(of="above")} p
     ), kin AS (
         (SELECT * FROM below LIMIT {MOST_IN_MANIFEST + 2})
         UNION ALL
@@ -53,7 +53,7 @@ _OF_MESSAGE = f"""
         SELECT summary_id, -1 AS distance FROM summary_messages WHERE message_id = %(message_id)s
         UNION
         SELECT p.summary_id, kin.distance - 1
-        FROM kin JOIN summary_parents p ON p.parent_summary_id = kin.summary_id
+        FROM kin, {DERIVED.format(of="kin")} p
     ), held AS (
         {OUTLINE}, kin.distance
         FROM kin JOIN summaries s ON s.summary_id = kin.summary_id

@@ -9,7 +9,7 @@ from conversations.scope import Scope
 from conversations.words import counted
 from retrieval.describing.covering import Range, covering, range_of
 from retrieval.describing.describe_whole import RAW_SPANS
-from retrieval.describing.outlines import OUTLINE, in_order, outline
+from retrieval.describing.outlines import OUTLINE, SOURCES, in_order, outline
 from retrieval.describing.range_types import CoveringNode, RangeDescription
 from retrieval.types import MessageSpan, SummaryOutline
 
@@ -21,8 +21,7 @@ _BELOW = f"""
         SELECT unnest(%(roots)s::text[]) AS summary_id, 0 AS distance
         UNION
         SELECT s.summary_id, below.distance + 1
-        FROM below
-        JOIN summary_parents p ON p.summary_id = below.summary_id
+        FROM below, {SOURCES.format(of="below")} p
         JOIN summaries s ON s.summary_id = p.parent_summary_id
         WHERE s.first_seq <= %(upto)s AND s.last_seq >= %(from)s
     ), near AS (

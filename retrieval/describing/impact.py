@@ -7,21 +7,21 @@ from dataclasses import dataclass
 from conversations.errors import Invalid, NotFound
 from conversations.reading import rows, snapshot
 from conversations.scope import Scope
-from retrieval.describing.outlines import OUTLINE, outline
+from retrieval.describing.outlines import DERIVED, OUTLINE, outline
 from retrieval.ids import named, names_in
 from retrieval.types import ItemKind, SummaryOutline
 
 MOST_LISTED = 1_000
 
 # Each summary once, as near as it is.
-_DERIVED = """
+_DERIVED = f"""
     WITH RECURSIVE reach AS (
         SELECT summary_id, 1 AS distance FROM summary_messages WHERE message_id = %(message_id)s::bigint
         UNION
         SELECT summary_id, 1 FROM summary_parents WHERE parent_summary_id = %(summary_id)s::text
         UNION
         SELECT p.summary_id, reach.distance + 1
-        FROM reach JOIN summary_parents p ON p.parent_summary_id = reach.summary_id
+        FROM reach, {DERIVED.format(of="reach")} p
     ), derived AS (
         SELECT summary_id, min(distance) AS distance FROM reach GROUP BY summary_id
     )

@@ -16,18 +16,24 @@ _LEVELS = {level.value: level for level in Level}
 # Times come as text: the driver, as Django has set it up, takes ten times as long over them.
 # To open a summary is to read the texts of its sources. What a leaf stands for are its sources; of a condensed one, the
 # messages that are sources themselves are what it stands for beyond what its source summaries do.
-# Of a summary `s`; behind it stands how far it is from what was asked about.
+# Of a summary `s`; behind it stands how far it is from what was asked about. What EXISTS would ask is asked with a
+# limit, as the planner may answer EXISTS by reading the links of all conversations.
 OUTLINE = """
     SELECT s.summary_id, s.kind::text, s.depth, s.token_count,
-           s.source_tokens + coalesce((
+           CASE WHEN s.kind = 'leaf' THEN s.source_tokens ELSE s.source_tokens + coalesce((
                SELECT sum(c.token_count - c.source_tokens)
                FROM summary_parents p JOIN summaries c ON c.summary_id = p.parent_summary_id
                WHERE p.summary_id = s.summary_id
-           ), 0)::bigint,
+           ), 0) END::bigint,
            s.first_seq, s.last_seq, s.earliest_at::text, s.latest_at::text, s.descendant_count, s.level,
-           EXISTS (SELECT FROM summary_parents p WHERE p.parent_summary_id = s.summary_id),
+           (SELECT true FROM summary_parents p WHERE p.parent_summary_id = s.summary_id LIMIT 1) IS NOT NULL,
            (SELECT later.summary_id FROM summaries later WHERE later.supersedes_id = s.summary_id)
 """
+
+# One step down to the sources of a summary, and one up to what was made from it. A recursion is guessed to go through
+# many more summaries than it does, and a plain join would then read the links of all conversations at each step.
+SOURCES = "LATERAL (SELECT parent_summary_id FROM summary_parents WHERE summary_id = {of}.summary_id OFFSET 0)"
+DERIVED = "LATERAL (SELECT summary_id FROM summary_parents WHERE parent_summary_id = {of}.summary_id OFFSET 0)"
 
 
 def outline(row: Sequence[Any]) -> SummaryOutline:

@@ -12,7 +12,7 @@ from conversations.errors import Invalid
 from conversations.models import Summary
 from conversations.reading import rows, snapshot
 from conversations.scope import Scope
-from conversations.store.base import EVERYTHING
+from conversations.store.base import EVERYTHING, MESSAGE_OVERHEAD_TOKENS
 from conversations.tokens import TokenEstimator
 from conversations.types import SummaryKind
 from conversations.usage import note_use, note_use_of
@@ -30,8 +30,8 @@ from retrieval.slices import slice_of
 from retrieval.types import ExpandedItem, ExpandResult, MessageSpan
 
 DEEPEST = 1_000_000
-# How many messages are looked up for a page: as many as it may hold, if they are shorter than most.
-FEWEST_AT_ONCE, TOKENS_A_MESSAGE = 32, 64
+# How many messages are looked up for a page in one go: about as many as it holds of most, and a few are soon read.
+FEWEST_AT_ONCE, TOKENS_A_MESSAGE = 64, 128
 _BEGINNING = Position(Key(0, -DEEPEST))
 _MORE = "There is more: expand with the same arguments and this cursor."
 # Before this, in the cursor of a range, stands the moment whose context it goes through.
@@ -213,7 +213,7 @@ def _planned(entries: Iterator[Entry], position: Position, cap: int) -> tuple[li
     total = 0
     for entry in entries:
         # Of one that is being sliced, nobody knows what is left.
-        cost = 0 if position.is_inside and entry.key == position.key else entry.tokens
+        cost = 0 if position.is_inside and entry.key == position.key else entry.tokens + MESSAGE_OVERHEAD_TOKENS
         if planned and total + cost > cap:
             return planned, entry
         planned.append(entry)

@@ -8,20 +8,22 @@ from typing import Any, NamedTuple, Protocol
 
 from conversations.models import Summary
 from conversations.reading import rows
+from retrieval.describing.outlines import SOURCES
 from retrieval.opening.cursors import Key
 
-# How many seqs a window spans at first, for each message that is wanted, and how it grows while that is not enough.
-_SEQS_A_MESSAGE, _WIDENING = 4, 4
+# How a window grows where it holds much less than is wanted.
+_WIDENING = 4
 _UNLIMITED = 2**30
 
 # What follows the first of `reach`, for an outline below a summary and for one of a range alike.
 # `reach` are the summaries that lie in the window, with how far below the root they are; those above the last level are
-# opened. A message's number grows with its seq, so a summary's links can be read from where the window begins.
-BELOW = """
+# opened. A message's number grows with its seq, so a summary's links can be read from where the window begins. Its
+# messages are looked up by their numbers, all at once: of a join of them all, the planner, who cannot know how many
+# summaries there will be, may make one that goes through every link for every message.
+BELOW = f"""
         UNION
         SELECT s.summary_id, reach.level + 1
-        FROM reach
-        JOIN summary_parents p ON p.summary_id = reach.summary_id
+        FROM reach, {SOURCES.format(of="reach")} p
         JOIN summaries s ON s.summary_id = p.parent_summary_id
         WHERE reach.level < %(depth)s AND s.first_seq <= %(upto)s AND s.last_seq >= %(from)s
     ), nodes AS (
@@ -29,18 +31,19 @@ BELOW = """
     ), edge AS (
         SELECT (SELECT message_id FROM messages WHERE conversation_id = %(conversation_id)s AND seq >= %(from)s
                 ORDER BY seq LIMIT 1) AS message_id
+    ), links AS MATERIALIZED (
+        SELECT summary_id, level, ARRAY(
+            SELECT l.message_id FROM summary_messages l
+            WHERE %(include_messages)s AND l.summary_id = nodes.summary_id
+              AND l.message_id >= (SELECT message_id FROM edge)
+            ORDER BY l.message_id LIMIT %(most)s
+        ) AS message_ids
+        FROM nodes WHERE level < %(depth)s
     ), linked AS (
-        SELECT DISTINCT ON (m.seq) m.message_id, m.seq, m.token_count, nodes.level + 1 AS level, nodes.summary_id AS of
-        FROM nodes, edge,
-             LATERAL (
-                 SELECT l.message_id FROM summary_messages l
-                 WHERE %(include_messages)s AND l.summary_id = nodes.summary_id AND l.message_id >= edge.message_id
-                 ORDER BY l.message_id LIMIT %(most)s
-             ) AS linked
-             JOIN messages m ON m.message_id = linked.message_id
-        WHERE nodes.level < %(depth)s
-          AND m.conversation_id = %(conversation_id)s AND m.seq BETWEEN %(from)s AND %(upto)s
-        ORDER BY m.seq, nodes.level
+        SELECT DISTINCT ON (m.seq) m.message_id, m.seq, m.token_count, links.level + 1 AS level, links.summary_id AS of
+        FROM links JOIN messages m ON m.message_id = ANY(links.message_ids)
+        WHERE m.conversation_id = %(conversation_id)s AND m.seq BETWEEN %(from)s AND %(upto)s
+        ORDER BY m.seq, links.level
         LIMIT %(most)s
     )
 """
@@ -48,13 +51,13 @@ _WINDOW = f"""
     WITH RECURSIVE reach(summary_id, level) AS (
         SELECT %(root)s, 0
         {BELOW}
-    SELECT 'summary', s.summary_id, s.first_seq, s.depth, s.token_count, nodes.level,
+    SELECT NULL, s.summary_id, s.first_seq, s.depth, s.token_count, nodes.level,
            (SELECT p.summary_id FROM summary_parents p JOIN nodes n ON n.summary_id = p.summary_id
             WHERE p.parent_summary_id = s.summary_id AND n.level = nodes.level - 1 ORDER BY p.summary_id LIMIT 1)
     FROM nodes JOIN summaries s ON s.summary_id = nodes.summary_id
     WHERE nodes.level > 0 AND s.first_seq BETWEEN %(from)s AND %(upto)s
     UNION ALL
-    SELECT 'message', message_id::text, seq, 0, token_count, level, of FROM linked
+    SELECT message_id, NULL, seq, 0, token_count, level, of FROM linked
 """
 
 
@@ -97,17 +100,20 @@ def entries_of(outline: Outline, *, start: Key, at_once: int) -> Iterator[Entry]
 
     `at_once`: how many messages are worth looking up in one go.
     """
-    window = _UNLIMITED if outline.is_shallow else _SEQS_A_MESSAGE * at_once
+    # No wider than what is wanted, where each message is below: all that lies in a window is gone through for it.
+    window = _UNLIMITED if outline.is_shallow else at_once
     begin = max(start.seq, outline.first_seq)
     while begin <= outline.last_seq:
-        upto = min(outline.last_seq, begin + window)
+        upto = min(outline.last_seq, begin + window - 1)
         entries = outline.window(begin, upto, at_once)
         messages = [entry for entry in entries if entry.is_message]
         if len(messages) >= at_once:
             # There may be more behind the last message, so nothing that comes after it is told yet.
             upto = min(upto, messages[-1].key.seq)
+        elif len(messages) < at_once // 2:
+            window *= _WIDENING
         yield from (entry for entry in entries if start <= entry.key and entry.key.seq <= upto)
-        begin, window = upto + 1, window * _WIDENING
+        begin = upto + 1
 
 
 def last_entry(outline: Outline) -> Entry | None:
@@ -166,10 +172,9 @@ def levels(depth: int) -> int:
 
 def as_entries(found: Iterable[tuple[Any, ...]]) -> list[Entry]:
     """Rows of a window as entries, in order."""
-    told = []
-    for kind, item_id, seq, depth, tokens, level, of in found:
-        if kind == "message":
-            told.append(Entry(Key.of_message(seq), int(item_id), tokens, level, of))
-        else:
-            told.append(Entry(Key.of_summary(seq, depth, item_id), item_id, tokens, level, of))
-    return sorted(told)
+    return sorted(
+        Entry(Key.of_message(seq), message_id, tokens, level, of)
+        if message_id is not None
+        else Entry(Key.of_summary(seq, depth, summary_id), summary_id, tokens, level, of)
+        for message_id, summary_id, seq, depth, tokens, level, of in found
+    )

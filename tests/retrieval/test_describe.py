@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields, replace
 
 import pytest
-from django.db import transaction
+from django.db import connection, transaction
 
 from compaction.engine import CompactionEngine
 from conversations.errors import NotFound
@@ -16,7 +16,7 @@ from retrieval.describing import describe as module
 from retrieval.engine import RetrievalEngine
 from retrieval.types import ItemKind, MessageSpan
 from tests.factories import a_conversation, a_store, a_workspace
-from tests.statements import counted_statements
+from tests.statements import counted_statements, rows_gone_through
 from tests.summaries import a_summary_of
 
 pytestmark = pytest.mark.django_db
@@ -36,6 +36,35 @@ def graph():
     root = a_summary_of(store, number, seqs=[3], summaries=[first, second])
     third = a_summary_of(store, number, seqs=[7, 8])
     return number, first, second, root, third
+
+
+@pytest.fixture
+def many_others():
+    """Links between the summaries of others, more than anybody would read for one of his own."""
+    with connection.cursor() as cursor:
+        # Without the triggers and keys that would want the summaries, too.
+        cursor.execute("SET LOCAL session_replication_role = replica")
+        cursor.execute(
+            "INSERT INTO summary_parents (summary_id, parent_summary_id, ordinal) "
+            "SELECT 'sum_a' || n / 4, 'sum_b' || n, n % 4 FROM generate_series(1, 5000) n"
+        )
+        cursor.execute("SET LOCAL session_replication_role = DEFAULT")
+        cursor.execute("ANALYZE summary_parents")
+
+
+def test_what_is_said_of_a_summary_costs_the_same_however_many_others_there_are(graph, many_others):
+    _, first, _, root, _ = graph
+    engine = RetrievalEngine.from_settings()
+
+    costs = []
+    for id in (root.summary_id, first.summary_id):
+        before = rows_gone_through()
+        engine.describe(id=id)
+        engine.impact(id=id)
+        engine.expand(summary_id=id, depth=-1, include_messages=True)
+        costs.append(rows_gone_through() - before)
+
+    assert max(costs) < 500
 
 
 def test_a_summary_says_what_it_was_made_from_and_what_it_costs_to_open(graph):
