@@ -75,7 +75,13 @@ def split(values: Mapping[str, Any], json_columns: frozenset[str]) -> tuple[dict
     """
     columns = dict(values)
     try:
-        exact = {name: value for name, value in values.items() if not _is_held(value, as_json=name in json_columns)}
+        exact = {
+            name: value
+            for name, value in values.items()
+            # Most are plain texts, which need no further question.
+            if not (type(value) is str and value.isascii() and "\x00" not in value)
+            and not _is_held(value, as_json=name in json_columns)
+        }
         for name, value in exact.items():
             # Of a list, too, each text is made storable.
             columns[name] = storable_json(value)
