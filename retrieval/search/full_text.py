@@ -12,13 +12,11 @@ from retrieval.search.lookup import Looked, Lookup
 from retrieval.search.meanings import Understood, meanings
 from retrieval.search.query import Question, loosened, parse
 from retrieval.search.query_dates import dates_in
-from retrieval.search.query_plan import Meaning, Plan, plan
+from retrieval.search.query_plan import A_HANDFUL, Meaning, Plan, plan
 from retrieval.search.ranking import Hit, Weights, conversation_of, seq_of
 from retrieval.search.reach import Reach
 from retrieval.search.tables import MESSAGES
 
-# Fewer texts than this with every word in them, and those with any of the words are given too.
-A_HANDFUL = 5
 # Beyond as many as are asked for: the hits that are ranked with their neighbours, and the places that are looked at
 # again with all that is known of them.
 _RANKED, _PROMISING = 380, 150
@@ -94,14 +92,20 @@ class FullText:
 
     def _best_of(self, search: _Search, clauses: Sequence[Sequence[Meaning]], how: Plan) -> Answer:
         if search.question.is_one_word:
-            return search.run(replace(how, is_one_word=True))
-        if not search.question.is_sentence and len(clauses) > 1:
+            how = replace(how, is_one_word=True)
+        elif not search.question.is_sentence and len(clauses) > 1:
             # A few words are mostly meant together, and that is also much the cheaper question.
             answer = search.run(how.for_every_clause())
             if len(answer.found) >= A_HANDFUL:
                 return answer
+        by_words = how.for_any_word() if search.question.is_look_up else None
+        if by_words is not None:
+            # Whoever looks for a path has no use for all texts with the name of a directory in it.
+            answer = search.run(by_words)
+            if len(answer.found) >= how.enough:
+                return answer
         answer = search.run(how)
-        if not answer.found and len(how.anchors) < len(how.lexemes):
+        if not answer.found and not how.is_one_word and len(how.anchors) < len(how.lexemes):
             # What is rare was never said within reach; what is common may have been.
             return search.run(how.for_any_lexeme())
         return answer
@@ -159,18 +163,24 @@ class _Search:
             *ranking.best_places({place: worths[place] for place in complete}, most),
         }
         complete_first, is_one = not self.question.is_sentence, self.rows.reach.is_one_conversation
-        return [
-            Found(
-                row.id,
-                row.conversation_id,
-                row.seq,
-                ranking.finished(worths[row.place], row, weights),
-                is_complete=row.place in complete,
-                is_first=complete_first and row.place in complete,
-                order_place=row.seq if is_one else row.id,
+        found = []
+        for row in self.rows.neighbours(places, dated=bool(weights.dates)):
+            place = row.place
+            is_complete = place in complete
+            worth = ranking.finished(worths[place], row, weights)
+            order_place = row.seq if is_one else row.id
+            found.append(
+                Found(
+                    row.id,
+                    row.conversation_id,
+                    row.seq,
+                    worth,
+                    is_complete,
+                    is_first=complete_first and is_complete,
+                    order_place=order_place,
+                )
             )
-            for row in self.rows.neighbours(places, dated=bool(weights.dates))
-        ]
+        return found
 
     def _each(self, hits: Sequence[Hit], weights: Weights) -> list[Found]:
         """Every hit by itself."""
@@ -192,8 +202,7 @@ class _Search:
     def _best(self, found: Sequence[Found], looked: Sequence[Looked], how: Plan, weights: Weights) -> Answer:
         """The best of all: of those that answer every clause, if there is a handful of them, or one of the one word."""
         complete = [each for each in found if each.is_complete]
-        enough = 1 if how.is_one_word else A_HANDFUL
-        relaxed = len(complete) < enough and len(found) > len(complete)
+        relaxed = len(complete) < how.enough and len(found) > len(complete)
         best = found if relaxed else complete
         if self.prefers_new:
             best = [each._replace(worth=self._fresher(each)) for each in best]

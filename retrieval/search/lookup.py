@@ -8,7 +8,7 @@ from typing import Any
 
 from django.db import connection
 
-from conversations.reading import rows
+from conversations.reading import array, rows
 from retrieval.search import ranking
 from retrieval.search.query_plan import MOST_CANDIDATES, Plan, lexeme_query
 from retrieval.search.ranking import Hit, Neighbour, Place, conversation_of, place_of, seq_of
@@ -45,8 +45,9 @@ _HITS = """
         ORDER BY ({worth}) / {length_cost} DESC, id DESC
         LIMIT %(most)s
     )
-    SELECT id, conversation_id, seq, ARRAY[{share_columns}], token_count, rarity, looked_at, order_place,
-           {asks} FROM best
+    SELECT id, conversation_id, seq, ARRAY[{share_columns}], token_count, order_place, {asks},
+           CASE WHEN row_number() OVER () = 1 THEN rarity END, looked_at
+    FROM best
 """
 # The newest of those that are picked, of which nobody foresees how many there are. Materialized, so that the index for
 # words finds them: for the order, the planner would walk through all messages.
@@ -130,7 +131,7 @@ class Lookup:
             fetched = cursor.fetchall()
         if not fetched:
             return Looked((), (ranking.rarity(found=0, among=size),) * len(terms))
-        return Looked(_hits(fetched, how), tuple(fetched[0][5]), is_cut=fetched[0][6] >= _MOST_ROWS)
+        return Looked(_hits(fetched, how), tuple(fetched[0][7]), is_cut=fetched[0][8] >= _MOST_ROWS)
 
     def neighbours(self, places: Collection[Place], *, dated: bool) -> list[Neighbour]:
         """The messages at these places, if they are within reach; some places are beyond a conversation's end."""
@@ -142,10 +143,7 @@ class Lookup:
             # Thousands of dates take a while to read.
             created_at="created_at" if dated else "NULL",
         )
-        near = {
-            "conversations": [conversation_of(place) for place in places],
-            "seqs": [seq_of(place) for place in places],
-        }
+        near = {"conversations": array(map(conversation_of, places)), "seqs": array(map(seq_of, places))}
         return [Neighbour(*row) for row in rows(statement, {**reach.values, **near} if reach.is_narrowed else near)]
 
     def _where(self, table: Table, how: Plan) -> tuple[str, dict[str, Any], str]:
@@ -169,21 +167,13 @@ class Lookup:
 def _hits(fetched: Sequence[tuple[Any, ...]], how: Plan) -> tuple[Hit, ...]:
     answers: dict[tuple[int, ...], bool] = {}
     hits = []
-    for item_id, conversation_id, seq, held, tokens, _, _, order_place, asks in fetched:
-        shares = {term: share for term, share in enumerate(held) if share > 0}
+    for item_id, conversation_id, seq, held, tokens, order_place, asks, _, _ in fetched:
+        shares = {term: share for term, share in enumerate(held) if share}
         # Hundreds of rows hold the same few combinations of words.
         combination = tuple(shares)
-        if combination not in answers:
-            answers[combination] = how.is_answered_by(combination)
-        hits.append(
-            Hit(
-                item_id,
-                place_of(conversation_id, seq),
-                shares,
-                tokens,
-                bool(asks),
-                is_complete=answers[combination],
-                order_place=order_place,
-            )
-        )
+        is_complete = answers.get(combination)
+        if is_complete is None:
+            is_complete = answers[combination] = how.is_answered_by(combination)
+        place = place_of(conversation_id, seq)
+        hits.append(Hit(item_id, place, shares, tokens, bool(asks), is_complete, order_place))
     return tuple(hits)

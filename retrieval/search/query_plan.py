@@ -8,23 +8,16 @@ rows.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from retrieval.search.query import UNSPACED, Term
+from retrieval.search.word_index import WordIndex, together
 
+# Fewer texts than this with every word in them, and those with any of the words are given too.
+A_HANDFUL = 5
 MOST_LEXEMES = 32
 MOST_CANDIDATES = 1000
 MOST_PAIRS = 6
-
-# PostgreSQL's own guess for a word that it has no count of; mostly far too high.
-_UNCOUNTED = 0.005
-# The index for words gives rows of all conversations. To fetch one of them takes about as long as to pass so many
-# entries of the index that tells which rows are of one conversation.
-_ENTRIES_A_ROW = 40
-# To fetch a row and to check its words takes about as long as to pass so many entries of the index for words.
-_ENTRIES_A_CHECK = 800
-# A word in fewer texts than this leaves out so many that the index is asked for it in any case.
-_EVERYWHERE = 0.2
 
 
 @dataclass(frozen=True)
@@ -43,6 +36,10 @@ class Meaning:
     @property
     def lexemes(self) -> tuple[str, ...]:
         return self.whole + tuple(part for part in self.parts if part not in self.whole)
+
+    def asked_of(self, index: WordIndex) -> Meaning:
+        """The same with what the index is better not asked for."""
+        return replace(self, unasked=frozenset().union(*map(index.unasked, self.ways)))
 
     def is_held(self, lexemes: Collection[str]) -> bool:
         """Whether a text with these of the lexemes has the term, as it stands or by all its parts."""
@@ -98,17 +95,33 @@ class Plan:
     excluded: tuple[str, ...] = ()
     newest: float = 1.0
     wants_every_clause: bool = False
+    # Words that are compound are looked for as words, not by each of their parts.
+    wants_words: bool = False
     # One word was asked for, and so only texts that hold it answer.
     is_one_word: bool = False
-    # Whether the index for words had better be the only one that is looked into.
-    by_words_alone: bool = False
-    # The same where every clause is wanted.
-    by_all_words_alone: bool = False
+    # What these rows are looked for in.
+    index: WordIndex = field(default_factory=lambda: WordIndex({}, -1))
+    rows: int = 0
 
     @property
     def is_bounded(self) -> bool:
         """Whether rows that hold some of the words are not looked at."""
-        return not self.wants_every_clause and (len(self.anchors) < len(self.lexemes) or self.newest < 1)
+        if self.wants_every_clause:
+            return False
+        return any(lexeme not in self.anchors for lexeme in self._alone) or self.newest < 1
+
+    @property
+    def _alone(self) -> tuple[str, ...]:
+        """The lexemes that may each bring in rows."""
+        if not self.wants_words:
+            return self.lexemes
+        plain = {lexeme for clause in self.clauses for each in clause if not each.parts for lexeme in each.whole}
+        return tuple(lexeme for lexeme in self.lexemes if lexeme in plain)
+
+    @property
+    def enough(self) -> int:
+        """So many texts that are just what was asked for need no others beside them."""
+        return 1 if self.is_one_word else A_HANDFUL
 
     @property
     def takes_neighbours(self) -> bool:
@@ -121,22 +134,59 @@ class Plan:
         if self.wants_every_clause:
             conditions = [" | ".join(f"({each.as_query})" for each in clause) for clause in self.clauses]
         else:
-            conditions = [" | ".join(map(lexeme_query, self.anchors)), *self.required]
+            whole = (f"({each.as_query})" for each in self._sought_whole)
+            conditions = [" | ".join([*whole, *map(lexeme_query, self._sought_alone)]), *self.required]
         return self._all_of(conditions)
 
     @property
     def sought(self) -> str:
         """The tsquery for the index, which may give more rows than answer the query."""
-        if not self.wants_every_clause:
-            return self.query
-        return self._all_of(" | ".join(f"({each.as_sought})" for each in clause) for clause in self.clauses)
+        if self.wants_every_clause:
+            return self._all_of(" | ".join(f"({each.as_sought})" for each in clause) for clause in self.clauses)
+        whole = (f"({each.as_sought})" for each in self._sought_whole)
+        return self._all_of([" | ".join([*whole, *map(lexeme_query, self._sought_alone)]), *self.required])
+
+    @property
+    def by_words_alone(self) -> bool:
+        """Whether the index for words had better be the only one that is looked into."""
+        if self.wants_every_clause:
+            share = together(sum(map(self._share_of, clause)) for clause in self.clauses)
+        else:
+            share = sum(map(self._share_of, self._sought_whole)) + sum(map(self.index.share, self._sought_alone))
+        return self.index.is_enough(share, rows=self.rows)
+
+    def _share_of(self, term: Meaning) -> float:
+        # A text that has a compound as it stands mostly has its parts, too.
+        return self.index.share_of_all(term.parts or term.whole)
+
+    @property
+    def _compounds(self) -> tuple[Meaning, ...]:
+        return tuple(each for clause in self.clauses for each in clause if each.parts)
+
+    @property
+    def _sought_whole(self) -> tuple[Meaning, ...]:
+        """The terms that bring in rows as wholes."""
+        return self._compounds if self.wants_words else ()
+
+    @property
+    def _sought_alone(self) -> tuple[str, ...]:
+        """The lexemes that bring in rows, each for itself."""
+        return tuple(lexeme for lexeme in self._alone if lexeme in self.anchors)
 
     def _all_of(self, conditions: Iterable[str]) -> str:
         return " & ".join([f"({condition})" for condition in conditions] + [f"!({each})" for each in self.excluded])
 
     def for_every_clause(self) -> Plan:
         """The same for texts that answer all of the question, which are few enough to look at wherever they are."""
-        return replace(self, wants_every_clause=True, newest=1.0, by_words_alone=self.by_all_words_alone)
+        return replace(self, wants_every_clause=True, newest=1.0)
+
+    def for_any_word(self) -> Plan | None:
+        """The same for texts that hold any of the words, where one that is compound counts only as a whole.
+
+        None where that is no other question, or would bring in more rows than may be looked at.
+        """
+        expected = self.rows * sum(map(self._share_of, self._compounds))
+        return replace(self, wants_words=True) if self._compounds and expected <= MOST_CANDIDATES else None
 
     def for_any_lexeme(self) -> Plan:
         """The same for texts that hold any of the lexemes, however common: of those, the newest."""
@@ -160,8 +210,9 @@ class Plan:
         """
         if place >= len(self.lexemes):
             return 0.0
-        is_counted = self.lexemes[place] in self.anchors and self.newest == 1 and not self.wants_every_clause
-        return 0.0 if is_counted else self.expected.get(self.lexemes[place], 0.0)
+        lexeme = self.lexemes[place]
+        is_sought = not self.wants_every_clause and lexeme in self.anchors and lexeme in self._alone
+        return 0.0 if is_sought and self.newest == 1 else self.expected.get(lexeme, 0.0)
 
     def is_answered_by(self, places: Collection[int]) -> bool:
         """Whether a text with the lexemes at these places answers every clause; of phrases, by their words."""
@@ -190,8 +241,8 @@ def plan(
     expected = {lexeme: frequencies.get(lexeme, 0.0) * rows for lexeme in wanted}
     # Sorting is stable: of equally rare ones, those that the question names first.
     rarest = sorted(wanted, key=expected.__getitem__)[:MOST_LEXEMES]
-    index = _Index(frequencies, everywhere)
-    clauses = [[index.asked_for(each) for each in clause] for clause in clauses]
+    index = WordIndex(frequencies, everywhere)
+    clauses = [[each.asked_of(index) for each in clause] for clause in clauses]
     anchors: list[str] = []
     total = 0.0
     for lexeme in rarest:
@@ -212,53 +263,9 @@ def plan(
         ),
         excluded=tuple(each.query for each in excluded if each.query),
         newest=min(1.0, MOST_CANDIDATES / total) if total else 1.0,
-        by_words_alone=index.is_enough(sum(map(index.share, anchors)), rows=rows),
-        by_all_words_alone=index.is_enough(_together(map(index.share_of_clause, clauses)), rows=rows),
+        index=index,
+        rows=rows,
     )
-
-
-@dataclass(frozen=True)
-class _Index:
-    """The index for words, as far as its statistics tell: shares of all the rows that it covers."""
-
-    frequencies: Mapping[str, float]
-    everywhere: float
-
-    def share(self, lexeme: str) -> float:
-        return self.frequencies.get(lexeme, _UNCOUNTED)
-
-    def share_of_clause(self, clause: Sequence[Meaning]) -> float:
-        # A text that has a compound as it stands mostly has its parts, too.
-        return sum(max((_together(map(self.share, way)) for way in each.ways), default=0.0) for each in clause)
-
-    def asked_for(self, term: Meaning) -> Meaning:
-        """The term, with those of its lexemes unasked that are nearly everywhere and would be long to pass through."""
-        unasked: set[str] = set()
-        for way in term.ways:
-            common = [each for each in way if self.share(each) >= _EVERYWHERE]
-            checks = _together(self.share(each) for each in way if each not in common)
-            if len(common) < len(way) and checks * _ENTRIES_A_CHECK < sum(map(self.share, common)):
-                unasked.update(common)
-        return replace(term, unasked=frozenset(unasked))
-
-    def is_enough(self, share: float, *, rows: int) -> bool:
-        """Whether the rows of others that hold such a share take less time than to list all that are within reach.
-
-        The planner thinks otherwise, for it takes every row for one that has to come from a disk.
-        """
-        of_others = share * self.everywhere * (1 - min(1.0, rows / max(1.0, self.everywhere)))
-        return self.everywhere >= 0 and of_others * _ENTRIES_A_ROW < rows
-
-
-def _together(shares: Iterable[float]) -> float:
-    """Which share of the rows holds all of these at once.
-
-    Words come together more often than by chance, so each further one counts by its root, and the root of that.
-    """
-    share = 1.0
-    for place, each in enumerate(sorted(shares)):
-        share *= each ** (0.5**place)
-    return share
 
 
 def _pairs(clauses: Sequence[Sequence[Meaning]]) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -90,7 +91,7 @@ class Weights:
 
     def of_its_own(self, created_at: datetime | None, author: str | None) -> float:
         """What a message is worth for who said it and when."""
-        named = author is not None and not self.names.isdisjoint(names_in(author))
+        named = author is not None and not self.names.isdisjoint(_names_of(author))
         dated = self.dates.told_by(created_at) if self.dates and created_at is not None else 0.0
         return AUTHOR_WEIGHT * named + DATE_WEIGHT * dated
 
@@ -107,9 +108,15 @@ def names_in(text: str) -> frozenset[str]:
     return frozenset(word.removesuffix("'s") for word in words if word)
 
 
+@lru_cache(maxsize=256)
+def _names_of(author: str) -> frozenset[str]:
+    """Of hundreds of messages, few people are the authors."""
+    return names_in(author)
+
+
 def length_cost(tokens: int) -> float:
     """By how much a text of so many tokens is marked down."""
-    return 1 + _LENGTH_WEIGHT * math.log(max(1.0, tokens / LONG))
+    return 1 + _LENGTH_WEIGHT * math.log(tokens / LONG) if tokens > LONG else 1.0
 
 
 def by_keywords(hit: Hit, weights: Weights) -> float:
@@ -126,41 +133,43 @@ def alone(hit: Hit, weights: Weights) -> float:
 def in_context(hits: Iterable[Hit], weights: Weights, *, only: Collection[Place] | None = None) -> dict[Place, float]:
     """The worth of each place in or near the hits, before length, author and date are known (see `finished`).
 
-    Places beyond the ends of a conversation are among them; no message stands there. With `only`, these places alone.
+    Places beyond the ends of a conversation are among them; no message stands there. With `only`, the places of the
+    hits, these alone.
     """
-    held: Mapping[int, dict[Place, float]] = defaultdict(dict)
-    stretches: dict[int, dict[Place, float]] = defaultdict(dict)
+    held: Mapping[int, dict[Place, float]] = defaultdict(lambda: defaultdict(float))
+    stretches: Mapping[int, dict[Place, float]] = defaultdict(lambda: defaultdict(float))
     for hit in hits:
-        place = hit.place
+        place, stretch = hit.place, hit.place // STRETCH
         after = AFTER_A_QUESTION if hit.asks else NEXT
-        reach: tuple[tuple[Place, float], ...] = (
-            (place, 1.0),
-            (place + 1, after),
-            (place - 1, NEXT),
-            (place + 2, NEXT_BUT_ONE),
-            (place - 2, NEXT_BUT_ONE),
-        )
-        if only is not None:
-            reach = tuple([(near, weight) for near, weight in reach if near in only])
-        stretch = place // STRETCH
         for term, share in hit.shares.items():
             of_term = held[term]
-            for near, weight in reach:
-                of_term[near] = of_term.get(near, 0.0) + weight * share
-            in_stretch = stretches[term]
-            in_stretch[stretch] = in_stretch.get(stretch, 0.0) + share
+            of_term[place] += share
+            stretches[term][stretch] += share
+            if only is None:
+                of_term[place + 1] += after * share
+                of_term[place - 1] += NEXT * share
+                of_term[place + 2] += NEXT_BUT_ONE * share
+                of_term[place - 2] += NEXT_BUT_ONE * share
+            else:
+                for near, weight in _beside(place, after):
+                    if near in only:
+                        of_term[near] += weight * share
     worths = _summed(held, weights, SATURATION)
     around = _summed(stretches, weights, STRETCH_SATURATION)
     return {place: worth + STRETCH_WEIGHT * around.get(place // STRETCH, 0.0) for place, worth in worths.items()}
 
 
+def _beside(place: Place, after: float) -> tuple[tuple[Place, float], ...]:
+    return ((place + 1, after), (place - 1, NEXT), (place + 2, NEXT_BUT_ONE), (place - 2, NEXT_BUT_ONE))
+
+
 def _summed(held: Mapping[int, Mapping[Place, float]], weights: Weights, saturation: float) -> dict[Place, float]:
     """What each place is worth for all that it holds, each term saturating by itself."""
-    worths: dict[Place, float] = {}
+    worths: dict[Place, float] = defaultdict(float)
     for term, shares in held.items():
         rarity = weights.rarity[term]
         for place, share in shares.items():
-            worths[place] = worths.get(place, 0.0) + rarity * share / (share + saturation)
+            worths[place] += rarity * share / (share + saturation)
     return worths
 
 

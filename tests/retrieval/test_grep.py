@@ -300,6 +300,29 @@ def test_a_path_of_parts_that_are_nearly_everywhere_finds_texts_with_all_of_them
     assert {match.first_seq for match in result.matches} == {701, 702, 703, 705, 706, 707}
 
 
+def test_any_of_two_paths_is_found_without_all_that_a_directory_has_in_it():
+    conversation = a_conversation(
+        *(f"see src/reader/frames.py:{line}" for line in range(3)),
+        *(f"see src/writer/pages.py:{line}" for line in range(3)),
+        *(f"the reader said {number}" for number in range(3)),
+    )
+
+    result = engine().grep(
+        query="src/reader/frames.py src/writer/pages.py", conversation_id=conversation.conversation_id
+    )
+
+    assert result.relaxed
+    assert {match.first_seq for match in result.matches} == {1, 2, 3, 4, 5, 6}
+
+
+def test_of_a_path_that_was_hardly_said_texts_with_some_of_its_parts_are_found():
+    conversation = a_conversation("the reader of frames", *FILLER)
+
+    result = engine().grep(query="src/reader/frames.py", conversation_id=conversation.conversation_id)
+
+    assert [match.first_seq for match in result.matches] == [1]
+
+
 def test_a_conversation_without_messages_has_no_matches():
     empty = a_conversation()
 

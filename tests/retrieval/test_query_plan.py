@@ -81,6 +81,29 @@ def test_rare_words_that_are_to_stand_together_are_looked_up_by_words_alone():
     assert how.for_every_clause().by_words_alone
 
 
+def test_any_word_of_a_look_up_is_a_compound_as_a_whole_or_a_plain_word_that_is_an_anchor():
+    path = word("src/x/chain.py", parts=("src", "x", "chain", "py"))
+    common = {"src": 0.5, "py": 0.5, "error": 0.5}
+    how = planned(path, word("quux"), word("error"), frequencies=common).for_any_word()
+
+    assert how.query == "((('src/x/chain.py') | ('src' & 'x' & 'chain' & 'py')) | 'quux')"
+    assert how.sought == "((('src/x/chain.py') | ('x' & 'chain')) | 'quux')"
+    assert how.is_bounded
+
+
+def test_of_compounds_alone_nothing_is_left_out_where_any_of_them_is_looked_for():
+    path = word("src/x/chain.py", parts=("src", "x", "chain", "py"))
+    how = planned(path, frequencies={"src": 0.5, "py": 0.5})
+
+    assert how.is_bounded
+    assert not how.for_any_word().is_bounded
+
+
+def test_where_compounds_are_in_very_many_texts_it_is_their_rarest_parts_that_are_looked_for():
+    assert planned(word("a/b", parts=("a", "b")), frequencies={"a": 0.3, "b": 0.3}).for_any_word() is None
+    assert planned(word("plain")).for_any_word() is None
+
+
 def test_stop_words_alone_cannot_be_looked_up():
     assert plan([[meaning(Term("the"), whole=(), parts=(), query="")]], [], frequencies={}, rows=10) is None
 
