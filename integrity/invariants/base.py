@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
-from django.db import connection
+import psycopg
+from django.db import DEFAULT_DB_ALIAS, connection, connections
 
 from integrity.types import Finding, Severity
 
@@ -118,3 +119,15 @@ def streamed(statement: str, conversation_ids: Sequence[int], **values: Any) -> 
         cursor.execute(statement, {"ids": list(conversation_ids), **values})
         while portion := cursor.fetchmany(PORTION):
             yield from portion
+
+
+def flowing(statement: str, conversation_ids: Sequence[int]) -> Iterator[tuple[Any, ...]]:
+    """The rows of a statement as the server finds them, which it goes on with while those before are looked at.
+
+    For long work on each row: it takes as long as the slower of the two, and not as long as both. Until the last row
+    was taken, nothing else can be asked.
+    """
+    current = connections[DEFAULT_DB_ALIAS]
+    current.ensure_connection()
+    with current.wrap_database_errors, psycopg.Cursor(cast("psycopg.Connection[Any]", current.connection)) as cursor:
+        yield from cursor.stream(cast(Any, statement), {"ids": list(conversation_ids)})

@@ -13,7 +13,7 @@ from conversations.flattening import searchable
 from conversations.models import PART_COLUMNS
 from conversations.records import parts_of
 from conversations.types import PartRecord
-from integrity.invariants.base import Found, counted, invariant, streamed, violations
+from integrity.invariants.base import Found, counted, flowing, invariant, streamed, violations
 from integrity.types import Finding, Severity
 
 # The largest number that a double holds: `jsonb` writes all of its 309 digits.
@@ -93,15 +93,14 @@ def parts_match_their_hashes(conversation_ids: Sequence[int]) -> Found:
 
 
 def _altered_parts(conversation_ids: Sequence[int]) -> Iterator[Finding]:
-    for conversation_id, part_id, exact, part_hash, *columns in streamed(_PARTS, conversation_ids):
-        values = {name: value for name, value in zip(PART_COLUMNS, columns, strict=True) if value is not None}
+    for conversation_id, part_id, exact, part_hash, *columns in flowing(_PARTS, conversation_ids):
+        values = dict(zip(PART_COLUMNS, columns, strict=True))
         for name in ("tool_input", "metadata"):
-            if name in values:
+            if values[name] is not None:
                 values[name] = json.loads(values[name])
-        exact = exact or {}
-        if hashing.part_hash(values | exact) != bytes(part_hash):
+        if hashing.part_hash(values | exact if exact else values) != bytes(part_hash):
             yield Finding(conversation_id, part_id, "its values are not what was hashed")
-        elif not all(_stands_for(values.get(name), value) for name, value in exact.items()):
+        elif exact and not all(_stands_for(values.get(name), value) for name, value in exact.items()):
             yield Finding(conversation_id, part_id, "its searchable values do not stand for what was said")
 
 
