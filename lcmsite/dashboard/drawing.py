@@ -54,13 +54,14 @@ def _bar(bar: Bar) -> str:
     kept = "" if summary.retention is None else f", {summary.retention:.0%} kept"
     late = ", superseded" if summary.superseded else ""
     span = f"messages {summary.first_seq:,} to {summary.last_seq:,}"
-    words = ""
+    words, tokens = "", short(summary.token_count)
     if bar.words_at is not None:
         x, y = bar.words_at
-        words = f'<text class="bar-text" x="{x:g}" y="{y:g}">{short(summary.token_count)}</text>'
+        words = f'<text class="bar-text" x="{x:g}" y="{y:g}">{tokens}</text>'
     return (
         f'<g class="node" tabindex="0" role="button" data-node="{summary.summary_id}" data-from="{summary.first_seq}"'
-        f' data-to="{summary.last_seq}" aria-label="Summary of {span}, depth {summary.depth}, {summary.level}">'
+        f' data-to="{summary.last_seq}"'
+        f' aria-label="Summary of {span}, depth {summary.depth}, {summary.level}, {tokens} tokens">'
         f'<rect class="bar {" ".join(marks)}" rx="2" {_box(bar)}><title>{summary.summary_id}: {span},'
         f" {summary.token_count:,} of {summary.source_tokens:,} tokens, {summary.level}{kept}{late}</title></rect>"
         f"{words}</g>"

@@ -37,8 +37,16 @@ MEANINGS = {
 
 @page()
 def inspector(visit: Visit, conversation_id: int) -> HttpResponse:
-    """The form, what is in the context, what is not, and the receipts that were kept."""
+    """The form and the receipts that were kept; what is in the context, and what is not, comes into it afterwards."""
     asked = _asked(visit.request.GET)
+    if visit.is_part:
+        return visit.show(
+            "dashboard/_assembled.html",
+            conversation_id=conversation_id,
+            asked=asked,
+            address=urlencode(asked),
+            **_explained(visit, conversation_id, asked),
+        )
     return visit.show(
         "dashboard/inspector.html",
         conversation=ask(visit.caller, "lcm_show", conversation_id=conversation_id),
@@ -47,7 +55,6 @@ def inspector(visit: Visit, conversation_id: int) -> HttpResponse:
         formats=list(MessageFormat),
         receipts=ask(visit.caller, "lcm_receipts", conversation_id=conversation_id, limit=KEPT),
         kept=visit.request.GET.get("kept", ""),
-        **_explained(visit, conversation_id, asked),
     )
 
 

@@ -45,12 +45,11 @@ FOLDED = ("since", "until", "from_seq", "to_seq", "depth", "under", "roles", "pa
 
 @page()
 def search(visit: Visit) -> HttpResponse:
-    """The form and what it finds; a script gets what was found alone, or the next of it."""
+    """The form; what it finds comes into it afterwards, and a script gets it alone, or the next of it."""
     given = visit.request.GET
     asked = _asked(given)
-    shown = _found(visit, asked, given.get("cursor"))
     if visit.is_part:
-        return visit.show("dashboard/_matches.html", **shown)
+        return visit.show("dashboard/_matches.html", **_found(visit, asked, given.get("cursor")))
     recent = ask(visit.caller, "lcm_browse", sort=BrowseSort.UPDATED, limit=CHOICES)
     conversations = [each.conversation for each in recent.conversations]
     chosen = given.get("conversation_id", "")
@@ -64,7 +63,8 @@ def search(visit: Visit) -> HttpResponse:
         sorts=ORDERS.items(),
         roles=list(Role),
         part_types=list(PartType),
-        **shown,
+        asked=asked,
+        address=_address(asked) if "query" in asked else None,
     )
 
 

@@ -32,6 +32,7 @@ def test_what_is_typed_is_found_and_more_of_it_stays(site: Site, conversation_id
     # What was left open is not in the address.
     assert page.url.endswith("/search/?query=harbour&mode=full_text&scope=messages")
     page.reload()
+    page.wait_for_selector(".hit")
     assert page.input_value("#query") == "harbour" and page.locator(".hit").count() == 20
     page.locator(".hit header a").first.click()
     page.wait_for_selector("article.message.asked")

@@ -59,6 +59,19 @@
   document.addEventListener("htmx:sendError", () => { document.body.dataset.offline = "yes"; });
   document.addEventListener("htmx:afterOnLoad", () => { delete document.body.dataset.offline; });
 
+  // What scrolls within a page is reached by keys, too; what fits is no stop on the way.
+  function reachable() {
+    for (const each of document.querySelectorAll("pre, .said, .seen, .snippet, .sources, .table, .text")) {
+      const scrolls = each.scrollHeight > each.clientHeight + 1 || each.scrollWidth > each.clientWidth + 1;
+      const can = scrolls && getComputedStyle(each).overflowY !== "visible";
+      if (can && !each.hasAttribute("tabindex")) { each.tabIndex = 0; each.dataset.scrolls = ""; }
+      else if (!can && "scrolls" in each.dataset) { each.removeAttribute("tabindex"); delete each.dataset.scrolls; }
+    }
+  }
+  for (const moment of ["DOMContentLoaded", "htmx:afterSettle"]) document.addEventListener(moment, reachable);
+  document.addEventListener("toggle", reachable, true);
+  addEventListener("resize", reachable);
+
   let waiting = 0, timer = 0;
   function wait(more) {
     waiting = Math.max(0, waiting + (more ? 1 : -1));

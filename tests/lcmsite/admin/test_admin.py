@@ -126,7 +126,7 @@ def root(world) -> Client:
 def inside(person: Any) -> Client:
     """Their browser, logged in; to check a password takes as long as most of these tests."""
     client = Client()
-    client.force_login(person, backend="django.contrib.auth.backends.ModelBackend")
+    client.force_login(person, backend="lcmsite.people.PeopleBackend")
     return client
 
 

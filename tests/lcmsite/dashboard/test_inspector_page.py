@@ -64,7 +64,7 @@ def assembler() -> ContextAssembler:
 
 
 def test_every_item_is_told_with_its_reason_and_the_total_so_far(harbour_of_all, reader, path):
-    page = reader.get(path).content.decode()
+    page = as_part(reader, path)
 
     receipt = assembler().assemble(conversation_id=harbour_of_all).receipt
     assert receipt
@@ -78,7 +78,7 @@ def test_every_item_is_told_with_its_reason_and_the_total_so_far(harbour_of_all,
 
 
 def test_what_is_left_out_is_told_apart(reader, path):
-    page = reader.get(f"{path}?budget=400").content.decode()
+    page = as_part(reader, f"{path}?budget=400")
 
     included, _, left = page.partition("<h2>Left out</h2>")
     assert "there was no room for it" in left and "there was no room for it" not in included
@@ -86,23 +86,24 @@ def test_what_is_left_out_is_told_apart(reader, path):
 
 
 def test_a_query_brings_up_what_answers_it(reader, path):
-    page = reader.get(f"{path}?query=boats&budget=3000").content.decode()
+    page = as_part(reader, f"{path}?query=boats&budget=3000")
 
     assert "answers the query" in page and 'value="boats"' in page
+    assert 'value="boats"' in reader.get(f"{path}?query=boats&budget=3000").content.decode()
 
 
 def test_the_past_is_assembled_as_it_was(reader, path):
-    page = reader.get(f"{path}?as_of=5").content.decode()
+    page = as_part(reader, f"{path}?as_of=5")
 
     assert "as of message 5" in page and "settings it is given by" in page
 
 
 @pytest.mark.parametrize("asked", ["budget=0", "budget=much", "as_of=yesterday", "budget=9&reserve=9", "format=xml"])
 def test_what_cannot_be_meant_is_told_beside_the_form(reader, path, asked):
-    answer = reader.get(f"{path}?{asked}")
+    answer = reader.get(f"{path}?{asked}", headers={"HX-Request": "true"})
 
-    page = answer.content.decode()
-    assert answer.status_code == 200 and 'role="alert"' in page and 'name="budget"' in page
+    assert answer.status_code == 200 and 'role="alert"' in answer.content.decode()
+    assert 'name="budget"' in reader.get(f"{path}?{asked}").content.decode()
 
 
 def test_the_text_is_to_the_letter_what_a_model_gets(harbour_of_all, reader, path):
@@ -152,9 +153,10 @@ def test_what_was_typed_is_shown_as_it_was_typed_and_runs_nowhere(reader, path):
 def test_an_empty_conversation_says_so(reader):
     conversation_id = a_conversation().conversation_id
 
-    page = reader.get(f"/w/default/conversations/{conversation_id}/context/").content.decode()
+    path = f"/w/default/conversations/{conversation_id}/context/"
 
-    assert "a model would be given nothing" in page and "None yet." in page
+    assert "a model would be given nothing" in as_part(reader, path)
+    assert "None yet." in reader.get(path).content.decode()
 
 
 def test_it_is_a_tab_of_the_conversation(reader, path):
@@ -163,12 +165,14 @@ def test_it_is_a_tab_of_the_conversation(reader, path):
     assert path in shown_links(page)
 
 
-def test_the_page_asks_little_more_than_the_assembly_itself(
+def test_what_is_assembled_comes_into_the_page_and_asks_little_more_than_the_assembly_itself(
     harbour_of_all, reader, path, django_assert_max_num_queries
 ):
+    page = reader.get(path).content.decode()
+    [address] = re.findall(r'hx-get="([^"]+)" hx-trigger="load"', page)
     with CaptureQueriesContext(connection) as assembling:
         assembler().assemble(conversation_id=harbour_of_all)
 
-    # The session, the person, their role; the conversation; its receipts, and that they are of this workspace.
-    with django_assert_max_num_queries(len(assembling) + 6):
-        reader.get(path)
+    # The session; the person and their role.
+    with django_assert_max_num_queries(len(assembling) + 2):
+        assert "In the context" in as_part(reader, address)

@@ -61,7 +61,7 @@ def test_an_empty_search_says_what_can_be_found(reader, django_assert_max_num_qu
 
 
 def test_what_is_found_is_marked_and_leads_to_transcript_and_lineage(harbour, reader):
-    page = reader.get(f"{SEARCH}?query=harbour").content.decode()
+    page = as_part(reader, f"{SEARCH}?query=harbour")
 
     assert "<mark>harbour</mark>" in page and HOSTILE not in page
     links = shown_links(page)
@@ -82,8 +82,8 @@ def test_a_live_search_gives_the_matches_alone_and_asks_little_more_than_the_sea
     with CaptureQueriesContext(connection) as searching:
         RetrievalEngine.from_settings(Scope(a_workspace().pk)).grep(query="harbour", limit=20)
 
-    # The session, the person and their role.
-    with django_assert_max_num_queries(len(searching) + 3):
+    # The session; the person and their role.
+    with django_assert_max_num_queries(len(searching) + 2):
         page = as_part(reader, f"{SEARCH}?query=harbour&mode=full_text&scope=both&conversation_id=&sort=")
 
     assert hits(page) and "<html" not in page
@@ -139,7 +139,7 @@ def test_a_relaxed_search_says_so(reader):
 @pytest.mark.parametrize(
     ("filters", "said"),
     [
-        ("query=(&mode=regex", "query"),
+        ("query=(&mode=regex", "regular expression"),
         ("query=x&from_seq=3", "name one conversation"),
         ("query=x&depth=deep", "whole number"),
         ("query=x&since=yesterday", "ISO 8601"),
@@ -148,11 +148,12 @@ def test_a_relaxed_search_says_so(reader):
     ],
 )
 def test_what_cannot_be_searched_for_is_told_beside_the_form(reader, filters, said):
-    answer = reader.get(f"{SEARCH}?{filters}")
+    form = reader.get(f"{SEARCH}?{filters}").content.decode()
+    answer = reader.get(f"{SEARCH}?{filters}", headers={"HX-Request": "true"})
 
     page = answer.content.decode()
     assert answer.status_code == 200 and 'role="alert"' in page and said in page
-    assert 'name="query"' in page
+    assert 'name="query"' in form
 
 
 def test_what_is_cold_is_searched_on_request(harbour, reader):
@@ -178,6 +179,16 @@ def test_a_file_is_found_by_its_name(harbour, reader, settings, tmp_path):
 
 
 def test_what_is_typed_is_shown_as_it_was_typed_and_runs_nowhere(reader):
-    page = reader.get(SEARCH, {"query": f'"{HOSTILE}', "under": HOSTILE, "tool_names": HOSTILE}).content.decode()
+    asked = {"query": f'"{HOSTILE}', "under": HOSTILE, "tool_names": HOSTILE}
+    page = reader.get(SEARCH, asked).content.decode()
+    found = reader.get(SEARCH, asked, headers={"HX-Request": "true"}).content.decode()
 
     assert HOSTILE not in page and "&lt;script&gt;" in page
+    assert HOSTILE not in found
+
+
+def test_a_page_with_a_question_asks_for_the_answer_by_itself(reader):
+    page = reader.get(f"{SEARCH}?query=harbour&scope=messages").content.decode()
+
+    [address] = re.findall(r'hx-get="([^"]+)" hx-trigger="load"', page)
+    assert hits(as_part(reader, address.replace("&amp;", "&"))) == ["message"] * 20

@@ -104,9 +104,7 @@ def _browsers() -> dict[str, Client]:
     found = {"nobody": Client()}
     for name in (*(role.value for role in LADDER), "stranger", "nowhere", "super"):
         found[name] = Client()
-        found[name].force_login(
-            get_user_model().objects.get(username=name), backend="django.contrib.auth.backends.ModelBackend"
-        )
+        found[name].force_login(get_user_model().objects.get(username=name), backend="lcmsite.people.PeopleBackend")
     return found
 
 

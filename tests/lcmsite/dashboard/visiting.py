@@ -43,7 +43,5 @@ def shown_links(page: str) -> list[str]:
 def _of(username: str) -> Client:
     a_workspace()
     client = Client()
-    client.force_login(
-        get_user_model().objects.get(username=username), backend="django.contrib.auth.backends.ModelBackend"
-    )
+    client.force_login(get_user_model().objects.get(username=username), backend="lcmsite.people.PeopleBackend")
     return client

@@ -1,0 +1,140 @@
+"""Every page in a real browser: what hostile people wrote runs nowhere and breaks nothing, and everybody can use it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.auth import get_user_model
+from django.test import Client, override_settings
+from pytest_django import DjangoDbBlocker
+
+from tests.browser.conftest import Window
+from tests.browser.served import served
+from tests.committed import committed
+from tests.lcmsite.dashboard.furnished import Furnished, furnish
+from tests.lcmsite.dashboard.hostile import STRINGS
+
+WIDE, PHONE = 1440, 390
+AXE = next((Path(__file__).parent / "vendor").glob("axe-*.min.js"))
+# What stands beyond the edge of the window, and is not in a box that scrolls or cuts it off.
+STICKING_OUT = """() => {
+    const held = (element) => {
+        for (let each = element.parentElement; each; each = each.parentElement)
+            if (getComputedStyle(each).overflowX !== "visible") return true;
+        return false;
+    };
+    return [...document.body.querySelectorAll("*")].filter((each) => {
+        const box = each.getBoundingClientRect();
+        return box.width && (box.right > innerWidth + 1 || box.left < -1) && !each.closest(".skip") && !held(each);
+    }).map((each) => each.outerHTML.slice(0, 120)).slice(0, 5);
+}"""
+
+# Words that turn the direction of text must turn nothing but themselves: they end in an element of their own.
+TURNED_ROUND = """() => {
+    const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), found = [];
+    while (texts.nextNode()) {
+        if (!/[\\u202a-\\u202e\\u2066-\\u2069]/.test(texts.currentNode.data)) continue;
+        const around = getComputedStyle(texts.currentNode.parentElement);
+        if (around.display === "inline" && !around.unicodeBidi.startsWith("isolate"))
+            found.push(texts.currentNode.parentElement.outerHTML.slice(0, 120));
+    }
+    return found.slice(0, 5);
+}"""
+AXE_RUN = """async rules => {
+    const only = rules ? {runOnly: {type: "rule", values: rules}} : {};
+    const found = await axe.run(document, {resultTypes: ["violations"], ...only});
+    return found.violations.filter((each) => ["serious", "critical"].includes(each.impact)).map((each) => {
+        const [first] = each.nodes;
+        return [each.id, each.nodes.length, first.html.slice(0, 160), first.failureSummary.slice(0, 300)];
+    });
+}"""
+
+
+@pytest.fixture(scope="module")
+def furnished(
+    django_db_setup: None, django_db_blocker: DjangoDbBlocker, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Furnished]:
+    """Everything in hostile words; made before there is a browser, which keeps this thread from asking a database."""
+    quickly = {"PASSWORD_HASHERS": ["django.contrib.auth.hashers.MD5PasswordHasher"]}
+    with committed(django_db_blocker), override_settings(MEDIA_ROOT=tmp_path_factory.mktemp("files"), **quickly):
+        yield furnish(STRINGS)
+
+
+@pytest.fixture(scope="module")
+def session(furnished: Furnished) -> dict[str, str]:
+    client = Client()
+    client.force_login(get_user_model().objects.get(username="ann"), backend="lcmsite.people.PeopleBackend")
+    return {"name": "sessionid", "value": client.cookies["sessionid"].value}
+
+
+@pytest.fixture(scope="module")
+def address(session: dict[str, str]) -> Iterator[str]:
+    with served() as url:
+        yield url
+
+
+@pytest.fixture
+def opened(address: str, session: dict[str, str], browser: Any) -> Iterator[Window]:
+    context = browser.new_context(base_url=address, viewport={"width": WIDE, "height": 900}, reduced_motion="reduce")
+    context.add_cookies([{**session, "url": address}])
+    window = Window(context.new_page(), address).watch()
+    window.page.on("dialog", lambda dialog: (window.troubles.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+    yield window
+    context.close()
+
+
+def show(page: Any, path: str) -> None:
+    """Open it, with all that comes into it afterwards."""
+    page.goto(path)
+    page.wait_for_function("() => window.htmx && !document.querySelector('.htmx-request')")
+
+
+def test_what_anybody_wrote_runs_nowhere_and_breaks_no_page(furnished: Furnished, opened: Window):
+    page = opened.page
+    assert len(STRINGS) >= 200
+
+    wrong = []
+    for _, path in furnished.pages():
+        for width in (WIDE, PHONE):
+            page.set_viewport_size({"width": width, "height": 900})
+            if width == WIDE:
+                show(page, path)
+            scrolls = page.evaluate("document.scrollingElement.scrollWidth > innerWidth")
+            wrong += [(path, width, each) for each in page.evaluate(STICKING_OUT) + ["the page scrolls"] * scrolls]
+        wrong += [(path, each) for each in page.evaluate(TURNED_ROUND)]
+
+    assert wrong == []
+    assert opened.troubles == []
+
+
+def test_nor_does_what_a_script_asks_for_afterwards(furnished: Furnished, opened: Window):
+    page = opened.page
+    show(page, "/w/default/")
+
+    for _, path in furnished.pieces():
+        page.evaluate("path => htmx.ajax('GET', path, {target: '#content', swap: 'innerHTML'})", path)
+        assert page.locator("#content").inner_html().strip()
+
+    assert opened.troubles == []
+
+
+@pytest.mark.timeout(300)
+def test_everybody_can_use_every_page(furnished: Furnished, opened: Window):
+    """axe-core finds nothing serious, in light and in dark; what does not depend on colours is looked at once."""
+    page = opened.page
+    script = AXE.read_text()
+
+    found = []
+    for name, path in furnished.pages():
+        for theme, rules in (("light", None), ("dark", ["color-contrast"])):
+            page.emulate_media(color_scheme=theme)
+            if theme == "light":
+                show(page, path)
+                page.evaluate(script)
+            found += [(name, path, theme, *each) for each in page.evaluate(AXE_RUN, rules)]
+
+    assert found == []
+    assert opened.troubles == []

@@ -1,0 +1,269 @@
+"""A workspace in which every page has something to show, made by the real services in whichever words are given."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from django.db import transaction
+from django.urls import reverse
+
+from compaction.engine import CompactionEngine
+from compaction.hosts import HostCompaction
+from compaction.models import ModelEndpoint
+from compaction.plans import CompactionPlans
+from conversations.exactness import MAX_NAME, is_name, storable
+from conversations.large_files import LargeFileService
+from conversations.scope import Scope
+from conversations.types import NewMessage, NewPart, PartType, Role
+from integrity.checker import IntegrityChecker
+from integrity.repairs.applying import Repairs
+from integrity.repairs.quarantines import Quarantines
+from integrity.retention.erasure import Erasures
+from lcmsite import people
+from lcmsite.adapters import keys
+from lcmsite.types import Role as Standing
+from retrieval.assembler import ContextAssembler
+from retrieval.delegation.expand_query import Delegation
+from tests.factories import a_conversation, a_store, a_workspace
+from tests.integrity.breaking import breaking
+from tests.summaries import a_summary_of
+
+PASSWORD = "correct horse 1"
+SMALL = {"leaf_chunk_tokens": 600, "leaf_target_tokens": 60, "condensed_target_tokens": 90, "fresh_tail_count": 4}
+# What is around the words, so that there is something to compact and to find.
+FILLER = "This turn was about the harbour and its boats. " * 8
+LONGEST_USERNAME = 150
+LONGEST_KEY_NAME = 200
+# Of a long text so much says in a name what it is; the longest of all fills one.
+A_PIECE = 120
+USERS = 6
+MOST_TYPED = 200
+
+
+@dataclass(frozen=True)
+class Words:
+    """Texts to be said everywhere, in turn."""
+
+    strings: Sequence[str]
+
+    def texts(self, count: int) -> list[str]:
+        """All of them, in so many texts."""
+        return ["\n".join(self.strings[place::count]) for place in range(count)]
+
+    def names(self, longest: int = MAX_NAME) -> list[str]:
+        """All that a name can hold, cut where they are too long, in as few names as there can be."""
+        names = [""]
+        widest = max(self.strings, key=len)
+        for string in self.strings:
+            piece = string[: longest if string == widest else A_PIECE]
+            if not is_name(piece):
+                continue
+            if len(names[-1]) + len(piece) + 1 > longest:
+                names.append("")
+            names[-1] = f"{names[-1]} {piece}".strip(" ")
+        return [name for name in names if is_name(name)]
+
+    def usernames(self, count: int) -> list[str]:
+        """Some that a person can have: printable, and without blanks."""
+        fit = [each[:LONGEST_USERNAME] for each in self.strings]
+        return [each for each in dict.fromkeys(fit) if each and each.isprintable() and " " not in each][:count]
+
+
+@dataclass(frozen=True)
+class Furnished:
+    """What there is, by the names of the parameters in `urls`; `told` is something to type into forms."""
+
+    conversation_id: int
+    summary_id: str
+    file_id: str
+    report_id: str
+    code: str
+    repair_id: str
+    plan_id: str
+    scan_id: int
+    receipts: tuple[str, str]
+    told: str
+
+    def pages(self) -> Iterator[tuple[str, str]]:
+        """Every page there is to look at, by its name in `urls`, and its address."""
+        for name in _OF_WORKSPACE:
+            yield name, self._address(name)
+        for name in _OF_CONVERSATION:
+            yield name, self._address(name, conversation_id=self.conversation_id)
+        yield "search", self._address("search", query="harbour", mode="full_text", scope="all")
+        yield "search", self._address("search", query=self.told, tool_names=self.told, until=self.told)
+        yield "conversations", self._address("conversations", q=self.told)
+        yield "lineage", self._address("lineage", conversation_id=self.conversation_id, node=self.summary_id)
+        yield (
+            "inspector",
+            self._address("inspector", conversation_id=self.conversation_id, query="harbour", budget="900"),
+        )
+        yield (
+            "inspector",
+            self._address("inspector", conversation_id=self.conversation_id, query=self.told, as_of=self.told),
+        )
+        yield "plan", self._address("plan", conversation_id=self.conversation_id, plan_id=self.plan_id)
+        yield "file", self._address("file", file_id=self.file_id)
+        yield "report", self._address("report", report_id=self.report_id)
+        yield "report", self._address("report", report_id=self.report_id, code=self.code)
+        yield "repairs", self._address("repairs", repair_id=self.repair_id)
+        yield "scan", self._address("scan", scan_id=self.scan_id)
+
+    def pieces(self) -> Iterator[tuple[str, str]]:
+        """What a script on those pages asks for afterwards."""
+        here: Mapping[str, Any] = {"conversation_id": self.conversation_id}
+        first, second = self.receipts
+        for name in ("pulse", "shelf", "jobs", "storage"):
+            yield name, self._address(name)
+        yield "more-messages", self._address("more-messages", **here, seq=1)
+        yield "conversation-jobs", self._address("conversation-jobs", **here)
+        yield "plan-progress", self._address("plan-progress", **here, plan_id=self.plan_id)
+        yield "lineage-window", self._address("lineage-window", **here, **{"from": 3, "to": 20})
+        for name in ("lineage-summary", "lineage-sources", "lineage-branch"):
+            yield name, self._address(name, **here, summary_id=self.summary_id)
+        yield "context-text", self._address("context-text", **here, budget=2000)
+        yield "compare-receipts", self._address("compare-receipts", **here, receipt=first, other=second)
+        yield "file-lines", self._address("file-lines", file_id=self.file_id)
+        yield "repair-history", self._address("repair-history", repair_id=self.repair_id)
+
+    @staticmethod
+    def _address(name: str, **given: Any) -> str:
+        in_path = {key: given.pop(key) for key in list(given) if key.endswith("_id")}
+        path = reverse(name, kwargs={"workspace": "default", **in_path})
+        return f"{path}?{urlencode(given, errors='surrogatepass')}" if given else path
+
+
+_OF_WORKSPACE = (
+    "overview", "conversations", "search", "runs", "files", "integrity", "quarantine", "retention", "erasures",
+    "grants", "keys", "members", "workspaces", "models", "settings", "audit", "import",
+)  # fmt: skip
+_OF_CONVERSATION = (
+    "transcript", "lineage", "inspector", "conversation-runs", "plans", "conversation-files", "conversation-trust",
+    "choose-erasure",
+)  # fmt: skip
+
+
+def furnish(strings: Sequence[str]) -> Furnished:
+    """Say all of these wherever something can be said; whoever did it is called by one of them, too."""
+    words = Words(strings)
+    names, usernames = words.names(), words.usernames(USERS)
+    scope = Scope(a_workspace().pk, actor=f"user {usernames[0]}")
+    turn = itertools.cycle(names).__next__
+    for name in names:
+        a_conversation(name, title=name, session_id=name[::-1])
+    conversation_id = a_conversation(title=names[0], session_id="everything", overrides=SMALL).conversation_id
+    a_store().append_messages(conversation_id=conversation_id, messages=_said(words, turn))
+    summary_id = _summarized(conversation_id, words)
+    files = [
+        LargeFileService.from_settings(scope).store(
+            conversation_id=conversation_id, content=text.encode("utf-8", "surrogatepass"), file_name=name
+        )
+        for text, name in zip(words.texts(len(names)), names, strict=True)
+    ]
+    _let_in(scope, names, usernames, conversation_id)
+    return Furnished(
+        conversation_id=conversation_id,
+        summary_id=summary_id,
+        file_id=files[0].file_id,
+        told=" ".join(strings).replace("\0", "")[:MOST_TYPED],
+        plan_id=CompactionPlans.from_settings(scope).plan(conversation_id=conversation_id).plan_id,
+        receipts=_compacted(scope, conversation_id, turn),
+        **_checked(scope, conversation_id, turn),
+    )
+
+
+def _said(words: Words, turn: Callable[[], str]) -> list[NewMessage]:
+    """Forty messages for the summaries; then everything again, as each kind of part, with names and metadata."""
+    texts = words.texts(40)
+    early = [NewMessage(Role.USER, f"{FILLER}\n{text}", author=turn()) for n, text in enumerate(texts)]
+    late = []
+    for n, text in enumerate(words.texts(8)):
+        call = NewPart(PartType.TOOL, tool_call_id=f"call {n}", tool_name=turn(), tool_input={text: [text]})
+        result = NewPart(
+            PartType.TOOL, tool_call_id=f"call {n}", tool_output=text, tool_status=turn(), tool_title=turn()
+        )
+        parts = (
+            NewPart(PartType.TEXT, text_content=text),
+            NewPart(PartType.REASONING, text_content=text),
+            NewPart(PartType.PATCH, text_content=f"--- a\n+++ b\n@@ -1 +1 @@\n-{text}\n+{text}", patch_files=(turn(),)),
+            NewPart(PartType.FILE, file_name=turn(), file_mime=turn(), file_url=turn()),
+            NewPart(PartType.SUBTASK, subtask_prompt=text, subtask_desc=text, subtask_agent=turn()),
+        )
+        late += [
+            NewMessage(Role.ASSISTANT, parts=parts, author=turn(), metadata={turn(): text}),
+            NewMessage(Role.ASSISTANT, parts=(call,)),
+            NewMessage(Role.TOOL, parts=(result,)),
+        ]
+    return [*early, *late]
+
+
+def _summarized(conversation_id: int, words: Words) -> str:
+    """Leaves that say it all, too, and what was made from them; its id."""
+    store = a_store()
+    leaves = [
+        a_summary_of(store, conversation_id, seqs=range(first, first + 6), content=f"{FILLER}\n{storable(text)}")
+        for first, text in zip((1, 7, 13, 19), words.texts(4), strict=True)
+    ]
+    top = a_summary_of(store, conversation_id, summaries=leaves, content=storable("\n".join(words.strings)))
+    return top.summary_id
+
+
+def _compacted(scope: Scope, conversation_id: int, turn: Callable[[], str]) -> tuple[str, str]:
+    """A run and a job, boundaries of hosts, a model that does not answer; two receipts of contexts."""
+    HostCompaction.from_settings(scope).record_boundary(
+        conversation_id=conversation_id, host_reference=turn(), last_seq=10, metadata={turn(): turn()}
+    )
+    engine = CompactionEngine.from_settings(scope)
+    engine.compact(conversation_id=conversation_id)
+    engine.request(conversation_id=conversation_id)
+    ModelEndpoint.objects.create(name=turn(), consecutive_failures=3, last_failure=turn())
+    assembler = ContextAssembler.from_settings(scope)
+    first, second = (
+        assembler.assemble(conversation_id=conversation_id, budget=budget, query=turn(), keep_receipt=True).receipt_id
+        for budget in (2_000, 9_000)
+    )
+    assert first is not None and second is not None
+    return first, second
+
+
+def _checked(scope: Scope, conversation_id: int, turn: Callable[[], str]) -> dict[str, Any]:
+    """Something withheld, something erased, something damaged; the report of that, and a plan with open steps."""
+    store = a_store()
+    withheld = store.list_messages(conversation_id=conversation_id, limit=1)[0]
+    Quarantines.from_settings(scope).quarantine(id=withheld.id, reason=turn())
+    erasures = Erasures.from_settings(scope)
+    gone = a_conversation(turn(), turn(), title=turn())
+    preview = erasures.preview_erasure(conversation_id=gone.conversation_id, from_seq=1, to_seq=1)
+    erasures.erase(erasure_id=preview.erasure_id, confirmation=preview.confirmation)
+    with transaction.atomic():
+        breaking("UPDATE messages SET content = %s WHERE conversation_id = %s AND seq = 30", turn(), conversation_id)
+        breaking("UPDATE conversations SET total_tokens = total_tokens + 7 WHERE conversation_id = %s", conversation_id)
+    checker = IntegrityChecker.from_settings(scope)
+    report = checker.run()
+    plan = checker.plan_repairs(report_id=report.report_id)
+    Repairs(scope).approve_steps(repair_id=plan.repair_id, ordinals=[plan.steps[0].ordinal])
+    return {
+        "report_id": report.report_id,
+        "code": report.broken[0].code,
+        "repair_id": plan.repair_id,
+        "scan_id": checker.request(conversation_id=conversation_id).scan_id,
+    }
+
+
+def _let_in(scope: Scope, names: Sequence[str], usernames: Sequence[str], conversation_id: int) -> None:
+    """People, keys, other workspaces, and leave to read."""
+    people.add(scope, username="ann", role=Standing.ADMIN, password=PASSWORD)
+    for username in usernames:
+        people.add(scope, username=username, role=Standing.READER, password=PASSWORD)
+    for name in names:
+        readable = "".join(letter for letter in name if letter.isprintable())[:LONGEST_KEY_NAME]
+        keys.issue(workspace_id=a_workspace().pk, name=readable, by=scope)
+    for name in names[:2]:
+        other = name.replace("/", "")
+        people.set_role(Scope(a_workspace(other).pk), username="ann", role=Standing.READER)
+    for name in names:
+        Delegation.from_settings(scope).expand_query(question=f"The harbour? {name}", conversation_id=conversation_id)
