@@ -12,11 +12,13 @@ from retrieval.search.lookup import Looked, Lookup
 from retrieval.search.meanings import Understood, meanings
 from retrieval.search.query import Question, loosened, parse
 from retrieval.search.query_dates import dates_in
-from retrieval.search.query_plan import A_HANDFUL, Meaning, Plan, plan
+from retrieval.search.query_plan import Meaning, Plan, plan
 from retrieval.search.ranking import Hit, Weights, conversation_of, seq_of
 from retrieval.search.reach import Reach
 from retrieval.search.tables import MESSAGES
 
+# Fewer texts than this with every word in them, and those with any of the words are given too.
+A_HANDFUL = 5
 # Beyond as many as are asked for: the hits that are ranked with their neighbours, and the places that are looked at
 # again with all that is known of them.
 _RANKED, _PROMISING = 380, 150
@@ -92,20 +94,20 @@ class FullText:
 
     def _best_of(self, search: _Search, clauses: Sequence[Sequence[Meaning]], how: Plan) -> Answer:
         if search.question.is_one_word:
-            how = replace(how, is_one_word=True)
-        elif not search.question.is_sentence and len(clauses) > 1:
+            return search.run(replace(how, is_one_word=True))
+        if not search.question.is_sentence and len(clauses) > 1:
             # A few words are mostly meant together, and that is also much the cheaper question.
             answer = search.run(how.for_every_clause())
             if len(answer.found) >= A_HANDFUL:
                 return answer
         by_words = how.for_any_word() if search.question.is_look_up else None
         if by_words is not None:
-            # Whoever looks for a path has no use for all texts with the name of a directory in it.
+            # Whoever looks for paths has no use for all texts with the name of a directory in it.
             answer = search.run(by_words)
-            if len(answer.found) >= how.enough:
+            if len(answer.found) >= A_HANDFUL:
                 return answer
         answer = search.run(how)
-        if not answer.found and not how.is_one_word and len(how.anchors) < len(how.lexemes):
+        if not answer.found and len(how.anchors) < len(how.lexemes):
             # What is rare was never said within reach; what is common may have been.
             return search.run(how.for_any_lexeme())
         return answer
@@ -202,7 +204,8 @@ class _Search:
     def _best(self, found: Sequence[Found], looked: Sequence[Looked], how: Plan, weights: Weights) -> Answer:
         """The best of all: of those that answer every clause, if there is a handful of them, or one of the one word."""
         complete = [each for each in found if each.is_complete]
-        relaxed = len(complete) < how.enough and len(found) > len(complete)
+        enough = 1 if how.is_one_word else A_HANDFUL
+        relaxed = len(complete) < enough and len(found) > len(complete)
         best = found if relaxed else complete
         if self.prefers_new:
             best = [each._replace(worth=self._fresher(each)) for each in best]

@@ -13,8 +13,6 @@ from dataclasses import dataclass, field, replace
 from retrieval.search.query import UNSPACED, Term
 from retrieval.search.word_index import WordIndex, together
 
-# Fewer texts than this with every word in them, and those with any of the words are given too.
-A_HANDFUL = 5
 MOST_LEXEMES = 32
 MOST_CANDIDATES = 1000
 MOST_PAIRS = 6
@@ -117,11 +115,6 @@ class Plan:
             return self.lexemes
         plain = {lexeme for clause in self.clauses for each in clause if not each.parts for lexeme in each.whole}
         return tuple(lexeme for lexeme in self.lexemes if lexeme in plain)
-
-    @property
-    def enough(self) -> int:
-        """So many texts that are just what was asked for need no others beside them."""
-        return 1 if self.is_one_word else A_HANDFUL
 
     @property
     def takes_neighbours(self) -> bool:
