@@ -23,8 +23,8 @@ help: ## show this list
 run: $(INSTALLED) ## serve LCM on this machine, with a sample conversation
 	@exec $(BIN)/lcm up --sample
 
-# By file, so that what its tests share is made once; in order, so that light ones are last. Three for two cores, as
-# many tests wait for processes. More is done with ARGS="-m slow" and with ARGS="--hypothesis-profile=thorough".
+# By file, so that what its tests share is made once; in the order of tests/conftest.py. Three for two cores, as many
+# tests wait for processes. More is done with ARGS="-m slow" and with ARGS="--hypothesis-profile=thorough".
 TEST := $(BIN)/python -m pytest -n 3 --dist loadscope --no-loadscope-reorder
 
 test: $(INSTALLED) ## run the tests (choose some with ARGS="tests/lcmsite -k embedded")

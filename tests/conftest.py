@@ -26,6 +26,17 @@ from tests.committed import committed_db  # noqa: F401
 
 SECONDS_TO_STOP = 30
 
+# They wait for processes of their own. After them come short ones, which keep all workers busy to the end.
+LONG = (
+    "tests/browser/",
+    "tests/flows/",
+    "tests/conversations/test_migrations.py",
+    *(
+        f"tests/lcmsite/test_{what}"
+        for what in ("up", "mcp", "embedded", "backup", "outages", "schemathesis", "checks")
+    ),
+)
+
 # Other examples each time: many short runs see what one long one sees. No time is asserted, that of an example neither.
 hypothesis.settings.register_profile("quick", max_examples=25, deadline=None)
 hypothesis.settings.register_profile("thorough", max_examples=200, deadline=None)
@@ -55,6 +66,15 @@ def pytest_configure(config: pytest.Config) -> None:
         settings.DATA_DIR = data_dir
         connections["default"].settings_dict["HOST"] = str(Location(data_dir).socket_dir)
         EmbeddedPostgres(data_dir, durable=False).hold()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    # First, as pytest-django has it, what leaves the database as it was.
+    items.sort(key=lambda item: 0 if _is_undone(item) else 1 if item.nodeid.startswith(LONG) else 2)
+
+
+def _is_undone(item: pytest.Item) -> bool:
+    return item.get_closest_marker("django_db") is not None or "db" in getattr(item, "fixturenames", ())
 
 
 @pytest.hookimpl(optionalhook=True)
