@@ -1,0 +1,78 @@
+"""Moving about in a long history costs what a window shows, not what there is. `lineage_at_scale` measures the time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.contrib.auth import get_user_model
+from django.test import Client
+from pytest_django import DjangoDbBlocker
+
+from compaction.engine import CompactionEngine
+from conversations.models import Summary
+from conversations.scope import Scope
+from lcmsite import people
+from lcmsite.dashboard.layout import TELLABLE
+from lcmsite.types import Role
+from tests.benchmarks.corpus import Corpus
+from tests.benchmarks.measure import blocks
+from tests.browser.conftest import Window
+from tests.browser.lineage_at_scale import MOVED, MOVES
+from tests.browser.served import served
+from tests.committed import committed
+from tests.factories import a_store, a_workspace
+from tests.statements import counted_statements
+
+WIDTH = 1440
+MOST_QUESTIONS = 8
+SMALL = {"leaf_chunk_tokens": 800, "leaf_target_tokens": 40, "condensed_target_tokens": 60, "fresh_tail_count": 8}
+DRAWN = "() => document.querySelectorAll('.lineage-svg .node, .lineage-svg .bundle').length"
+ROWS = "() => document.querySelectorAll('.lineage-svg .floor').length - 1"
+REST = "() => document.querySelectorAll('.lineage-svg *').length"
+
+
+@pytest.fixture(
+    scope="module", params=[1_500, pytest.param(100_000, marks=[pytest.mark.slow, pytest.mark.timeout(1_800)])]
+)
+def history(
+    request: pytest.FixtureRequest, django_db_setup: None, django_db_blocker: DjangoDbBlocker
+) -> Iterator[tuple[int, int, str]]:
+    """A compacted conversation of so many messages, how many summaries it has, and a session to look at it."""
+    with committed(django_db_blocker):
+        people.add(Scope(a_workspace().pk), username="rita", role=Role.READER, password="correct horse 1")
+        store = a_store()
+        conversation_id = store.open_conversation(session_id="long", overrides=SMALL).conversation_id
+        for batch in blocks(Corpus(request.param), 500):
+            store.append_messages(conversation_id=conversation_id, messages=batch)
+        CompactionEngine.from_settings().compact(conversation_id=conversation_id)
+        client = Client()
+        client.force_login(get_user_model().objects.get(), backend="lcmsite.people.PeopleBackend")
+        summaries = Summary.objects.filter(conversation_id=conversation_id).count()
+        yield conversation_id, summaries, client.cookies["sessionid"].value
+
+
+def test_a_window_asks_few_questions_and_draws_what_can_be_told_apart(history: tuple[int, int, str], browser: Any):
+    conversation_id, summaries, session = history
+    assert summaries > 150
+
+    with served() as address:
+        context = browser.new_context(base_url=address, viewport={"width": WIDTH, "height": 900})
+        context.add_cookies([{"name": "sessionid", "value": session, "url": address}])
+        window = Window(context.new_page(), address).watch()
+        page = window.page
+        page.goto(f"/w/default/conversations/{conversation_id}/lineage/")
+        page.wait_for_function("() => Number(document.querySelector('.lineage-svg').getAttribute('width')) > 1100")
+        asked, drawn = [], []
+        for way in MOVES:
+            with counted_statements() as sent:
+                page.evaluate(MOVED, way)
+            asked.append(len(sent))
+            drawn.append(page.evaluate(DRAWN) / page.evaluate(ROWS))
+            assert page.evaluate(REST) < 4 * WIDTH
+        context.close()
+
+    assert max(asked) <= MOST_QUESTIONS, asked
+    assert 0 < max(drawn) <= WIDTH / TELLABLE, drawn
+    assert window.troubles == []
