@@ -11,6 +11,8 @@ from typing import Any
 
 import django
 
+from lcmsite.loading import settled
+
 # Spawned and not forked: a connection to the database cannot be shared.
 _SPAWNED = multiprocessing.get_context("spawn")
 
@@ -51,7 +53,7 @@ def _answer(pipe: Any, barrier: Any, task: bytes) -> None:
         work = getattr(importlib.import_module(module), function)
         # As every process of LCM does: what is loaded by now stays.
         gc.collect()
-        gc.freeze()
+        settled()
         pipe.send(work(barrier, *arguments))
     except Exception as failure:
         barrier.abort()

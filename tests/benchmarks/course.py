@@ -13,6 +13,7 @@ from dataclasses import replace
 from django.db import connection
 
 from conversations.types import SummaryKind
+from lcmsite.loading import settled
 from tests.benchmarks import beside, checking, compaction, http, ingest, reading, resident, search
 from tests.benchmarks.corpus import Corpus
 from tests.benchmarks.report import Line, table, verdict
@@ -30,7 +31,7 @@ def run(sizes: Sequence[int], *, only: Sequence[str] = ()) -> None:
     }
     # As every process of LCM does: what is loaded by now stays.
     gc.collect()
-    gc.freeze()
+    settled()
     looks = [weather()]
     lines: list[Line] = []
     for name, chapter in chapters.items():
