@@ -178,9 +178,10 @@ def each_atom(slots: Iterable[S]) -> Iterator[tuple[S, ...]]:
                 called_at[call] = index
             first = called_at.setdefault(call, index)
             if first >= start:
-                reach[first - start] = max(reach[first - start], index)
+                # What comes later reaches farther.
+                reach[first - start] = index
         if slot.role is Role.TOOL and len(held) > 1:
-            reach[-2] = max(reach[-2], index)
+            reach[-2] = index
         if len(called_at) > _MOST_CALLS:
             called_at = {call: at for call, at in called_at.items() if index - at < MAX_ATOM_MESSAGES}
         if len(held) >= _LOOK_AHEAD:
@@ -193,11 +194,13 @@ def each_atom(slots: Iterable[S]) -> Iterator[tuple[S, ...]]:
 
 def _first_group(held: deque[S], reach: deque[int], start: int) -> tuple[S, ...]:
     """Takes the first group out of what is held, `start` being the place of the first slot."""
-    group: list[S] = []
-    end = start
-    while start + len(group) <= end:
+    group = [held.popleft()]
+    end = reach.popleft()
+    while start + len(group) <= end and len(group) < MAX_ATOM_MESSAGES:
         group.append(held.popleft())
-        end = min(max(end, reach.popleft()), start + MAX_ATOM_MESSAGES - 1)
+        farther = reach.popleft()
+        if farther > end:
+            end = farther
     return tuple(group)
 
 
@@ -217,10 +220,10 @@ def fresh_tail(
     back = 0
     for group in each_atom(slots) if groups is None else groups:
         newest.append(group)
-        for slot in group:
-            back += 1
+        back += len(group)
+        for place, slot in enumerate(group):
             if slot.is_question:
-                question, back, is_alone = slot.ordinal, 1, len(group) == 1
+                question, back, is_alone = slot.ordinal, len(group) - place, len(group) == 1
     wanted = policy.fresh_tail_count
     if question is not None and back <= TAIL_REACH * policy.fresh_tail_count:
         wanted = max(wanted, back)

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import NamedTuple
 
-from conversations.types import ContextItemType, Role
+from conversations.types import Role
 from retrieval.assembly.types import AssemblyReason
 
 _is_recalled = attrgetter("is_recalled")
+_place = attrgetter("ordinal", "is_recalled")
 
 
 class Candidate(NamedTuple):
@@ -49,10 +50,6 @@ class Candidate(NamedTuple):
         return self.summary_id or f"msg_{self.message_id}"
 
     @property
-    def kind(self) -> ContextItemType:
-        return ContextItemType.MESSAGE if self.is_raw else ContextItemType.SUMMARY
-
-    @property
     def place(self) -> tuple[int, bool]:
         """Where it stands in the history; a recalled message comes right behind the summary that stands for it."""
         return self.ordinal, self.is_recalled
@@ -68,7 +65,12 @@ class Group(NamedTuple):
 
     @property
     def tokens(self) -> int:
-        return sum([candidate.tokens for candidate in self.candidates])
+        # Most groups are one candidate.
+        return (
+            self.candidates[0].tokens
+            if len(self.candidates) == 1
+            else sum([candidate.tokens for candidate in self.candidates])
+        )
 
     @property
     def newest(self) -> tuple[int, bool]:
@@ -106,5 +108,4 @@ class Selection:
     @property
     def included(self) -> tuple[Candidate, ...]:
         """What goes in, oldest first."""
-        chosen = (decision.candidate for decision in self.decisions if decision.included)
-        return tuple(sorted(chosen, key=lambda candidate: candidate.place))
+        return tuple(sorted([decision.candidate for decision in self.decisions if decision.included], key=_place))

@@ -163,19 +163,22 @@ def candidates(found: Sequence[tuple[Any, ...]], *, is_recalled: bool = False) -
                 calls[message_id].append(call_id)
         elif part_type in ("text", "file"):
             words.add(message_id)
+    # By place, and past the constructor: to name each field takes as long again.
+    made = Candidate._make
     return [
-        # By place: to name each field takes as long again.
-        Candidate(
-            ordinal,
-            tokens,
-            message_id,
-            summary_id,
-            ROLES.get(roles.get(message_id, "")),
-            None,
-            tuple(calls.get(message_id, ())),
-            message_id in tools and message_id not in words and roles[message_id] == "user",
-            last_seq,
-            is_recalled,
+        made(
+            (
+                ordinal,
+                tokens,
+                message_id,
+                summary_id,
+                ROLES.get(roles.get(message_id, "")),
+                None,
+                tuple(calls[message_id]) if message_id in calls else (),
+                message_id in tools and message_id not in words and roles[message_id] == "user",
+                last_seq,
+                is_recalled,
+            )
         )
         for ordinal, tokens, message_id, summary_id, last_seq in found
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from conversations.frozen import record
+from conversations.types import ContextItemType
 from retrieval.assembly.candidates import Candidate, Decision, Selection
 from retrieval.assembly.types import AssemblyReason, LeftOut, ReceiptLine
 
@@ -62,17 +63,18 @@ def _tokens(candidates: Sequence[Candidate]) -> int:
 
 
 def _line(decision: Decision) -> ReceiptLine:
-    candidate = decision.candidate
+    candidate, included, reason, running_total = decision
+    is_raw = candidate.is_raw
     values = {
-        "included": decision.included,
-        "reason": decision.reason,
+        "included": included,
+        "reason": reason,
         "tokens": candidate.tokens,
-        "running_total": decision.running_total,
+        "running_total": running_total,
         "first_seq": candidate.ordinal,
         "last_seq": candidate.last_seq,
         "id": candidate.id,
-        "kind": candidate.kind,
-        "messages": int(candidate.is_raw),
-        "summaries": int(not candidate.is_raw),
+        "kind": ContextItemType.MESSAGE if is_raw else ContextItemType.SUMMARY,
+        "messages": int(is_raw),
+        "summaries": int(not is_raw),
     }
     return record(ReceiptLine, values)

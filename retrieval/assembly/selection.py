@@ -39,7 +39,8 @@ def groups_of(slots: Sequence[Candidate], policy: CompactionPolicy) -> list[Grou
         if others:
             in_tail = others[-1].ordinal in protected.tail
             groups.append(Group(others, mandatory=AssemblyReason.FRESH_TAIL if in_tail else None))
-    return sorted(groups, key=lambda group: group.newest)
+    # Slots of a context are told apart by their ordinals.
+    return sorted(groups, key=lambda group: group.candidates[-1].ordinal)
 
 
 def edge_of(groups: Iterable[Group]) -> int | None:
@@ -107,7 +108,7 @@ def select(groups: Sequence[Group], *, budget: int) -> Selection:
             basket.take(group, group.mandatory)
     open_groups = [group for group in groups if group.mandatory is None]
     answers = _take_answers(basket, [group for group in open_groups if group.hits], budget)
-    rest = [group for group in open_groups if group.candidates[0].place not in answers]
+    rest = [group for group in open_groups if group.candidates[0].place not in answers] if answers else open_groups
 
     left: list[Group] = []
     in_order = sorted([group for group in rest if not group.is_recalled], key=_by_need, reverse=True)
@@ -137,9 +138,11 @@ class _Basket:
         self.decisions: list[Decision] = []
 
     def take(self, group: Group, reason: AssemblyReason) -> None:
+        total = self.total
         for candidate in group.candidates:
-            self.total += candidate.tokens
-            self.decisions.append(Decision(candidate, True, reason, self.total))
+            total += candidate.tokens
+            self.decisions.append(Decision(candidate, True, reason, total))
+        self.total = total
 
 
 def _take_answers(basket: _Basket, groups: Sequence[Group], budget: int) -> set[tuple[int, bool]]:

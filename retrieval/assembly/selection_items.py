@@ -44,8 +44,8 @@ _SUMMARIES = f"""
 def read_items(selected: Sequence[Candidate]) -> tuple[AssembledItem, ...]:
     """The items of these candidates, in their order; four queries at most, and one more if some of them are cold."""
     message_ids = [candidate.message_id for candidate in selected if candidate.message_id is not None]
-    messages = {row[0]: row[1:] for row in rows(_MESSAGES, [array(message_ids)])} if message_ids else {}
-    cold = cold_texts(row[-2] for row in messages.values())
+    messages = {row[0]: row for row in rows(_MESSAGES, [array(message_ids)])} if message_ids else {}
+    cold = cold_texts([row[-2] for row in messages.values()])
     parts = parts_of(message_ids, with_notes=False, cold=cold) if message_ids else {}
     summary_ids = [candidate.summary_id for candidate in selected if candidate.summary_id is not None]
     summaries = read_summary_records(summary_ids) if summary_ids else {}
@@ -60,9 +60,9 @@ def read_items(selected: Sequence[Candidate]) -> tuple[AssembledItem, ...]:
 def _shown_message(
     candidate: Candidate, row: tuple[Any, ...], parts: Iterable[PartRecord], cold: ColdTexts | None
 ) -> AssembledItem:
-    content, metadata, exact, author, created_at, block_id, erased_by_id = row
+    message_id, content, metadata, exact, author, created_at, block_id, erased_by_id = row
     if block_id is not None and cold is not None:
-        texts = cold.message(block_id, candidate.message_id or 0)
+        texts = cold.message(block_id, message_id)
         content, metadata, exact = texts.content, texts.metadata, texts.exactly
     values = {
         "id": candidate.id,
