@@ -38,6 +38,8 @@ def test_what_is_typed_is_found_and_more_of_it_stays(site: Site, conversation_id
     page.wait_for_selector("article.message.asked")
 
 
+# In short: dashboard/test_inspector_page.py, which asks for the same without scripts.
+@pytest.mark.thorough
 def test_a_context_is_read_to_the_letter_kept_and_compared(site: Site, conversation_id: int, window: Window):
     page = window.page
     window.log_in("rita", site.passwords["rita"])
