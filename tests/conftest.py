@@ -38,7 +38,7 @@ LONG = (
 )
 
 # Other examples each time: many short runs see what one long one sees. No time is asserted, that of an example neither.
-hypothesis.settings.register_profile("quick", max_examples=25, deadline=None)
+hypothesis.settings.register_profile("quick", max_examples=15, deadline=None)
 hypothesis.settings.register_profile("thorough", max_examples=200, deadline=None)
 hypothesis.settings.load_profile("quick")
 

@@ -121,6 +121,7 @@ def test_nor_does_what_a_script_asks_for_afterwards(furnished: Furnished, opened
     assert opened.troubles == []
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(300)
 def test_everybody_can_use_every_page(furnished: Furnished, opened: Window):
     """axe-core finds nothing serious, in light and in dark; what does not depend on colours is looked at once."""

@@ -48,7 +48,7 @@ def history(
             store.append_messages(conversation_id=conversation_id, messages=batch)
         CompactionEngine.from_settings().compact(conversation_id=conversation_id)
         client = Client()
-        client.force_login(get_user_model().objects.get(), backend="lcmsite.people.PeopleBackend")
+        client.force_login(get_user_model().objects.get(username="rita"), backend="lcmsite.people.PeopleBackend")
         summaries = Summary.objects.filter(conversation_id=conversation_id).count()
         yield conversation_id, summaries, client.cookies["sessionid"].value
 

@@ -134,7 +134,8 @@ def test_nothing_is_recorded_before_what_stands_before_it_though_the_clock_be_se
     a_store().configure_conversation(conversation_id=conversation_id, overrides={})
     a_store().append_messages(conversation_id=conversation_id, messages=[NewMessage(Role.USER, "three")])
 
-    recorded = list(Message.objects.filter(conversation_id=conversation_id).values_list("recorded_at", flat=True))
+    messages = Message.objects.filter(conversation_id=conversation_id).order_by("seq")
+    recorded = list(messages.values_list("recorded_at", flat=True))
     assert recorded == sorted(recorded)
     assert recorded[2].year == 2100
 

@@ -65,6 +65,7 @@ def manage(dsn: str, *words: str) -> str:
     return done.stdout
 
 
+@pytest.mark.thorough
 def test_chains_of_an_earlier_version_are_sealed_anew(url):
     manage(url, "migrate", "conversations", "0003", "-v0")
     with psycopg.connect(url) as database:

@@ -20,7 +20,6 @@ from psycopg import sql
 
 from lcmsite.sample.code_base import CodeBase
 from lcmsite.sample.conversation import sample_messages
-from tests.committed import empty_all_tables
 from tests.flows.processes import PROJECT, database_url, environment
 
 SECONDS = 100
@@ -63,14 +62,6 @@ def conversation(tmp_path: Path) -> str:
     path = tmp_path / "conversation"
     path.write_bytes(pickle.dumps(sample_messages(CodeBase.read(PROJECT), at_least=MESSAGES)))
     return str(path)
-
-
-def test_a_database_comes_to_the_same_texts_and_hashes_as_before_it_was_emptied(committed_db, conversation: str):
-    here = compacted(database_url(), conversation, "0", hash_seed="1")
-    empty_all_tables()
-    there = compacted(database_url(), conversation, "97", hash_seed="2")
-
-    assert_the_same(here, there)
 
 
 @pytest.mark.thorough

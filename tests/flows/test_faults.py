@@ -38,12 +38,10 @@ from tests.statements import counted_statements
 SECONDS_BETWEEN_SWEEPS = 5.0
 SECONDS_TO_COME_BACK = 60
 
-GUST = Storm(seconds=4, writers=2, conversations=2, workers=1, kills=1, pause=0.3)
 SHOWER = Storm(seconds=12, writers=3, conversations=3, workers=2, kills=2, pause=0.3)
 TEMPEST = Storm(seconds=90, writers=8, conversations=4, workers=3, kills=10, pause=0.5)
 THUNDER = replace(SHOWER, blow=signal.SIGKILL)
 STORMS = [
-    pytest.param(GUST, id="gust"),
     pytest.param(SHOWER, id="shower", marks=pytest.mark.thorough),
     pytest.param(THUNDER, id="thunder", marks=pytest.mark.slow),
     pytest.param(TEMPEST, id="tempest", marks=pytest.mark.slow),

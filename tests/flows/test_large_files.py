@@ -115,7 +115,7 @@ def a_large_file(path: Path, megabytes: int) -> str:
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
-    "megabytes", [10, pytest.param(40, marks=pytest.mark.thorough), pytest.param(200, marks=pytest.mark.slow)]
+    "megabytes", [pytest.param(20, marks=pytest.mark.thorough), pytest.param(200, marks=pytest.mark.slow)]
 )
 def test_an_upload_survives_the_death_of_its_client_and_of_the_server(site, tmp_path, megabytes):
     source = tmp_path / "noise.bin"

@@ -47,7 +47,7 @@ class Crowd:
 
 
 SIZES = [
-    pytest.param(Crowd(conversations=100, kills=2), id="a hundred"),
+    pytest.param(Crowd(conversations=100, kills=2), id="a hundred", marks=pytest.mark.thorough),
     pytest.param(Crowd(conversations=10_000, kills=20), id="ten thousand", marks=pytest.mark.slow),
 ]
 

@@ -16,6 +16,7 @@ from django.test import override_settings
 from compaction.engine import CompactionEngine
 from compaction.hosts import HostCompaction
 from compaction.plans import CompactionPlans
+from conversations.cold import ColdBlockDamaged
 from conversations.errors import LcmError
 from conversations.large_files import LargeFileService
 from conversations.models import Conversation, Message, Summary
@@ -670,8 +671,11 @@ def test_every_refusal_that_a_service_may_raise_has_its_line():
             yield each
             yield from all_below(each)
 
-    # One says by itself what it refuses.
-    made = {TooManyRequests: TooManyRequests(Allowance(limit=1, burst=1, remaining=0, reset=1, retry_after=1))}
+    # Some say by themselves what they refuse.
+    made = {
+        ColdBlockDamaged: ColdBlockDamaged(1, "It is short."),
+        TooManyRequests: TooManyRequests(Allowance(limit=1, burst=1, remaining=0, reset=1, retry_after=1)),
+    }
     for error in all_below(LcmError):
         problem = problem_of(made.get(error) or error("no"))
 

@@ -16,6 +16,7 @@ from lcmsite.queues import QUEUES
 from tests.lcmsite.operating import eventually, process_of, processes_of, until_ready
 
 
+@pytest.mark.thorough
 def test_a_killed_database_is_two_lines_in_each_workers_log(up, data_dir):
     running = up("--no-web")
     until_ready(running)

@@ -27,10 +27,10 @@ def peak_of(work: Callable[[], object]) -> int:
         tracemalloc.stop()
 
 
-def peaks(count: int, directory: Path, *, length: int = 10) -> dict[str, int]:
+def peaks(count: int, directory: Path) -> dict[str, int]:
     """What each way of a conversation of so many messages takes."""
     conversation_id = a_conversation(
-        *(f"Message {n}: the harbour master counts boats. " * length for n in range(count)), session_id=f"of {count}"
+        *(f"Message {n}: the harbour master counts boats. " * 10 for n in range(count)), session_id=f"of {count}"
     ).conversation_id
     path = directory / f"{count}.jsonl"
 
@@ -50,15 +50,6 @@ def peaks(count: int, directory: Path, *, length: int = 10) -> dict[str, int]:
 
 def grown(few: dict[str, int], many: dict[str, int]) -> dict[str, int]:
     return {name: many[name] - few[name] for name in few}
-
-
-def test_twice_the_messages_take_no_more_memory(db, tmp_path):
-    peaks(50, tmp_path)
-    # Each of them more than what is read and written at a time.
-    few, many = peaks(600, tmp_path, length=45), peaks(1_200, tmp_path, length=45)
-
-    # 600 messages more, of 2,000 characters each: kept, they would be at least that.
-    assert {name: growth for name, growth in grown(few, many).items() if growth > MEGABYTE} == {}
 
 
 @pytest.mark.thorough
