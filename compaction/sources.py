@@ -21,19 +21,17 @@ from conversations.types import NewSummary, Role
 
 # With the ids of the tool calls that each message makes or answers. A user's message that carries results, and no word
 # or file of a user's own, is an answer.
-_SLOTS = """
-    SELECT c.ordinal, c.token_count, c.message_id, c.summary_id, m.role::text, s.depth, tool.calls,
-           m.role = 'user' AND tool.message_id IS NOT NULL AND NOT EXISTS (
-               SELECT FROM message_parts p WHERE p.message_id = c.message_id AND p.part_type IN ('text', 'file'))
+SLOTS = """
+    SELECT c.ordinal, c.token_count, c.message_id, c.summary_id, m.role::text, s.depth, parts.calls,
+           m.role = 'user' AND parts.are_tools AND NOT parts.are_words
     FROM context_items c
     LEFT JOIN messages m ON m.message_id = c.message_id
     LEFT JOIN summaries s ON s.summary_id = c.summary_id
-    LEFT JOIN (
-        SELECT p.message_id, array_agg(p.tool_call_id) FILTER (WHERE p.tool_call_id IS NOT NULL) AS calls
-        FROM context_items c JOIN message_parts p ON p.message_id = c.message_id AND p.part_type = 'tool'
-        WHERE c.conversation_id = %(conversation_id)s
-        GROUP BY p.message_id
-    ) AS tool ON tool.message_id = c.message_id
+    LEFT JOIN LATERAL (
+        SELECT array_agg(p.tool_call_id) FILTER (WHERE p.part_type = 'tool' AND p.tool_call_id IS NOT NULL) AS calls,
+               bool_or(p.part_type = 'tool') AS are_tools, bool_or(p.part_type IN ('text', 'file')) AS are_words
+        FROM message_parts p WHERE p.message_id = c.message_id
+    ) AS parts ON true
     WHERE c.conversation_id = %(conversation_id)s
     ORDER BY c.ordinal
 """
@@ -99,7 +97,7 @@ def read_slots(conversation_id: int) -> Context:
     """The active context as slots, oldest first: one query whatever its length, read as it comes."""
     # Not all at once: a context of a hundred thousand messages would stand in memory twice.
     with transaction.atomic(), connection.chunked_cursor() as cursor:
-        cursor.execute(_SLOTS, {"conversation_id": conversation_id})
+        cursor.execute(SLOTS, {"conversation_id": conversation_id})
         return Context(
             Slot(
                 ordinal=ordinal,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
@@ -34,3 +35,22 @@ def rows_gone_through() -> int:
     with connection.cursor() as cursor:
         cursor.execute(_GONE_THROUGH)
         return int(cursor.fetchone()[0])
+
+
+def rows_handled(statement: str, values: Mapping[str, Any]) -> int:
+    """How many rows all steps of a statement's plan had in their hands, those included that they looked at in vain."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}", values)
+        ((explained,),) = cursor.fetchall()
+    [told] = json.loads(explained) if isinstance(explained, str) else explained
+    return sum(int(node["Actual Loops"] * _met_in(node)) for node in _nodes(told["Plan"]))
+
+
+def _met_in(node: Mapping[str, Any]) -> float:
+    return float(node["Actual Rows"] + sum(count for name, count in node.items() if name.startswith("Rows Removed")))
+
+
+def _nodes(node: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    yield node
+    for below in node.get("Plans", ()):
+        yield from _nodes(below)

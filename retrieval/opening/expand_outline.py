@@ -41,7 +41,7 @@ BELOW = f"""
         FROM nodes WHERE level < %(depth)s
     ), linked AS (
         SELECT DISTINCT ON (m.seq) m.message_id, m.seq, m.token_count, links.level + 1 AS level, links.summary_id AS of
-        FROM links JOIN messages m ON m.message_id = ANY(links.message_ids)
+        FROM links, LATERAL (SELECT * FROM messages WHERE message_id = ANY(links.message_ids) OFFSET 0) m
         WHERE m.conversation_id = %(conversation_id)s AND m.seq BETWEEN %(from)s AND %(upto)s
         ORDER BY m.seq, links.level
         LIMIT %(most)s

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
+from django.db import connection
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -286,6 +287,24 @@ def test_a_page_costs_the_rows_that_it_gives_wherever_it_is_in_however_long_a_hi
     # Each message has a link and a part, is looked up for the outline and read for the page; some do not fit. No
     # ANALYZE has told the planner how many there are, so a statement that is quick only with luck is slow here.
     assert max(read) < 10 * min(given), (read, given)
+
+
+def test_summaries_alone_cost_no_look_at_the_messages_below_them():
+    costs = []
+    for length in (5, 40):
+        number = a_conversation(*(f"message {n} " * 30 for n in range(30 * length))).conversation_id
+        firsts = range(1, 30 * length, length)
+        leaves = [a_summary_of(a_store(), number, seqs=range(first, first + length)) for first in firsts]
+        root = a_summary_of(a_store(), number, summaries=leaves)
+        with connection.cursor() as cursor:
+            cursor.execute("ANALYZE messages, summaries, summary_messages, summary_parents")
+        before = rows_gone_through()
+        assert len(engine().expand(summary_id=root.summary_id, token_cap=20_000).items) == 30
+        costs.append(rows_gone_through() - before)
+
+    short, long = costs
+    # Of the summaries, there are twice as many by then.
+    assert long < 2 * short + 100
 
 
 def test_a_leaf_of_very_many_messages_is_read_in_order_to_the_end():
