@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from django.db.models import Q
-
 from compaction import jobs, planner
 from compaction.chain import escalation_of
 from compaction.escalation import Escalation
@@ -24,6 +22,7 @@ from compaction.run import Run, abandon_runs
 from compaction.types import CompactionResult, CompactionStatus, JobRecord, Outcome, Reason, RunRecord
 from conversations.errors import NotFound
 from conversations.models import Conversation
+from conversations.paging import behind
 from conversations.scope import Scope
 from conversations.store import ConversationStore
 from conversations.store.base import EVERYTHING
@@ -120,8 +119,7 @@ class CompactionEngine:
             runs = runs.filter(reason=Reason(reason))
         if before_run is not None:
             last = self.get_run(run_id=before_run)
-            earlier = Q(started_at__lt=last.started_at) | Q(started_at=last.started_at, run_id__lt=last.run_id)
-            runs = runs.filter(earlier, started_at__lte=last.started_at)
+            runs = runs.filter(behind(field="started_at", moment=last.started_at, key=last.run_id))
         return [run.as_record() for run in runs.order_by("-started_at", "-run_id")[:limit]]
 
     def compact(

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Self
 
-from django.db.models import Q
-
 from conversations.models import LargeFile
+from conversations.paging import behind
 from conversations.scope import Scope
 from conversations.store.base import EVERYTHING
 from conversations.types import LargeFileRecord
@@ -36,7 +35,5 @@ class FileListing:
             files = files.filter(conversation_id=conversation_id)
         if before is not None:
             last = self.scope.file(before)
-            files = files.filter(
-                Q(created_at__lt=last.created_at) | Q(created_at=last.created_at, file_id__lt=last.file_id)
-            )
+            files = files.filter(behind(field="created_at", moment=last.created_at, key=last.file_id))
         return [file.as_record() for file in files[:limit]]

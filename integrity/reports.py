@@ -10,11 +10,12 @@ from typing import Any
 
 import structlog
 from django.db import transaction
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
 from conversations.errors import NotFound
 from conversations.models import Quarantine
+from conversations.paging import behind
 from conversations.scope import Scope
 from integrity import models, observability
 from integrity.examination import Examination
@@ -107,9 +108,7 @@ def list_of(
         rows = rows.filter(conversation=None)
     if before_report is not None:
         last = report_of(scope, before_report)
-        earlier = Q(started_at__lt=last.started_at) | Q(started_at=last.started_at, report_id__lt=last.report_id)
-        # Said once more on its own, so that the index leads there.
-        rows = rows.filter(earlier, started_at__lte=last.started_at)
+        rows = rows.filter(behind(field="started_at", moment=last.started_at, key=last.report_id))
     return [ReportOutline(**_figures(report)) for report in rows[:limit]]
 
 

@@ -1,3 +1,4 @@
+-- `lcm_show_summary` and the settings of `lcm_write_summary` are, since a later migration, those of `summaries_by_index.sql`.
 -- These functions are planned anew each time: a plan made while a conversation was small would be kept, and would read
 -- whole tables once it is large.
 

@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from conversations.errors import Conflict, NotFound
 from conversations.models import ContextItem, Conversation, Quarantine, Summary
+from conversations.paging import behind
 from conversations.reading import array, rows
 from conversations.scope import Scope
 from integrity import models
@@ -81,7 +82,7 @@ def list_of(
         plans = plans.filter(state=state)
     if before_plan is not None:
         last = plan_of(scope, before_plan)
-        plans = plans.filter(Q(created_at__lt=last.created_at) | Q(created_at=last.created_at, plan_id__lt=last.pk))
+        plans = plans.filter(behind(field="created_at", moment=last.created_at, key=last.plan_id))
     open = Count("steps", filter=Q(steps__state=StepState.PROPOSED))
     counted = plans.annotate(step_count=Count("steps"), proposed_steps=open)
     return [_outline(plan) for plan in counted[:limit]]

@@ -11,6 +11,7 @@ from conversations.reading import array, rows
 from conversations.records import ROLES
 from conversations.types import Counters
 from retrieval.assembly.candidates import Candidate
+from retrieval.lineage_steps import above_messages
 
 # Of the newest items before an ordinal, at most so many: those that the tokens reach, and a margin behind them. What a
 # summary reaches to is looked up for each, for in a join the planner may think a scan of all worth its while.
@@ -67,18 +68,9 @@ _SPEAKERS_AND_PARTS = """
 """
 _SHOWN_RAW = "SELECT message_id FROM context_items WHERE message_id = ANY(%s)"
 
-# From each message up through everything derived from it.
-ABOVE = """
-    WITH RECURSIVE above AS (
-        SELECT message_id, summary_id FROM summary_messages WHERE message_id = ANY(%s)
-        UNION
-        SELECT above.message_id, p.summary_id
-        FROM above JOIN summary_parents p ON p.parent_summary_id = above.summary_id
-    )
-"""
 # To the summary that the context shows.
 _STANDING_FOR = f"""
-    {ABOVE}
+    {above_messages("%s")}
     SELECT above.summary_id, above.message_id
     FROM above JOIN context_items c ON c.summary_id = above.summary_id
 """

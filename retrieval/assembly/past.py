@@ -21,9 +21,10 @@ from conversations.store.base import MESSAGE_OVERHEAD_TOKENS
 from conversations.tokens import TokenEstimator
 from conversations.types import Counters, Role
 from retrieval.assembly.candidates import Candidate
-from retrieval.assembly.context_slots import ABOVE, candidates
+from retrieval.assembly.context_slots import candidates
 from retrieval.assembly.selection_items import read_summary_records
 from retrieval.assembly.types import Moment
+from retrieval.lineage_steps import above_messages
 
 LONGEST = 80
 _SEQ = re.compile(r"0|[1-9][0-9]{0,18}")
@@ -76,7 +77,7 @@ _CONTEXT = """
 """
 # To the summary that stood for a message then.
 _STANDING_FOR = f"""
-    {ABOVE}
+    {above_messages("%s")}
     SELECT summary_id, message_id FROM above WHERE summary_id = ANY(%s)
 """
 

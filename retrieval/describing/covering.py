@@ -9,7 +9,8 @@ from conversations.errors import Invalid
 from conversations.models import Conversation
 from conversations.reading import rows
 from conversations.scope import Scope
-from retrieval.describing.outlines import OUTLINE, SOURCES, outline
+from retrieval.describing.outlines import OUTLINE, outline
+from retrieval.lineage_steps import SOURCES
 from retrieval.types import SummaryOutline
 
 # As of a moment: a summary is there from when it was created on. Only of one that reaches beyond the range are the

@@ -9,8 +9,9 @@ from conversations.reading import rows
 from conversations.scope import Scope
 from conversations.types import Level, Role, SummaryKind
 from retrieval.describing.describe_whole import describe_conversation, describe_run
-from retrieval.describing.outlines import DERIVED, OUTLINE, SOURCES, in_order, outline, way_up
+from retrieval.describing.outlines import OUTLINE, in_order, outline, way_up
 from retrieval.ids import Named, named, names_in
+from retrieval.lineage_steps import DERIVED, SOURCES
 from retrieval.types import Description, ItemKind, MessageSpan
 
 MOST_IN_MANIFEST = 50

@@ -9,8 +9,9 @@ from conversations.scope import Scope
 from conversations.words import counted
 from retrieval.describing.covering import Range, covering, range_of
 from retrieval.describing.describe_whole import RAW_SPANS
-from retrieval.describing.outlines import OUTLINE, SOURCES, in_order, outline
+from retrieval.describing.outlines import OUTLINE, in_order, outline
 from retrieval.describing.range_types import CoveringNode, RangeDescription
+from retrieval.lineage_steps import SOURCES
 from retrieval.types import MessageSpan, SummaryOutline
 
 MOST_IN_MANIFEST = 50

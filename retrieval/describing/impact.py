@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from conversations.errors import Invalid, NotFound
 from conversations.reading import rows, snapshot
 from conversations.scope import Scope
-from retrieval.describing.outlines import DERIVED, OUTLINE, outline
+from retrieval.describing.outlines import OUTLINE, outline
 from retrieval.ids import named, names_in
+from retrieval.lineage_steps import DERIVED
 from retrieval.types import ItemKind, SummaryOutline
 
 MOST_LISTED = 1_000

@@ -30,11 +30,6 @@ OUTLINE = """
            (SELECT later.summary_id FROM summaries later WHERE later.supersedes_id = s.summary_id)
 """
 
-# One step down to the sources of a summary, and one up to what was made from it. A recursion is guessed to go through
-# many more summaries than it does, and a plain join would then read the links of all conversations at each step.
-SOURCES = "LATERAL (SELECT parent_summary_id FROM summary_parents WHERE summary_id = {of}.summary_id OFFSET 0)"
-DERIVED = "LATERAL (SELECT summary_id FROM summary_parents WHERE parent_summary_id = {of}.summary_id OFFSET 0)"
-
 
 def outline(row: Sequence[Any]) -> SummaryOutline:
     """The outline in such a row."""

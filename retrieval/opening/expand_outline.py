@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 from conversations.models import Summary
 from conversations.reading import rows
-from retrieval.describing.outlines import SOURCES
+from retrieval.lineage_steps import SOURCES
 from retrieval.opening.cursors import Key
 
 # How a window grows where it holds much less than is wanted.

@@ -9,30 +9,23 @@ from typing import Any
 
 from conversations.reading import rows
 from conversations.types import Role
+from retrieval.lineage_steps import above_messages
 from retrieval.search.snippets import SEARCHED
 from retrieval.search.tables import FILES
 from retrieval.types import ItemKind, Match, Snippet
 
 FILE_PREFIX = "file_"
 
-# From each message up through everything derived from it, to what nothing was derived from and nothing supersedes. With
-# an offset of 0, each step looks its few rows up; without, PostgreSQL reads all the lineage there is, to join it.
-_MESSAGES = """
-    WITH RECURSIVE above AS (
-        SELECT message_id, summary_id FROM summary_messages WHERE message_id = ANY(%(ids)s)
-        UNION
-        SELECT above.message_id, derived.summary_id
-        FROM above, LATERAL (
-            SELECT summary_id FROM summary_parents WHERE parent_summary_id = above.summary_id OFFSET 0
-        ) AS derived
-    ), covering AS MATERIALIZED (
+# Up to what nothing was derived from and nothing supersedes: that, too, is looked up for each.
+_MESSAGES = f"""
+    {above_messages("%(ids)s")}, covering AS MATERIALIZED (
         SELECT message_id, min(summary_id) AS summary_id FROM above
         WHERE NOT EXISTS (SELECT FROM summary_parents p WHERE p.parent_summary_id = above.summary_id OFFSET 0)
           AND NOT EXISTS (SELECT FROM summaries later WHERE later.supersedes_id = above.summary_id OFFSET 0)
         GROUP BY message_id
     )
     SELECT message_id, conversation_id, seq, role::text, author, created_at, token_count,
-           CASE WHEN message_id = ANY(%(shown)s) THEN left(content, {searched}) END, covering.summary_id
+           CASE WHEN message_id = ANY(%(shown)s) THEN left(content, {{searched}}) END, covering.summary_id
     FROM messages LEFT JOIN covering USING (message_id) WHERE message_id = ANY(%(ids)s)
 """
 _SUMMARIES = """
