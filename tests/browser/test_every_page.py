@@ -14,7 +14,8 @@ from pytest_django import DjangoDbBlocker
 from tests.browser.conftest import Window
 from tests.browser.served import served
 from tests.committed import committed
-from tests.lcmsite.dashboard.furnished import Furnished, furnish
+from tests.lcmsite.dashboard.addressed import Furnished
+from tests.lcmsite.dashboard.furnished import furnish
 from tests.lcmsite.dashboard.hostile import STRINGS
 
 WIDE, PHONE = 1440, 390
@@ -54,12 +55,21 @@ AXE_RUN = """async rules => {
 
 
 @pytest.fixture(scope="module")
-def furnished(
-    django_db_setup: None, django_db_blocker: DjangoDbBlocker, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Furnished]:
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("files")
+
+
+@pytest.fixture(autouse=True)
+def files_of_its_own(files: Path, settings: Any) -> None:
+    """One place for all tests here, who look at the same files."""
+    settings.MEDIA_ROOT = files
+
+
+@pytest.fixture(scope="module")
+def furnished(django_db_setup: None, django_db_blocker: DjangoDbBlocker, files: Path) -> Iterator[Furnished]:
     """Everything in hostile words; made before there is a browser, which keeps this thread from asking a database."""
     quickly = {"PASSWORD_HASHERS": ["django.contrib.auth.hashers.MD5PasswordHasher"]}
-    with committed(django_db_blocker), override_settings(MEDIA_ROOT=tmp_path_factory.mktemp("files"), **quickly):
+    with committed(django_db_blocker), override_settings(MEDIA_ROOT=files, **quickly):
         yield furnish(STRINGS)
 
 

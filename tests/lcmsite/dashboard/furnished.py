@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlencode
 
 from django.db import transaction
-from django.urls import reverse
 
 from compaction.engine import CompactionEngine
 from compaction.hosts import HostCompaction
@@ -30,6 +28,7 @@ from retrieval.assembler import ContextAssembler
 from retrieval.delegation.expand_query import Delegation
 from tests.factories import a_conversation, a_store, a_workspace
 from tests.integrity.breaking import breaking
+from tests.lcmsite.dashboard.addressed import Furnished
 from tests.summaries import a_summary_of
 
 PASSWORD = "correct horse 1"
@@ -73,80 +72,6 @@ class Words:
         return [each for each in dict.fromkeys(fit) if each and each.isprintable() and " " not in each][:count]
 
 
-@dataclass(frozen=True)
-class Furnished:
-    """What there is, by the names of the parameters in `urls`; `told` is something to type into forms."""
-
-    conversation_id: int
-    summary_id: str
-    file_id: str
-    report_id: str
-    code: str
-    repair_id: str
-    plan_id: str
-    scan_id: int
-    receipts: tuple[str, str]
-    told: str
-
-    def pages(self) -> Iterator[tuple[str, str]]:
-        """Every page there is to look at, by its name in `urls`, and its address."""
-        for name in _OF_WORKSPACE:
-            yield name, self._address(name)
-        for name in _OF_CONVERSATION:
-            yield name, self._address(name, conversation_id=self.conversation_id)
-        yield "search", self._address("search", query="harbour", mode="full_text", scope="all")
-        yield "search", self._address("search", query=self.told, tool_names=self.told, until=self.told)
-        yield "conversations", self._address("conversations", q=self.told)
-        yield "lineage", self._address("lineage", conversation_id=self.conversation_id, node=self.summary_id)
-        yield (
-            "inspector",
-            self._address("inspector", conversation_id=self.conversation_id, query="harbour", budget="900"),
-        )
-        yield (
-            "inspector",
-            self._address("inspector", conversation_id=self.conversation_id, query=self.told, as_of=self.told),
-        )
-        yield "plan", self._address("plan", conversation_id=self.conversation_id, plan_id=self.plan_id)
-        yield "file", self._address("file", file_id=self.file_id)
-        yield "report", self._address("report", report_id=self.report_id)
-        yield "report", self._address("report", report_id=self.report_id, code=self.code)
-        yield "repairs", self._address("repairs", repair_id=self.repair_id)
-        yield "scan", self._address("scan", scan_id=self.scan_id)
-
-    def pieces(self) -> Iterator[tuple[str, str]]:
-        """What a script on those pages asks for afterwards."""
-        here: Mapping[str, Any] = {"conversation_id": self.conversation_id}
-        first, second = self.receipts
-        for name in ("pulse", "shelf", "jobs", "storage"):
-            yield name, self._address(name)
-        yield "more-messages", self._address("more-messages", **here, seq=1)
-        yield "conversation-jobs", self._address("conversation-jobs", **here)
-        yield "plan-progress", self._address("plan-progress", **here, plan_id=self.plan_id)
-        yield "lineage-window", self._address("lineage-window", **here, **{"from": 3, "to": 20})
-        for name in ("lineage-summary", "lineage-sources", "lineage-branch"):
-            yield name, self._address(name, **here, summary_id=self.summary_id)
-        yield "context-text", self._address("context-text", **here, budget=2000)
-        yield "compare-receipts", self._address("compare-receipts", **here, receipt=first, other=second)
-        yield "file-lines", self._address("file-lines", file_id=self.file_id)
-        yield "repair-history", self._address("repair-history", repair_id=self.repair_id)
-
-    @staticmethod
-    def _address(name: str, **given: Any) -> str:
-        in_path = {key: given.pop(key) for key in list(given) if key.endswith("_id")}
-        path = reverse(name, kwargs={"workspace": "default", **in_path})
-        return f"{path}?{urlencode(given, errors='surrogatepass')}" if given else path
-
-
-_OF_WORKSPACE = (
-    "overview", "conversations", "search", "runs", "files", "integrity", "quarantine", "retention", "erasures",
-    "grants", "keys", "members", "workspaces", "models", "settings", "audit", "import",
-)  # fmt: skip
-_OF_CONVERSATION = (
-    "transcript", "lineage", "inspector", "conversation-runs", "plans", "conversation-files", "conversation-trust",
-    "choose-erasure",
-)  # fmt: skip
-
-
 def furnish(strings: Sequence[str]) -> Furnished:
     """Say all of these wherever something can be said; whoever did it is called by one of them, too."""
     words = Words(strings)
@@ -171,7 +96,7 @@ def furnish(strings: Sequence[str]) -> Furnished:
         file_id=files[0].file_id,
         told=" ".join(strings).replace("\0", "")[:MOST_TYPED],
         plan_id=CompactionPlans.from_settings(scope).plan(conversation_id=conversation_id).plan_id,
-        receipts=_compacted(scope, conversation_id, turn),
+        **_compacted(scope, conversation_id, turn),
         **_checked(scope, conversation_id, turn),
     )
 
@@ -212,14 +137,14 @@ def _summarized(conversation_id: int, words: Words) -> str:
     return top.summary_id
 
 
-def _compacted(scope: Scope, conversation_id: int, turn: Callable[[], str]) -> tuple[str, str]:
+def _compacted(scope: Scope, conversation_id: int, turn: Callable[[], str]) -> dict[str, Any]:
     """A run and a job, boundaries of hosts, a model that does not answer; two receipts of contexts."""
     HostCompaction.from_settings(scope).record_boundary(
         conversation_id=conversation_id, host_reference=turn(), last_seq=10, metadata={turn(): turn()}
     )
     engine = CompactionEngine.from_settings(scope)
     engine.compact(conversation_id=conversation_id)
-    engine.request(conversation_id=conversation_id)
+    job = engine.request(conversation_id=conversation_id)
     ModelEndpoint.objects.create(name=turn(), consecutive_failures=3, last_failure=turn())
     assembler = ContextAssembler.from_settings(scope)
     first, second = (
@@ -227,7 +152,7 @@ def _compacted(scope: Scope, conversation_id: int, turn: Callable[[], str]) -> t
         for budget in (2_000, 9_000)
     )
     assert first is not None and second is not None
-    return first, second
+    return {"job_id": job.job_id, "receipts": (first, second)}
 
 
 def _checked(scope: Scope, conversation_id: int, turn: Callable[[], str]) -> dict[str, Any]:
@@ -247,6 +172,7 @@ def _checked(scope: Scope, conversation_id: int, turn: Callable[[], str]) -> dic
     plan = checker.plan_repairs(report_id=report.report_id)
     Repairs(scope).approve_steps(repair_id=plan.repair_id, ordinals=[plan.steps[0].ordinal])
     return {
+        "message_id": withheld.id,
         "report_id": report.report_id,
         "code": report.broken[0].code,
         "repair_id": plan.repair_id,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from django.contrib.auth import get_user_model
@@ -11,22 +13,33 @@ from pytest_django import DjangoDbBlocker
 
 from lcmsite.dashboard.navigation import GROUPS, TABS
 from tests.committed import committed
-from tests.lcmsite.dashboard.furnished import Furnished, furnish
+from tests.lcmsite.dashboard.addressed import Furnished
+from tests.lcmsite.dashboard.furnished import furnish
+from tests.lcmsite.dashboard.test_who_may_open import SHOWN
 from tests.statements import counted_statements
 
 MOST = 8
-# What searches or assembles asks as often as that takes, and a bit more: the tests of those pages compare the two.
-ANSWERS = {"context-text"}
+# The pages that searching and assembling fill: what those ask themselves, and who asks and where.
+SEARCHED, ASSEMBLED = 11, 32
 WORDS = ("the harbour", "its boats", "the lighthouse.txt", "Ann", "seven_ferries")
 
 
 @pytest.fixture(scope="module")
-def furnished(
-    django_db_setup: None, django_db_blocker: DjangoDbBlocker, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Furnished]:
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("files")
+
+
+@pytest.fixture(autouse=True)
+def files_of_its_own(files: Path, settings: Any) -> None:
+    """One place for all tests here, who look at the same files."""
+    settings.MEDIA_ROOT = files
+
+
+@pytest.fixture(scope="module")
+def furnished(django_db_setup: None, django_db_blocker: DjangoDbBlocker, files: Path) -> Iterator[Furnished]:
     """Committed, as in a transaction of the test's own there would be savepoints to count."""
     quickly = {"PASSWORD_HASHERS": ["django.contrib.auth.hashers.MD5PasswordHasher"]}
-    with committed(django_db_blocker), override_settings(MEDIA_ROOT=tmp_path_factory.mktemp("files"), **quickly):
+    with committed(django_db_blocker), override_settings(MEDIA_ROOT=files, **quickly):
         yield furnish(WORDS)
 
 
@@ -38,29 +51,55 @@ def ann(furnished: Furnished) -> Client:
     return client
 
 
-def test_every_page_of_the_navigation_is_asked_for(furnished):
-    named = {name for _, entries in GROUPS for name, _, _ in entries} | {name for name, _, _ in TABS}
+def asked_by(client: Client, addresses: Iterable[tuple[str, str]], *, as_parts: bool) -> dict[str, int]:
+    """How often each of these asks, as a page, or as the part of one that a script asks for."""
+    headers = {"HX-Request": "true"} if as_parts else {}
+    asked = {}
+    for _, address in addresses:
+        with counted_statements() as sent:
+            answer: Any = client.get(address, headers=headers)
+            # A file's bytes are not read before somebody takes them.
+            assert b"".join(answer) or answer.status_code == 302, address
+        assert answer.status_code in (200, 302), address
+        asked[address] = len(sent)
+    assert all(count >= 2 for count in asked.values()), "who asks is asked for"
+    return asked
 
-    assert named <= {name for name, _ in furnished.pages()}
+
+def too_many(asked: dict[str, int], most: int = MOST) -> dict[str, int]:
+    return {address: count for address, count in asked.items() if count > most}
+
+
+def test_every_address_that_can_be_opened_is_asked_for(furnished):
+    named = {name for _, entries in GROUPS for name, _, _ in entries} | {name for name, _, _ in TABS}
+    shown = {name for names in SHOWN.values() for name in names.split()}
+
+    pages = {name for name, _ in furnished.pages()}
+    others = {name for name, _ in (*furnished.pieces(), *furnished.ways_out())}
+
+    assert named <= pages
+    assert pages | others | {"context-text"} == shown
 
 
 def test_no_page_asks_more_than_eight_questions(furnished, ann):
-    asked = {}
-    for _, address in furnished.pages():
-        with counted_statements() as sent:
-            assert ann.get(address).status_code == 200, address
-        asked[address] = len(sent)
-
-    assert {address: count for address, count in asked.items() if count > MOST} == {}
-    assert all(count >= 2 for count in asked.values()), "who asks is asked for"
+    assert too_many(asked_by(ann, furnished.pages(), as_parts=False)) == {}
 
 
 def test_nor_does_what_comes_into_a_page_afterwards(furnished, ann):
-    asked = {}
-    for name, address in furnished.pieces():
-        with counted_statements() as sent:
-            assert ann.get(address, headers={"HX-Request": "true"}).status_code == 200, address
-        if name not in ANSWERS:
-            asked[address] = len(sent)
+    """Any page may be asked for by a script, too, and many of them then give a part: a list's next page, say."""
+    parts = [(name, address) for name, address in furnished.pages() if name not in ("search", "inspector")]
 
-    assert {address: count for address, count in asked.items() if count > MOST} == {}
+    assert too_many(asked_by(ann, [*parts, *furnished.pieces()], as_parts=True)) == {}
+
+
+def test_nor_does_what_leads_elsewhere(furnished, ann):
+    assert too_many(asked_by(ann, furnished.ways_out(), as_parts=False)) == {}
+
+
+def test_what_is_found_and_assembled_asks_as_often_as_that_takes(furnished, ann):
+    answers = list(furnished.answers())
+    found = [(name, address) for name, address in answers if name == "search"]
+    assembled = [(name, address) for name, address in answers if name != "search"]
+
+    assert too_many(asked_by(ann, found, as_parts=True), SEARCHED) == {}
+    assert too_many(asked_by(ann, assembled, as_parts=True), ASSEMBLED) == {}
