@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from conversations import hashing
-from conversations.exactness import storable, storable_json
+from conversations.exactness import storable
 from conversations.flattening import searchable
-from conversations.models import PART_COLUMNS
 from conversations.records import parts_of
 from conversations.types import PartRecord
-from integrity.invariants.base import Found, counted, flowing, invariant, streamed, violations
+from integrity.invariants.base import Found, counted, invariant, streamed, violations
 from integrity.types import Finding, Severity
-
-# The largest number that a double holds: `jsonb` writes all of its 309 digits.
-LARGEST = sys.float_info.max
 
 _EXACT_MESSAGES = """
     SELECT conversation_id, message_id, content, exact, content_hash, chained_parts
@@ -31,11 +25,6 @@ _METADATA = """
     WHERE conversation_id = ANY(%(ids)s) AND (metadata <> '{}' OR metadata_hash IS NOT NULL)
       AND cold_block_id IS NULL AND erased_by_id IS NULL
     ORDER BY conversation_id, message_id
-"""
-_PARTS = f"""
-    SELECT m.conversation_id, p.part_id, p.exact, p.part_hash, {", ".join(f"p.{name}" for name in PART_COLUMNS)}
-    FROM message_parts p JOIN messages m USING (message_id)
-    WHERE m.conversation_id = ANY(%(ids)s) AND m.cold_block_id IS NULL AND m.erased_by_id IS NULL
 """
 
 
@@ -84,40 +73,6 @@ def _altered_metadata(conversation_ids: Sequence[int]) -> Iterator[Finding]:
         said = (exact or {}).get("metadata", json.loads(metadata))
         if hashing.metadata_hash(said) != (None if sealed is None else bytes(sealed)):
             yield Finding(conversation_id, f"msg_{message_id}", "its metadata are not what was hashed")
-
-
-@invariant(Severity.CRITICAL, reads_texts=True)
-def parts_match_their_hashes(conversation_ids: Sequence[int]) -> Found:
-    """Every part's part_hash is the SHA-256 of its values."""
-    return counted(_altered_parts(conversation_ids))
-
-
-def _altered_parts(conversation_ids: Sequence[int]) -> Iterator[Finding]:
-    for conversation_id, part_id, exact, part_hash, *columns in flowing(_PARTS, conversation_ids):
-        values = dict(zip(PART_COLUMNS, columns, strict=True))
-        for name in ("tool_input", "metadata"):
-            if values[name] is not None:
-                values[name] = json.loads(values[name])
-        if hashing.part_hash(values | exact if exact else values) != bytes(part_hash):
-            yield Finding(conversation_id, part_id, "its values are not what was hashed")
-        elif exact and not all(_stands_for(values.get(name), value) for name, value in exact.items()):
-            yield Finding(conversation_id, part_id, "its searchable values do not stand for what was said")
-
-
-def _stands_for(column: Any, value: Any) -> bool:
-    """Whether a column holds what it should where its exact value is kept beside it."""
-    return _comparable(column) == _comparable(storable_json(value))
-
-
-def _comparable(value: Any) -> Any:
-    """The value with numbers as `jsonb` may have rewritten them: 1e23 comes back as a whole number."""
-    if isinstance(value, dict):
-        return {key: _comparable(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_comparable(each) for each in value]
-    if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= LARGEST:
-        return float(value)
-    return value
 
 
 @invariant(Severity.CRITICAL)
