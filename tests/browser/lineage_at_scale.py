@@ -49,7 +49,8 @@ def main(given: list[str]) -> None:
     if browser_program() is None:
         sys.exit("No Chromium is installed: Debian's package is called chromium.")
     messages = int(given[0]) if given else MESSAGES
-    with running_site() as site:
+    # A worker's sweep would come upon so long a history before it is all there, and compact it at the same time.
+    with running_site("--no-worker") as site:
         path = f"/w/default/conversations/{_filled(site, messages)}/lineage/"
         with _page(site) as page:
             print(f"{messages:,} messages; load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
