@@ -91,10 +91,19 @@ class HostCompaction:
             raise Invalid(f"The conversation ends at message {newest}: there is no boundary behind message {last_seq}.")
         return boundary.record(newest=newest)[0]
 
-    def list_boundaries(self, *, conversation_id: int, limit: int = 100) -> list[BoundaryRecord]:
-        """The conversation's boundaries, the one recorded last first."""
+    def list_boundaries(
+        self, *, conversation_id: int, before_reference: str | None = None, limit: int = 100
+    ) -> list[BoundaryRecord]:
+        """The conversation's boundaries, the one recorded last first.
+
+        `before_reference` continues behind the last of an earlier answer. NotFound if there is no such conversation,
+        or no such boundary of it.
+        """
         self.scope.conversation(conversation_id)
         boundaries = CompactionBoundary.objects.filter(conversation_id=conversation_id).order_by("-boundary_id")
+        if before_reference is not None:
+            last = self._boundary(conversation_id, before_reference)
+            boundaries = boundaries.filter(pk__lt=boundaries.filter(host_reference=last.host_reference).values("pk"))
         return [boundary.as_record() for boundary in boundaries[:limit]]
 
     def verify_coverage(

@@ -75,6 +75,9 @@ class BoundaryParams(ConversationParams):
 
 
 class ListBoundariesParams(ConversationParams):
+    before_reference = Text(
+        required=False, max_length=MAX_NAME, help_text="Only boundaries recorded before the one of this name."
+    )
     limit = WholeNumber(required=False, min_value=1, max_value=1000, help_text="The most to list.")
 
 
@@ -106,6 +109,7 @@ class PlanParams(ConversationParams):
 
 
 class ListPlansParams(ConversationParams):
+    before_plan = Text(required=False, max_length=200, help_text="Only plans older than this one.")
     limit = WholeNumber(required=False, min_value=1, max_value=1000, help_text="The most to list.")
 
 

@@ -34,6 +34,7 @@ from compaction.types import (
 )
 from conversations.errors import Conflict, ConversationBusy, NotFound
 from conversations.models import Conversation, Summary
+from conversations.paging import behind
 from conversations.reading import snapshot
 from conversations.scope import Scope
 from conversations.store.base import EVERYTHING
@@ -85,10 +86,16 @@ class CompactionPlans:
         """One plan with its steps; NotFound if there is none."""
         return _record(self._found(plan_id))
 
-    def list_plans(self, *, conversation_id: int, limit: int = 20) -> list[PlanOutline]:
-        """The conversation's plans, newest first, without their steps."""
+    def list_plans(self, *, conversation_id: int, before_plan: str | None = None, limit: int = 20) -> list[PlanOutline]:
+        """The conversation's plans, newest first, without their steps.
+
+        `before_plan` continues behind the last of an earlier answer. NotFound if there is no such conversation or plan.
+        """
         self.scope.conversation(conversation_id)
         plans = CompactionPlan.objects.filter(conversation_id=conversation_id).defer("steps", "policy")
+        if before_plan is not None:
+            last = self._found(before_plan)
+            plans = plans.filter(behind(field="created_at", moment=last.created_at, key=last.plan_id))
         return [PlanOutline(**_outline(plan)) for plan in plans.order_by("-created_at", "-plan_id")[:limit]]
 
     def execute_plan(self, *, plan_id: str) -> CompactionResult:

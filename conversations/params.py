@@ -206,6 +206,7 @@ class BeginUploadParams(ConversationParams):
 
 
 class ListUploadsParams(ConversationParams):
+    before_upload = Text(required=False, max_length=200, help_text="Only uploads that were begun before this one.")
     limit = WholeNumber(required=False, min_value=1, max_value=1000, help_text="The most to list.")
 
 

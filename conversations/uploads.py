@@ -18,6 +18,7 @@ from django.utils import timezone
 from conversations.errors import Conflict, Invalid, NotFound
 from conversations.large_files import EVERYTHING, LargeFileService, check_labels, too_large
 from conversations.models import Upload, UploadChunk
+from conversations.paging import behind
 from conversations.reading import rows
 from conversations.scope import Scope
 from conversations.storage import STORAGE_FAILURES, WholeFileStorage, storing
@@ -109,11 +110,20 @@ class UploadService:
         """How far an upload is, and which chunks are missing; NotFound if there is none, or none any more."""
         return self._record(self._upload(upload_id))
 
-    def list_uploads(self, *, conversation_id: int, limit: int = 100) -> list[UploadRecord]:
-        """The uploads of a conversation that are under way, the latest first: for a client that forgot where it was."""
+    def list_uploads(
+        self, *, conversation_id: int, before_upload: str | None = None, limit: int = 100
+    ) -> list[UploadRecord]:
+        """The uploads of a conversation that are under way, the latest first: for a client that forgot where it was.
+
+        `before_upload` continues behind the last of an earlier answer. NotFound if there is no such conversation or
+        upload.
+        """
         self.scope.conversation(conversation_id)
-        waiting = Upload.objects.filter(conversation_id=conversation_id, file=None).order_by("-created_at")
-        return [self._record(upload) for upload in waiting[:limit]]
+        waiting = Upload.objects.filter(conversation_id=conversation_id, file=None)
+        if before_upload is not None:
+            last = self._upload(before_upload)
+            waiting = waiting.filter(behind(field="created_at", moment=last.created_at, key=last.upload_id))
+        return [self._record(upload) for upload in waiting.order_by("-created_at", "-upload_id")[:limit]]
 
     def finish(self, *, upload_id: str) -> LargeFileRecord:
         """Make a file of the chunks, once all are there; finished again, it is the same file.

@@ -81,6 +81,7 @@ class ApproveRepairsParams(RepairParams):
 class ListQuarantinesParams(Params):
     conversation_id = ConversationId(required=False, help_text="The conversation; all of the workspace without one.")
     released = Flag(required=False, help_text="Also what is no longer withheld.")
+    before_id = WholeNumber(required=False, help_text="Only what was withheld before this quarantine.")
     limit = WholeNumber(required=False, min_value=1, max_value=1000, help_text=_SHOWN)
 
 

@@ -99,9 +99,15 @@ class ContextAssembler:
             context = keep(context, last_seq=last_seq, most=self.limits.kept_receipts)
         return context if wanted is None else _in_format(context, wanted)
 
-    def list_receipts(self, *, conversation_id: int, limit: int = 20) -> list[ReceiptOutline]:
-        """The receipts that are kept of a conversation, the newest first; NotFound if there is no such conversation."""
-        return listed(self.scope.conversation(conversation_id).pk, limit=limit)
+    def list_receipts(
+        self, *, conversation_id: int, before_receipt: str | None = None, limit: int = 20
+    ) -> list[ReceiptOutline]:
+        """The receipts that are kept of a conversation, the newest first.
+
+        `before_receipt` continues behind the last of an earlier answer. NotFound if there is no such conversation, or
+        no such receipt of it.
+        """
+        return listed(self.scope.conversation(conversation_id).pk, before_receipt=before_receipt, limit=limit)
 
     def get_receipt(self, *, receipt_id: str) -> KeptReceipt:
         """A receipt that was kept: what was in the context and what was not, and why; NotFound if there is none."""

@@ -151,6 +151,7 @@ class ExpandQueryParams(Params):
 
 
 class ListGrantsParams(Params):
+    before_grant = Text(required=False, max_length=200, help_text="Only grants older than this one.")
     limit = WholeNumber(required=False, min_value=1, max_value=MOST_LISTED, help_text="The most grants to list.")
 
 
@@ -228,6 +229,7 @@ class AssembleParams(ConversationParams):
 
 
 class ListReceiptsParams(ConversationParams):
+    before_receipt = Text(required=False, max_length=200, help_text="Only receipts kept before this one.")
     limit = WholeNumber(required=False, min_value=1, max_value=MOST_LISTED, help_text="The most receipts to list.")
 
 

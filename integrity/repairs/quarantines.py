@@ -29,15 +29,25 @@ class Quarantines:
         return cls(scope=scope)
 
     def list_quarantines(
-        self, *, conversation_id: int | None = None, released: bool = False, limit: int = 100
+        self,
+        *,
+        conversation_id: int | None = None,
+        released: bool = False,
+        before_id: int | None = None,
+        limit: int = 100,
     ) -> list[QuarantineRecord]:
-        """What is withheld now, the newest first; `released` also what no longer is."""
+        """What is withheld now, the newest first; `released` also what no longer is.
+
+        `before_id` continues behind the last of an earlier answer. NotFound if there is no such conversation.
+        """
         rows = self.scope.narrow(Quarantine.objects.order_by("-quarantine_id"))
         if conversation_id is not None:
             self.scope.conversation(conversation_id)
             rows = rows.filter(conversation_id=conversation_id)
         if not released:
             rows = rows.filter(released_at__isnull=True)
+        if before_id is not None:
+            rows = rows.filter(pk__lt=before_id)
         return [_record(row) for row in rows[:limit]]
 
     @transaction.atomic

@@ -36,10 +36,14 @@ EXAMPLES: Mapping[str, Any] = {
     "as_of_run": "run_9f86d081884c7d65",
     "background": False,
     "before": "file_9f86d081884c7d65",
+    "before_grant": "grant_9f86d081884c7d65",
     "before_id": 100,
-    "before_plan": "repair_9f86d081884c7d65",
+    "before_plan": "plan_9f86d081884c7d65",
+    "before_receipt": "rcp_9f86d081884c7d65",
+    "before_reference": "compaction 1",
     "before_report": "report_9f86d081884c7d65",
     "before_run": "run_9f86d081884c7d65",
+    "before_upload": "upload_9f86d081884c7d65",
     "budget": 100000,
     "cold": False,
     "cold_after_days": 90,
@@ -110,7 +114,7 @@ EXAMPLES: Mapping[str, Any] = {
 # What a name means in one operation alone, by its tool.
 _OF_ONE: Mapping[str, Mapping[str, Any]] = {
     "lcm_browse": {"sort": "updated"},
-    "lcm_repair_plans": {"state": "proposed"},
+    "lcm_repair_plans": {"before_plan": "repair_9f86d081884c7d65", "state": "proposed"},
     "lcm_runs": {"reason": "threshold"},
 }
 

@@ -13,8 +13,10 @@ from datetime import datetime
 from typing import Any
 
 from django.db import transaction
+from django.db.models import QuerySet
 
 from conversations.errors import NotFound
+from conversations.paging import behind
 from conversations.reading import rows
 from conversations.scope import Scope
 from conversations.types import ContextItemType
@@ -72,12 +74,7 @@ def keep(context: AssembledContext, *, last_seq: int, most: int) -> AssembledCon
 
 def kept(receipt_id: str, *, scope: Scope) -> KeptReceipt:
     """The receipt of this id; NotFound alike for what is not there and what the caller may not see."""
-    receipts = scope.narrow(AssemblyReceipt.objects.all())
-    row = receipts.filter(receipt_id=receipt_id).first() if receipt_id.isprintable() else None
-    if row is None:
-        raise NotFound(
-            f"There is no receipt {receipt_id[:80]!r} that you may see; of each conversation, only the newest are kept."
-        )
+    row = _found(scope.narrow(AssemblyReceipt.objects.all()), receipt_id)
     figures: dict[str, Any] = row.figures
     return KeptReceipt(
         receipt_id=row.receipt_id,
@@ -93,9 +90,12 @@ def kept(receipt_id: str, *, scope: Scope) -> KeptReceipt:
     )
 
 
-def listed(conversation_id: int, *, limit: int) -> list[ReceiptOutline]:
+def listed(conversation_id: int, *, before_receipt: str | None, limit: int) -> list[ReceiptOutline]:
     """The receipts of a conversation that are kept, the newest first; their decisions are not read."""
     rows = AssemblyReceipt.objects.filter(conversation_id=conversation_id).order_by("-created_at", "-receipt_id")
+    if before_receipt is not None:
+        last = _found(rows, before_receipt)
+        rows = rows.filter(behind(field="created_at", moment=last.created_at, key=last.receipt_id))
     return [
         ReceiptOutline(
             receipt_id=row.receipt_id,
@@ -110,6 +110,15 @@ def listed(conversation_id: int, *, limit: int) -> list[ReceiptOutline]:
         )
         for row in rows.defer("lines")[:limit]
     ]
+
+
+def _found(receipts: QuerySet[AssemblyReceipt], receipt_id: str) -> AssemblyReceipt:
+    row = receipts.filter(receipt_id=receipt_id).first() if receipt_id.isprintable() else None
+    if row is None:
+        raise NotFound(
+            f"There is no receipt {receipt_id[:80]!r} that you may see; of each conversation, only the newest are kept."
+        )
+    return row
 
 
 def _line(values: list[Any]) -> ReceiptLine:

@@ -19,6 +19,7 @@ from django.utils import timezone
 
 from conversations.errors import Forbidden, LcmError, NotFound
 from conversations.exactness import storable
+from conversations.paging import behind
 from conversations.scope import Scope
 from conversations.store.base import EVERYTHING
 from retrieval.delegation.types import GrantExceeded, GrantExpired, GrantRecord, GrantRevoked, GrantState
@@ -56,10 +57,17 @@ class Grants:
     def from_settings(cls, scope: Scope = EVERYTHING) -> Grants:
         return cls(scope=scope)
 
-    def list_grants(self, *, limit: int = 20) -> list[GrantRecord]:
-        """The workspace's grants of the last thirty days and more, newest first, with what each was refused."""
+    def list_grants(self, *, before_grant: str | None = None, limit: int = 20) -> list[GrantRecord]:
+        """The workspace's grants of the last thirty days and more, newest first, with what each was refused.
+
+        `before_grant` continues behind the last of an earlier answer; NotFound if there is no such grant.
+        """
         now = self.now()
-        return [_record(grant, now) for grant in self._all().order_by("-created_at", "-grant_id")[:limit]]
+        grants = self._all().order_by("-created_at", "-grant_id")
+        if before_grant is not None:
+            last = self._found(before_grant)
+            grants = grants.filter(behind(field="created_at", moment=last.created_at, key=last.grant_id))
+        return [_record(grant, now) for grant in grants[:limit]]
 
     def get_grant(self, *, grant_id: str) -> GrantRecord:
         """One grant: what it allows, what was read by it and what it was refused; NotFound if there is none."""

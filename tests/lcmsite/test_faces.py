@@ -201,7 +201,7 @@ OPTIONS = {
     "lcm_reports": {"extent": "full", "whole": True, "limit": 1},
     "lcm_repair_plans": {"state": "approved", "limit": 1},
     "lcm_report": {"code": "counters_are_recounts", "after_id": 0, "limit": 1},
-    "lcm_quarantines": {"released": True, "limit": 5},
+    "lcm_quarantines": {"released": True, "before_id": 1_000_000, "limit": 5},
     "lcm_audit": {"act": "quarantine", "target": "msg_2", "before_id": 1_000_000, "limit": 5},
 }
 
