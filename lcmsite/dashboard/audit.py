@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from typing import Any
-from urllib.parse import urlencode
 
 from django.http import HttpResponse
 
@@ -13,6 +12,7 @@ from conversations.types import AuditRecord
 from lcmsite.dashboard.addresses import number_in
 from lcmsite.dashboard.asking import ask
 from lcmsite.dashboard.pages import Visit, page
+from lcmsite.dashboard.paging import paged
 from lcmsite.types import KeyScope
 
 ON_A_PAGE = 50
@@ -26,16 +26,13 @@ def audit(visit: Visit) -> HttpResponse:
     asked = {"act": act if act in list(Act) else None, "conversation_id": number_in(given, "conversation_id")}
     before = number_in(given, "before")
     found: list[AuditRecord] = ask(visit.caller, "lcm_audit", before_id=before, limit=ON_A_PAGE + 1, **asked)
-    kept = {name: value for name, value in asked.items() if value is not None}
-    shown = found[:ON_A_PAGE]
+    shown = paged(found, most=ON_A_PAGE, key="audit_id", before=before, asked=asked)
     return visit.show(
         "dashboard/audit.html",
-        entries=[{"act": entry, "told": _told(entry)} for entry in shown],
+        entries=[{"act": entry, "told": _told(entry)} for entry in shown.rows],
         acts=list(Act),
         asked=asked,
-        first_page=urlencode(kept),
-        is_first=before is None,
-        older=urlencode({**kept, "before": shown[-1].audit_id}) if len(found) > ON_A_PAGE else None,
+        paged=shown,
     )
 
 

@@ -13,6 +13,7 @@ from lcmsite.adapters.problems import problem_of
 from lcmsite.dashboard.addresses import number_in
 from lcmsite.dashboard.asking import ask
 from lcmsite.dashboard.pages import Visit, page
+from lcmsite.dashboard.paging import paged
 from retrieval.types import ItemKind
 
 ON_A_PAGE = 50
@@ -68,10 +69,4 @@ def _lines(visit: Visit, file_id: str, is_erased: bool) -> dict[str, Any]:
 def _listed(visit: Visit, template: str, conversation_id: int | None, **context: Any) -> HttpResponse:
     before = visit.request.GET.get("before") or None
     found = ask(visit.caller, "lcm_files", conversation_id=conversation_id, before=before, limit=ON_A_PAGE + 1)
-    return visit.show(
-        template,
-        files=found[:ON_A_PAGE],
-        behind=found[ON_A_PAGE - 1].file_id if len(found) > ON_A_PAGE else None,
-        is_first=before is None,
-        **context,
-    )
+    return visit.show(template, paged=paged(found, most=ON_A_PAGE, key="file_id", before=before), **context)

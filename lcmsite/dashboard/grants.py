@@ -8,17 +8,21 @@ from django.shortcuts import redirect
 
 from lcmsite.dashboard.asking import ask, may
 from lcmsite.dashboard.pages import Visit, page
+from lcmsite.dashboard.paging import paged
 from lcmsite.types import KeyScope
 
-MOST = 100
+ON_A_PAGE = 50
 
 
 @page()
 def grants(visit: Visit) -> HttpResponse:
-    """The newest grants, with how much of each is used up."""
-    found = ask(visit.caller, "lcm_grants", limit=MOST)
+    """The newest grants, or those behind one, with how much of each is used up."""
+    before = visit.request.GET.get("before") or None
+    found = ask(visit.caller, "lcm_grants", before_grant=before, limit=ON_A_PAGE + 1)
     return visit.show(
-        "dashboard/grants.html", grants=found, most=MOST, may_revoke=may(visit.caller, "lcm_revoke_grant")
+        "dashboard/grants.html",
+        paged=paged(found, most=ON_A_PAGE, key="grant_id", before=before),
+        may_revoke=may(visit.caller, "lcm_revoke_grant"),
     )
 
 

@@ -17,11 +17,12 @@ from lcmsite.adapters.problems import problem_of
 from lcmsite.dashboard.addresses import text_in
 from lcmsite.dashboard.asking import ask
 from lcmsite.dashboard.pages import Visit, page
+from lcmsite.dashboard.paging import paged
 from retrieval.assembly.types import AssembledContext, AssemblyReason, MessageFormat, ReceiptLine
 from retrieval.params import AssembleParams
 
 FIELDS = ("budget", "reserve", "query", "as_of", "format")
-# So many of the receipts that are kept can be chosen from.
+# So many of the receipts that are kept can be chosen from at a time.
 KEPT = 20
 # What a reason means, in the words of whoever wonders.
 MEANINGS = {
@@ -47,13 +48,15 @@ def inspector(visit: Visit, conversation_id: int) -> HttpResponse:
             address=urlencode(asked),
             **_explained(visit, conversation_id, asked),
         )
+    before = visit.request.GET.get("before") or None
+    receipts = ask(visit.caller, "lcm_receipts", conversation_id=conversation_id, before_receipt=before, limit=KEPT + 1)
     return visit.show(
         "dashboard/inspector.html",
         conversation=ask(visit.caller, "lcm_show", conversation_id=conversation_id),
         asked=asked,
         address=urlencode(asked),
         formats=list(MessageFormat),
-        receipts=ask(visit.caller, "lcm_receipts", conversation_id=conversation_id, limit=KEPT),
+        paged=paged(receipts, most=KEPT, key="receipt_id", before=before, asked=asked),
         kept=visit.request.GET.get("kept", ""),
     )
 

@@ -11,19 +11,23 @@ from compaction.types import PlanRecord, RunRecord
 from conversations.errors import NotFound
 from lcmsite.dashboard.asking import ask, may
 from lcmsite.dashboard.pages import Visit, page
+from lcmsite.dashboard.paging import paged
 from lcmsite.types import KeyScope
 
-EARLIER = 10
+ON_A_PAGE = 20
 
 
 @page()
 def plans(visit: Visit, conversation_id: int) -> HttpResponse:
     """The plans that were made of a conversation, and a button for one more."""
+    before = visit.request.GET.get("before") or None
+    conversation = ask(visit.caller, "lcm_show", conversation_id=conversation_id)
+    found = ask(visit.caller, "lcm_plans", conversation_id=conversation_id, before_plan=before, limit=ON_A_PAGE + 1)
     return visit.show(
         "dashboard/plan.html",
-        conversation=ask(visit.caller, "lcm_show", conversation_id=conversation_id),
+        conversation=conversation,
         may_plan=may(visit.caller, "lcm_plan"),
-        plans=ask(visit.caller, "lcm_plans", conversation_id=conversation_id, limit=EARLIER),
+        paged=paged(found, most=ON_A_PAGE, key="plan_id", before=before),
     )
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
-from urllib.parse import urlencode
 
 from django.http import HttpResponse
 
@@ -12,6 +12,7 @@ from compaction.types import JobState, Outcome, Reason, RunRecord
 from lcmsite.dashboard.addresses import number_in
 from lcmsite.dashboard.asking import ask
 from lcmsite.dashboard.pages import Visit, page
+from lcmsite.dashboard.paging import paged
 
 ON_A_PAGE = 50
 OF_A_CONVERSATION = 20
@@ -24,16 +25,14 @@ def runs(visit: Visit) -> HttpResponse:
     asked = {"outcome": _among(given.get("outcome"), Outcome), "reason": _among(given.get("reason"), Reason)}
     before = given.get("before") or None
     found = ask(visit.caller, "lcm_runs", before_run=before, limit=ON_A_PAGE + 1, **asked)
-    shown = found[:ON_A_PAGE]
+    shown = paged(found, most=ON_A_PAGE, key="run_id", before=before, asked=asked)
     return visit.show(
         "dashboard/_runs.html" if visit.is_part else "dashboard/runs.html",
-        runs=_told(shown),
+        paged=shown,
+        runs=_told(shown.rows),
         asked=asked,
         outcomes=list(Outcome),
         reasons=list(Reason),
-        is_first=before is None,
-        newest=_query(asked),
-        older=_query({**asked, "before": shown[-1].run_id}) if len(found) > ON_A_PAGE else None,
     )
 
 
@@ -44,15 +43,11 @@ def jobs(visit: Visit) -> HttpResponse:
     asked = {"state": _among(given.get("state"), JobState)}
     before = number_in(given, "before")
     found = ask(visit.caller, "lcm_jobs", before_id=before, limit=ON_A_PAGE + 1, **asked)
-    shown = found[:ON_A_PAGE]
     return visit.show(
         "dashboard/_jobs.html" if visit.is_part else "dashboard/jobs.html",
-        jobs=shown,
+        paged=paged(found, most=ON_A_PAGE, key="job_id", before=before, asked=asked),
         asked=asked,
         states=list(JobState),
-        is_first=before is None,
-        newest=_query(asked),
-        older=_query({**asked, "before": shown[-1].job_id}) if len(found) > ON_A_PAGE else None,
     )
 
 
@@ -60,7 +55,8 @@ def jobs(visit: Visit) -> HttpResponse:
 def jobs_of_conversation(visit: Visit, conversation_id: int) -> HttpResponse:
     """The latest jobs of one conversation, for its page of runs."""
     found = ask(visit.caller, "lcm_jobs", conversation_id=conversation_id, limit=OF_A_CONVERSATION)
-    return visit.show("dashboard/_jobs.html", conversation=conversation_id, jobs=found, is_first=True, newest=None)
+    shown = paged(found, most=OF_A_CONVERSATION, key="job_id", before=None)
+    return visit.show("dashboard/_jobs.html", conversation=conversation_id, paged=shown)
 
 
 @page()
@@ -71,18 +67,13 @@ def of_conversation(visit: Visit, conversation_id: int) -> HttpResponse:
     found = ask(
         visit.caller, "lcm_runs", conversation_id=conversation_id, before_run=before, limit=OF_A_CONVERSATION + 1
     )
-    shown = found[:OF_A_CONVERSATION]
+    shown = paged(found, most=OF_A_CONVERSATION, key="run_id", before=before)
     return visit.show(
-        "dashboard/conversation_runs.html",
-        conversation=conversation,
-        runs=_told(shown),
-        is_first=before is None,
-        newest="",
-        older=_query({"before": shown[-1].run_id}) if len(found) > OF_A_CONVERSATION else None,
+        "dashboard/conversation_runs.html", conversation=conversation, paged=shown, runs=_told(shown.rows)
     )
 
 
-def _told(runs: list[RunRecord]) -> list[dict[str, Any]]:
+def _told(runs: Sequence[RunRecord]) -> list[dict[str, Any]]:
     """Each run with its figures as a text that people can read."""
     return [
         {"run": run, "details": json.dumps(run.details, ensure_ascii=False, indent=2) if run.details else ""}
@@ -92,7 +83,3 @@ def _told(runs: list[RunRecord]) -> list[dict[str, Any]]:
 
 def _among(given: str | None, known: type[Outcome] | type[Reason] | type[JobState]) -> str | None:
     return given if given in list(known) else None
-
-
-def _query(asked: dict[str, Any]) -> str:
-    return urlencode({name: value for name, value in asked.items() if value is not None})

@@ -16,6 +16,7 @@ from lcmsite.adapters.problems import Problem, problem_of
 from lcmsite.dashboard.addresses import number_in
 from lcmsite.dashboard.asking import ask
 from lcmsite.dashboard.pages import Visit, page
+from lcmsite.dashboard.paging import paged
 from lcmsite.types import KeyScope
 
 ON_A_PAGE = 50
@@ -32,9 +33,7 @@ def erasures(visit: Visit) -> HttpResponse:
     found: list[AuditRecord] = ask(visit.caller, "lcm_audit", act=Act.ERASE, before_id=before, limit=ON_A_PAGE + 1)
     return visit.show(
         "dashboard/trust/erasures.html",
-        acts=found[:ON_A_PAGE],
-        older=found[ON_A_PAGE - 1].audit_id if len(found) > ON_A_PAGE else None,
-        is_first=before is None,
+        paged=paged(found, most=ON_A_PAGE, key="audit_id", before=before),
     )
 
 

@@ -12,12 +12,11 @@ from integrity.types import InvariantResult, ReportOutline, ReportPage, ScanMode
 from lcmsite.dashboard.addresses import number_in
 from lcmsite.dashboard.asking import ask, may
 from lcmsite.dashboard.pages import Visit, page
+from lcmsite.dashboard.paging import paged
 from lcmsite.dashboard.trust.explanations import meaning_of
 from lcmsite.dashboard.trust.places import message_in
 
 ON_A_PAGE = 20
-# The service lists no more than a thousand.
-MOST_PAGES = 1_000 // ON_A_PAGE
 # Of one invariant, at a time.
 FINDINGS = 100
 
@@ -26,17 +25,14 @@ _GRAVEST_FIRST = list(Severity)
 
 @page()
 def reports(visit: Visit) -> HttpResponse:
-    """The newest reports of the workspace, and the way to a new one."""
-    at = min(max(number_in(visit.request.GET, "page") or 1, 1), MOST_PAGES)
-    wanted = min(at * ON_A_PAGE + 1, 1_000)
-    found: list[ReportOutline] = ask(visit.caller, "lcm_reports", limit=wanted)
+    """The newest reports of the workspace, or those behind one, and the way to a new one."""
+    before = visit.request.GET.get("before") or None
+    found: list[ReportOutline] = ask(visit.caller, "lcm_reports", before_report=before, limit=ON_A_PAGE + 1)
     whole: list[ReportOutline] = ask(visit.caller, "lcm_reports", extent=ScanMode.FULL.value, whole=True, limit=1)
     return visit.show(
         "dashboard/trust/reports.html",
         whole=whole[0] if whole else None,
-        reports=found[(at - 1) * ON_A_PAGE : at * ON_A_PAGE],
-        at=at,
-        has_more=len(found) > at * ON_A_PAGE,
+        paged=paged(found, most=ON_A_PAGE, key="report_id", before=before),
         may_plan=may(visit.caller, "lcm_plan_repairs"),
         extents=list(ScanMode),
     )

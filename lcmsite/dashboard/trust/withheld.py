@@ -9,11 +9,13 @@ from django.shortcuts import redirect
 from conversations.errors import Invalid, LcmError
 from integrity.types import QuarantineRecord
 from lcmsite.adapters.problems import Problem, problem_of
+from lcmsite.dashboard.addresses import number_in
 from lcmsite.dashboard.asking import ask, may
 from lcmsite.dashboard.pages import Visit, page
+from lcmsite.dashboard.paging import paged
 from lcmsite.types import KeyScope
 
-MOST_SHOWN = 200
+ON_A_PAGE = 50
 
 
 @page()
@@ -53,14 +55,16 @@ def release(visit: Visit, quarantine_id: int) -> HttpResponse:
 
 def _shown(visit: Visit, problem: Problem | None = None, **given: str) -> HttpResponse:
     with_released = visit.request.GET.get("released") == "yes"
-    found: list[QuarantineRecord] = ask(visit.caller, "lcm_quarantines", released=with_released, limit=MOST_SHOWN + 1)
+    before = number_in(visit.request.GET, "before")
+    found: list[QuarantineRecord] = ask(
+        visit.caller, "lcm_quarantines", released=with_released, before_id=before, limit=ON_A_PAGE + 1
+    )
+    asked = {"released": "yes"} if with_released else {}
     return visit.show(
         "dashboard/trust/quarantine.html",
         status=problem.status if problem else 200,
         problem=problem,
-        held=found[:MOST_SHOWN],
-        has_more=len(found) > MOST_SHOWN,
-        most=MOST_SHOWN,
+        paged=paged(found, most=ON_A_PAGE, key="quarantine_id", before=before, asked=asked),
         with_released=with_released,
         may_decide=may(visit.caller, "lcm_release"),
         given=given,

@@ -40,6 +40,11 @@ def shown_links(page: str) -> list[str]:
     return [html.unescape(link) for link in re.findall(r'href="([^"]*)"', page)]
 
 
+def older_in(page: str) -> str | None:
+    """Where a list goes on, as the query of a link; None on its last page."""
+    return next((link for link in shown_links(page) if re.match(r"\?(.*&)?before=", link)), None)
+
+
 def _of(username: str) -> Client:
     a_workspace()
     client = Client()

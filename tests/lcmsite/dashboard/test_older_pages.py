@@ -1,0 +1,104 @@
+"""Long lists in the dashboard: each page goes on behind the one before, and what was asked for stays asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from django.test import Client
+
+from compaction.plans import CompactionPlans
+from conversations.models import Quarantine
+from conversations.scope import Scope
+from lcmsite.dashboard import grants, inspector, plans
+from lcmsite.dashboard.trust import withheld
+from retrieval.assembler import ContextAssembler
+from retrieval.delegation.grants import Grants
+from tests.factories import a_conversation, a_workspace
+from tests.lcmsite.dashboard.visiting import browser_of, older_in, shown_links
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def reader(db: None) -> Client:
+    return browser_of("reader")
+
+
+@pytest.fixture
+def conversation_id(db: None) -> int:
+    return a_conversation("hello", "hi").conversation_id
+
+
+def scope() -> Scope:
+    return Scope(a_workspace().pk)
+
+
+def a_quarantine(conversation_id: int, number: int) -> str:
+    target = f"part_{number}_{number}"
+    Quarantine.objects.create(conversation_id=conversation_id, target=target, reason="why")
+    return target
+
+
+def a_grant(conversation_id: int, number: int) -> str:
+    grants = Grants.from_settings(scope())
+    grant = grants.issue(workspace_id=a_workspace().pk, question="?", item_ids=(), depth=1, token_cap=4000, seconds=60)
+    return grant.grant_id
+
+
+def a_plan(conversation_id: int, number: int) -> str:
+    return CompactionPlans.from_settings(scope()).plan(conversation_id=conversation_id).plan_id
+
+
+def a_receipt(conversation_id: int, number: int) -> str:
+    assembler = ContextAssembler.from_settings(scope())
+    kept = assembler.assemble(conversation_id=conversation_id, budget=1000 + number, keep_receipt=True)
+    return str(kept.receipt_id)
+
+
+PAGES: list[tuple[str, Callable[[int, int], str], int]] = [
+    ("quarantine/", a_quarantine, withheld.ON_A_PAGE),
+    ("grants/", a_grant, grants.ON_A_PAGE),
+    ("conversations/{}/plans/", a_plan, plans.ON_A_PAGE),
+    ("conversations/{}/context/", a_receipt, inspector.KEPT),
+]
+
+
+@pytest.mark.parametrize(("path", "another", "most"), PAGES, ids=[path for path, _, _ in PAGES])
+def test_an_older_page_is_what_the_newer_one_left_out(reader, conversation_id, path, another, most):
+    address = f"/w/default/{path.format(conversation_id)}"
+    made = [another(conversation_id, number) for number in range(most + 1)]
+
+    newest = reader.get(address).content.decode()
+    late = another(conversation_id, most + 1)
+    older = reader.get(address + older_in(newest)).content.decode()
+
+    assert [name for name in made if name in newest] == made[1:]
+    assert [name for name in (*made, late) if name in older] == made[:1]
+    assert "?" in shown_links(older) and older_in(older) is None
+
+
+@pytest.mark.parametrize(("path", "another", "most"), PAGES, ids=[path for path, _, _ in PAGES])
+def test_behind_the_last_row_there_is_nothing_and_it_says_so(reader, conversation_id, path, another, most):
+    address = f"/w/default/{path.format(conversation_id)}"
+    only = another(conversation_id, 1)
+    row = Quarantine.objects.get().pk if another is a_quarantine else only
+
+    page = reader.get(address, {"before": row}).content.decode()
+
+    assert only not in page
+    assert "There are no older ones" in page or "There is nothing older" in page
+    assert "?" in shown_links(page)
+
+
+def test_what_was_asked_for_stays_asked_on_the_older_page(reader, conversation_id):
+    for number in range(withheld.ON_A_PAGE + 1):
+        a_quarantine(conversation_id, number)
+    for number in range(inspector.KEPT + 1):
+        a_receipt(conversation_id, number)
+
+    held = reader.get("/w/default/quarantine/?released=yes").content.decode()
+    kept = reader.get(f"/w/default/conversations/{conversation_id}/context/?budget=900").content.decode()
+
+    assert older_in(held).startswith("?released=yes&before=")
+    assert older_in(kept).startswith("?budget=900&before=rcp_")
