@@ -50,32 +50,36 @@ def as_json(message: NewMessage) -> dict[str, Any]:
 
 
 @contextmanager
+def our_site(*scopes: KeyScope) -> Iterator[tuple[int, str]]:
+    """Our site as `lcm up` serves it: its port, and a key with these scopes."""
+    workspace_id = Workspace.objects.get_or_create(name="bench")[0].pk
+    key = keys.issue(workspace_id=workspace_id, name="bench", scopes=scopes).key
+    port = free_port()
+    with _served(port, "lcmsite.processes", str(os.getpid()), "web", "127.0.0.1", str(port)):
+        yield port, key
+
+
+@contextmanager
 def sites() -> Iterator[tuple[Site, Site]]:
     """The bare view's server and ours, both up."""
-    workspace_id = Workspace.objects.get_or_create(name="bench")[0].pk
-    key = keys.issue(workspace_id=workspace_id, name="bench", scopes=[KeyScope.WRITE]).key
-    bare, ours = free_port(), free_port()
-    commands = (
-        (bare, ["-m", "tests.benchmarks.bare", str(bare)]),
-        (ours, ["-m", "lcmsite.processes", str(os.getpid()), "web", "127.0.0.1", str(ours)]),
-    )
+    bare = free_port()
+    with _served(bare, "tests.benchmarks.bare", str(bare)), our_site(KeyScope.WRITE) as (ours, key):
+        yield Site(bare, "/append/{}/"), Site(ours, "/api/v1/conversations/{}/messages/", key)
+
+
+@contextmanager
+def _served(port: int, *module: str) -> Iterator[None]:
     # Its log as everybody has it, a line a request, though nobody reads it here.
     environment = {**os.environ, "LCM_LOG_LEVEL": "INFO"}
-    servers = [
-        subprocess.Popen(
-            [sys.executable, *arguments], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        for _, arguments in commands
-    ]
+    server = subprocess.Popen(
+        [sys.executable, "-m", *module], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     try:
-        for port, _ in commands:
-            wait_for(port)
-        yield Site(bare, "/append/{}/"), Site(ours, "/api/v1/conversations/{}/messages/", key)
+        wait_for(port)
+        yield
     finally:
-        for server in servers:
-            server.terminate()
-        for server in servers:
-            server.wait(timeout=60)
+        server.terminate()
+        server.wait(timeout=60)
 
 
 def free_port() -> int:

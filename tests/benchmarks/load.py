@@ -9,9 +9,10 @@ import json
 import selectors
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlencode
 
 
 @dataclass
@@ -50,6 +51,12 @@ class Connection:
             raise RuntimeError(bytes(self.received).decode(errors="replace"))
         return True
 
+    def ask(self, request: bytes) -> None:
+        """Send a request and wait for the whole answer."""
+        self.send(request)
+        while not self.is_answered():
+            pass
+
     def close(self) -> None:
         self.socket.close()
 
@@ -57,14 +64,20 @@ class Connection:
 def request(path: str, body: Any, *, key: str = "") -> bytes:
     """A POST of JSON as it goes over the wire."""
     packed = json.dumps(body).encode()
-    lines = [
-        f"POST {path} HTTP/1.1",
-        "Host: localhost",
-        "Content-Type: application/json",
-        f"Content-Length: {len(packed)}",
-        *([f"Authorization: Bearer {key}"] if key else []),
-    ]
-    return "\r\n".join(lines).encode() + b"\r\n\r\n" + packed
+    return _head("POST", path, "Content-Type: application/json", f"Content-Length: {len(packed)}", key=key) + packed
+
+
+def question(path: str, params: Mapping[str, Any], *, key: str) -> bytes:
+    """A GET with its params."""
+    said = {name: json.dumps(value) if isinstance(value, bool) else value for name, value in params.items()}
+    return _head("GET", f"{path}?{urlencode(said)}", key=key)
+
+
+def _head(method: str, path: str, *headers: str, key: str) -> bytes:
+    lines = [f"{method} {path} HTTP/1.1", "Host: localhost", *headers]
+    if key:
+        lines.append(f"Authorization: Bearer {key}")
+    return "\r\n".join(lines).encode() + b"\r\n\r\n"
 
 
 def send_all(connections: list[Connection], requests: list[Iterator[bytes]]) -> list[float]:

@@ -40,13 +40,16 @@ _HOW_MANY_HOLD = """
 _WORDS_OF = "SELECT tsvector_to_array(content_tsv) FROM messages WHERE conversation_id = %s AND seq = ANY(%s)"
 
 
-def searched(size: int, pair: Pair) -> list[Line]:
+# Queries, by how common their words are and how many these are.
+Cells = dict[tuple[str, int], list[str]]
+
+
+def searched(size: int, pair: Pair, cells: Cells) -> list[Line]:
     """Search our conversation of this size."""
     engine = RetrievalEngine.from_settings(a_store().scope)
     floor = ReadingFloor()
     where = {"conversation_id": pair.ours, "limit": HITS}
     lines = []
-    cells = _queries(size, pair, floor)
     for (band, terms), queries in cells.items():
         found = duel(
             floor=lambda query: floor.rows(_NEWEST, (query, pair.ours, HITS)),
@@ -60,11 +63,11 @@ def searched(size: int, pair: Pair) -> list[Line]:
         found = duel(
             floor=lambda query: floor.rows(_BY_RANK, (query, pair.ours, HITS)),
             ours=lambda query: engine.grep(query=query, **where),
-            work=[(query, query) for (each, _), queries in cells.items() if each == band for query in queries],
+            work=[(query, query) for query in queries_of(band, cells)],
             warm_up=3,
         )
         lines += _p50_and_p95("6", f"grep {band} words at {size:,}", found, at_most(15, " ms"), at_most(40, " ms"))
-    for kind, (pattern, goal) in _patterns(size).items():
+    for kind, (pattern, goal) in patterns(size).items():
         found = duel(
             floor=lambda pattern: floor.rows(_BY_PATTERN, (pair.ours, pattern, HITS)),
             ours=lambda pattern: engine.grep(query=pattern, mode="regex", **where),
@@ -74,7 +77,13 @@ def searched(size: int, pair: Pair) -> list[Line]:
     return lines
 
 
-def _patterns(size: int) -> dict[str, tuple[str, Goal | None]]:
+def queries_of(band: str, cells: Cells) -> list[str]:
+    """Those of any number of words that are so common."""
+    return [query for (each, _), queries in cells.items() if each == band for query in queries]
+
+
+def patterns(size: int) -> dict[str, tuple[str, Goal | None]]:
+    """A regular expression of each kind, with the goal for its p50."""
     half = needle(1, 1009 * max(1, size // 2018))[:-4]
     return {
         "frequent": (r"request=[0-9a-f]{8}", at_most(4, " ms")),
@@ -83,11 +92,12 @@ def _patterns(size: int) -> dict[str, tuple[str, Goal | None]]:
     }
 
 
-def _queries(size: int, pair: Pair, floor: ReadingFloor) -> dict[tuple[str, int], list[str]]:
+def queries_for(size: int, pair: Pair) -> Cells:
     """Queries of words that stand together in some message, by how many messages hold each word and how many they are.
 
     A cell for which the history has hardly any is left out.
     """
+    floor = ReadingFloor()
     bands = {
         "common": range(size // 25, size // 5),
         "medium": range(max(13, size // 500), size // 100),
