@@ -79,7 +79,9 @@ def _taken(address: str, session: str, pages: list[tuple[str, str]], directory: 
 
 
 def _shown(page: Any, path: str) -> None:
-    page.goto(path, wait_until="networkidle")
+    """With what comes into it afterwards. A page that keeps itself up to date is never without a request for long."""
+    page.goto(path)
+    page.wait_for_function("() => !window.htmx || !document.querySelector('.htmx-request')")
 
 
 if __name__ == "__main__":

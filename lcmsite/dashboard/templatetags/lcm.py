@@ -164,4 +164,6 @@ def gauge(system: int, summaries: int, raw: int, budget: int, threshold: int) ->
         places.append({"name": name, "x": round(x, 3), "width": round(width, 3)})
         x += width
     said = f"{system:,} system, {summaries:,} summaries, {raw:,} raw, of {budget:,} tokens"
-    return {"places": places, "limit": round(100 * min(threshold, whole) / whole, 3), "said": said}
+    # At the very end there is nothing to tell apart.
+    limit = round(100 * threshold / whole, 3) if threshold < whole else None
+    return {"places": places, "limit": limit, "said": said}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.template.loader import render_to_string
 from django.test import Client
 
 from compaction.models import CompactionJob
@@ -11,6 +12,7 @@ from conversations.models import Conversation, Message
 from conversations.scope import Scope
 from conversations.types import NewMessage, Role
 from lcmsite import people
+from lcmsite.dashboard.templatetags.lcm import gauge
 from lcmsite.types import Role as PersonRole
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
 
@@ -37,6 +39,15 @@ def reader(db: None) -> Client:
 
 def shown(page: str) -> list[int]:
     return [int(piece.partition('"')[0]) for piece in page.split('id="m')[1:] if piece[0].isdigit()]
+
+
+@pytest.mark.parametrize(("threshold", "told"), [(750, "M75.0 0V8"), (1000, None), (2000, None)])
+def test_a_gauge_marks_where_compaction_begins_unless_that_is_its_end(threshold, told):
+    drawn = gauge(100, 200, 300, 1000, threshold)
+
+    assert drawn["limit"] == (75.0 if told else None)
+    marked = render_to_string("dashboard/_gauge.html", drawn)
+    assert (told or "") in marked and ("<path" in marked) == (told is not None)
 
 
 def test_the_list_shows_each_with_its_gauge(conversation_id, reader, django_assert_max_num_queries):

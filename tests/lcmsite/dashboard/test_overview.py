@@ -109,8 +109,8 @@ def test_what_has_not_changed_is_not_sent_again(busy):
 def test_what_is_of_the_site_is_shown_to_admins_alone(busy):
     reader, admin = visitor(Role.READER), visitor(Role.ADMIN)
 
-    assert "Calls in window" not in reader.get("/w/default/").content.decode()
-    assert "Calls in window" in admin.get("/w/default/").content.decode()
+    assert "models-title" not in reader.get("/w/default/").content.decode()
+    assert "models-title" in admin.get("/w/default/").content.decode()
     assert "Lately administrated" not in reader.get("/w/default/shelf/").content.decode()
     assert "set role" in admin.get("/w/default/shelf/").content.decode()
 
