@@ -11,8 +11,9 @@ import psycopg
 from django.db import OperationalError, connection, transaction
 
 from conversations.errors import LcmError
+from conversations.reading import rows
 
-_NAMES = ("statement_timeout", "enable_seqscan", "jit")
+_NAMES = ("statement_timeout", "enable_seqscan", "jit", "plan_cache_mode")
 # A search that stops a tenth late has kept its promise.
 _NEARLY_ALL = 0.9
 _SET = "SELECT " + ", ".join(f"set_config('{name}', %s, true)" for name in _NAMES)
@@ -41,8 +42,7 @@ class Deadline:
         """
         if self.remaining_ms() >= _NEARLY_ALL * self.milliseconds:
             return
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT set_config('statement_timeout', %s, true)", [str(self.remaining_ms())])
+        rows("SELECT set_config('statement_timeout', %s, true)", [str(self.remaining_ms())])
 
 
 @contextmanager
@@ -50,21 +50,19 @@ def bounded(*, milliseconds: int, refusal: LcmError) -> Iterator[Deadline]:
     """Reads in one transaction; raises the refusal when they are not done in time.
 
     Sequential scans are out: an index always serves a search here, but for a word that the statistics do not know the
-    planner may think otherwise. So is compiling plans, which takes longer than they run.
+    planner may think otherwise. So is compiling plans, which takes longer than they run. What is prepared
+    (`reading.rows`) is planned once, for any values; what has to be planned for the values at hand is not prepared.
     """
     deadline = Deadline.in_ms(milliseconds)
     is_inside = connection.in_atomic_block
     try:
-        with transaction.atomic(), connection.cursor() as cursor:
-            before = None
-            if is_inside:
-                # Somebody else's transaction gets its own settings back; ours takes them along when it ends.
-                cursor.execute(_GET)
-                before = cursor.fetchone()
-            cursor.execute(_SET, [str(deadline.remaining_ms()), "off", "off"])
+        with transaction.atomic():
+            # Somebody else's transaction gets its own settings back; ours takes them along when it ends.
+            before = rows(_GET) if is_inside else []
+            rows(_SET, [str(deadline.remaining_ms()), "off", "off", "force_generic_plan"])
             yield deadline
-            if before is not None:
-                cursor.execute(_SET, before)
+            for settings in before:
+                rows(_SET, settings)
     except OperationalError as error:
         if isinstance(error.__cause__, psycopg.errors.QueryCanceled):
             raise refusal from error

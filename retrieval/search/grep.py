@@ -20,9 +20,10 @@ from retrieval.search.cursors import Position
 from retrieval.search.full_text import Found, FullText
 from retrieval.search.grep_page import Answered, Page
 from retrieval.search.matches import Excerpt, matches
-from retrieval.search.newest import NewestWords, Spot
+from retrieval.search.newest import NewestWords
 from retrieval.search.pattern_search import PatternSearch
 from retrieval.search.patterns import Pattern, literally, refused, translated
+from retrieval.search.places import Spot
 from retrieval.search.query import parse
 from retrieval.search.reach import Reach
 from retrieval.search.snippets import Needles, snippet

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
-from conversations.reading import rows
+from conversations.reading import array, rows
 from conversations.types import Role
 from retrieval.lineage_steps import above_messages
 from retrieval.search.snippets import SEARCHED
@@ -17,29 +16,34 @@ from retrieval.types import ItemKind, Match, Snippet
 FILE_PREFIX = "file_"
 
 # Up to what nothing was derived from and nothing supersedes: that, too, is looked up for each.
-_MESSAGES = f"""
-    {above_messages("%(ids)s")}, covering AS MATERIALIZED (
+_MESSAGES = f"""(
+    {above_messages("%(messages)s::bigint[]")}, covering AS MATERIALIZED (
         SELECT message_id, min(summary_id) AS summary_id FROM above
         WHERE NOT EXISTS (SELECT FROM summary_parents p WHERE p.parent_summary_id = above.summary_id OFFSET 0)
           AND NOT EXISTS (SELECT FROM summaries later WHERE later.supersedes_id = above.summary_id OFFSET 0)
         GROUP BY message_id
     )
-    SELECT message_id, conversation_id, seq, role::text, author, created_at, token_count,
-           CASE WHEN message_id = ANY(%(shown)s) THEN left(content, {{searched}}) END, covering.summary_id
-    FROM messages LEFT JOIN covering USING (message_id) WHERE message_id = ANY(%(ids)s)
-"""
-_SUMMARIES = """
-    SELECT summary_id, conversation_id, first_seq, last_seq, latest_at, token_count, depth,
-           CASE WHEN summary_id = ANY(%(shown)s) THEN left(content, {searched}) END,
+    SELECT message_id::text AS id, conversation_id, seq AS first_seq, seq AS last_seq, created_at, token_count,
+           CASE WHEN message_id = ANY(%(shown_messages)s::bigint[]) THEN left(content, {SEARCHED}) END AS content,
+           covering.summary_id AS covered_by, covering.summary_id IS NULL AS active,
+           role::text AS role, author, NULL::integer AS depth, NULL::text AS file_name
+    FROM messages LEFT JOIN covering USING (message_id) WHERE message_id = ANY(%(messages)s::bigint[])
+)"""
+_SUMMARIES = f"""(
+    SELECT summary_id, conversation_id, first_seq, last_seq, latest_at, token_count,
+           CASE WHEN summary_id = ANY(%(shown)s::text[]) THEN left(content, {SEARCHED}) END, NULL,
            NOT EXISTS (SELECT FROM summary_parents p WHERE p.parent_summary_id = summaries.summary_id OFFSET 0)
-           AND NOT EXISTS (SELECT FROM summaries later WHERE later.supersedes_id = summaries.summary_id OFFSET 0)
-    FROM summaries WHERE summary_id = ANY(%(ids)s)
-"""
-_FILES = """
-    SELECT file_id, conversation_id, {seq}, created_at, file_name, {tokens},
-           CASE WHEN file_id = ANY(%(shown)s) THEN left({text}, {searched}) END
-    FROM large_files WHERE file_id = ANY(%(ids)s)
-"""
+           AND NOT EXISTS (SELECT FROM summaries later WHERE later.supersedes_id = summaries.summary_id OFFSET 0),
+           NULL, NULL, depth, NULL
+    FROM summaries WHERE summary_id = ANY(%(others)s::text[])
+)"""
+_FILES = f"""(
+    SELECT file_id, conversation_id, {FILES.seq}, {FILES.seq}, created_at, {FILES.tokens},
+           CASE WHEN file_id = ANY(%(shown)s::text[]) THEN left({FILES.text}, {SEARCHED}) END, NULL, false,
+           NULL, NULL, NULL, file_name
+    FROM large_files WHERE file_id = ANY(%(others)s::text[])
+)"""
+_OF_KIND = {ItemKind.MESSAGE: _MESSAGES, ItemKind.SUMMARY: _SUMMARIES, ItemKind.FILE: _FILES}
 
 
 @dataclass(frozen=True)
@@ -58,82 +62,46 @@ class Excerpt:
 
 
 def matches(excerpts: Sequence[Excerpt]) -> tuple[Match, ...]:
-    """A match for each of these rows, in the same order: one query for each kind of thing."""
-    messages = [each for each in excerpts if isinstance(each.id, int)]
-    files = [each for each in excerpts if isinstance(each.id, str) and each.id.startswith(FILE_PREFIX)]
-    summaries = [each for each in excerpts if isinstance(each.id, str) and not each.id.startswith(FILE_PREFIX)]
-    known: dict[int | str, Match] = {}
-    for row, excerpt in _fetched(_MESSAGES, messages):
-        known[excerpt.id] = _message(row, excerpt)
-    for row, excerpt in _fetched(_SUMMARIES, summaries):
-        known[excerpt.id] = _summary(row, excerpt)
-    for row, excerpt in _fetched(_FILES, files):
-        known[excerpt.id] = _file(row, excerpt)
-    return tuple(known[each.id] for each in excerpts if each.id in known)
-
-
-def _fetched(statement: str, excerpts: Sequence[Excerpt]) -> Iterable[tuple[tuple[Any, ...], Excerpt]]:
+    """A match for each of these rows, in the same order: one question for all kinds of things."""
     if not excerpts:
-        return []
-    by_id = {each.id: each for each in excerpts}
+        return ()
+    kinds = {each.id: _kind(each.id) for each in excerpts}
     to_be_shown = [each.id for each in excerpts if each.snippet is None]
-    fetched = rows(_with_columns(statement), {"shown": to_be_shown, "ids": list(by_id)})
-    return [(row, by_id[row[0]]) for row in fetched]
+    values = {
+        "messages": array(id for id in kinds if isinstance(id, int)),
+        "shown_messages": array(id for id in to_be_shown if isinstance(id, int)),
+        "others": [id for id in kinds if isinstance(id, str)],
+        "shown": [id for id in to_be_shown if isinstance(id, str)],
+    }
+    present = set(kinds.values())
+    statement = " UNION ALL ".join(asked for kind, asked in _OF_KIND.items() if kind in present)
+    found = {row[0]: row for row in rows(statement, values)}
+    return tuple(_match(found[str(each.id)], kinds[each.id], each) for each in excerpts if str(each.id) in found)
 
 
-@cache
-def _with_columns(statement: str) -> str:
-    return statement.format(searched=SEARCHED, seq=FILES.seq, tokens=FILES.tokens, text=FILES.text)
+def _kind(id: int | str) -> ItemKind:
+    if isinstance(id, int):
+        return ItemKind.MESSAGE
+    return ItemKind.FILE if id.startswith(FILE_PREFIX) else ItemKind.SUMMARY
 
 
-def _message(row: tuple[Any, ...], excerpt: Excerpt) -> Match:
-    message_id, conversation_id, seq, role, author, created_at, token_count, content, covered_by = row
+def _match(row: tuple[Any, ...], kind: ItemKind, excerpt: Excerpt) -> Match:
+    id, conversation_id, first_seq, last_seq, created_at, tokens, content, covered_by, active, role, *more = row
+    author, depth, file_name = more
     return Match(
-        id=f"msg_{message_id}",
-        kind=ItemKind.MESSAGE,
-        conversation_id=conversation_id,
-        first_seq=seq,
-        last_seq=seq,
-        created_at=created_at,
-        token_count=token_count,
-        score=excerpt.worth,
-        snippet=excerpt.of(content),
-        active=covered_by is None,
-        covered_by=covered_by,
-        role=Role(role),
-        author=author,
-    )
-
-
-def _summary(row: tuple[Any, ...], excerpt: Excerpt) -> Match:
-    summary_id, conversation_id, first_seq, last_seq, latest_at, token_count, depth, content, active = row
-    return Match(
-        id=summary_id,
-        kind=ItemKind.SUMMARY,
+        id=f"msg_{id}" if kind is ItemKind.MESSAGE else id,
+        kind=kind,
         conversation_id=conversation_id,
         first_seq=first_seq,
         last_seq=last_seq,
-        created_at=latest_at,
-        token_count=token_count,
-        score=excerpt.worth,
-        snippet=excerpt.of(content),
-        active=active,
-        depth=depth,
-    )
-
-
-def _file(row: tuple[Any, ...], excerpt: Excerpt) -> Match:
-    file_id, conversation_id, seq, created_at, file_name, tokens, content = row
-    return Match(
-        id=file_id,
-        kind=ItemKind.FILE,
-        conversation_id=conversation_id,
-        first_seq=seq,
-        last_seq=seq,
         created_at=created_at,
         token_count=tokens,
         score=excerpt.worth,
         snippet=excerpt.of(content),
-        active=False,
+        active=active,
+        covered_by=covered_by,
+        role=Role(role) if role is not None else None,
+        author=author,
+        depth=depth,
         file_name=file_name,
     )

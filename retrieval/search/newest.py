@@ -1,8 +1,7 @@
-"""Everything in the order in which it came, the newest first: the places, the pages, and the search by words in it."""
+"""The newest texts that hold the words of a question, all kinds of things in one statement."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,99 +9,61 @@ from django.db import connection
 
 from retrieval.search import ranking
 from retrieval.search.full_text import understood
+from retrieval.search.places import Key, Spot, collated, high_before, ordered, within
 from retrieval.search.query import Question, loosened, parse
 from retrieval.search.query_plan import Plan
 from retrieval.search.reach import Reach
-from retrieval.search.tables import MESSAGES, Table
-from retrieval.types import Snippet
+from retrieval.search.tables import FILES, MESSAGE_RANK, MESSAGES, SUMMARIES, Table
 
-Key = tuple[int, int, str]
+# A walk looks at so many rows at least, if it promises anything; what it has not found among them, or among many times
+# as many as should have been enough, is clustered elsewhere, and the index has it.
+_WALKED, _MANY_TIMES = 5000, 4
+# So few rows that to walk past them tells sooner than any figures whether words come together.
+_AT_ONCE = 500
+# Rows that the index picks out take long to be asked for more than words; of so many, a walk is sooner done.
+_MANY = 1500
 
-FIRST_BATCH, LARGEST_BATCH = 1000, 64_000
-# What so many rows are expected to hold is found sooner by walking back from the newest than by collecting all of it:
-# the index gives about as many rows in the time that it takes to look at them all, and a walk looks at a few hundred.
-_FREQUENT = 1500
-# A walk looks at so many rows; what it has not found among them is clustered elsewhere, and the index has it.
-_WALKED = 5000
-
-# Materialized, so that the index for words finds the rows: for the order, the planner would walk through all of them.
+# A walk by place. As it is written, the index for words does not serve the condition, and the planner takes it to hold
+# for every other row: where it expects hardly any, it would rather read and sort them all.
+_WALKING = """
+    SELECT {id} AS id, {place} AS order_place, ctid AS row FROM {table}
+    WHERE {where} AND {within} AND CASE WHEN {vector} @@ %(query)s::tsquery THEN true ELSE false END
+    ORDER BY {place} DESC LIMIT %(limit)s
+"""
 _COLLECTED = """
-    WITH holding AS MATERIALIZED (
+    SELECT {id} AS id, {place} AS order_place, ctid AS row FROM {table} WHERE {where} AND {within} AND {answering}
+"""
+# Materialized, so that the index for words finds the rows: for the order, the planner would walk through all of them.
+# What is far is looked for only if what is near was not enough.
+_MESSAGES = """
+    near AS MATERIALIZED ({near}),
+    far AS MATERIALIZED ({far} AND (SELECT count(*) FROM near) < %(limit)s),
+    said AS MATERIALIZED (
+        SELECT * FROM (TABLE near UNION ALL TABLE far) AS found ORDER BY order_place DESC LIMIT %(limit)s
+    )
+"""
+_ALL_MESSAGES = """
+    near AS MATERIALIZED ({near}),
+    said AS MATERIALIZED (SELECT * FROM near ORDER BY order_place DESC LIMIT %(limit)s)
+"""
+_OTHERS = """
+    {name} AS MATERIALIZED (
         SELECT {id} AS id, {place} AS order_place, {rank} AS rank, ctid AS row
         FROM {table} WHERE {where} AND {within} AND {answering}
     )
-    SELECT id, order_place, rank, {held}
-    FROM holding ORDER BY order_place DESC, rank DESC, id{collated} DESC LIMIT %(limit)s
 """
-_WALKING = """
-    SELECT id, order_place, rank, {held} FROM (
-        SELECT {id} AS id, {place} AS order_place, {rank} AS rank, ctid AS row
-        FROM {table} WHERE {where} AND {within} AND {answering}
-        ORDER BY {place} DESC LIMIT %(limit)s
-    ) AS holding
-    ORDER BY order_place DESC
-"""
-_HELD = """(
-    SELECT tsvector_to_array(ts_filter(setweight({tsv}, 'A', %(lexemes)s::text[]), '{{a}}'))
-    FROM {table} WHERE ctid = holding.row
+# Once there are as many messages as may be given, only what is newer can still come before the last of them.
+_NOT_BEFORE_MESSAGES = "{place} >= (SELECT CASE WHEN count(*) < %(limit)s THEN 0 ELSE min(order_place) END FROM said)"
+_SAID = "SELECT id::text, order_place, {rank} AS rank, {held} FROM said"
+_NEWEST_OTHERS = """(
+    SELECT id, order_place, rank, {held} FROM {name}
+    ORDER BY order_place DESC, rank DESC, id{collated} DESC LIMIT %(limit)s
 )"""
-
-
-@dataclass(frozen=True)
-class Spot:
-    """A row that was found, and where it stands by when it came; `held`: what it holds of what was looked for."""
-
-    id: int | str
-    order_place: int
-    rank: int
-    snippet: Snippet | None = None
-    held: tuple[str, ...] = ()
-
-    @property
-    def key(self) -> Key:
-        """Its place in the order, where no two are alike; the greatest comes first."""
-        return (self.order_place, self.rank, str(self.id))
-
-
-def ordered(spots: Iterable[Spot]) -> list[Spot]:
-    return sorted(spots, key=lambda spot: spot.key, reverse=True)
-
-
-def collated(table: Table) -> str:
-    """Ids are compared as Python compares them, whatever the database's language."""
-    return "" if table is MESSAGES else ' COLLATE "C"'
-
-
-def batches(low: int, high: int) -> Iterator[tuple[int, int]]:
-    """Ranges (after, up to) from the newest place down to the first; they grow, as near things are found at once."""
-    size, upto = FIRST_BATCH, high
-    while upto > low:
-        yield max(low, upto - size), upto
-        upto -= size
-        size = min(4 * size, LARGEST_BATCH)
-
-
-def high_before(reach: Reach, key: Key | None) -> int:
-    """The newest place of a message behind the key: at one place, the message comes first."""
-    return reach.high if key is None else min(reach.high, key[0] - 1)
-
-
-def within(reach: Reach, table: Table, key: Key | None, since: int | None) -> tuple[str, dict[str, Any]]:
-    """The condition for what stands behind the key and not before a place that is known to be the last needed."""
-    place = reach.place(table)
-    conditions: list[str] = []
-    values: dict[str, Any] = {}
-    if key is not None and table is MESSAGES:
-        conditions.append(f"{place} < %(key_place)s")
-        values["key_place"] = key[0]
-    elif key is not None:
-        own = f'({place}, {table.rank}, {table.id} COLLATE "C")'
-        conditions.append(f"{own} < (%(key_place)s, %(key_rank)s, %(key_id)s)")
-        values |= {"key_place": key[0], "key_rank": key[1], "key_id": key[2]}
-    if since is not None:
-        conditions.append(f"{place} >= %(from_place)s")
-        values["from_place"] = since
-    return " AND ".join(conditions) or "true", values
+_HELD = """(
+    SELECT tsvector_to_array(ts_filter(setweight({vector}, 'A', %(lexemes)s::text[]), '{{a}}'))
+    FROM {table} WHERE ctid = {name}.row
+)"""
+_NAMES = {MESSAGES: "said", SUMMARIES: "told", FILES: "kept"}
 
 
 @dataclass(frozen=True)
@@ -167,71 +128,81 @@ class NewestWords:
         return Read(tuple(spots), chosen, code, relaxed=code > 0, lexemes=rarity, used=used, dropped=dropped)
 
     def _spots(self, how: Plan, key: Key | None, wants_held: bool) -> list[Spot]:
-        spots: list[Spot] = []
+        """Of each kind as many as may be given, and of all these the newest."""
+        steps: list[str] = []
+        answers: list[str] = []
+        values: dict[str, Any] = {"limit": self.limit, "lexemes": list(how.lexemes)}
         for table in self.reach.tables:
-            # Once there are as many as may be given, only what is newer can still come before them.
-            since = last_place(spots, self.limit)
+            name = _NAMES[table]
+            held = _HELD.format(vector=table.vector, table=table.name, name=name) if wants_held else "NULL::text[]"
             if table is MESSAGES:
-                spots += self._messages(how, key, wants_held)
+                steps.append(self._messages(how, high_before(self.reach, key), values))
+                answers.append(_SAID.format(rank=MESSAGE_RANK, held=held))
             else:
-                condition, values = within(self.reach, table, key, since)
-                spots += self._asked(_COLLECTED, table, how, condition, values, self.limit, wants_held)
+                condition, of_key = within(self.reach, table, key, None)
+                if MESSAGES in self.reach.tables:
+                    condition += " AND " + _NOT_BEFORE_MESSAGES.format(place=self.reach.place(table))
+                steps.append(self._written(_OTHERS, table, how, condition, name=name, rank=table.rank))
+                answers.append(_NEWEST_OTHERS.format(name=name, held=held, collated=collated(table)))
+                values |= of_key
+        statement = f"WITH {', '.join(steps)} {' UNION ALL '.join(answers)}"
+        # Not prepared: how often the words occur decides the plan.
+        with connection.cursor() as cursor:
+            cursor.execute(statement, {**self.reach.values, **values, "query": how.query, "sought": how.sought})
+            fetched = cursor.fetchall()
+        spots = [
+            Spot(int(id) if rank == MESSAGE_RANK else id, place, rank, held=tuple(held or ()))
+            for id, place, rank, held in fetched
+        ]
         return ordered(spots)[: self.limit]
 
-    def _messages(self, how: Plan, key: Key | None, wants_held: bool) -> list[Spot]:
-        """By a walk as far as that promises anything, and the rest from the index."""
-        high = high_before(self.reach, key)
-        spots: list[Spot] = []
-        if how.expected_matches() > _FREQUENT:
+    def _messages(self, how: Plan, high: int, values: dict[str, Any]) -> str:
+        """The steps that lead to messages: near ones by a walk or by the index, whichever is sooner done; then all."""
+        reach = self.reach
+        walks, looked_at = self._first_look(how)
+        after = reach.low if looked_at is None else max(reach.low, high - looked_at)
+        statement = _WALKING if walks else _COLLECTED
+        near = self._written(statement, MESSAGES, how, self._between("near", after, high, values))
+        if after <= reach.low:
+            return _ALL_MESSAGES.format(near=near)
+        far = self._written(_COLLECTED, MESSAGES, how, self._between("far", reach.low, after, values))
+        return _MESSAGES.format(near=near, far=far)
+
+    def _first_look(self, how: Plan) -> tuple[bool, int | None]:
+        """Whether to walk back from the newest, and how many places to look at, by either way, before the rest."""
+        share, reach = how.expected_share(), self.reach
+        if reach.picks_among_messages:
             # What criteria pick is spread as words are: to ask them of every row that the index gives takes longest.
-            walked = high if self.reach.picks_among_messages else _WALKED
-            for after, upto in batches(max(self.reach.low, high - walked), high):
-                spots += self._between(_WALKING, after, upto, how, self.limit - len(spots), wants_held)
-                if len(spots) >= self.limit:
-                    return spots
-            high -= walked
-        if high > self.reach.low:
-            spots += self._between(_COLLECTED, self.reach.low, high, how, self.limit - len(spots), wants_held)
-        return spots
+            return how.greatest_share() * reach.rows > _MANY, None
+        if not share:
+            return False, None
+        # Among several conversations, the places between are those of others.
+        apart = max(1.0, (reach.high - reach.low) / max(1, reach.rows))
+        enough, to_collect = self.limit / share * apart, how.rows_worth_collecting()
+        if enough <= to_collect:
+            return True, int(min(to_collect, max(_WALKED, _MANY_TIMES * enough)))
+        if self.limit / how.greatest_share() * apart <= _AT_ONCE <= to_collect:
+            # These words may come together more often than others do.
+            return True, _AT_ONCE
+        return False, None if how.by_words_alone else int(2 * enough)
 
-    def _between(self, statement: str, after: int, upto: int, how: Plan, limit: int, wants_held: bool) -> list[Spot]:
+    def _between(self, name: str, after: int, upto: int, values: dict[str, Any]) -> str:
         place = self.reach.place(MESSAGES)
+        values |= {f"{name}_after": after, f"{name}_upto": upto}
         # What is true of every message there is not asked: the index for words is not to be left for it.
-        conditions = [f"{place} > %(after)s"] if after > 0 else []
-        conditions += [f"{place} <= %(upto)s"] if upto < self.reach.newest else []
-        values = {"after": after, "upto": upto}
-        return self._asked(statement, MESSAGES, how, " AND ".join(conditions) or "true", values, limit, wants_held)
+        conditions = [f"{place} > %({name}_after)s"] if after > 0 else []
+        conditions += [f"{place} <= %({name}_upto)s"] if upto < self.reach.newest else []
+        return " AND ".join(conditions) or "true"
 
-    def _asked(
-        self,
-        statement: str,
-        table: Table,
-        how: Plan,
-        condition: str,
-        values: dict[str, Any],
-        limit: int,
-        wants_held: bool,
-    ) -> list[Spot]:
-        asked = statement.format(
+    def _written(self, statement: str, table: Table, how: Plan, condition: str, **names: Any) -> str:
+        return statement.format(
             id=table.id,
             table=table.name,
             place=self.reach.place(table),
-            rank=table.rank,
             # A walk is by place, and needs the index for that.
-            where=self.reach.where(table, by_words_alone=how.by_words_alone and statement is _COLLECTED),
+            where=self.reach.where(table, by_words_alone=how.by_words_alone and statement is not _WALKING),
             within=condition,
-            answering=f"{table.vector} @@ %(query)s::tsquery" if statement is _WALKING else table.answering(how),
-            collated=collated(table),
-            held=_HELD.format(table=table.name, tsv=table.vector) if wants_held else "NULL",
+            vector=table.vector,
+            answering=table.answering(how),
+            **names,
         )
-        given = {**self.reach.values, **values, "query": how.query, "sought": how.sought, "limit": limit}
-        given["lexemes"] = list(how.lexemes)
-        # Not prepared: how often the words occur decides the plan.
-        with connection.cursor() as cursor:
-            cursor.execute(asked, given)
-            return [Spot(id, place, rank, held=tuple(held or ())) for id, place, rank, held in cursor.fetchall()]
-
-
-def last_place(spots: Sequence[Spot], limit: int) -> int | None:
-    """The place before which nothing can be among the first `limit` any more, once there are so many."""
-    return ordered(spots)[limit - 1].order_place if len(spots) >= limit else None

@@ -10,8 +10,8 @@ from django.db import DataError, connection
 
 from conversations.errors import Invalid
 from retrieval.limits import Deadline
-from retrieval.search.newest import Key, Spot, batches, collated, high_before, last_place, ordered, within
 from retrieval.search.patterns import Pattern, refused
+from retrieval.search.places import Key, Spot, batches, collated, high_before, last_place, ordered, within
 from retrieval.search.reach import Reach
 from retrieval.search.snippets import WIDTH, around
 from retrieval.search.tables import MESSAGES, Table

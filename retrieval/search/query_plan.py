@@ -186,15 +186,33 @@ class Plan:
         total = sum(self.expected.get(lexeme, 0.0) for lexeme in self.lexemes)
         return replace(self, anchors=self.lexemes, newest=min(1.0, MOST_CANDIDATES / total) if total else 1.0)
 
-    def expected_matches(self) -> float:
-        """In about how many rows everything that the query asks for may be found; at most, as words come together."""
+    def expected_share(self) -> float:
+        """Which share of the rows may hold everything that the query asks for; 0 where no count is known."""
+        return together(self._shares()) if self.wants_every_clause else self.greatest_share()
+
+    def greatest_share(self) -> float:
+        """The same if words came together as often as they can."""
+        return min(self._shares(), default=0.0)
+
+    def _shares(self) -> list[float]:
         if not self.wants_every_clause:
-            return sum(self.expected.get(lexeme, 0.0) for lexeme in self.anchors)
-        of_clauses = [
-            sum(min((self.expected.get(each, 0.0) for each in term.whole), default=0.0) for term in clause)
+            return [min(1.0, sum(map(self._known_share, self.anchors)))]
+        return [
+            min(1.0, sum(min(map(self._known_share, term.whole), default=0.0) for term in clause))
             for clause in self.clauses
         ]
-        return min(of_clauses, default=0.0)
+
+    def rows_worth_collecting(self) -> float:
+        """How many rows one may walk past in the time that the index for words takes to collect what is asked for.
+
+        Of words that have to come together, it passes in each list no more entries than the rarest has.
+        """
+        shares = self._shares()
+        entries = len(shares) * min(shares, default=0.0)
+        return self.index.rows_in_the_time(entries=entries, found=self.expected_share())
+
+    def _known_share(self, lexeme: str) -> float:
+        return self.index.frequencies.get(lexeme, 0.0)
 
     def expected_of(self, place: int) -> float:
         """In how many rows at least the lexeme or pair at this place is to be expected.

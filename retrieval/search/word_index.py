@@ -16,6 +16,9 @@ _UNCOUNTED = 0.005
 _ENTRIES_A_ROW = 40
 # To fetch a row and to check its words takes about as long as to pass so many entries for a word.
 _ENTRIES_A_CHECK = 800
+# To look at a row of a walk, the newest first, takes as long as to pass so many entries for a word, and a little less
+# than to fetch a row from anywhere.
+_ENTRIES_A_STEP, _STEPS_A_ROW = 16, 1.2
 # A word in fewer texts than this leaves out so many that the index is asked for it in any case.
 _EVERYWHERE = 0.2
 
@@ -53,6 +56,10 @@ class WordIndex:
         """
         of_others = share * self.everywhere * (1 - min(1.0, rows / max(1.0, self.everywhere)))
         return self.everywhere >= 0 and of_others * _ENTRIES_A_ROW < rows
+
+    def rows_in_the_time(self, *, entries: float, found: float) -> float:
+        """How many rows a walk passes while such shares of all rows are looked up in the index, and fetched."""
+        return max(0.0, self.everywhere) * (entries / _ENTRIES_A_STEP + found * _STEPS_A_ROW)
 
 
 def together(shares: Iterable[float]) -> float:

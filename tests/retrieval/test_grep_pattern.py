@@ -9,7 +9,7 @@ from conversations.scope import Scope
 from conversations.tokens import TokenEstimator
 from retrieval.engine import RetrievalEngine
 from retrieval.policy import RetrievalPolicy
-from retrieval.search.newest import FIRST_BATCH
+from retrieval.search.places import FIRST_BATCH
 from tests.factories import a_conversation, a_store, a_workspace
 from tests.summaries import a_summary_of
 

@@ -161,3 +161,25 @@ def test_where_others_hold_few_rows_with_a_word_the_index_for_words_is_the_only_
     assert not is_alone(100_000, 300_000, share=0.1)
     assert is_alone(100_000, 1_000_000, share=0.001)
     assert not is_alone(100_000, -1)
+
+
+def test_words_that_have_to_come_together_are_expected_in_fewer_rows_than_either():
+    shares = {"error": 0.1, "port": 0.04}
+    how = planned(word("error"), word("port"), frequencies=shares, everywhere=100_000)
+
+    both, either = how.for_every_clause(), how.for_any_lexeme()
+
+    assert both.expected_share() < both.greatest_share() == 0.04 < either.expected_share()
+    assert both.rows_worth_collecting() < either.rows_worth_collecting()
+
+
+def test_with_a_word_without_a_count_nothing_is_expected():
+    how = planned(word("error"), word("quux"), frequencies={"error": 0.1}, everywhere=100_000).for_every_clause()
+
+    assert (how.expected_share(), how.greatest_share()) == (0, 0)
+
+
+def test_before_anything_was_counted_no_row_is_worth_walking_past():
+    how = planned(word("error")).for_every_clause()
+
+    assert how.rows_worth_collecting() == 0

@@ -1,0 +1,92 @@
+"""What a search asks of the database: how many questions, and how many rows are gone through for them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from conversations.scope import Scope
+from retrieval.engine import RetrievalEngine
+from retrieval.types import GrepResult
+from tests.factories import a_conversation, a_store, a_workspace
+from tests.statements import counted_statements, rows_gone_through
+from tests.summaries import a_summary_of
+
+pytestmark = pytest.mark.django_db
+
+
+def the_newest(query: str, conversation_id: int, **asked: Any) -> GrepResult:
+    engine = RetrievalEngine.from_settings(Scope(a_workspace().pk))
+    return engine.grep(query=query, conversation_id=conversation_id, sort="recency", **asked)
+
+
+def analyzed(*texts: str) -> int:
+    """A conversation of these texts, of which the statistics know that autovacuum keeps."""
+    conversation_id = a_conversation(*texts).conversation_id
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE messages")
+    return conversation_id
+
+
+def rows_for(query: str, conversation_id: int) -> int:
+    before = rows_gone_through()
+    assert len(the_newest(query, conversation_id, limit=5).matches) == 5
+    return rows_gone_through() - before
+
+
+def test_the_newest_of_all_kinds_are_found_by_one_question_and_shown_by_another():
+    conversation_id = a_conversation(*(f"the boat number {number}" for number in range(6))).conversation_id
+    a_summary_of(a_store(), conversation_id, seqs=[1, 2], content="About a boat.")
+
+    with counted_statements() as sent:
+        result = the_newest("boat", conversation_id)
+
+    assert {match.kind for match in result.matches} == {"message", "summary"}
+    assert sum("SAVEPOINT" in statement for statement in sent) == 2
+    # The settings, read and put back because of the test's transaction; the workspace, which the test asks for.
+    assert sum("current_setting" in statement for statement in sent) == 1
+    assert sum("workspaces" in statement for statement in sent) == 1
+    assert sum("set_config" in statement for statement in sent) == 2
+    # The conversation, what the words mean, which texts have them, what is shown of those.
+    assert len(sent) == 2 + 1 + 1 + 2 + 4
+
+
+@pytest.mark.parametrize("query", ["error", "error report", "error report again"])
+def test_the_newest_with_common_words_are_found_however_long_the_history_is(query):
+    texts = [f"an error report again, number {number}" for number in range(1200)]
+
+    short, long = (rows_for(query, analyzed(*texts[:size])) for size in (100, 1200))
+
+    assert long < short + 10
+
+
+def test_words_that_come_together_more_often_than_the_statistics_foresee_are_found_among_the_newest():
+    often = [f"error report number {number}" for number in range(300)]
+    conversation_id = analyzed(*(["nothing of the kind"] * 900), *often)
+
+    assert rows_for("error report", conversation_id) < 100
+
+
+def test_common_words_that_hardly_ever_come_together_are_all_found():
+    texts = ["red boat"] * 3 + ["red house", "green boat"] * 400
+    conversation_id = analyzed(*texts)
+
+    result = the_newest("red boat", conversation_id)
+
+    assert [match.first_seq for match in result.matches] == [3, 2, 1]
+    assert not result.relaxed
+
+
+def test_common_words_of_long_ago_are_found_behind_all_that_was_said_since():
+    texts = [f"red boat {number}" for number in range(100)] + ["a green house"] * 700
+    conversation_id = analyzed(*texts)
+
+    found, cursor = [], None
+    while not found or cursor is not None:
+        page = the_newest("red boat", conversation_id, limit=30, cursor=cursor)
+        found += [match.first_seq for match in page.matches]
+        cursor = page.cursor
+
+    assert found == list(range(100, 0, -1))
