@@ -61,6 +61,14 @@ def more(visit: Visit, conversation_id: int) -> HttpResponse:
     )
 
 
+@page()
+def message(visit: Visit, message_id: str) -> HttpResponse:
+    """One message, all of it, however long it is: what became a file is put back."""
+    said = ask(visit.caller, "lcm_message", message_id=message_id, whole=True)
+    shown = [{"turn": turn} for turn in turns([said], most=None)]
+    return visit.show("dashboard/message.html", message=said, turns=shown, is_whole=True)
+
+
 @page(KeyScope.WRITE, methods=("POST",))
 def compact(visit: Visit, conversation_id: int) -> HttpResponse:
     """Have a worker make room; how it goes is told by `job`."""

@@ -40,7 +40,10 @@ class Line:
 
 @dataclass(frozen=True)
 class Block:
-    """One piece. A tool's has its name, what it was given, what it gave, and how it ended."""
+    """One piece. A tool's has its name, what it was given, what it gave, and how it ended.
+
+    Where something of it is cut, `whole_in` are the messages, by their ids, that have all of it.
+    """
 
     kind: BlockKind
     text: str = ""
@@ -49,7 +52,7 @@ class Block:
     status: str = ""
     result_seq: int | None = None
     lines: tuple[Line, ...] = ()
-    is_cut: bool = False
+    whole_in: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -61,84 +64,96 @@ class Turn:
     folded_into: int | None = None
 
 
-def turns(messages: Sequence[MessageRecord]) -> list[Turn]:
-    """The messages of a page, results of tools folded into the calls on the same page."""
+def turns(messages: Sequence[MessageRecord], *, most: int | None = MOST_CHARACTERS) -> list[Turn]:
+    """The messages of a page, results of tools folded into the calls on the same page; longer texts than `most` cut."""
     calls = {
         part.tool_call_id: message.seq
         for message in messages
         for part in message.parts
         if part.tool_call_id and _is_call(part)
     }
-    results: dict[str, tuple[int, PartRecord]] = {}
+    results: dict[str, tuple[MessageRecord, PartRecord]] = {}
     for message in messages:
         for part in message.parts:
             if part.tool_call_id and not _is_call(part) and part.part_type is PartType.TOOL:
-                results.setdefault(part.tool_call_id, (message.seq, part))
+                results.setdefault(part.tool_call_id, (message, part))
     shown = []
     for message in messages:
-        blocks = tuple(_blocks(message, calls, results))
+        blocks = tuple(_Writer(message, most).blocks(calls, results))
         into = next((calls[part.tool_call_id] for part in message.parts if part.tool_call_id in calls), None)
         shown.append(Turn(message=message, blocks=blocks, folded_into=None if blocks else into))
     return shown
 
 
-def _blocks(
-    message: MessageRecord, calls: Mapping[str, int], results: Mapping[str, tuple[int, PartRecord]]
-) -> Iterator[Block]:
-    if not message.parts:
-        if message.content:
-            yield _text(message.content)
-        return
-    said = [part for part in message.parts if part.part_type is not PartType.COMPACTION]
-    for part in said:
-        if part.part_type is PartType.TOOL:
-            if _is_call(part):
-                yield _call(part, results.get(part.tool_call_id or ""))
-            elif part.tool_call_id not in calls or results[part.tool_call_id or ""][0] != message.seq:
-                yield _call(part, None)
-        else:
-            yield _block(part)
-    if message.content and not any(part.text_content or part.part_type is PartType.TOOL for part in said):
-        yield _text(message.content)
+@dataclass(frozen=True)
+class _Writer:
+    """Writes down the pieces of one message, each text to so many characters."""
 
+    message: MessageRecord
+    most: int | None
 
-def _block(part: PartRecord) -> Block:
-    match part.part_type:
-        case PartType.TEXT:
-            return _text(part.text_content or "")
-        case PartType.REASONING:
-            text, is_cut = _short(part.text_content or "")
-            return Block(BlockKind.REASONING, text=text, is_cut=is_cut)
-        case PartType.PATCH:
-            files = ", ".join(part.patch_files or ())
-            return Block(BlockKind.DIFF, title=files or "patch", lines=tuple(_lines(part.text_content or "")))
-        case PartType.FILE:
-            return _file(part)
-        case _:
-            return Block(BlockKind.NOTE, title=part.part_type.replace("_", " "), text=_note(part))
+    def blocks(
+        self, calls: Mapping[str, int], results: Mapping[str, tuple[MessageRecord, PartRecord]]
+    ) -> Iterator[Block]:
+        content = self.message.content
+        if not self.message.parts:
+            if content:
+                yield self._text(content)
+            return
+        said = [part for part in self.message.parts if part.part_type is not PartType.COMPACTION]
+        for part in said:
+            if part.part_type is PartType.TOOL:
+                if _is_call(part):
+                    yield self._call(part, results.get(part.tool_call_id or ""))
+                elif part.tool_call_id not in calls or results[part.tool_call_id or ""][0] is not self.message:
+                    yield self._call(part, None)
+            else:
+                yield self._block(part)
+        if content and not any(part.text_content or part.part_type is PartType.TOOL for part in said):
+            yield self._text(content)
 
+    def _block(self, part: PartRecord) -> Block:
+        match part.part_type:
+            case PartType.TEXT:
+                return self._text(part.text_content or "")
+            case PartType.REASONING:
+                text = part.text_content or ""
+                return Block(BlockKind.REASONING, text=text[: self.most], whole_in=self._whole_in(text))
+            case PartType.PATCH:
+                files = ", ".join(part.patch_files or ())
+                return Block(BlockKind.DIFF, title=files or "patch", lines=tuple(_lines(part.text_content or "")))
+            case PartType.FILE:
+                return _file(part)
+            case _:
+                text = _note(part)
+                title = part.part_type.replace("_", " ")
+                return Block(BlockKind.NOTE, title=title, text=text[: self.most], whole_in=self._whole_in(text))
 
-def _text(text: str) -> Block:
-    if _DIFF.search(text[:2_000]):
-        return Block(BlockKind.DIFF, title="patch", lines=tuple(_lines(text[:MOST_CHARACTERS])), is_cut=_short(text)[1])
-    shown, is_cut = _short(text)
-    return Block(BlockKind.TEXT, text=shown, is_cut=is_cut)
+    def _text(self, text: str) -> Block:
+        shown, whole_in = text[: self.most], self._whole_in(text)
+        if _DIFF.search(text[:2_000]):
+            return Block(BlockKind.DIFF, title="patch", lines=tuple(_lines(shown)), whole_in=whole_in)
+        return Block(BlockKind.TEXT, text=shown, whole_in=whole_in)
 
+    def _call(self, part: PartRecord, result: tuple[MessageRecord, PartRecord] | None) -> Block:
+        there, answered = result if result is not None else (None, part)
+        output = answered.tool_error or answered.tool_output or ""
+        given = "" if part.tool_input is None else json.dumps(part.tool_input, ensure_ascii=False, indent=2)
+        shown = output[: self.most]
+        return Block(
+            BlockKind.TOOL,
+            title=part.tool_title or part.tool_name or answered.tool_name or "tool",
+            given=given[: self.most],
+            text=shown,
+            status=answered.tool_status or part.tool_status or "",
+            result_seq=there.seq if there else None,
+            lines=tuple(_lines(shown)) if _DIFF.search(shown[:2_000]) else (),
+            whole_in=(*self._whole_in(given), *self._whole_in(output, there)),
+        )
 
-def _call(part: PartRecord, result: tuple[int, PartRecord] | None) -> Block:
-    seq, answered = result if result is not None else (None, part)
-    output, is_cut = _short(answered.tool_error or answered.tool_output or "")
-    given = "" if part.tool_input is None else json.dumps(part.tool_input, ensure_ascii=False, indent=2)
-    return Block(
-        BlockKind.TOOL,
-        title=part.tool_title or part.tool_name or answered.tool_name or "tool",
-        given=given[:MOST_CHARACTERS],
-        text=output,
-        status=answered.tool_status or part.tool_status or "",
-        result_seq=seq,
-        lines=tuple(_lines(output)) if _DIFF.search(output[:2_000]) else (),
-        is_cut=is_cut,
-    )
+    def _whole_in(self, text: str, there: MessageRecord | None = None) -> tuple[str, ...]:
+        is_cut = self.most is not None and len(text) > self.most
+        return ((there or self.message).id,) if is_cut else ()
 
 
 def _file(part: PartRecord) -> Block:
@@ -161,7 +176,7 @@ def _note(part: PartRecord) -> str:
         for name, value in (("tokens in", part.step_tokens_in), ("out", part.step_tokens_out), ("cost", part.step_cost))
         if value is not None
     ]
-    return " · ".join([*(str(each) for each in said if each), *figures])[:MOST_CHARACTERS]
+    return " · ".join([*(str(each) for each in said if each), *figures])
 
 
 def _lines(text: str) -> Iterator[Line]:
@@ -178,7 +193,3 @@ def _lines(text: str) -> Iterator[Line]:
 
 def _is_call(part: PartRecord) -> bool:
     return part.part_type is PartType.TOOL and part.tool_output is None and part.tool_error is None
-
-
-def _short(text: str) -> tuple[str, bool]:
-    return text[:MOST_CHARACTERS], len(text) > MOST_CHARACTERS

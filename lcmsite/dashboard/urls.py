@@ -55,6 +55,7 @@ urlpatterns: list[URLPattern] = [
     path("w/<str:workspace>/import/", importing.imported, name="import"),
     path(CONVERSATION, conversations.transcript, name="transcript"),
     path(CONVERSATION + "messages/", conversations.more, name="more-messages"),
+    path("w/<str:workspace>/messages/<str:message_id>/", conversations.message, name="message"),
     path(CONVERSATION + "compaction/", conversations.compact, name="compact"),
     path(CONVERSATION + "jobs/<int:job_id>/", conversations.job, name="job"),
     path(CONVERSATION + "lineage/", lineage.lineage, name="lineage"),

@@ -55,6 +55,7 @@ class Furnished:
             self._address("inspector", conversation_id=self.conversation_id, query=self.told, as_of=self.told),
         )
         yield "plan", self._address("plan", conversation_id=self.conversation_id, plan_id=self.plan_id)
+        yield "message", self._address("message", message_id=self.message_id)
         yield "file", self._address("file", file_id=self.file_id)
         yield "report", self._address("report", report_id=self.report_id)
         yield "report", self._address("report", report_id=self.report_id, code=self.code)

@@ -15,6 +15,7 @@ from lcmsite import people
 from lcmsite.dashboard.templatetags.lcm import gauge
 from lcmsite.types import Role as PersonRole
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
+from tests.lcmsite.dashboard.visiting import shown_links
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(1)>"
 
@@ -105,6 +106,23 @@ def test_calls_are_shown_beside_their_results(reader):
 
     assert "read_file" in page and "its text" in page
     assert 'The result of the call in <a href="#m2">' in page
+
+
+def test_what_is_cut_on_the_page_is_whole_on_one_of_its_own(reader, django_assert_max_num_queries):
+    output = "".join(f"line {number}\n" for number in range(5_000))
+    conversation_id = a_conversation().conversation_id
+    messages = [a_tool_call("c1", path="x.py"), a_tool_result("c1", f"{HOSTILE}{output}")]
+    a_store().append_messages(conversation_id=conversation_id, messages=messages)
+    call, result = (each.id for each in a_store().list_messages(conversation_id=conversation_id))
+
+    page = reader.get(f"/w/default/conversations/{conversation_id}/").content.decode()
+    with django_assert_max_num_queries(8):
+        whole = reader.get(f"/w/default/messages/{result}/").content.decode()
+
+    assert f"/w/default/messages/{result}/" in shown_links(page) and "line 4999" not in page
+    assert f"/w/default/messages/{call}/" not in shown_links(page)
+    assert output in whole and HOSTILE not in whole
+    assert f"/w/default/conversations/{conversation_id}/?seq=2#m2" in shown_links(whole)
 
 
 def test_only_who_may_write_is_offered_to_compact_and_lets_a_worker_do_it(conversation_id, reader):

@@ -119,4 +119,25 @@ def test_reasoning_steps_and_subtasks_are_told_apart():
 def test_what_is_too_long_is_cut_and_says_so():
     (block,) = blocks_of(content="x" * (MOST_CHARACTERS + 1))
 
-    assert len(block.text) == MOST_CHARACTERS and block.is_cut
+    assert len(block.text) == MOST_CHARACTERS and block.whole_in == ("msg_1",)
+
+
+def test_what_a_call_gave_and_was_given_says_of_each_where_all_of_it_is():
+    long = "x" * (MOST_CHARACTERS + 1)
+
+    call, _ = turns([a_message(1, a_call(text=long)), a_message(2, a_result(output=long), role=Role.TOOL)])
+    note, reasoning = blocks_of(
+        a_part(PartType.SUBTASK, subtask_prompt=long), a_part(PartType.REASONING, text_content=long)
+    )
+
+    assert call.blocks[0].whole_in == ("msg_1", "msg_2")
+    assert note.whole_in == reasoning.whole_in == ("msg_1",)
+
+
+def test_what_is_asked_for_whole_is_not_cut():
+    long = "x" * (MOST_CHARACTERS + 1)
+
+    (turn,) = turns([a_message(1, a_call(text=long), a_part(PartType.TEXT, text_content=long))], most=None)
+
+    assert [block.whole_in for block in turn.blocks] == [(), ()]
+    assert turn.blocks[1].text == long and long in turn.blocks[0].given

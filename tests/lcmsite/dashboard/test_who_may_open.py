@@ -25,7 +25,7 @@ LADDER = (READER, OPERATOR, ADMIN)
 SHOWN = {
     READER: """
         overview pulse shelf runs jobs conversation-runs conversation-jobs plans plan plan-progress conversations
-        transcript more-messages
+        transcript more-messages message
         job lineage lineage-window lineage-summary lineage-sources lineage-branch search inspector context-text
         compare-receipts files conversation-files file file-lines file-download grants workspaces integrity place scan
         report repairs quarantine retention storage conversation-trust
