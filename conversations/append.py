@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from operator import itemgetter
 from typing import Any, get_args, get_type_hints
 
 from conversations import hashing
@@ -33,6 +34,8 @@ APPEND_ONE = f"""
     FROM lcm_append_message(%s, %s, %s, {", ".join("%s" for _ in _ONE)}, %s)
     WHERE message_id IS NOT NULL
 """
+
+_IN_ORDER = itemgetter(*_ONE)
 
 PART_COLUMNS = tuple(NewPart.__dataclass_fields__)
 _JSON_COLUMNS = frozenset({"tool_input", "metadata"})
@@ -63,7 +66,7 @@ def rows_of(
                 part_row["position"], part_row["ordinal"] = position, ordinal
                 part_rows.append(part_row)
                 hashes.append(bytes.fromhex(part_row["part_hash"]))
-                parts.append(_as_kept(part, part_row["exact"]))
+                parts.append(_as_kept(part, part_row["exact"]) if "exact" in part_row else part)
             message_row = _message_row(message, parts, hashes, tokens, now)
             message_row["position"] = position
             message_rows.append(message_row)
@@ -77,7 +80,7 @@ def part_rows_of(parts: Sequence[NewPart]) -> list[dict[str, Any]]:
     rows = [part_row_of(part) for part in parts]
     for row in rows:
         row["part_hash"] = bytes.fromhex(row["part_hash"])
-        row["exact"] = None if row["exact"] is None else json.loads(row["exact"])
+        row["exact"] = json.loads(row["exact"]) if "exact" in row else None
     return rows
 
 
@@ -96,7 +99,8 @@ def part_row_of(part: NewPart) -> dict[str, Any]:
     if "step_cost" in values:
         columns["step_cost"] = format(values["step_cost"], "f")
     columns["part_hash"] = hashing.part_hash(overlaid(values, exact)).hex()
-    columns["exact"] = json.dumps(exact) if exact else None
+    if exact:
+        columns["exact"] = json.dumps(exact)
     return columns
 
 
@@ -113,10 +117,10 @@ def _check_bounds(values: Mapping[str, Any]) -> None:
 
 def as_values(message_row: Mapping[str, Any], part_rows: list[dict[str, Any]]) -> list[Any]:
     """One message's row and those of its parts as `lcm_append_message` takes them."""
-    values = [message_row[name] for name in _ONE]
-    metadata = message_row["metadata"]
-    values[_ONE.index("metadata")] = _ENCODER.encode(metadata) if metadata else None
-    return [*values, as_json(part_rows) if part_rows else None]
+    if message_row["metadata"] is not None:
+        message_row = {**message_row, "metadata": _ENCODER.encode(message_row["metadata"])}
+    # A part's row has nothing to leave out.
+    return [*_IN_ORDER(message_row), _ENCODER.encode(part_rows) if part_rows else None]
 
 
 def as_json(given: list[dict[str, Any]] | dict[str, Any]) -> str:
@@ -126,9 +130,9 @@ def as_json(given: list[dict[str, Any]] | dict[str, Any]) -> str:
     return _ENCODER.encode([{name: value for name, value in row.items() if value is not None} for row in given])
 
 
-def _as_kept(part: NewPart, exact: str | None) -> NewPart:
+def _as_kept(part: NewPart, exact: str) -> NewPart:
     """The part as it will be read: JSON, in which its exact values are kept, joins the halves of a character."""
-    return part if exact is None else replace(part, **json.loads(exact))
+    return replace(part, **json.loads(exact))
 
 
 def _message_row(
@@ -137,7 +141,8 @@ def _message_row(
     content = flattened(parts) if message.content is None else message.content
     if not isinstance(content, str):
         raise ValueError("content must be a text.")
-    columns, exact = split({"content": content, "metadata": dict(message.metadata)}, _JSON_COLUMNS)
+    said = {"content": content, "metadata": dict(message.metadata)} if message.metadata else {"content": content}
+    columns, exact = split(said, _JSON_COLUMNS)
     content = exact.get("content", content)
     whole = content if message.content is None else searchable(content, parts)
     if whole != content:
@@ -146,9 +151,11 @@ def _message_row(
         columns["content"] = storable(whole)
     content_hash = hashing.content_hash(content)
     # As it will be read: what JSON cannot hold otherwise stands in `exact`.
-    sealed = hashing.metadata_hash(exact.get("metadata", columns["metadata"]))
+    metadata = columns.get("metadata")
+    sealed = hashing.metadata_hash(exact.get("metadata", metadata)) if metadata else None
     return {
-        **columns,
+        "content": columns["content"],
+        "metadata": metadata,
         "exact": json.dumps(exact) if exact else None,
         "role": Role(message.role).value,
         "author": checked_name("author", message.author),

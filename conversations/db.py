@@ -27,7 +27,7 @@ def prepared(statement: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> 
     try:
         with connection.wrap_database_errors:
             cursor = _cursor_of(connection.connection)
-            cursor.execute(cast(Any, statement), values, prepare=True)
+            cursor.execute(statement, values, prepare=True)
             row = cursor.fetchone()
             return None if row is None else dict(zip(_names_of(statement, cursor), row, strict=True))
     except Exception:

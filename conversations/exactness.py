@@ -79,13 +79,15 @@ def split(values: Mapping[str, Any], json_columns: frozenset[str]) -> tuple[dict
             name: value
             for name, value in values.items()
             # Most are plain texts, which need no further question.
-            if not (type(value) is str and value.isascii() and "\x00" not in value)
+            if not (isinstance(value, str) and value.isascii() and "\x00" not in value)
             and not _is_held(value, as_json=name in json_columns)
         }
+        if not exact:
+            return columns, exact
         for name, value in exact.items():
             # Of a list, too, each text is made storable.
             columns[name] = storable_json(value)
-        return columns, json.loads(json.dumps(exact, allow_nan=False)) if exact else exact
+        return columns, json.loads(json.dumps(exact, allow_nan=False))
     except RecursionError:
         raise ValueError("A value is nested too deeply.") from None
     except TypeError as wrong:

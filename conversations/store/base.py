@@ -23,4 +23,5 @@ class Store:
 
     @classmethod
     def from_settings(cls, scope: Scope = EVERYTHING) -> Self:
-        return cls(tokens=TokenEstimator.from_settings(), policy=StorePolicy.from_settings(), scope=scope)
+        policy = StorePolicy.from_settings()
+        return cls(tokens=TokenEstimator(encoding=policy.encoding), policy=policy, scope=scope)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import chain
 from typing import Any
 
 from django.db import DataError, transaction
 from django.db.models import F, Max
-from django.utils import timezone
 
 from conversations import observability
 from conversations.append import APPEND, APPEND_ONE, as_json, as_values, part_rows_of, rows_of
@@ -48,7 +47,7 @@ class MessageStore(Store):
         NotFound; Invalid for what cannot be stored; Conflict if a key was used before for another message; Unavailable
         if a file cannot be stored.
         """
-        now = timezone.now()
+        now = datetime.now(UTC)
         message_rows, part_rows = rows_of(messages, tokens=self.tokens, policy=self.policy, now=now)
         if has_files(message_rows, part_rows, limit=LEAST_LARGE_TOKENS):
             return self._append_with_files(conversation_id, messages, message_rows, part_rows, now)
@@ -92,7 +91,6 @@ class MessageStore(Store):
         self, conversation_id: int, message_rows: list[dict[str, Any]], part_rows: list[dict[str, Any]]
     ) -> AppendResult:
         where = (conversation_id, self.scope.workspace_id, MESSAGE_OVERHEAD_TOKENS)
-        keyed = any(row["idempotency_key"] is not None for row in message_rows)
         if conversation_id >= 2**63:
             # Another type of number to PostgreSQL, which would look for another function.
             self.scope.conversation(conversation_id)
@@ -101,6 +99,7 @@ class MessageStore(Store):
             if len(message_rows) == 1:
                 row = prepared(APPEND_ONE, (*where, *as_values(message_rows[0], part_rows)))
             if row is None:
+                keyed = any(row["idempotency_key"] is not None for row in message_rows)
                 row = prepared(APPEND, (*where, keyed, as_json(message_rows), as_json(part_rows)))
         except DataError as refused:
             raise Invalid("The database cannot hold one of these values.") from refused
