@@ -26,7 +26,7 @@ from lcmsite.adapters.catalogue import CATALOGUE
 from lcmsite.adapters.downloads import DOWNLOAD, OCTETS, download
 from lcmsite.adapters.keys import Caller
 from lcmsite.adapters.ledger_stream import LEDGER, ledger
-from lcmsite.adapters.openapi import documented
+from lcmsite.adapters.openapi import PREFIX, documented
 from lcmsite.adapters.operation import Operation, operation_id
 from lcmsite.adapters.problems import INTERNAL, LengthRequired, MethodNotAllowed, UnsupportedMediaType, problem_of
 from lcmsite.adapters.results import as_json
@@ -35,7 +35,7 @@ from lcmsite.middleware import OPERATION
 API = "/api/"
 JSON = "application/json"
 # What an agent asks with every turn.
-BUSIEST = {"conversations/{conversation_id}/messages/", "conversations/{conversation_id}/context/"}
+BUSIEST = ("conversations/{conversation_id}/messages/", "conversations/{conversation_id}/context/")
 
 
 class CatalogueView(APIView):
@@ -92,7 +92,8 @@ def _given(operation: Operation, request: HttpRequest, in_path: Mapping[str, str
     given: dict[str, Any] = {}
     fields = operation.params.prototype().fields
     raw = _raw_field(operation, request)
-    for name, values in request.GET.lists():
+    # Most have no query, and to find that out takes Django as long as to read the path.
+    for name, values in request.GET.lists() if request.META.get("QUERY_STRING") else ():
         if isinstance(fields.get(name), ListField) and not operation.has_body:
             given[name] = values
             continue
@@ -196,18 +197,24 @@ def _view(path: str, operations: list[Operation]) -> type[CatalogueView]:
     return type("PathView", (CatalogueView,), {**handlers, "names": names})
 
 
-def _routes() -> list[URLPattern]:
+def _views() -> dict[str, type[CatalogueView]]:
+    """The view of each path, as the catalogue writes it."""
     by_path: dict[str, list[Operation]] = defaultdict(list)
     for operation in CATALOGUE:
         for each in operation.paths:
             by_path[each].append(operation)
-    # Django tries one after the other: first what is asked all day, then a name before a placeholder that would take it
-    # for a value.
-    in_order = sorted(by_path, key=lambda each: (each not in BUSIEST, each.replace("{", "~")))
-    views = {each: _view(each, by_path[each]) for each in in_order}
+    # Django tries one after the other: a name goes before a placeholder that would take it for a value.
+    views = {each: _view(each, by_path[each]) for each in sorted(by_path, key=lambda each: each.replace("{", "~"))}
     views[DOWNLOAD] = type("DownloadView", (CatalogueView,), {"get": download, "names": {"get": "download"}})
     views[LEDGER] = type("LedgerView", (CatalogueView,), {"get": ledger, "names": {"get": "ledger"}})
-    return [path(each.replace("{", "<str:").replace("}", ">"), view.as_view()) for each, view in views.items()]
+    return views
 
 
-urlpatterns = _routes()
+def _route(each: str, view: type[CatalogueView], *, under: str = "") -> URLPattern:
+    return path(under + each.replace("{", "<str:").replace("}", ">"), view.as_view())
+
+
+_VIEWS = _views()
+busiest = [_route(each, _VIEWS.pop(each), under=PREFIX.removeprefix("/")) for each in BUSIEST]
+"""From the root of the site: each list of paths that stands around another one takes as long as the path itself."""
+urlpatterns = [_route(each, view) for each, view in _VIEWS.items()]

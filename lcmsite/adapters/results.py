@@ -20,8 +20,9 @@ def as_json(result: Any, *, indent: int | None = None) -> str:
         result = {"items": result}
     elif isinstance(result, bytes):
         result = {"content": base64.b64encode(result).decode("ascii")}
-    separators = (",", ":") if indent is None else None
-    return json.dumps(result, default=_plain, allow_nan=False, indent=indent, separators=separators)
+    if indent is None:
+        return _COMPACT.encode(result)
+    return json.dumps(result, default=_plain, allow_nan=False, indent=indent)
 
 
 def _plain(value: Any) -> Any:
@@ -41,3 +42,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, date):
         return value.isoformat()
     raise TypeError(f"{type(value).__name__} has no JSON form")
+
+
+_COMPACT = json.JSONEncoder(default=_plain, allow_nan=False, separators=(",", ":"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+from codecs import BOM_UTF8
 from typing import Any
 
 from conversations.errors import Invalid
@@ -17,8 +18,7 @@ def read(text: str | bytes) -> Any:
     object that names a key twice: one of its values would be lost.
     """
     try:
-        decoded = text if isinstance(text, str) else text.decode("utf-8-sig")
-        return json.loads(decoded, parse_constant=_not_a_number, parse_float=_finite, object_pairs_hook=_once)
+        return _STRICT.decode(text if isinstance(text, str) else text.removeprefix(BOM_UTF8).decode())
     except UnicodeDecodeError as wrong:
         raise Invalid(f"This is not JSON in UTF-8: byte {wrong.start + 1} is none.", code="malformed_json") from None
     except (json.JSONDecodeError, _NotJson) as wrong:
@@ -53,3 +53,6 @@ def _finite(digits: str) -> float:
     if not math.isfinite(number):
         raise _NotJson(f"{digits[:40]} is too large a number")
     return number
+
+
+_STRICT = json.JSONDecoder(parse_constant=_not_a_number, parse_float=_finite, object_pairs_hook=_once)

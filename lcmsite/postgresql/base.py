@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import select
 import time
-from typing import Any
+from typing import Any, ClassVar
 
 from django.db.backends.postgresql import base
 from psycopg_pool import PoolTimeout
@@ -17,6 +17,13 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     Django's own way (CONN_HEALTH_CHECKS) is a round trip to the server for each request, as long as a small query.
     """
+
+    _connection_pools: ClassVar[dict[str, Any]]  # which its stubs leave out
+
+    @property
+    def pool(self) -> Any:
+        """Asked for seven times a request: what it is made from is looked at when it is made."""
+        return self._connection_pools.get(self.alias) or super().pool
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
         connection = self._taken(conn_params)

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import logging.config
 import subprocess
 import sys
 from pathlib import Path
@@ -48,6 +49,17 @@ def test_a_terminal_gets_readable_lines_and_anything_else_json():
     assert "compacted" in logged("console")[0]
     assert not logged("console")[0].startswith("{")
     assert logged("auto")[0].startswith("{")
+
+
+def test_two_handlers_write_the_same_line_of_one_record():
+    made = logging.config.DictConfigurator(logging_settings(level="INFO", format="json"))
+    formatter = made.configure_formatter(made.config["formatters"]["lcm"])
+    event = {"event": "compacted", "token_after": 300}
+    record = logging.makeLogRecord({"levelname": "INFO", "msg": event, "_logger": logging.getLogger(), "_name": "info"})
+
+    lines = [formatter.format(record), formatter.format(record)]
+
+    assert [json.loads(line) for line in lines] == [event, event]
 
 
 @pytest.mark.django_db

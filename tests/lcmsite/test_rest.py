@@ -8,9 +8,11 @@ from http.client import HTTPConnection
 import pytest
 from django.test import Client
 from django.test.testcases import LiveServerThread, _StaticFilesHandler
+from django.urls import resolve
 
 from compaction.engine import CompactionEngine
 from conversations.models import Conversation, Message, Summary
+from lcmsite.adapters import rest
 from lcmsite.adapters.catalogue import CATALOGUE
 from lcmsite.adapters.operation import placeholders
 from tests.factories import a_conversation, a_workspace
@@ -473,3 +475,15 @@ def test_a_real_server_refuses_a_body_cut_short_and_one_without_a_length(real_se
 
     assert (cut[0], cut[1]["code"]) == (400, "malformed_json")
     assert (endless[0], endless[1]["code"]) == (411, "length_required")
+
+
+@pytest.mark.parametrize("path", rest.BUSIEST)
+def test_what_an_agent_asks_with_every_turn_is_found_without_trying_any_other_path(path):
+    match = resolve(f"/api/v1/{path.format(conversation_id=7)}")
+
+    others = [each for tried in match.tried or () for each in tried if str(each.pattern) not in _BUSIEST_PATTERNS]
+    assert match.kwargs == {"conversation_id": "7"}
+    assert others == []
+
+
+_BUSIEST_PATTERNS = {str(each.pattern) for each in rest.busiest}
