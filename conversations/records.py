@@ -131,19 +131,28 @@ def parts_of(
     cold = _with_blocks(fetched, cold)
     for row in fetched:
         part_id, message_id, ordinal, kind, text, call_id, tool, status, given, output, metadata, exact, has_more = row
-        # Of a copy, only what is new has to be hashed; to make a dictionary of thirty values takes three times as long.
-        stored = _EMPTY_PART.copy()
-        stored["part_type"] = _PART_TYPES[kind]
-        stored["text_content"] = text
-        stored["tool_call_id"] = call_id
-        stored["tool_name"] = tool
-        stored["tool_status"] = status
-        stored["tool_input"] = None if given is None else _decode(given)[0]
-        stored["tool_output"] = output
-        stored["metadata"] = None if metadata is None else _decode(metadata)[0]
+        # What a part does not have is left out, for a page holds a thousand parts of thirty values each.
+        stored: dict[str, Any] = {"part_type": _PART_TYPES[kind]}
+        if text is not None:
+            stored["text_content"] = text
+        if call_id is not None:
+            stored["tool_call_id"] = call_id
+        if tool is not None:
+            stored["tool_name"] = tool
+        if status is not None:
+            stored["tool_status"] = status
+        if given is not None:
+            stored["tool_input"] = _decode(given)[0]
+        if output is not None:
+            stored["tool_output"] = output
+        if metadata is not None:
+            stored["metadata"] = _decode(metadata)[0]
         stored["part_id"] = part_id
         stored["message_id"] = message_id
         stored["ordinal"] = ordinal
+        if exact or has_more:
+            # There is more to come, and each value has its place.
+            stored = _EMPTY_PART | stored
         if cold is not None and is_cold(exact):
             texts, exact = cold.values_of(exact, message_id, part_id)
             if texts.get("patch_files") is not None:

@@ -13,6 +13,8 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
+from conversations.frozen import every_field
+
 
 def as_json(result: Any, *, indent: int | None = None) -> str:
     """The result as JSON; an answer is always an object: a list is its `items`, bytes are its `content`."""
@@ -28,8 +30,7 @@ def as_json(result: Any, *, indent: int | None = None) -> str:
 def _plain(value: Any) -> Any:
     """One step towards JSON, for a value that the encoder does not know."""
     if hasattr(value, "__dataclass_fields__"):
-        # Its fields in order, without a copy: a record holds nothing else.
-        return value.__dict__
+        return every_field(value)
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
     if isinstance(value, Decimal):

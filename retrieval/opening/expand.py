@@ -32,6 +32,9 @@ from retrieval.types import ExpandedItem, ExpandResult, MessageSpan
 DEEPEST = 1_000_000
 # How many messages are looked up for a page in one go: about as many as it holds of most, and a few are soon read.
 FEWEST_AT_ONCE, TOKENS_A_MESSAGE = 64, 128
+# How many rows of a page are in hand at once: what is dropped soon is made anew in memory that is still near, and where
+# a page ends sooner, as its parts cost more than texts alone tell, no more than these were read in vain.
+READ_AT_ONCE = 1000
 _BEGINNING = Position(Key(0, -DEEPEST))
 _MORE = "There is more: expand with the same arguments and this cursor."
 # Before this, in the cursor of a range, stands the moment whose context it goes through.
@@ -170,10 +173,11 @@ class Expansion:
     ) -> tuple[list[ExpandedItem], Position | None]:
         """The items of a page, and where the next one begins."""
         planned, beyond = _planned(entries, position, cap)
-        read = Items.read(planned)
         items: list[ExpandedItem] = []
         room = cap
         for place, entry in enumerate(planned):
+            if place % READ_AT_ONCE == 0:
+                read = Items.read(planned[place : place + READ_AT_ONCE])
             begins = position if place == 0 and entry.key == position.key else Position(entry.key)
             whole = None if begins.is_inside else read.whole(entry)
             if whole is not None and whole.tokens <= room:

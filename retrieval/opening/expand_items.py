@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -89,39 +89,38 @@ class Items:
 
 
 def _of_message(entry: Entry, message: MessageRecord, content: str, **values: Any) -> ExpandedItem:
-    item = _EMPTY_ITEM.copy()
-    item["id"] = message.id
-    item["kind"] = ItemKind.MESSAGE
-    item["of"] = entry.of
-    item["level"] = entry.level
-    item["first_seq"] = item["last_seq"] = message.seq
-    item["content"] = content
-    item["created_at"] = message.created_at
-    item["role"] = message.role
-    item["author"] = message.author
-    item["erased"] = message.erased_by_id is not None
+    item = {
+        "id": message.id,
+        "kind": ItemKind.MESSAGE,
+        "of": entry.of,
+        "level": entry.level,
+        "first_seq": message.seq,
+        "last_seq": message.seq,
+        "content": content,
+        "created_at": message.created_at,
+        "role": message.role,
+        "author": message.author,
+        "erased": message.erased_by_id is not None,
+    }
     item.update(values)
     return record(ExpandedItem, item)
 
 
 def _of_summary(entry: Entry, summary: SummaryText, content: str, **values: Any) -> ExpandedItem:
-    item = _EMPTY_ITEM.copy()
-    item["id"] = summary.summary_id
-    item["kind"] = ItemKind.SUMMARY
-    item["of"] = entry.of
-    item["level"] = entry.level
-    item["first_seq"] = summary.first_seq
-    item["last_seq"] = summary.last_seq
-    item["content"] = content
-    item["content_total"] = len(content)
-    item["created_at"] = summary.created_at
-    item["summary_kind"] = SummaryKind(summary.kind)
-    item["depth"] = summary.depth
-    item["descendant_count"] = summary.descendant_count
-    item["erased"] = summary.erased
+    item = {
+        "id": summary.summary_id,
+        "kind": ItemKind.SUMMARY,
+        "of": entry.of,
+        "level": entry.level,
+        "first_seq": summary.first_seq,
+        "last_seq": summary.last_seq,
+        "content": content,
+        "content_total": len(content),
+        "created_at": summary.created_at,
+        "summary_kind": SummaryKind(summary.kind),
+        "depth": summary.depth,
+        "descendant_count": summary.descendant_count,
+        "erased": summary.erased,
+    }
     item.update(values)
     return record(ExpandedItem, item)
-
-
-# Every field in its order, for an item that is made of a dictionary; see `record`.
-_EMPTY_ITEM = {each.name: None if each.default is MISSING else each.default for each in fields(ExpandedItem)}

@@ -14,6 +14,7 @@ from conversations.scope import Scope
 from conversations.tokens import TokenEstimator
 from conversations.types import NewMessage, NewPart, PartType, Role
 from retrieval.engine import RetrievalEngine
+from retrieval.opening import expand
 from retrieval.policy import RetrievalPolicy
 from retrieval.slices import joined
 from retrieval.types import ExpandedItem, ExpandResult, ItemKind
@@ -266,6 +267,31 @@ def test_a_page_costs_five_queries_wherever_it_is(graph):
         reader.expand(summary_id=root.summary_id, depth=-1, include_messages=True, token_cap=40, cursor=first.cursor)
 
     assert len(sent) <= 5
+
+
+def test_a_page_is_the_same_however_few_of_its_rows_are_read_at_once(graph, monkeypatch):
+    *_, root = graph
+    at_once = [pages(root.summary_id, depth=-1, include_messages=True, token_cap=cap) for cap in (7, 40, 4_000)]
+
+    monkeypatch.setattr(expand, "READ_AT_ONCE", 2)
+
+    assert at_once == [pages(root.summary_id, depth=-1, include_messages=True, token_cap=cap) for cap in (7, 40, 4_000)]
+
+
+def test_a_page_that_its_parts_fill_does_not_read_all_that_its_texts_alone_would_leave_room_for(monkeypatch):
+    number = a_conversation().conversation_id
+    costly = NewPart(PartType.TEXT, text_content="hello", metadata={"note": "aside " * 400})
+    a_store().append_messages(
+        conversation_id=number, messages=[NewMessage(Role.USER, "hello", parts=(costly,)) for _ in range(40)]
+    )
+    leaf = a_summary_of(a_store(), number, seqs=range(1, 41))
+    monkeypatch.setattr(expand, "READ_AT_ONCE", 5)
+
+    with counted_statements() as sent:
+        page = engine().expand(summary_id=leaf.summary_id, include_messages=True, token_cap=4_000)
+
+    assert len(page.items) < 10 and page.truncated
+    assert sum("FROM message_parts" in statement for statement in sent) == len(page.items) // 5 + 1
 
 
 def test_a_page_costs_the_rows_that_it_gives_wherever_it_is_in_however_long_a_history():
