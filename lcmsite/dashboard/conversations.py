@@ -55,10 +55,14 @@ def transcript(visit: Visit, conversation_id: int) -> HttpResponse:
 
 @page()
 def more(visit: Visit, conversation_id: int) -> HttpResponse:
-    """The messages from one on, to be put in behind or before those that are shown."""
-    return visit.show(
-        "dashboard/_messages.html", **_messages(visit, conversation_id, number_in(visit.request.GET, "seq") or 1)
-    )
+    """The messages from one on, or those right before one, to be put in behind or before those that are shown."""
+    given = visit.request.GET
+    before = number_in(given, "before")
+    if before is None:
+        shown = _messages(visit, conversation_id, number_in(given, "seq") or 1)
+        return visit.show("dashboard/_messages.html", **{**shown, "earlier": None})
+    shown = _messages(visit, conversation_id, max(1, before - ON_A_PAGE), last=before - 1)
+    return visit.show("dashboard/_messages.html", **{**shown, "later": None})
 
 
 @page()
@@ -87,15 +91,15 @@ def job(visit: Visit, conversation_id: int, job_id: int) -> HttpResponse:
     )
 
 
-def _messages(visit: Visit, conversation_id: int, first: int | None) -> dict[str, Any]:
-    """A page of messages from this one on, the newest without one, with what a model sees of each."""
+def _messages(visit: Visit, conversation_id: int, first: int | None, last: int | None = None) -> dict[str, Any]:
+    """A page of messages from this one on, to that one at most, with what a model sees of each; else the newest."""
     # At this resolution it tells what a model sees, and little else.
     window = ask(visit.caller, "lcm_lineage_window", conversation_id=conversation_id, with_messages=False, resolution=1)
     count = window.message_count
     first = max(1, count - ON_A_PAGE + 1) if first is None else first
-    last = min(count, first + ON_A_PAGE - 1)
+    last = min(count, first + ON_A_PAGE - 1 if last is None else last)
     said = (
-        ask(visit.caller, "lcm_messages", conversation_id=conversation_id, after_seq=first - 1, limit=ON_A_PAGE)
+        ask(visit.caller, "lcm_messages", conversation_id=conversation_id, after_seq=first - 1, limit=last - first + 1)
         if first <= last
         else []
     )
@@ -112,6 +116,6 @@ def _messages(visit: Visit, conversation_id: int, first: int | None) -> dict[str
         "conversation": window.conversation,
         "pressure": window.pressure,
         "turns": shown,
-        "earlier": max(1, first - ON_A_PAGE) if 1 < first <= count else None,
+        "earlier": first if 1 < first <= count else None,
         "later": last + 1 if first <= last < count else None,
     }

@@ -78,6 +78,45 @@ def test_keys_alone_move_about_in_the_lineage(site: Site, window: Window):
     page.wait_for_selector("#summary >> text=What it says")
 
 
+def test_who_asks_for_more_by_keys_goes_on_where_they_were(site: Site, window: Window):
+    page = window.page
+    history = site.data_dir / "hundred.jsonl"
+    history.write_text("\n".join(f'{{"role": "user", "content": "Turn {n}"}}' for n in range(1, 101)))
+    [talk] = site.lcm("import", str(history))["conversations"]
+    window.log_in("rita", site.passwords["rita"])
+    address = f"/w/default/conversations/{talk['conversation_id']}/"
+    page.goto(address)
+    top = "() => document.querySelector('#m61').getBoundingClientRect().top"
+
+    page.locator("text=Earlier messages").focus()
+    before = page.evaluate(top)
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#m21")
+    page.wait_for_function("() => document.activeElement.closest('article')?.id === 'm60'")
+
+    assert abs(page.evaluate(top) - before) < 2
+    page.goto(f"{address}?seq=1")
+    page.locator("text=Later messages").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_function("() => document.activeElement.closest('article')?.id === 'm41'")
+
+
+def test_the_menu_of_a_narrow_window_is_opened_and_closed_by_keys(site: Site, window: Window):
+    page = window.page
+    window.log_in("rita", site.passwords["rita"])
+    page.set_viewport_size({"width": 390, "height": 800})
+    menu = page.locator(".bar-menu")
+
+    menu.focus()
+    page.keyboard.press("Enter")
+    assert page.locator("#nav").is_visible() and menu.get_attribute("aria-expanded") == "true"
+    page.keyboard.press("Tab")
+    page.keyboard.press("Escape")
+
+    assert not page.locator("#nav").is_visible() and menu.get_attribute("aria-expanded") == "false"
+    assert page.evaluate("() => document.activeElement.className") == "bar-menu"
+
+
 def test_a_reader_is_offered_nothing_that_would_be_refused(site: Site, window: Window):
     window.log_in("rita", site.passwords["rita"])
     page = window.page

@@ -36,6 +36,11 @@
     if (search) { event.preventDefault(); search.focus(); }
   });
 
+  document.addEventListener("keydown", (event) => {
+    const opened = event.key === "Escape" && document.querySelector("[data-toggles][aria-expanded=true]");
+    if (opened) { opened.click(); opened.focus(); }
+  });
+
   // Forms that cannot be undone ask once more, in words of their own.
   document.addEventListener("submit", (event) => {
     const question = event.target.dataset && event.target.dataset.asks;
@@ -58,6 +63,23 @@
   });
   document.addEventListener("htmx:sendError", () => { document.body.dataset.offline = "yes"; });
   document.addEventListener("htmx:afterOnLoad", () => { delete document.body.dataset.offline; });
+
+  // A button that more takes the place of would take the focus along, and move what somebody was reading. The focus goes
+  // to what came, next to where they were; what stood behind the button stays where it was.
+  document.addEventListener("htmx:beforeSwap", (event) => {
+    const gone = event.detail.target, asked = event.detail.requestConfig.elt;
+    if (!asked.matches("button") || !gone.contains(asked) || document.activeElement !== asked) return;
+    const { previousElementSibling: before, nextElementSibling: behind, parentElement: list } = gone;
+    const top = behind && behind.getBoundingClientRect().top;
+    document.addEventListener("htmx:afterSettle", function settled() {
+      if (gone.isConnected) return;
+      document.removeEventListener("htmx:afterSettle", settled);
+      const came = behind ? behind.previousElementSibling : before ? before.nextElementSibling : list.firstElementChild;
+      if (behind) scrollBy(0, behind.getBoundingClientRect().top - top);
+      const first = came && came.querySelector("a, button");
+      if (first) first.focus({ preventScroll: Boolean(behind) });
+    });
+  });
 
   // What scrolls within a page is reached by keys, too; what fits is no stop on the way.
   function reachable() {

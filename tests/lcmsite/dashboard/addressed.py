@@ -69,6 +69,7 @@ class Furnished:
         for name in ("pulse", "shelf", "jobs", "storage"):
             yield name, self._address(name)
         yield "more-messages", self._address("more-messages", **here, seq=1)
+        yield "more-messages", self._address("more-messages", **here, before=41)
         yield "conversation-jobs", self._address("conversation-jobs", **here)
         yield "job", self._address("job", **here, job_id=self.job_id)
         yield "plan-progress", self._address("plan-progress", **here, plan_id=self.plan_id)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.template.loader import render_to_string
@@ -90,6 +92,25 @@ def test_more_messages_are_put_in_behind(conversation_id, reader):
     piece = reader.get(f"/w/default/conversations/{conversation_id}/messages/?seq=41").content.decode()
 
     assert shown(piece) == list(range(41, 81)) and "<html" not in piece
+    assert "?seq=81" in piece and "Earlier" not in piece
+
+
+def test_all_messages_are_reached_from_the_end_each_once(conversation_id, reader):
+    address = f"/w/default/conversations/{conversation_id}/"
+    piece = reader.get(address).content.decode()
+    read = shown(piece)
+
+    while before := re.search(r"messages/\?before=(\d+)", piece):
+        piece = reader.get(f"{address}messages/?before={before[1]}").content.decode()
+        assert "Later" not in piece
+        read = shown(piece) + read
+
+    assert read == list(range(1, 101))
+
+
+@pytest.mark.parametrize("asked", ["before=1", "before=0", "before=101", "before=999999", "seq=101", "before=x"])
+def test_what_is_before_or_behind_nothing_does_no_harm(conversation_id, reader, asked):
+    assert reader.get(f"/w/default/conversations/{conversation_id}/messages/?{asked}").status_code == 200
 
 
 def test_a_page_of_messages_asks_few_questions(conversation_id, reader, django_assert_max_num_queries):
