@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields, replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Self, get_type_hints
 
 from conversations.errors import Invalid
@@ -144,6 +144,20 @@ class Policy:
         """
         if not overrides:
             return self
+        # With their types, as True and 1 are the same key.
+        given = tuple([(name, type(value), value) for name, value in overrides.items()])
+        try:
+            return self._with(given)
+        except TypeError:
+            # A list or an object, which cannot be remembered: no knob takes one, and the sentence says which.
+            return self._changed(overrides)
+
+    @lru_cache(maxsize=1024)  # noqa: B019  (of policies there are a few, and they live as long as the process)
+    def _with(self, given: tuple[tuple[str, type, Any], ...]) -> Self:
+        """Made once: every append to a conversation with values of its own asks for its policy."""
+        return self._changed({name: value for name, _, value in given})
+
+    def _changed(self, overrides: Mapping[str, Any]) -> Self:
         kinds = self.kinds()
         changes = {}
         for name in overrides.keys() & kinds.keys():

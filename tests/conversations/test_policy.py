@@ -83,6 +83,16 @@ def test_a_value_that_the_knob_does_not_take_is_refused_with_what_it_would(overr
     assert refusal.value.detail == sentence
 
 
+def test_a_policy_is_made_once_for_the_same_overrides_and_tells_true_from_one():
+    policy = Example()
+
+    made = policy.overridden({"count": 1})
+
+    assert policy.overridden({"count": 1}) is made
+    with pytest.raises(Invalid, match="True is not a number"):
+        policy.overridden({"count": True})
+
+
 @pytest.mark.parametrize("policy", [StorePolicy, CompactionPolicy])
 def test_every_default_is_a_value_that_its_knob_takes(policy):
     for each in fields(policy):
