@@ -13,7 +13,7 @@ from retrieval.search.meanings import Understood, meanings
 from retrieval.search.query import Question, loosened, parse
 from retrieval.search.query_dates import dates_in
 from retrieval.search.query_plan import Meaning, Plan, plan
-from retrieval.search.ranking import Hit, Weights, conversation_of, seq_of
+from retrieval.search.ranking import Hit, Neighbour, Weights, conversation_of, seq_of
 from retrieval.search.reach import Reach
 from retrieval.search.tables import MESSAGES
 
@@ -138,35 +138,46 @@ class _Search:
 
     def run(self, how: Plan) -> Answer:
         by_length = not self.question.is_look_up
-        weights = Weights((), ranking.names_in(self.question.text), dates_in(self.question.text))
-        looked: list[Looked] = []
+        dates = dates_in(self.question.text)
+        tables, most = self.rows.reach.tables, _RANKED + self.wanted
+        looked = [self.rows.hits(table, how, most=most, by_length=by_length, dated=bool(dates)) for table in tables]
+        # Where messages are searched too, a word is as rare in a summary as it is among them.
+        weights = Weights(looked[0].rarity, ranking.names_in(self.question.text), dates)
+        complete = sum(hit.is_complete for each in looked for hit in each.hits)
+        is_settled = complete >= self._enough(how)
         found: list[Found] = []
-        for table in self.rows.reach.tables:
-            most = _RANKED + self.wanted
-            looked.append(self.rows.hits(table, how, most=most, by_length=by_length))
-            # Where messages are searched too, a word is as rare in a summary as it is among them.
-            weights = weights if weights.rarity else replace(weights, rarity=looked[-1].rarity)
+        for table, each in zip(tables, looked, strict=True):
             if table is MESSAGES:
-                found += self._messages(looked[-1].hits, weights, how)
+                found += self._messages(each.hits, weights, how, is_settled)
             else:
-                found += self._each(looked[-1].hits, weights)
+                found += self._each(each.hits, weights, is_settled)
         return self._best(found, looked, how, weights)
 
-    def _messages(self, hits: Sequence[Hit], weights: Weights, how: Plan) -> list[Found]:
-        """Messages, and those beside them, by what they are worth where they stand."""
+    def _enough(self, how: Plan) -> int:
+        """So many texts that answer every clause, and no others are given beside them."""
+        return 1 if how.is_one_word else A_HANDFUL
+
+    def _messages(self, hits: Sequence[Hit], weights: Weights, how: Plan, is_settled: bool) -> list[Found]:
+        """Messages, and those beside them, by what they are worth where they stand; settled, only complete ones."""
         if self.question.is_look_up:
-            return self._each(hits, weights)
+            return self._each(hits, weights, is_settled)
         complete = {hit.place for hit in hits if hit.is_complete}
-        own = None if how.takes_neighbours else {hit.place for hit in hits}
+        own = None if how.takes_neighbours else {hit.place: hit for hit in hits}
         worths = ranking.in_context(hits, weights, only=own)
         most = 3 * self.wanted + _PROMISING
         places = {
             *ranking.best_places(worths, most),
             *ranking.best_places({place: worths[place] for place in complete}, most),
         }
+        if is_settled:
+            places &= complete
+        if own is None:
+            near = self.rows.neighbours(places, dated=bool(weights.dates))
+        else:
+            near = [Neighbour.at(own[place]) for place in places]
         complete_first, is_one = not self.question.is_sentence, self.rows.reach.is_one_conversation
         found = []
-        for row in self.rows.neighbours(places, dated=bool(weights.dates)):
+        for row in near:
             place = row.place
             is_complete = place in complete
             worth = ranking.finished(worths[place], row, weights)
@@ -184,8 +195,8 @@ class _Search:
             )
         return found
 
-    def _each(self, hits: Sequence[Hit], weights: Weights) -> list[Found]:
-        """Every hit by itself."""
+    def _each(self, hits: Sequence[Hit], weights: Weights, is_settled: bool) -> list[Found]:
+        """Every hit by itself; settled, only those that are complete."""
         worth = ranking.by_keywords if self.question.is_look_up else ranking.alone
         complete_first = not self.question.is_sentence
         return [
@@ -199,19 +210,17 @@ class _Search:
                 order_place=hit.order_place,
             )
             for hit in hits
+            if hit.is_complete or not is_settled
         ]
 
     def _best(self, found: Sequence[Found], looked: Sequence[Looked], how: Plan, weights: Weights) -> Answer:
         """The best of all: of those that answer every clause, if there is a handful of them, or one of the one word."""
         complete = [each for each in found if each.is_complete]
-        enough = 1 if how.is_one_word else A_HANDFUL
-        relaxed = len(complete) < enough and len(found) > len(complete)
+        relaxed = len(complete) < self._enough(how) and len(found) > len(complete)
         best = found if relaxed else complete
         if self.prefers_new:
             best = [each._replace(worth=self._fresher(each)) for each in best]
-        present = {
-            how.lexemes[term] for each in looked for hit in each.hits for term in hit.shares if term < len(how.lexemes)
-        }
+        present = {how.lexemes[term] for each in looked for term in each.present if term < len(how.lexemes)}
         meant = [each for clause in how.clauses for each in clause]
         return Answer(
             found=tuple(sorted(best, key=lambda each: each.key, reverse=True)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from django.db import connection
@@ -23,14 +24,14 @@ MOST_PROMISING = 5000
 
 # A lexeme's ts_rank saturates with its number: a message that says it twice holds 1.25 times as much as one that says
 # it once. How rare a lexeme is comes from the candidates themselves, which are all the rows that have an anchor. A
-# large tsvector is fetched and unpacked by each function that is given it: first it is cut down to what is asked for.
-# Whatever is counted is materialized, as it would be counted anew for each row where few rows are foreseen.
+# large tsvector is fetched and unpacked by each function that is given it: so all are given a copy. Whatever is counted
+# is materialized, as it would be counted anew for each row where few rows are foreseen.
 _HITS = """
     WITH {matching} hits AS MATERIALIZED (
-        SELECT id, conversation_id, seq, token_count, order_place, place, {shares}
+        SELECT id, conversation_id, seq, token_count, order_place, place, author, created_at, {shares}
         FROM (
             SELECT {id} AS id, conversation_id, {seq} AS seq, {tokens} AS token_count, {order_place} AS order_place,
-                   ctid AS place, {vector} AS vector
+                   ctid AS place, {author} AS author, {created_at} AS created_at, {vector} AS vector
             FROM {table}
             WHERE {where} AND {answering}
             LIMIT %(most_rows)s
@@ -45,7 +46,7 @@ _HITS = """
         ORDER BY ({worth}) / {length_cost} DESC, id DESC
         LIMIT %(most)s
     )
-    SELECT id, conversation_id, seq, ARRAY[{share_columns}], token_count, order_place, {asks},
+    SELECT id, conversation_id, seq, ARRAY[{share_columns}], token_count, order_place, {asks}, author, created_at,
            CASE WHEN row_number() OVER () = 1 THEN rarity END, looked_at
     FROM best
 """
@@ -65,7 +66,7 @@ _MATCHING_TOOLS = f"""promising AS MATERIALIZED (
     ),"""
 _NEWEST = "ctid = ANY(ARRAY(SELECT row FROM matching ORDER BY order_place DESC LIMIT %(most_candidates)s))"
 _RARITY = "ln(1 + greatest(0, %(size)s::float8 - d{n} + 0.5::float8) / (d{n} + 0.5::float8)) AS w{n}"
-_CUT_DOWN = "ts_filter(setweight({tsv}, 'A', %(lexemes)s::text[]), '{{a}}')"
+_UNPACKED = "setweight({tsv}, 'A', %(lexemes)s::text[])"
 _SHARE = "ts_rank('{{1,1,1,1}}', vector, %(term{n})s::tsquery) AS r{n}"
 _PAIR_SHARE = "CASE WHEN vector @@ %(term{n})s::tsquery THEN 1.0 ELSE 0 END AS r{n}"
 _NEIGHBOURS = """
@@ -78,10 +79,14 @@ _NEIGHBOURS = """
 
 @dataclass(frozen=True)
 class Looked:
-    """The best hits of a table by themselves, how rare each lexeme is, and whether there were too many to look at."""
+    """The best hits of a table by themselves, how rare each lexeme is, and whether there were too many to look at.
+
+    `present`: what the hits hold of what is looked for.
+    """
 
     hits: tuple[Hit, ...]
     rarity: tuple[float, ...]
+    present: frozenset[int] = frozenset()
     is_cut: bool = False
 
 
@@ -91,12 +96,10 @@ class Lookup:
 
     reach: Reach
 
-    def hits(self, table: Table, how: Plan, *, most: int, by_length: bool) -> Looked:
-        """The rows that answer the plan's query, the best of them by their own words."""
+    def hits(self, table: Table, how: Plan, *, most: int, by_length: bool, dated: bool) -> Looked:
+        """The rows that answer the plan's query, the best of them by their own words; messages with date if `dated`."""
         terms = (*map(lexeme_query, how.lexemes), *how.pairs)
         places = range(len(terms))
-        # A prefix is no lexeme that the vector could be cut down to.
-        is_cut_down = len(terms) > 1 and not any(term.endswith(":*") for term in terms)
         size = self.reach.rows
         where, values, matching = self._where(table, how)
         statement = _HITS.format(
@@ -110,7 +113,10 @@ class Lookup:
             matching=matching,
             # Neighbours are all that a question in a text says something about.
             asks=table.asks if by_length else "false",
-            vector=_CUT_DOWN.format(tsv=table.vector) if is_cut_down else table.vector,
+            # Whose it is matters where the hits alone are ranked: of neighbours it is asked together with theirs.
+            author="author" if table is MESSAGES else "NULL::text",
+            created_at="created_at" if table is MESSAGES and dated else "NULL::timestamptz",
+            vector=_UNPACKED.format(tsv=table.vector) if len(terms) > 1 else table.vector,
             shares=", ".join((_SHARE if n < len(how.lexemes) else _PAIR_SHARE).format(n=n) for n in places),
             counts=", ".join(
                 f"greatest(count(*) FILTER (WHERE r{n} > 0), %(expected{n})s::float8) AS d{n}" for n in places
@@ -131,7 +137,9 @@ class Lookup:
             fetched = cursor.fetchall()
         if not fetched:
             return Looked((), (ranking.rarity(found=0, among=size),) * len(terms))
-        return Looked(_hits(fetched, how), tuple(fetched[0][7]), is_cut=fetched[0][8] >= _MOST_ROWS)
+        hits, present = _hits(fetched, how)
+        rarity, looked_at = fetched[0][-2:]
+        return Looked(hits, tuple(rarity), present, is_cut=looked_at >= _MOST_ROWS)
 
     def neighbours(self, places: Collection[Place], *, dated: bool) -> list[Neighbour]:
         """The messages at these places, if they are within reach; some places are beyond a conversation's end."""
@@ -164,10 +172,11 @@ class Lookup:
         return f"{condition} AND {reach.place(table)} > %(after)s", values, ""
 
 
-def _hits(fetched: Sequence[tuple[Any, ...]], how: Plan) -> tuple[Hit, ...]:
+def _hits(fetched: Sequence[tuple[Any, ...]], how: Plan) -> tuple[tuple[Hit, ...], frozenset[int]]:
+    """The hits, and all that they hold."""
     answers: dict[tuple[int, ...], bool] = {}
     hits = []
-    for item_id, conversation_id, seq, held, tokens, order_place, asks, _, _ in fetched:
+    for item_id, conversation_id, seq, held, tokens, order_place, asks, author, created_at, _, _ in fetched:
         shares = {term: share for term, share in enumerate(held) if share}
         # Hundreds of rows hold the same few combinations of words.
         combination = tuple(shares)
@@ -175,5 +184,5 @@ def _hits(fetched: Sequence[tuple[Any, ...]], how: Plan) -> tuple[Hit, ...]:
         if is_complete is None:
             is_complete = answers[combination] = how.is_answered_by(combination)
         place = place_of(conversation_id, seq)
-        hits.append(Hit(item_id, place, shares, tokens, bool(asks), is_complete, order_place))
-    return tuple(hits)
+        hits.append(Hit(item_id, place, shares, tokens, bool(asks), is_complete, order_place, author, created_at))
+    return tuple(hits), frozenset(chain.from_iterable(answers))

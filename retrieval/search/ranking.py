@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
 from operator import itemgetter
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from retrieval.search.query_dates import Dates
 
@@ -63,10 +63,19 @@ class Hit(NamedTuple):
     is_complete: bool = False
     # Where it stands among everything that is searched, by when it came.
     order_place: int = 0
+    author: str | None = None
+    # None where nobody asked for a date.
+    created_at: datetime | None = None
 
 
 class Neighbour(NamedTuple):
     """A message in or near a hit, as far as that matters for what it is worth."""
+
+    @classmethod
+    def at(cls, hit: Hit) -> Neighbour:
+        """The message that is the hit itself."""
+        conversation_id, seq = conversation_of(hit.place), seq_of(hit.place)
+        return cls(cast(int, hit.id), conversation_id, seq, hit.tokens, hit.created_at, hit.author)
 
     id: int
     conversation_id: int
@@ -121,12 +130,17 @@ def length_cost(tokens: int) -> float:
 
 def by_keywords(hit: Hit, weights: Weights) -> float:
     """The worth of a hit for itself: for a look-up, where neighbours and length say nothing."""
-    return sum(weights.rarity[term] * share for term, share in hit.shares.items())
+    rarity, worth = weights.rarity, 0.0
+    for term, share in hit.shares.items():
+        worth += rarity[term] * share
+    return worth
 
 
 def alone(hit: Hit, weights: Weights) -> float:
     """The worth of a text without neighbours, such as a summary, on the scale of `in_context`."""
-    held = sum(weights.rarity[term] * share / (share + SATURATION) for term, share in hit.shares.items())
+    rarity, held = weights.rarity, 0.0
+    for term, share in hit.shares.items():
+        held += rarity[term] * share / (share + SATURATION)
     return held / length_cost(hit.tokens)
 
 
@@ -140,26 +154,22 @@ def in_context(hits: Iterable[Hit], weights: Weights, *, only: Collection[Place]
     stretches: Mapping[int, dict[Place, float]] = defaultdict(lambda: defaultdict(float))
     for hit in hits:
         place, stretch = hit.place, hit.place // STRETCH
-        after = AFTER_A_QUESTION if hit.asks else NEXT
+        beside = _beside(place, AFTER_A_QUESTION if hit.asks else NEXT)
+        if only is not None:
+            # Mostly none: what few words have in common lies far apart.
+            beside = [each for each in beside if each[0] in only]
         for term, share in hit.shares.items():
             of_term = held[term]
             of_term[place] += share
             stretches[term][stretch] += share
-            if only is None:
-                of_term[place + 1] += after * share
-                of_term[place - 1] += NEXT * share
-                of_term[place + 2] += NEXT_BUT_ONE * share
-                of_term[place - 2] += NEXT_BUT_ONE * share
-            else:
-                for near, weight in _beside(place, after):
-                    if near in only:
-                        of_term[near] += weight * share
+            for near, weight in beside:
+                of_term[near] += weight * share
     worths = _summed(held, weights, SATURATION)
     around = _summed(stretches, weights, STRETCH_SATURATION)
     return {place: worth + STRETCH_WEIGHT * around.get(place // STRETCH, 0.0) for place, worth in worths.items()}
 
 
-def _beside(place: Place, after: float) -> tuple[tuple[Place, float], ...]:
+def _beside(place: Place, after: float) -> Sequence[tuple[Place, float]]:
     return ((place + 1, after), (place - 1, NEXT), (place + 2, NEXT_BUT_ONE), (place - 2, NEXT_BUT_ONE))
 
 

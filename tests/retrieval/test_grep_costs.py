@@ -90,3 +90,17 @@ def test_common_words_of_long_ago_are_found_behind_all_that_was_said_since():
         cursor = page.cursor
 
     assert found == list(range(100, 0, -1))
+
+
+def test_texts_that_all_hold_the_word_are_ranked_by_what_was_read_with_them():
+    conversation_id = a_conversation(*(f"the boat number {number}" for number in range(6))).conversation_id
+    engine = RetrievalEngine.from_settings(Scope(a_workspace().pk))
+
+    with counted_statements() as one_word:
+        engine.grep(query="boat", conversation_id=conversation_id)
+    with counted_statements() as question:
+        engine.grep(query="which boat is it?", conversation_id=conversation_id)
+
+    # Of a question, the answer may stand beside the hits.
+    assert sum("AS near(conversation_id, seq)" in statement for statement in one_word) == 0
+    assert sum("AS near(conversation_id, seq)" in statement for statement in question) == 1
