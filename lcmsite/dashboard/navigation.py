@@ -44,6 +44,9 @@ GROUPS: tuple[tuple[str, tuple[tuple[str, str, KeyScope], ...]], ...] = (
     ),
 )
 
+# Pages that belong to one of those, though their addresses do not begin like its own.
+UNDER = {"import": "conversations", "message": "conversations"}
+
 # The tabs of a conversation, in the same form.
 TABS: tuple[tuple[str, str, KeyScope], ...] = (
     ("transcript", "Transcript", KeyScope.READ),

@@ -12,7 +12,7 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from lcmsite.dashboard.navigation import GROUPS, TABS
+from lcmsite.dashboard.navigation import GROUPS, TABS, UNDER
 from lcmsite.dashboard.pages import Visit
 
 register = template.Library()
@@ -43,14 +43,15 @@ class Group:
 @register.simple_tag
 def navigation(visit: Visit) -> list[Group]:
     """The pages of the workspace that this person may open; the one they are on, or under, is marked."""
-    here = visit.request.path
+    here, match = visit.request.path, visit.request.resolver_match
+    belongs_to = UNDER.get(match.url_name or "") if match else None
     groups = []
     for title, entries in GROUPS:
         shown = []
         for name, label, scope in entries:
             if visit.caller.may(scope):
                 url = reverse(name, kwargs={"workspace": visit.workspace.name})
-                is_here = here == url or (name != "overview" and here.startswith(url))
+                is_here = here == url or (name != "overview" and here.startswith(url)) or name == belongs_to
                 shown.append(Entry(title=label, url=url, is_here=is_here))
         if shown:
             groups.append(Group(title=title, entries=tuple(shown)))

@@ -204,3 +204,15 @@ def test_a_reader_imports_nothing(reader):
     assert reader.post("/w/default/import/", {"file": a_file(LINES)}).status_code == 403
     assert "Import a history" not in reader.get("/w/default/conversations/").content.decode()
     assert not Conversation.objects.exists()
+
+
+@pytest.mark.parametrize("path", ["conversations/", "conversations/{}/plans/", "import/", "messages/msg_{}/"])
+def test_what_belongs_to_conversations_is_marked_so_in_the_navigation(db, path):
+    conversation_id = a_conversation("hello").conversation_id
+    [message] = a_store().list_messages(conversation_id=conversation_id)
+    number = message.message_id if "msg" in path else conversation_id
+
+    page = logged_in(PersonRole.OPERATOR).get(f"/w/default/{path.format(number)}").content.decode()
+
+    navigation = page[page.index('<nav id="nav"') : page.index("</nav>")]
+    assert re.findall(r'aria-current="page">([^<]*)', navigation) == ["Conversations"]
