@@ -60,7 +60,7 @@ class PartView:
 
 def views(parts: Iterable[PartRecord], content: str) -> tuple[PartView, ...]:
     """The parts, beside this content."""
-    return tuple(_view(part, content) for part in parts)
+    return tuple([_view(part, content) for part in parts])
 
 
 def _view(part: PartRecord, content: str) -> PartView:

@@ -178,14 +178,14 @@ class Expansion:
         for place, entry in enumerate(planned):
             if place % READ_AT_ONCE == 0:
                 read = Items.read(planned[place : place + READ_AT_ONCE])
-            begins = position if place == 0 and entry.key == position.key else Position(entry.key)
-            whole = None if begins.is_inside else read.whole(entry)
+            is_inside = place == 0 and position.is_inside and entry.key == position.key
+            whole = None if is_inside else read.whole(entry)
             if whole is not None and whole.tokens <= room:
                 items.append(whole)
-            elif items and not begins.is_inside:
-                return items, begins
+            elif items and not is_inside:
+                return items, Position(entry.key)
             else:
-                item, following = self._sliced(entry, read, begins, room)
+                item, following = self._sliced(entry, read, position if is_inside else Position(entry.key), room)
                 items.append(item)
                 if following is not None:
                     return items, following
@@ -215,13 +215,13 @@ def _planned(entries: Iterator[Entry], position: Position, cap: int) -> tuple[li
     """As many entries as could fit by what their texts cost, at least one; and the one after them."""
     planned: list[Entry] = []
     total = 0
+    sliced = position.key if position.is_inside else None
     for entry in entries:
         # Of one that is being sliced, nobody knows what is left.
-        cost = 0 if position.is_inside and entry.key == position.key else entry.tokens + MESSAGE_OVERHEAD_TOKENS
-        if planned and total + cost > cap:
+        total += 0 if entry.key == sliced else entry.tokens + MESSAGE_OVERHEAD_TOKENS
+        if planned and total > cap:
             return planned, entry
         planned.append(entry)
-        total += cost
     return planned, None
 
 

@@ -60,12 +60,14 @@ class Items:
         """The entry as one item, with what it costs."""
         if isinstance(entry.id, str):
             summary = self.summaries[entry.id]
-            return _of_summary(entry, summary, summary.content, tokens=summary.token_count + MESSAGE_OVERHEAD_TOKENS)
+            return _of_summary(
+                entry, summary, summary.content, {"tokens": summary.token_count + MESSAGE_OVERHEAD_TOKENS}
+            )
         message = self.messages[entry.id]
         content = message.content
         parts = views(message.parts, content)
         cost = message.token_count + MESSAGE_OVERHEAD_TOKENS + estimate(as_json(parts))
-        return _of_message(entry, message, content, tokens=cost, parts=parts, content_total=len(content))
+        return _of_message(entry, message, content, {"tokens": cost, "parts": parts, "content_total": len(content)})
 
     def texts(self, entry: Entry) -> tuple[str, str]:
         """The entry's content, and its parts as text: what slices are cut from."""
@@ -83,13 +85,13 @@ class Items:
             "content_total": content_total,
         }
         if isinstance(entry.id, str):
-            return _of_summary(entry, self.summaries[entry.id], piece.content, **given)
+            return _of_summary(entry, self.summaries[entry.id], piece.content, given)
         given |= {"parts_json": piece.parts_json, "parts_offset": piece.parts_offset, "parts_total": parts_total}
-        return _of_message(entry, self.messages[entry.id], piece.content, **given)
+        return _of_message(entry, self.messages[entry.id], piece.content, given)
 
 
-def _of_message(entry: Entry, message: MessageRecord, content: str, **values: Any) -> ExpandedItem:
-    item = {
+def _of_message(entry: Entry, message: MessageRecord, content: str, given: dict[str, Any]) -> ExpandedItem:
+    values = {
         "id": message.id,
         "kind": ItemKind.MESSAGE,
         "of": entry.of,
@@ -101,13 +103,13 @@ def _of_message(entry: Entry, message: MessageRecord, content: str, **values: An
         "role": message.role,
         "author": message.author,
         "erased": message.erased_by_id is not None,
+        **given,
     }
-    item.update(values)
-    return record(ExpandedItem, item)
+    return record(ExpandedItem, values)
 
 
-def _of_summary(entry: Entry, summary: SummaryText, content: str, **values: Any) -> ExpandedItem:
-    item = {
+def _of_summary(entry: Entry, summary: SummaryText, content: str, given: dict[str, Any]) -> ExpandedItem:
+    values = {
         "id": summary.summary_id,
         "kind": ItemKind.SUMMARY,
         "of": entry.of,
@@ -121,6 +123,6 @@ def _of_summary(entry: Entry, summary: SummaryText, content: str, **values: Any)
         "depth": summary.depth,
         "descendant_count": summary.descendant_count,
         "erased": summary.erased,
+        **given,
     }
-    item.update(values)
-    return record(ExpandedItem, item)
+    return record(ExpandedItem, values)
