@@ -11,7 +11,11 @@ from django.contrib.auth import get_user_model
 from django.test import Client, override_settings
 from pytest_django import DjangoDbBlocker
 
+from conversations.models import Workspace
+from conversations.scope import Scope
 from lcmsite.dashboard.navigation import GROUPS, TABS
+from retrieval.assembler import ContextAssembler
+from retrieval.engine import RetrievalEngine
 from tests.committed import committed
 from tests.lcmsite.dashboard.addressed import Furnished
 from tests.lcmsite.dashboard.furnished import furnish
@@ -19,8 +23,10 @@ from tests.lcmsite.dashboard.test_who_may_open import SHOWN
 from tests.statements import counted_statements
 
 MOST = 8
-# The pages that searching and assembling fill: what those ask themselves, and who asks and where.
-SEARCHED, ASSEMBLED = 11, 32
+# What searching and assembling fill, without and with something to recall: what those ask themselves, and who asks and
+# where, which the page adds.
+SEARCHED, ASSEMBLED, RECALLED = 11, 10, 32
+WHO_AND_WHERE = 2
 WORDS = ("the harbour", "its boats", "the lighthouse.txt", "Ann", "seven_ferries")
 
 
@@ -99,7 +105,25 @@ def test_nor_does_what_leads_elsewhere(furnished, ann):
 def test_what_is_found_and_assembled_asks_as_often_as_that_takes(furnished, ann):
     answers = list(furnished.answers())
     found = [(name, address) for name, address in answers if name == "search"]
-    assembled = [(name, address) for name, address in answers if name != "search"]
+    recalled = [(name, address) for name, address in answers if name != "search" and "query=" in address]
+    assembled = [each for each in answers if each not in (*found, *recalled)]
 
     assert too_many(asked_by(ann, found, as_parts=True), SEARCHED) == {}
     assert too_many(asked_by(ann, assembled, as_parts=True), ASSEMBLED) == {}
+    assert too_many(asked_by(ann, recalled, as_parts=True), RECALLED) == {}
+
+
+def test_the_page_adds_who_asks_and_where_and_nothing_else(furnished, ann):
+    """To what the same question asks of the service itself, however much there is to show of what it finds."""
+    here = furnished.conversation_id
+    searched = f"/w/default/search/?query=harbour&scope=all&conversation_id={here}"
+    assembled = f"/w/default/conversations/{here}/context/?budget=900&query=harbour"
+    scope = Scope(Workspace.objects.get(name="default").pk)
+
+    asked = asked_by(ann, [("search", searched), ("inspector", assembled)], as_parts=True)
+    with counted_statements() as found:
+        RetrievalEngine.from_settings(scope).grep(query="harbour", scope="all", conversation_id=here, limit=20)
+    with counted_statements() as chosen:
+        ContextAssembler.from_settings(scope).assemble(conversation_id=here, budget=900, query="harbour")
+
+    assert asked == {searched: len(found) + WHO_AND_WHERE, assembled: len(chosen) + WHO_AND_WHERE}
