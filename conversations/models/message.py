@@ -135,6 +135,12 @@ class MessagePart(models.Model):
         indexes: ClassVar = [
             models.Index(fields=["message"], name="message_parts_message_idx"),
             models.Index(fields=["part_type"], name="message_parts_type_idx"),
+            # Most parts call no tool, and are not in it.
+            models.Index(
+                fields=["tool_name", "message"],
+                condition=models.Q(tool_name__isnull=False),
+                name="message_parts_tool_idx",
+            ),
         ]
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["message", "ordinal"], name="message_parts_message_id_ordinal_key"),

@@ -13,8 +13,9 @@ from conversations.reading import array, rows
 from retrieval.search import ranking
 from retrieval.search.query_plan import MOST_CANDIDATES, Plan, lexeme_query
 from retrieval.search.ranking import Hit, Neighbour, Place, conversation_of, place_of, seq_of
-from retrieval.search.reach import OF_TOOL, Reach
+from retrieval.search.reach import Reach
 from retrieval.search.tables import MESSAGES, Table
+from retrieval.search.tools import OF_TOOL
 
 # What statistics do not foresee, no search looks at.
 _MOST_ROWS = 50_000
@@ -162,7 +163,7 @@ class Lookup:
             return reach.where(table, by_words_alone=how.by_words_alone), values, ""
         if reach.picks_among_messages:
             place = reach.place(table)
-            by_tools = bool(reach.criteria.tool_names)
+            by_tools = bool(reach.criteria.tool_names) and reach.of_tools is None
             matching = (_MATCHING_TOOLS if by_tools else _MATCHING).format(
                 order_place=place, table=table.name, where=reach.where(table, but_tools=by_tools), tsv=table.vector
             )

@@ -171,6 +171,8 @@ class NewestWords:
     def _first_look(self, how: Plan) -> tuple[bool, int | None]:
         """Whether to walk back from the newest, and how many places to look at, by either way, before the rest."""
         share, reach = how.expected_share(), self.reach
+        if reach.of_tools is not None:
+            return False, None
         if reach.picks_among_messages:
             # What criteria pick is spread as words are: to ask them of every row that the index gives takes longest.
             return how.greatest_share() * reach.rows > _MANY, None

@@ -16,29 +16,13 @@ from conversations.reading import rows
 from conversations.scope import Scope
 from retrieval.search.criteria import Criteria, wrong
 from retrieval.search.tables import FILES, MESSAGES, SUMMARIES, TABLES, Table
-
-# A result mostly names the call that it answers, not the tool: the call stands just before, at most behind other calls
-# of the same turn and their results.
-_CALLS_BEFORE = 16
+from retrieval.search.tools import OF_RARE_TOOL, OF_TOOL, of_rare_tools
 
 _IN_WORKSPACE = "conversation_id IN (SELECT conversation_id FROM conversations WHERE workspace_id = %(workspace_id)s)"
 # Asked of each message that has the words: without the offset, PostgreSQL may join all parts there are first.
 _HAS_PART = """EXISTS (
     SELECT FROM message_parts part
     WHERE part.message_id = messages.message_id AND part.part_type = ANY(%(part_types)s::text[]::message_part_type[])
-    OFFSET 0
-)"""
-OF_TOOL = f"""EXISTS (
-    SELECT FROM message_parts part
-    WHERE part.message_id = messages.message_id AND CASE
-        WHEN part.tool_name IS NOT NULL THEN part.tool_name = ANY(%(tool_names)s::text[])
-        ELSE part.tool_call_id IS NOT NULL AND EXISTS (
-            SELECT FROM messages earlier JOIN message_parts call ON call.message_id = earlier.message_id
-            WHERE earlier.conversation_id = messages.conversation_id
-              AND earlier.seq BETWEEN messages.seq - {_CALLS_BEFORE} AND messages.seq - 1
-              AND call.tool_call_id = part.tool_call_id AND call.tool_name = ANY(%(tool_names)s::text[])
-        )
-    END
     OFFSET 0
 )"""
 _HELD_BELOW = """EXISTS (
@@ -84,6 +68,8 @@ class Reach:
     newest: int = field(default=0)
     # Of the messages of these conversations, so many are cold.
     cold: int = 0
+    # All messages that have to do with the tools that are asked for, if they are few enough to be told one by one.
+    of_tools: tuple[int, ...] | None = None
 
     @classmethod
     def of(cls, asked: Criteria, scope: Scope) -> Reach:
@@ -100,11 +86,16 @@ class Reach:
             newest = conversation.next_seq - 1
             bounds = [each for each in (newest, last, asked.to_seq) if each is not None]
             low, high = max(first, asked.from_seq or 1) - 1, min(bounds)
-            cold = conversation.cold_messages
-            return cls(scope, asked, newest, min(low, high), high, below, newest=newest, cold=cold)
-        _require(asked.conversation_ids, scope)
-        size, cold, newest = _extent(asked, scope)
-        return cls(scope, asked, size, 0, newest, below, newest=newest, cold=cold)
+            found = cls(
+                scope, asked, newest, min(low, high), high, below, newest=newest, cold=conversation.cold_messages
+            )
+        else:
+            _require(asked.conversation_ids, scope)
+            size, cold, newest = _extent(asked, scope)
+            found = cls(scope, asked, size, 0, newest, below, newest=newest, cold=cold)
+        if not asked.tool_names:
+            return found
+        return replace(found, of_tools=of_rare_tools(asked.tool_names, asked.conversation_id))
 
     def as_it_was(self, *, newest: int, size: int, at: datetime) -> Reach:
         """The same without what came later."""
@@ -150,6 +141,7 @@ class Reach:
             "roles": list(asked.roles),
             "part_types": list(asked.part_types),
             "tool_names": list(asked.tool_names),
+            "of_tools": list(self.of_tools or ()),
             "low": self.low,
             "high": self.high,
             "depth": asked.depth,
@@ -188,7 +180,7 @@ class Reach:
             *(["created_at < %(until)s"] if asked.until else []),
             *(["role = ANY(%(roles)s::text[]::message_role[])"] if asked.roles else []),
             *([_HAS_PART] if asked.part_types else []),
-            *([OF_TOOL] if asked.tool_names else []),
+            *([OF_TOOL if self.of_tools is None else OF_RARE_TOOL] if asked.tool_names else []),
             *([_HELD_BELOW] if asked.under else []),
         ]
 

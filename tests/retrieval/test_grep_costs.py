@@ -104,3 +104,13 @@ def test_texts_that_all_hold_the_word_are_ranked_by_what_was_read_with_them():
     # Of a question, the answer may stand beside the hits.
     assert sum("AS near(conversation_id, seq)" in statement for statement in one_word) == 0
     assert sum("AS near(conversation_id, seq)" in statement for statement in question) == 1
+
+
+def test_that_nobody_used_a_tool_is_known_without_looking_at_the_messages():
+    conversation_id = analyzed(*(f"an error report, number {number}" for number in range(1200)))
+
+    before = rows_gone_through()
+    result = the_newest("error report", conversation_id, tool_names=["paint"])
+
+    assert result.matches == ()
+    assert rows_gone_through() - before < 50

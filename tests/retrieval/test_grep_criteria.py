@@ -13,7 +13,7 @@ from conversations.large_files import LargeFileService
 from conversations.scope import Scope
 from conversations.types import NewMessage, NewPart, PartType, Role
 from retrieval.engine import RetrievalEngine
-from retrieval.search import lookup, query_plan
+from retrieval.search import lookup, query_plan, tools
 from retrieval.search.criteria import criteria
 from retrieval.types import GrepScope, ItemKind
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
@@ -125,6 +125,7 @@ def test_which_tool_was_called_is_found_out_of_the_newest_with_a_very_common_wor
     for module in (query_plan, lookup):
         monkeypatch.setattr(module, "MOST_CANDIDATES", 20)
     monkeypatch.setattr(lookup, "MOST_PROMISING", 50)
+    monkeypatch.setattr(tools, "MOST_CALLS", 20)
     calls = [
         a_tool_call(f"call_{number}", name="paint" if number % 10 == 0 else "read_file", text=f"error number {number}")
         for number in range(200)
@@ -139,6 +140,33 @@ def test_which_tool_was_called_is_found_out_of_the_newest_with_a_very_common_wor
     assert {match.first_seq for match in result.matches} == {151, 161, 171, 181, 191}
     assert result.bounded
     assert "the newest" in result.note
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_has_to_do_with_a_tool_is_the_same_however_often_it_was_called(way, monkeypatch):
+    calls = [
+        message
+        for number in range(5)
+        for message in (
+            *(a_tool_call(f"call_{number}_{n}", name=name, text="boats") for n, name in enumerate(["paint", "sail"])),
+            *(a_tool_result(f"call_{number}_{n}", "boats and more boats") for n in (1, 0)),
+        )
+    ]
+    conversation_id, other = a_conversation("boats").conversation_id, a_conversation("boats").conversation_id
+    for each in (conversation_id, other):
+        a_store().append_messages(conversation_id=each, messages=calls)
+
+    def found(**asked: Any) -> list[tuple[int, int]]:
+        matches = engine().grep(query="boats", limit=100, scope="messages", **asked, **way).matches
+        return sorted((match.conversation_id, match.first_seq) for match in matches)
+
+    for where in ({"conversation_id": conversation_id}, {}):
+        for names in (["paint"], ["sail", "paint"], ["nothing"]):
+            monkeypatch.setattr(tools, "MOST_CALLS", 300)
+            told_by_calls = found(tool_names=names, **where)
+            monkeypatch.setattr(tools, "MOST_CALLS", 0)
+            assert told_by_calls == found(tool_names=names, **where)
+            assert len(told_by_calls) == (0 if names == ["nothing"] else 10 * len(names) * (1 if where else 2))
 
 
 @pytest.mark.parametrize("way", WAYS)
