@@ -14,9 +14,10 @@ from integrity.types import ScanMode
 from lcmsite.adapters.problems import Problem, problem_of
 from lcmsite.dashboard.asking import ask, may
 from lcmsite.dashboard.pages import Visit, page
+from lcmsite.dashboard.paging import paged
 from lcmsite.types import KeyScope
 
-LATEST = 5
+ON_A_PAGE = 10
 HELD = 50
 
 
@@ -47,10 +48,15 @@ def storage(visit: Visit) -> HttpResponse:
 @page()
 def conversation_trust(visit: Visit, conversation_id: int) -> HttpResponse:
     """One conversation: what checks found in it, what of it is withheld, and where its texts are."""
+    before = visit.request.GET.get("before") or None
+    conversation = ask(visit.caller, "lcm_show", conversation_id=conversation_id)
+    reports = ask(
+        visit.caller, "lcm_reports", conversation_id=conversation_id, before_report=before, limit=ON_A_PAGE + 1
+    )
     return visit.show(
         "dashboard/trust/conversation.html",
-        conversation=ask(visit.caller, "lcm_show", conversation_id=conversation_id),
-        reports=ask(visit.caller, "lcm_reports", conversation_id=conversation_id, limit=LATEST),
+        conversation=conversation,
+        paged=paged(reports, most=ON_A_PAGE, key="report_id", before=before),
         held=ask(visit.caller, "lcm_quarantines", conversation_id=conversation_id, limit=HELD),
         extents=list(ScanMode),
         may_plan=may(visit.caller, "lcm_plan_repairs"),

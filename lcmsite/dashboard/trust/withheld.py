@@ -20,7 +20,7 @@ ON_A_PAGE = 50
 
 @page()
 def quarantine(visit: Visit) -> HttpResponse:
-    """What is withheld now; or also what once was."""
+    """What is withheld now, or also what once was; of all conversations, or of one."""
     return _shown(visit)
 
 
@@ -55,17 +55,23 @@ def release(visit: Visit, quarantine_id: int) -> HttpResponse:
 
 def _shown(visit: Visit, problem: Problem | None = None, **given: str) -> HttpResponse:
     with_released = visit.request.GET.get("released") == "yes"
-    before = number_in(visit.request.GET, "before")
+    before, conversation_id = (number_in(visit.request.GET, name) for name in ("before", "conversation_id"))
     found: list[QuarantineRecord] = ask(
-        visit.caller, "lcm_quarantines", released=with_released, before_id=before, limit=ON_A_PAGE + 1
+        visit.caller,
+        "lcm_quarantines",
+        conversation_id=conversation_id,
+        released=with_released,
+        before_id=before,
+        limit=ON_A_PAGE + 1,
     )
-    asked = {"released": "yes"} if with_released else {}
+    asked = {"released": "yes" if with_released else None, "conversation_id": conversation_id}
     return visit.show(
         "dashboard/trust/quarantine.html",
         status=problem.status if problem else 200,
         problem=problem,
         paged=paged(found, most=ON_A_PAGE, key="quarantine_id", before=before, asked=asked),
         with_released=with_released,
+        conversation_id=conversation_id,
         may_decide=may(visit.caller, "lcm_release"),
         given=given,
     )

@@ -10,8 +10,9 @@ from django.test import Client
 from compaction.plans import CompactionPlans
 from conversations.models import Quarantine
 from conversations.scope import Scope
+from integrity.checker import IntegrityChecker
 from lcmsite.dashboard import grants, inspector, plans
-from lcmsite.dashboard.trust import withheld
+from lcmsite.dashboard.trust import retention, withheld
 from retrieval.assembler import ContextAssembler
 from retrieval.delegation.grants import Grants
 from tests.factories import a_conversation, a_workspace
@@ -56,11 +57,16 @@ def a_receipt(conversation_id: int, number: int) -> str:
     return str(kept.receipt_id)
 
 
+def a_report(conversation_id: int, number: int) -> str:
+    return IntegrityChecker.from_settings(scope()).run(conversation_id=conversation_id).report_id
+
+
 PAGES: list[tuple[str, Callable[[int, int], str], int]] = [
     ("quarantine/", a_quarantine, withheld.ON_A_PAGE),
     ("grants/", a_grant, grants.ON_A_PAGE),
     ("conversations/{}/plans/", a_plan, plans.ON_A_PAGE),
     ("conversations/{}/context/", a_receipt, inspector.KEPT),
+    ("conversations/{}/trust/", a_report, retention.ON_A_PAGE),
 ]
 
 
@@ -89,6 +95,19 @@ def test_behind_the_last_row_there_is_nothing_and_it_says_so(reader, conversatio
     assert only not in page
     assert "There are no older ones" in page or "There is nothing older" in page
     assert "?" in shown_links(page)
+
+
+def test_of_one_conversation_there_is_what_is_withheld_of_it(reader, conversation_id):
+    other = a_conversation("another").conversation_id
+    ours, theirs = a_quarantine(conversation_id, 1), a_quarantine(other, 2)
+
+    trust = reader.get(f"/w/default/conversations/{conversation_id}/trust/").content.decode()
+    [link] = [link for link in shown_links(trust) if "quarantine/?" in link]
+    page = reader.get(link).content.decode()
+
+    assert ours in page and theirs not in page
+    assert f"?released=yes&conversation_id={conversation_id}" in shown_links(page) and "?" in shown_links(page)
+    assert reader.get("/w/default/quarantine/?conversation_id=987654321").status_code == 404
 
 
 def test_what_was_asked_for_stays_asked_on_the_older_page(reader, conversation_id):
