@@ -15,6 +15,8 @@ from retrieval.types import ItemKind, Match, Snippet
 
 FILE_PREFIX = "file_"
 
+# To count the characters of a text takes longer than to fetch it: of most, their bytes tell that there are few enough.
+_SEARCHED = f"CASE WHEN octet_length(content) <= {SEARCHED} THEN content ELSE left(content, {SEARCHED}) END"
 # Up to what nothing was derived from and nothing supersedes: that, too, is looked up for each.
 _MESSAGES = f"""(
     {above_messages("%(messages)s::bigint[]")}, covering AS MATERIALIZED (
@@ -24,14 +26,14 @@ _MESSAGES = f"""(
         GROUP BY message_id
     )
     SELECT message_id::text AS id, conversation_id, seq AS first_seq, seq AS last_seq, created_at, token_count,
-           CASE WHEN message_id = ANY(%(shown_messages)s::bigint[]) THEN left(content, {SEARCHED}) END AS content,
+           CASE WHEN message_id = ANY(%(shown_messages)s::bigint[]) THEN {_SEARCHED} END AS content,
            covering.summary_id AS covered_by, covering.summary_id IS NULL AS active,
            role::text AS role, author, NULL::integer AS depth, NULL::text AS file_name
     FROM messages LEFT JOIN covering USING (message_id) WHERE message_id = ANY(%(messages)s::bigint[])
 )"""
 _SUMMARIES = f"""(
     SELECT summary_id, conversation_id, first_seq, last_seq, latest_at, token_count,
-           CASE WHEN summary_id = ANY(%(shown)s::text[]) THEN left(content, {SEARCHED}) END, NULL,
+           CASE WHEN summary_id = ANY(%(shown)s::text[]) THEN {_SEARCHED} END, NULL,
            NOT EXISTS (SELECT FROM summary_parents p WHERE p.parent_summary_id = summaries.summary_id OFFSET 0)
            AND NOT EXISTS (SELECT FROM summaries later WHERE later.supersedes_id = summaries.summary_id OFFSET 0),
            NULL, NULL, depth, NULL

@@ -181,7 +181,8 @@ class NewestWords:
         # Among several conversations, the places between are those of others.
         apart = max(1.0, (reach.high - reach.low) / max(1, reach.rows))
         enough, to_collect = self.limit / share * apart, how.rows_worth_collecting()
-        if enough <= to_collect:
+        # Twice, because words mostly come in clusters, and a walk in vain is followed by the index.
+        if 2 * enough <= to_collect:
             return True, int(min(to_collect, max(_WALKED, _MANY_TIMES * enough)))
         if self.limit / how.greatest_share() * apart <= _AT_ONCE <= to_collect:
             # These words may come together more often than others do.

@@ -28,9 +28,10 @@ _LAST_BEFORE_FILE = """coalesce((
 FILE_TEXT = "(coalesce(file_name, '') || E'\\n' || coalesce(exploration_summary, ''))"
 
 # Of a text that ends with a question, the answer is near. Of a long one, the last character would have to be fetched
-# and unpacked.
+# and unpacked; to trim one takes several times as long as to see that there is nothing to trim.
 _ASKS = """(
-    SELECT octet_length(content) < 2000 AND right(rtrim(content), 1) IN ('?', '？', '؟')
+    SELECT octet_length(content) < 2000 AND right(content, 1) IN (' ', '?', '？', '؟')
+           AND right(rtrim(content), 1) IN ('?', '？', '؟')
     FROM messages WHERE ctid = best.place
 )"""
 

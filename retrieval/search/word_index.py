@@ -18,7 +18,7 @@ _ENTRIES_A_ROW = 40
 _ENTRIES_A_CHECK = 800
 # To look at a row of a walk, the newest first, takes as long as to pass so many entries for a word, and a little less
 # than to fetch a row from anywhere.
-_ENTRIES_A_STEP, _STEPS_A_ROW = 16, 1.2
+_ENTRIES_A_STEP, _STEPS_A_ROW = 24, 1.2
 # A word in fewer texts than this leaves out so many that the index is asked for it in any case.
 _EVERYWHERE = 0.2
 
