@@ -53,6 +53,12 @@ def _columns(names: Sequence[str]) -> str:
 _MESSAGES = f"SELECT {_columns(_MESSAGE_COLUMNS)} FROM messages"
 _THESE = f"{_MESSAGES} WHERE message_id = ANY(%s)"
 _FOLLOWING = f"{_MESSAGES} WHERE conversation_id = %s AND seq > %s ORDER BY seq LIMIT %s"
+# Looked up once, not for each of them.
+_FOLLOWING_THERE = f"""
+    {_MESSAGES} WHERE conversation_id = %s AND seq > %s
+      AND EXISTS (SELECT FROM conversations c WHERE c.conversation_id = %s AND c.workspace_id = %s)
+    ORDER BY seq LIMIT %s
+"""
 _PARTS = f"""
     SELECT {_columns(_USUAL)}, exact, num_nonnulls({_columns(_UNUSUAL)}) > 0
     FROM message_parts WHERE message_id = ANY(%s)
@@ -78,9 +84,18 @@ def messages_of(
     return [by_id[message_id] for message_id in message_ids if message_id in by_id]
 
 
-def messages_after(conversation_id: int, *, after_seq: int, limit: int) -> list[MessageRecord]:
-    """The messages of a conversation behind `after_seq`, with their parts, oldest first, at most so many."""
-    return until_settled(lambda: _read(rows(_FOLLOWING, [conversation_id, after_seq, limit]), with_parts=True))
+def messages_after(
+    conversation_id: int, *, workspace_id: int | None, after_seq: int, limit: int
+) -> list[MessageRecord]:
+    """The messages of a conversation behind `after_seq`, with their parts, oldest first, at most so many.
+
+    None if the conversation is not in the workspace; `workspace_id` is None for whoever may see all of them.
+    """
+    if workspace_id is None:
+        asked = _FOLLOWING, [conversation_id, after_seq, limit]
+    else:
+        asked = _FOLLOWING_THERE, [conversation_id, after_seq, conversation_id, workspace_id, limit]
+    return until_settled(lambda: _read(rows(*asked), with_parts=True))
 
 
 def _read(found: Sequence[tuple[Any, ...]], *, with_parts: bool, cold: ColdTexts | None = None) -> list[MessageRecord]:

@@ -216,6 +216,12 @@ class MessageStore(Store):
         return put_together(message, files=LargeFileService.from_settings(self.scope)) if whole else message
 
     def list_messages(self, *, conversation_id: int, after_seq: int = 0, limit: int = 100) -> list[MessageRecord]:
-        """The messages behind `after_seq`, oldest first, with their parts."""
-        self.scope.conversation(conversation_id)
-        return messages_after(conversation_id, after_seq=after_seq, limit=limit)
+        """The messages behind `after_seq`, oldest first, with their parts.
+
+        NotFound if there is no such conversation.
+        """
+        found = messages_after(conversation_id, workspace_id=self.scope.workspace_id, after_seq=after_seq, limit=limit)
+        if not found:
+            # Where there are messages, there is a conversation that may be seen.
+            self.scope.conversation(conversation_id)
+        return found

@@ -8,10 +8,11 @@ from django.db import IntegrityError, connection, transaction
 
 from conversations.errors import Conflict, Invalid, NotFound
 from conversations.models import ContextItem, Conversation, Message, Summary
+from conversations.store import ConversationStore
 from conversations.types import ContextItemType, NewMessage, NewPart, PartType, Role, SummaryKind
 from tests.conversations.appending import assert_counters_are_recounts, message_ids, shown
 from tests.conversations.summaries import a_condensed_summary_of, a_new_summary, a_summary_of, recounted
-from tests.factories import a_conversation, a_store
+from tests.factories import a_conversation, a_store, a_workspace
 
 pytestmark = pytest.mark.django_db
 
@@ -109,15 +110,21 @@ def test_reading_a_page_costs_the_same_whatever_it_holds(django_assert_num_queri
     large = a_conversation(*map(str, range(300))).conversation_id
 
     for conversation_id, count in ((small, 2), (large, 100)):
-        with django_assert_num_queries(3):
-            assert len(a_store_of(conversation_id).list_messages(conversation_id=conversation_id)) == count
+        # To find a workspace is a query of the test's own.
+        for store in (ConversationStore.from_settings(), a_store()):
+            with django_assert_num_queries(2):
+                assert len(store.list_messages(conversation_id=conversation_id)) == count
 
 
-def a_store_of(conversation_id: int) -> Any:
-    """The store without a workspace: finding that would be a query more."""
-    from conversations.store import ConversationStore
+def test_a_page_behind_the_last_message_is_empty_and_one_of_somebody_elses_is_refused():
+    ours = a_conversation("a", "b").conversation_id
+    theirs = a_conversation("a", workspace=a_workspace("theirs")).conversation_id
+    store = a_store()
 
-    return ConversationStore.from_settings()
+    assert store.list_messages(conversation_id=ours, after_seq=2) == []
+    for nobodys in (theirs, 987654321, 2**70):
+        with pytest.raises(NotFound):
+            store.list_messages(conversation_id=nobodys)
 
 
 def test_one_message_comes_back_as_it_was_created():

@@ -13,6 +13,7 @@ from pytest_django import DjangoDbBlocker
 
 from conversations.models import Workspace
 from conversations.scope import Scope
+from integrity.retention.tiers import Retention
 from lcmsite.dashboard.navigation import GROUPS, TABS
 from retrieval.assembler import ContextAssembler
 from retrieval.engine import RetrievalEngine
@@ -96,6 +97,24 @@ def test_nor_does_what_comes_into_a_page_afterwards(furnished, ann):
     parts = [(name, address) for name, address in furnished.pages() if name not in ("search", "inspector")]
 
     assert too_many(asked_by(ann, [*parts, *furnished.pieces()], as_parts=True)) == {}
+
+
+@pytest.fixture
+def cold(furnished: Furnished) -> Iterator[None]:
+    """Its texts packed in blocks, for as long as a test looks at them."""
+    retention = Retention.from_settings(Scope(Workspace.objects.get(name="default").pk))
+    retention.archive(conversation_id=furnished.conversation_id)
+    yield
+    retention.thaw(conversation_id=furnished.conversation_id)
+
+
+def test_nor_does_a_history_that_went_cold(furnished, ann, cold):
+    pages = [(name, address) for name, address in furnished.pages() if name not in ("search", "inspector")]
+    shown = ann.get(f"/w/default/conversations/{furnished.conversation_id}/trust/").content.decode()
+
+    assert ">cold</span>" in shown
+    assert too_many(asked_by(ann, pages, as_parts=False)) == {}
+    assert too_many(asked_by(ann, [*pages, *furnished.pieces()], as_parts=True)) == {}
 
 
 def test_nor_does_what_leads_elsewhere(furnished, ann):
