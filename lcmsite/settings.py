@@ -59,7 +59,8 @@ INSTALLED_APPS = [
     "django_htmx",
     "axes",
     "unfold",
-    "django.contrib.admin",
+    # Its pages are loaded with the site's paths, see `urls`: a worker shows none.
+    "django.contrib.admin.apps.SimpleAdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",

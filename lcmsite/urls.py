@@ -7,6 +7,8 @@ from lcmsite import health
 from lcmsite.adapters import rest
 from lcmsite.metrics import exposition
 
+admin.autodiscover()
+
 urlpatterns: list[URLPattern | URLResolver] = [
     # First, as they are asked most: one path after the other is tried.
     *rest.busiest,

@@ -5,6 +5,13 @@ from __future__ import annotations
 import subprocess
 import sys
 
+BY_A_WORKER = """
+import sys, django
+django.setup()
+import compaction.engine, compaction.worker
+print(*sorted({name.split(".")[0] for name in sys.modules} & {"requests", "urllib3", "tiktoken"}))
+print(*sorted(name for name in sys.modules if name.endswith(".admin") and name != "django.contrib.admin"))
+"""
 LARGE_READ = """
 import gc, sys
 from lcmsite.loading import loading
@@ -22,3 +29,9 @@ def test_while_ten_thousand_records_are_made_hardly_anybody_looks_for_garbage():
     is_enabled, is_frozen, looks = told
     assert (is_enabled, is_frozen) == ("True", "True")
     assert int(looks) <= 2
+
+
+def test_a_worker_loads_no_pages_and_no_tokenizer_before_it_counts():
+    told = subprocess.run([sys.executable, "-c", BY_A_WORKER], capture_output=True, text=True, check=True).stdout
+
+    assert told.split() == []

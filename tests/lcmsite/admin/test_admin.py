@@ -44,6 +44,8 @@ from tests.lcmsite.harbour import a_harbour
 from tests.made_once import made_once
 
 OURS = ("conversations", "compaction", "retrieval", "integrity", "lcmsite")
+# As the site's paths do, which no test has asked for yet.
+admin.autodiscover()
 TABLES = [(model, table) for model, table in admin.site._registry.items()]
 ROWS = [(model, table) for model, table in TABLES if isinstance(table, RowsAdmin)]
 # What Django's admin has no pages for: their keys are of two columns. They are shown with what they belong to.
