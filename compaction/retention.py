@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import chain
 
 from compaction.summarizers.identifiers import PIECE, is_plain, names_of
 from compaction.summarizers.words import COMMON, EVERYDAY, FUNCTION_WORDS, PLAIN, PROGRAMMING, SMALL_TALK
@@ -53,12 +54,13 @@ def retention(sources: Iterable[str], summary: str) -> float | None:
     names: Counter[str] = Counter()
     numbers: Counter[str] = Counter()
     people: Counter[str] = Counter()
+    known = _NamesInWords()
     for text in sources:
-        facts = _facts_of(text)
+        facts = _facts_of(text, known)
         names.update(facts.names)
         numbers.update(facts.numbers)
         people.update(facts.people)
-    kept = _facts_of(summary)
+    kept = _facts_of(summary, known)
     words = frozenset(_WORD.findall(summary))
     whole = _sum((names, _NAME_WEIGHT), (numbers, _NUMBER_WEIGHT), (people, _PERSON_WEIGHT))
     if not whole:
@@ -81,13 +83,20 @@ def _sum(*weighted: tuple[Counter[str], float]) -> float:
     return math.fsum(weight * worth[count] for counts, weight in weighted for count in counts.values())
 
 
-def _facts_of(text: str) -> _Facts:
-    # No name has a blank in it, and most of what stands between two is a word.
-    words = {word for word in set(text.split()) if not is_plain(word)}
-    # The end of a tag is no path.
-    pieces = {piece for word in words for piece in PIECE.findall(word.replace("</", "<"))}
+class _NamesInWords(dict[str, tuple[str, ...]]):
+    """The names in each word; most have none, and the same words come in text after text, so each is looked at once."""
+
+    def __missing__(self, word: str) -> tuple[str, ...]:
+        # The end of a tag is no path.
+        pieces = [] if is_plain(word) else PIECE.findall(word.replace("</", "<"))
+        self[word] = names = tuple([name for piece in pieces for name in names_of(piece)])
+        return names
+
+
+def _facts_of(text: str, known: _NamesInWords) -> _Facts:
     return _Facts(
-        names=frozenset(name for piece in pieces for name in names_of(piece)),
+        # No name has a blank in it.
+        names=frozenset(chain.from_iterable(map(known.__getitem__, set(text.split())))),
         numbers=frozenset(_THOUSANDS.sub("", number) for number in set(_NUMBER.findall(text))),
         people=frozenset(word for word in set(_PERSON.findall(text)) if word.lower() not in _KNOWN_WORDS),
     )
@@ -95,6 +104,7 @@ def _facts_of(text: str) -> _Facts:
 
 def survivors(source: str, summary: str) -> frozenset[str]:
     """The facts of a source that its summary still says, letter by letter."""
-    said, kept = _facts_of(source), _facts_of(summary)
+    known = _NamesInWords()
+    said, kept = _facts_of(source, known), _facts_of(summary, known)
     words = frozenset(_WORD.findall(summary))
     return (said.names & kept.names) | (said.numbers & kept.numbers) | (said.people & words)
