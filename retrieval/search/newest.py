@@ -20,6 +20,10 @@ from retrieval.search.tables import FILES, MESSAGE_RANK, MESSAGES, SUMMARIES, Ta
 _WALKED, _MANY_TIMES = 5000, 4
 # So few rows that to walk past them tells sooner than any figures whether words come together.
 _AT_ONCE = 500
+# To fetch so few rows, whosever they are, takes less time than to begin with the newest.
+_FEW = 300
+# In so many of the newest, a word that is in one text of five hundred is found often enough.
+_UNCOUNTED = 10_000
 # Rows that the index picks out take long to be asked for more than words; of so many, a walk is sooner done.
 _MANY = 1500
 
@@ -142,7 +146,8 @@ class NewestWords:
                 condition, of_key = within(self.reach, table, key, None)
                 if MESSAGES in self.reach.tables:
                     condition += " AND " + _NOT_BEFORE_MESSAGES.format(place=self.reach.place(table))
-                steps.append(self._written(_OTHERS, table, how, condition, name=name, rank=table.rank))
+                alone = how.by_words_alone
+                steps.append(self._written(_OTHERS, table, how, condition, alone, name=name, rank=table.rank))
                 answers.append(_NEWEST_OTHERS.format(name=name, held=held, collated=collated(table)))
                 values |= of_key
         statement = f"WITH {', '.join(steps)} {' UNION ALL '.join(answers)}"
@@ -162,10 +167,14 @@ class NewestWords:
         walks, looked_at = self._first_look(how)
         after = reach.low if looked_at is None else max(reach.low, high - looked_at)
         statement = _WALKING if walks else _COLLECTED
-        near = self._written(statement, MESSAGES, how, self._between("near", after, high, values))
-        if after <= reach.low:
+        # What is near is found by its place, at least as well as by its words.
+        is_all = after <= reach.low
+        alone = how.by_words_alone and is_all and not walks
+        near = self._written(statement, MESSAGES, how, self._between("near", after, high, values), alone)
+        if is_all:
             return _ALL_MESSAGES.format(near=near)
-        far = self._written(_COLLECTED, MESSAGES, how, self._between("far", reach.low, after, values))
+        condition = self._between("far", reach.low, after, values)
+        far = self._written(_COLLECTED, MESSAGES, how, condition, how.by_words_alone)
         return _MESSAGES.format(near=near, far=far)
 
     def _first_look(self, how: Plan) -> tuple[bool, int | None]:
@@ -176,10 +185,12 @@ class NewestWords:
         if reach.picks_among_messages:
             # What criteria pick is spread as words are: to ask them of every row that the index gives takes longest.
             return how.greatest_share() * reach.rows > _MANY, None
-        if not share:
-            return False, None
         # Among several conversations, the places between are those of others.
         apart = max(1.0, (reach.high - reach.low) / max(1, reach.rows))
+        if not share:
+            # Too rare to be counted, one word may still be in thousands of texts; several hardly ever are.
+            is_worth_a_look = len(how.lexemes) == 1 and reach.rows > _MANY_TIMES * _UNCOUNTED
+            return False, int(_UNCOUNTED * apart) if is_worth_a_look else None
         enough, to_collect = self.limit / share * apart, how.rows_worth_collecting()
         # Twice, because words mostly come in clusters, and a walk in vain is followed by the index.
         if 2 * enough <= to_collect:
@@ -187,7 +198,7 @@ class NewestWords:
         if self.limit / how.greatest_share() * apart <= _AT_ONCE <= to_collect:
             # These words may come together more often than others do.
             return True, _AT_ONCE
-        return False, None if how.by_words_alone else int(2 * enough)
+        return False, int(2 * enough) if how.expected_everywhere() > _FEW else None
 
     def _between(self, name: str, after: int, upto: int, values: dict[str, Any]) -> str:
         place = self.reach.place(MESSAGES)
@@ -197,13 +208,14 @@ class NewestWords:
         conditions += [f"{place} <= %({name}_upto)s"] if upto < self.reach.newest else []
         return " AND ".join(conditions) or "true"
 
-    def _written(self, statement: str, table: Table, how: Plan, condition: str, **names: Any) -> str:
+    def _written(
+        self, statement: str, table: Table, how: Plan, condition: str, by_words_alone: bool, **names: Any
+    ) -> str:
         return statement.format(
             id=table.id,
             table=table.name,
             place=self.reach.place(table),
-            # A walk is by place, and needs the index for that.
-            where=self.reach.where(table, by_words_alone=how.by_words_alone and statement is not _WALKING),
+            where=self.reach.where(table, by_words_alone=by_words_alone),
             within=condition,
             vector=table.vector,
             answering=table.answering(how),

@@ -202,6 +202,10 @@ class Plan:
             for clause in self.clauses
         ]
 
+    def expected_everywhere(self) -> float:
+        """In how many rows, of all conversations, that may be; as far as it is known."""
+        return max(0.0, self.index.everywhere) * self.expected_share()
+
     def rows_worth_collecting(self) -> float:
         """How many rows one may walk past in the time that the index for words takes to collect what is asked for.
 

@@ -9,6 +9,7 @@ from django.db import connection
 
 from conversations.scope import Scope
 from retrieval.engine import RetrievalEngine
+from retrieval.search import newest
 from retrieval.types import GrepResult
 from tests.factories import a_conversation, a_store, a_workspace
 from tests.statements import counted_statements, rows_gone_through
@@ -67,6 +68,16 @@ def test_words_that_come_together_more_often_than_the_statistics_foresee_are_fou
     conversation_id = analyzed(*(["nothing of the kind"] * 900), *often)
 
     assert rows_for("error report", conversation_id) < 100
+
+
+def test_a_word_without_a_count_is_looked_for_among_the_newest_before_all_that_hold_it(monkeypatch):
+    monkeypatch.setattr(newest, "_UNCOUNTED", 100)
+    texts = ["red boat", *["green house"] * 4] * 240
+    conversation_id = a_conversation(*texts).conversation_id
+    of_long_ago = a_conversation("lighthouse", *texts).conversation_id
+
+    assert rows_for("boat", conversation_id) < 200
+    assert [match.first_seq for match in the_newest("lighthouse", of_long_ago).matches] == [1]
 
 
 def test_common_words_that_hardly_ever_come_together_are_all_found():
