@@ -73,7 +73,7 @@ def _part(row: Any, place: int) -> NewPart:
             except ValueError as wrong:
                 raise Misfit(f"{where}.{name}", str(wrong)) from None
     values["part_type"] = part_type
-    return record(NewPart, _NOTHING | values)
+    return record(NewPart, values)
 
 
 def _optional(row: Mapping[str, Any], name: str, check: Callable[[Any], Any]) -> Any:
@@ -174,5 +174,4 @@ _TYPED: dict[str, Callable[[Any], Any]] = {
     "is_synthetic": _flag,
     "compaction_auto": _flag,
 }
-_NOTHING: dict[str, Any] = dict.fromkeys(NewPart.__dataclass_fields__)
 _COLUMNS: dict[str, Callable[[Any], Any]] = {name: _TYPED.get(name, _text) for name in NewPart.__dataclass_fields__}
