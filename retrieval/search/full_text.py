@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from retrieval.search import ranking
@@ -13,7 +14,7 @@ from retrieval.search.meanings import Understood, meanings
 from retrieval.search.query import Question, loosened, parse
 from retrieval.search.query_dates import dates_in
 from retrieval.search.query_plan import Meaning, Plan, plan
-from retrieval.search.ranking import Hit, Neighbour, Weights, conversation_of, seq_of
+from retrieval.search.ranking import Hit, Weights, conversation_of, seq_of
 from retrieval.search.reach import Reach
 from retrieval.search.tables import MESSAGES
 
@@ -136,6 +137,11 @@ class _Search:
     wanted: int
     prefers_new: bool
 
+    @cached_property
+    def complete_first(self) -> bool:
+        """Whether texts that answer every clause come before all others."""
+        return not self.question.is_sentence
+
     def run(self, how: Plan) -> Answer:
         by_length = not self.question.is_look_up
         dates = dates_in(self.question.text)
@@ -171,26 +177,22 @@ class _Search:
         }
         if is_settled:
             places &= complete
-        if own is None:
-            near = self.rows.neighbours(places, dated=bool(weights.dates))
-        else:
-            near = [Neighbour.at(own[place]) for place in places]
-        complete_first, is_one = not self.question.is_sentence, self.rows.reach.is_one_conversation
+        if own is not None:
+            return [self._hit(own[place], ranking.finished(worths[place], own[place], weights)) for place in places]
+        is_one = self.rows.reach.is_one_conversation
         found = []
-        for row in near:
+        for row in self.rows.neighbours(places, dated=bool(weights.dates)):
             place = row.place
             is_complete = place in complete
-            worth = ranking.finished(worths[place], row, weights)
-            order_place = row.seq if is_one else row.id
             found.append(
                 Found(
                     row.id,
                     row.conversation_id,
                     row.seq,
-                    worth,
+                    ranking.finished(worths[place], row, weights),
                     is_complete,
-                    is_first=complete_first and is_complete,
-                    order_place=order_place,
+                    is_first=self.complete_first and is_complete,
+                    order_place=row.seq if is_one else row.id,
                 )
             )
         return found
@@ -198,20 +200,11 @@ class _Search:
     def _each(self, hits: Sequence[Hit], weights: Weights, is_settled: bool) -> list[Found]:
         """Every hit by itself; settled, only those that are complete."""
         worth = ranking.by_keywords if self.question.is_look_up else ranking.alone
-        complete_first = not self.question.is_sentence
-        return [
-            Found(
-                hit.id,
-                conversation_of(hit.place),
-                seq_of(hit.place),
-                worth(hit, weights),
-                is_complete=hit.is_complete,
-                is_first=complete_first and hit.is_complete,
-                order_place=hit.order_place,
-            )
-            for hit in hits
-            if hit.is_complete or not is_settled
-        ]
+        return [self._hit(hit, worth(hit, weights)) for hit in hits if hit.is_complete or not is_settled]
+
+    def _hit(self, hit: Hit, worth: float) -> Found:
+        place, is_first = hit.place, self.complete_first and hit.is_complete
+        return Found(hit.id, conversation_of(place), seq_of(place), worth, hit.is_complete, is_first, hit.order_place)
 
     def _best(self, found: Sequence[Found], looked: Sequence[Looked], how: Plan, weights: Weights) -> Answer:
         """The best of all: of those that answer every clause, if there is a handful of them, or one of the one word."""

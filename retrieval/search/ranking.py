@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
 from operator import itemgetter
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from retrieval.search.query_dates import Dates
 
@@ -70,12 +70,6 @@ class Hit(NamedTuple):
 
 class Neighbour(NamedTuple):
     """A message in or near a hit, as far as that matters for what it is worth."""
-
-    @classmethod
-    def at(cls, hit: Hit) -> Neighbour:
-        """The message that is the hit itself."""
-        conversation_id, seq = conversation_of(hit.place), seq_of(hit.place)
-        return cls(cast(int, hit.id), conversation_id, seq, hit.tokens, hit.created_at, hit.author)
 
     id: int
     conversation_id: int
@@ -183,7 +177,7 @@ def _summed(held: Mapping[int, Mapping[Place, float]], weights: Weights, saturat
     return worths
 
 
-def finished(worth: float, row: Neighbour, weights: Weights) -> float:
+def finished(worth: float, row: Neighbour | Hit, weights: Weights) -> float:
     """The worth of a place, with what the message in it is known to be."""
     return worth / length_cost(row.tokens) + weights.of_its_own(row.created_at, row.author)
 
