@@ -16,6 +16,7 @@ from django.utils import timezone
 from conversations.errors import NotFound
 from conversations.models import Quarantine
 from conversations.paging import behind
+from conversations.reading import rows
 from conversations.scope import Scope
 from integrity import models, observability
 from integrity.examination import Examination
@@ -32,6 +33,16 @@ from integrity.types import (
 )
 
 logger = structlog.get_logger(__name__)
+
+# Of each as many as are told, and no row more than that is looked at.
+_FIRST = """
+    SELECT asked.code, found.conversation_id, found.target, found.detail
+    FROM unnest(%s::text[]) AS asked(code), LATERAL (
+        SELECT finding_id, conversation_id, target, detail FROM integrity_findings
+        WHERE report_id = %s AND code = asked.code ORDER BY finding_id LIMIT %s
+    ) found
+    ORDER BY found.finding_id
+"""
 
 _SEVERITIES = {invariant.code: invariant.severity for invariant in INVARIANTS}
 
@@ -82,8 +93,8 @@ def finish(report: models.IntegrityReport) -> None:
 
 def report_of(scope: Scope, report_id: str) -> models.IntegrityReport:
     """The row of a report; NotFound if there is none that the scope may see."""
-    rows = scope.narrow(models.IntegrityReport.objects.all())
-    report = rows.filter(report_id=report_id).first() if report_id.isprintable() else None
+    reports = scope.narrow(models.IntegrityReport.objects.all())
+    report = reports.filter(report_id=report_id).first() if report_id.isprintable() else None
     if report is None:
         raise NotFound(f"There is no report {report_id[:80]!r} that you may see.")
     return report
@@ -99,26 +110,28 @@ def list_of(
     limit: int,
 ) -> list[ReportOutline]:
     """The newest reports first; those behind one of them."""
-    rows = scope.narrow(models.IntegrityReport.objects.order_by("-started_at", "-report_id"))
+    reports = scope.narrow(models.IntegrityReport.objects.order_by("-started_at", "-report_id"))
     if conversation_id is not None:
-        rows = rows.filter(conversation_id=conversation_id)
+        reports = reports.filter(conversation_id=conversation_id)
     if mode is not None:
-        rows = rows.filter(mode=mode)
+        reports = reports.filter(mode=mode)
     if whole:
-        rows = rows.filter(conversation=None)
+        reports = reports.filter(conversation=None)
     if before_report is not None:
         last = report_of(scope, before_report)
-        rows = rows.filter(behind(field="started_at", moment=last.started_at, key=last.report_id))
-    return [ReportOutline(**_figures(report)) for report in rows[:limit]]
+        reports = reports.filter(behind(field="started_at", moment=last.started_at, key=last.report_id))
+    return [ReportOutline(**_figures(report)) for report in reports[:limit]]
 
 
 def page_of(report: models.IntegrityReport, *, code: str | None, after_id: int, limit: int) -> ReportPage:
     """The report with so many of its findings, of one invariant or of all."""
     held = Quarantine.objects.filter(target=OuterRef("target"), released_at__isnull=True)
-    rows = report.findings.filter(finding_id__gt=after_id).annotate(is_quarantined=Exists(held)).order_by("finding_id")
+    listed = (
+        report.findings.filter(finding_id__gt=after_id).annotate(is_quarantined=Exists(held)).order_by("finding_id")
+    )
     if code is not None:
-        rows = rows.filter(code=code)
-    found = list(rows[: limit + 1])
+        listed = listed.filter(code=code)
+    found = list(listed[: limit + 1])
     more = len(found) > limit
     return ReportPage(
         report=record_of(report, first_findings(report)),
@@ -149,18 +162,11 @@ def record_of(report: models.IntegrityReport, found: Mapping[str, Found]) -> Int
 
 
 def first_findings(report: models.IntegrityReport) -> dict[str, Found]:
-    """The first places of each invariant, from the rows."""
-    return {
-        code: Found(
-            count=count,
-            findings=tuple(
-                Finding(row.conversation_id, row.target, row.detail)
-                for row in report.findings.filter(code=code).order_by("finding_id")[:MOST_FINDINGS]
-            ),
-        )
-        for code, count in report.counts.items()
-        if count
-    }
+    """The first places of each invariant, from the rows: in one question, however many did not hold."""
+    places: dict[str, list[Finding]] = {code: [] for code, count in report.counts.items() if count}
+    for code, *place in rows(_FIRST, [list(places), report.report_id, MOST_FINDINGS]) if places else ():
+        places[code].append(Finding(*place))
+    return {code: Found(count=report.counts[code], findings=tuple(found)) for code, found in places.items()}
 
 
 def _row(report: models.IntegrityReport, code: str, finding: Finding) -> models.Finding:

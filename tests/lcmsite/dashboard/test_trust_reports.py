@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from conversations.models import Conversation
 from integrity import models
+from integrity.invariants import INVARIANTS, MOST_FINDINGS
 from integrity.types import ScanState
 from tests.factories import a_conversation, a_workspace
 from tests.integrity.breaking import Compacted, a_compacted_conversation, breaking
@@ -130,6 +132,25 @@ def test_listings_are_cut_counts_are_not_and_all_places_can_be_paged_through(rea
     assert "The first 20 of 150" in page
     assert "<b>150</b>" in first
     assert [each.count('class="where"') for each in (page, first, second)][1:] == [100, 50]
+
+
+def test_a_report_in_which_nothing_holds_is_read_with_as_few_questions(reader, django_assert_max_num_queries):
+    report = models.IntegrityReport.objects.create(
+        report_id="report_bad", workspace=a_workspace(), mode="full", started_at=timezone.now(),
+        finished_at=timezone.now(), counts={each.code: 30 for each in INVARIANTS}, is_clean=False,
+    )  # fmt: skip
+    models.Finding.objects.bulk_create(
+        models.Finding(report=report, code=each.code, severity=each.severity, target=f"{each.code}-{n}", detail="bad")
+        for each in INVARIANTS
+        for n in range(30)
+    )
+
+    with django_assert_max_num_queries(8):
+        page = page_of(reader, f"{INTEGRITY}reports/report_bad/")
+
+    told = {each.code: sum(f"{each.code}-{n}<" in page for n in range(30)) for each in INVARIANTS}
+    assert set(told.values()) == {MOST_FINDINGS}
+    assert all(f"{each.code}-0<" in page for each in INVARIANTS)
 
 
 def test_what_is_quarantined_is_marked(reader, damaged):
