@@ -87,9 +87,11 @@ class _NamesInWords(dict[str, tuple[str, ...]]):
     """The names in each word; most have none, and the same words come in text after text, so each is looked at once."""
 
     def __missing__(self, word: str) -> tuple[str, ...]:
-        # The end of a tag is no path.
-        pieces = [] if is_plain(word) else PIECE.findall(word.replace("</", "<"))
-        self[word] = names = tuple([name for piece in pieces for name in names_of(piece)])
+        names: tuple[str, ...] = ()
+        if not is_plain(word):
+            # The end of a tag is no path.
+            names = tuple([name for piece in PIECE.findall(word.replace("</", "<")) for name in names_of(piece)])
+        self[word] = names
         return names
 
 
