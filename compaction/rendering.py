@@ -38,10 +38,11 @@ def render_summary(summary: NewSummary) -> str:
 
     The text is escaped: whatever a conversation contained, it cannot end the element or pass for another one.
     """
-    # Numbers, times and words of ours need no quoting; it runs for every summary of every context.
+    # Numbers, times, names and words of ours need no quoting; it runs for every summary of every context.
+    quoted = f'"{summary.summary_id}"' if summary.summary_id.isidentifier() else quoteattr(summary.summary_id)
     erased = getattr(summary, "erased_by_id", None) is not None
     return (
-        f'<summary id={quoteattr(summary.summary_id)} kind="{summary.kind}" depth="{summary.depth}"'
+        f'<summary id={quoted} kind="{summary.kind}" depth="{summary.depth}"'
         f' messages="{summary.first_seq}-{summary.last_seq}"'
         f' from="{_time(summary.earliest_at)}" to="{_time(summary.latest_at)}" trust="untrusted">\n'
         f"{ERASED if erased else escape(summary.content)}\n</summary>"

@@ -110,14 +110,16 @@ def select(groups: Sequence[Group], *, budget: int) -> Selection:
     answers = _take_answers(basket, [group for group in open_groups if group.hits], budget)
     rest = [group for group in open_groups if group.candidates[0].place not in answers] if answers else open_groups
 
+    recalled = [group for group in rest if group.is_recalled]
+    own = [group for group in rest if not group.is_recalled] if recalled else rest
     left: list[Group] = []
-    in_order = sorted([group for group in rest if not group.is_recalled], key=_by_need, reverse=True)
+    in_order = sorted(own, key=_by_need, reverse=True)
     for place, group in enumerate(in_order):
         if basket.total + group.tokens > budget:
             left = in_order[place:]
             break
         basket.take(group, AssemblyReason.FITS)
-    for group in _best_first(group for group in rest if group.is_recalled):
+    for group in _best_first(recalled):
         if basket.total + group.tokens <= budget:
             basket.take(group, AssemblyReason.RELEVANT)
         else:
@@ -167,7 +169,8 @@ def _best_first(groups: Iterable[Group]) -> list[Group]:
 
 def _by_need(group: Group) -> tuple[bool, tuple[int, bool]]:
     """The newest first; a summary whose hits are shown word for word has the least to add."""
-    return not (group.is_summary and group.hits), group.newest
+    # Most groups are no hits, and need not be asked what they are.
+    return not (group.hits and group.is_summary), group.newest
 
 
 def _left_out(groups: Iterable[Group], total: int) -> Iterable[Decision]:

@@ -23,8 +23,8 @@ _MESSAGES = """
     FROM messages WHERE message_id = ANY(%s)
 """
 _READ_SUMMARY: dict[str, tuple[str, Callable[[Any], Any]]] = {
-    "kind": ("kind", SummaryKind),
-    "level": ("level", Level),
+    "kind": ("kind", {each.value: each for each in SummaryKind}.__getitem__),
+    "level": ("level", {each.value: each for each in Level}.__getitem__),
     "summary_hash": ("encode(summary_hash, 'hex')", str),
     **{name: (f"{name}::text", datetime.fromisoformat) for name in ("created_at", "earliest_at", "latest_at")},
 }
