@@ -31,6 +31,7 @@ class Furnished:
     repair_id: str
     plan_id: str
     scan_id: int
+    run_id: str
     job_id: int
     message_id: str
     receipts: tuple[str, str]
@@ -74,6 +75,8 @@ class Furnished:
         yield "job", self._address("job", **here, job_id=self.job_id)
         yield "plan-progress", self._address("plan-progress", **here, plan_id=self.plan_id)
         yield "lineage-window", self._address("lineage-window", **here, **{"from": 3, "to": 20})
+        # An id in a question is no id in a path.
+        yield "lineage-window", f"{self._address('lineage-window', **here)}?{urlencode({'run': self.run_id})}"
         for name in ("lineage-summary", "lineage-sources", "lineage-branch"):
             yield name, self._address(name, **here, summary_id=self.summary_id)
         yield "compare-receipts", self._address("compare-receipts", **here, receipt=first, other=second)
@@ -98,7 +101,6 @@ class Furnished:
             {"query": "harb.*boats", "mode": "regex", "scope": "all"},
             {"query": "harbour", "conversation_id": self.conversation_id, "roles": "user", "tool_names": self.told},
         ):
-            # An id in a question is no id in a path.
             yield "search", f"{self._address('search')}?{urlencode(asked)}"
         for name in ("inspector", "context-text"):
             for asked in (

@@ -143,7 +143,7 @@ def _compacted(scope: Scope, conversation_id: int, turn: Callable[[], str]) -> d
         conversation_id=conversation_id, host_reference=turn(), last_seq=10, metadata={turn(): turn()}
     )
     engine = CompactionEngine.from_settings(scope)
-    engine.compact(conversation_id=conversation_id)
+    run = engine.compact(conversation_id=conversation_id)
     job = engine.request(conversation_id=conversation_id)
     ModelEndpoint.objects.create(name=turn(), consecutive_failures=3, last_failure=turn())
     assembler = ContextAssembler.from_settings(scope)
@@ -152,7 +152,7 @@ def _compacted(scope: Scope, conversation_id: int, turn: Callable[[], str]) -> d
         for budget in (2_000, 9_000)
     )
     assert first is not None and second is not None
-    return {"job_id": job.job_id, "receipts": (first, second)}
+    return {"run_id": run.run_id, "job_id": job.job_id, "receipts": (first, second)}
 
 
 def _checked(scope: Scope, conversation_id: int, turn: Callable[[], str]) -> dict[str, Any]:
