@@ -7,6 +7,8 @@ from functools import cache
 from typing import Any, TypeVar
 
 R = TypeVar("R")
+# Looked up once, and not a hundred thousand times in a large read.
+_new, _set = object.__new__, object.__setattr__
 
 
 def record(kind: type[R], values: dict[str, Any]) -> R:
@@ -16,8 +18,8 @@ def record(kind: type[R], values: dict[str, Any]) -> R:
     constructor, which sets the fields of a frozen record one by one: that takes ten times as long, and a page has a
     thousand parts.
     """
-    made = object.__new__(kind)
-    object.__setattr__(made, "__dict__", values)
+    made = _new(kind)
+    _set(made, "__dict__", values)
     return made
 
 

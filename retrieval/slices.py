@@ -69,15 +69,26 @@ def _view(part: PartRecord, content: str) -> PartView:
     for name, value in vars(part).items():
         if value is None or name not in _COLUMNS:
             continue
-        text = _readable(value) if name in _JSON_COLUMNS else value
-        begin = content.find(text) if isinstance(text, str) and len(text) >= SHORTEST_SPAN else -1
+        if name in _JSON_COLUMNS:
+            text = _readable(value)
+        elif isinstance(value, str):
+            text = value
+        else:
+            values[name] = _plain(value)
+            continue
+        begin = content.find(text) if len(text) >= SHORTEST_SPAN else -1
         if begin >= 0:
             spans[name] = (begin, begin + len(text))
-        elif isinstance(value, Decimal):
-            values[name] = str(value)
         else:
-            values[name] = list(value) if isinstance(value, tuple) else value
+            values[name] = value if text is value else _plain(value)
     return record(PartView, {"ordinal": part.ordinal, "part_type": part.part_type, "values": values, "spans": spans})
+
+
+def _plain(value: Any) -> Any:
+    """The value as JSON has it."""
+    if isinstance(value, Decimal):
+        return str(value)
+    return list(value) if isinstance(value, tuple) else value
 
 
 def as_json(parts: Sequence[PartView]) -> str:
