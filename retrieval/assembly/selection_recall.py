@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
+from operator import attrgetter
 
 from compaction.planner import MAX_ATOM_MESSAGES, atoms
 from conversations.reading import array, rows
@@ -23,13 +26,16 @@ EXCHANGES = 12
 # An exchange has no more messages than this, so none of it can lie farther from the hit.
 REACH = MAX_ATOM_MESSAGES
 
+_ordinal = attrgetter("ordinal")
+
 _MESSAGES = """
     SELECT m.seq, m.token_count + %s, m.message_id, NULL, m.seq
     FROM messages m WHERE m.message_id = ANY(%s) ORDER BY m.seq
 """
 _NEIGHBOURS = """
     SELECT m.seq, m.token_count + %s, m.message_id, NULL, m.seq
-    FROM messages m WHERE m.conversation_id = %s AND m.seq BETWEEN %s AND %s ORDER BY m.seq
+    FROM unnest(%s::bigint[], %s::bigint[]) AS given(first_seq, last_seq)
+    JOIN messages m ON m.conversation_id = %s AND m.seq BETWEEN given.first_seq AND given.last_seq ORDER BY m.seq
 """
 
 
@@ -61,15 +67,22 @@ def _exchanges(context: ContextSlots, last_seq: int, hits: Sequence[int], known:
     messages.sort(key=lambda message: place[message.message_id or 0])
     groups: list[tuple[Candidate, ...]] = []
     taken: set[int | None] = set()
+    around: dict[int, tuple[Candidate, ...] | None] = {}
     looked_up = 0
-    for message in messages:
+    for number, message in enumerate(messages):
         if message.message_id in taken:
             continue
-        if not message.calls and message.role is not Role.TOOL:
+        if not _is_of_an_exchange(message):
             exchange: tuple[Candidate, ...] | None = (message,)
         elif looked_up < EXCHANGES:
+            if message.ordinal not in around:
+                # Those that come next, in one go; what they take from each other leaves room for more.
+                ahead = (
+                    each for each in messages[number:] if _is_of_an_exchange(each) and each.message_id not in taken
+                )
+                around |= _exchanges_around(context.conversation_id, last_seq, islice(ahead, EXCHANGES - looked_up))
+            exchange = around[message.ordinal]
             looked_up += 1
-            exchange = _exchange_around(context.conversation_id, last_seq, message)
         else:
             exchange = None
         if exchange is not None and not any(each.message_id in taken for each in exchange):
@@ -79,14 +92,45 @@ def _exchanges(context: ContextSlots, last_seq: int, hits: Sequence[int], known:
     return _recalled(context, groups)
 
 
-def _exchange_around(conversation_id: int, last_seq: int, message: Candidate) -> tuple[Candidate, ...] | None:
-    """The group of a message among its neighbours; None if it reaches too far to be sure of it."""
-    first, last = max(1, message.ordinal - REACH), min(last_seq, message.ordinal + REACH)
-    neighbours = candidates(rows(_NEIGHBOURS, [MESSAGE_OVERHEAD_TOKENS, conversation_id, first, last]))
+def _is_of_an_exchange(message: Candidate) -> bool:
+    return bool(message.calls) or message.role is Role.TOOL
+
+
+def _exchanges_around(
+    conversation_id: int, last_seq: int, messages: Iterable[Candidate]
+) -> dict[int, tuple[Candidate, ...] | None]:
+    """The group of each message among its neighbours, by its place; None if it reaches too far to be sure of it."""
+    windows = {each.ordinal: (max(1, each.ordinal - REACH), min(last_seq, each.ordinal + REACH)) for each in messages}
+    firsts, lasts = zip(*_joined(windows.values()), strict=True)
+    given = [MESSAGE_OVERHEAD_TOKENS, array(firsts), array(lasts), conversation_id]
+    neighbours = candidates(rows(_NEIGHBOURS, given))
+    exchanges = {}
+    for ordinal, (first, last) in windows.items():
+        start = bisect_left(neighbours, first, key=_ordinal)
+        end = bisect_right(neighbours, last, key=_ordinal)
+        exchanges[ordinal] = _exchange_at(ordinal, neighbours[start:end], begins=first == 1, ends=last == last_seq)
+    return exchanges
+
+
+def _joined(windows: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The same seqs in windows that do not overlap."""
+    joined: list[tuple[int, int]] = []
+    for first, last in sorted(windows):
+        if joined and first <= joined[-1][1]:
+            joined[-1] = joined[-1][0], max(last, joined[-1][1])
+        else:
+            joined.append((first, last))
+    return joined
+
+
+def _exchange_at(
+    ordinal: int, neighbours: Sequence[Candidate], *, begins: bool, ends: bool
+) -> tuple[Candidate, ...] | None:
+    """The group that this place is in; `begins` and `ends` say whether the history does, where the neighbours do."""
     for atom in atoms(neighbours):
-        if any(slot.ordinal == message.ordinal for slot in atom):
-            starts_inside = first == 1 or atom[0].ordinal > first
-            ends_inside = last == last_seq or atom[-1].ordinal < last
+        if any(slot.ordinal == ordinal for slot in atom):
+            starts_inside = begins or atom[0].ordinal > neighbours[0].ordinal
+            ends_inside = ends or atom[-1].ordinal < neighbours[-1].ordinal
             return atom if starts_inside and ends_inside else None
     return None
 

@@ -18,6 +18,7 @@ from retrieval.assembly.selection_window import LARGEST_TYPICAL_ITEM, read_windo
 from retrieval.assembly.types import AssembledContext, AssemblyReason, BudgetSource
 from retrieval.formats import as_neutral
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
+from tests.statements import counted_statements
 from tests.summaries import a_summary_of
 
 pytestmark = pytest.mark.django_db
@@ -243,6 +244,26 @@ def test_a_recalled_exchange_comes_back_whole(assembler, store):
     recalled = {item.first_seq for item in context.items if item.is_recalled}
     assert recalled.issuperset(range(2, 13))
     assert not recalled & set(range(20, 41))
+
+
+def test_the_exchanges_of_all_hits_are_looked_up_at_once(assembler, store):
+    asked = {}
+    for exchanges in (1, 9):
+        conversation_id = a_conversation("Read everything.").conversation_id
+        for number in range(9):
+            found = "a kumquat grows here" if number < exchanges else "nothing grows here"
+            append(store, conversation_id, a_tool_call(f"call_{number}", path=f"{number}.py"))
+            append(store, conversation_id, a_tool_result(f"call_{number}", found))
+            append(store, conversation_id, *(NewMessage(Role.USER, f"note {number}") for _ in range(60)))
+        a_summary_of(store, conversation_id, seqs=range(1, 541))
+
+        with counted_statements() as sent:
+            context = assembler.assemble(conversation_id=conversation_id, query="kumquat")
+
+        recalled = {item.first_seq for item in context.items if item.is_recalled}
+        assert recalled == {seq for number in range(exchanges) for seq in (2 + 62 * number, 3 + 62 * number)}
+        asked[exchanges] = len(sent)
+    assert asked[9] == asked[1]
 
 
 def test_a_hit_deep_below_condensed_summaries_leads_to_the_one_that_is_shown(assembler, store):
