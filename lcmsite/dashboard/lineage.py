@@ -12,6 +12,7 @@ from django.urls import reverse
 
 from compaction.retention import survivors
 from conversations.errors import NotFound
+from conversations.frozen import every_field
 from lcmsite.dashboard.addresses import number_in
 from lcmsite.dashboard.asking import ask
 from lcmsite.dashboard.drawing import shapes
@@ -97,7 +98,9 @@ def _beside(visit: Visit, conversation_id: int, summary_id: str) -> dict[str, An
         "conversation_id": conversation_id,
         "described": described,
         "marked_summary": marked_words(told, frozenset().union(*kept.values())),
-        "sources": [{**vars(item), "marked": marked_words(item.content, kept[item.id])} for item in expansion.items],
+        "sources": [
+            {**every_field(item), "marked": marked_words(item.content, kept[item.id])} for item in expansion.items
+        ],
         "cursor": expansion.cursor,
     }
 
