@@ -13,28 +13,35 @@ from structlog.typing import EventDict, Processor, WrappedLogger
 LONGEST_EXCEPTION_TEXT = 200
 
 
-def logging_settings(*, level: str, format: str) -> dict[str, Any]:
-    """`LOGGING` for Django; structlog's own loggers are set up on the way."""
+def set_up_loggers() -> None:
+    """Let our own loggers write through those of Python; once a process, for each keeps what it began with."""
     # What no line of ours says need not be found out for each of them: the place in the code, above all.
     logging._srcfile = None
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
-    readable = format == "console" or (format == "auto" and sys.stderr.isatty())
-    shared: list[Processor] = [
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            *_what_every_line_says(),
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        cache_logger_on_first_use=True,
+    )
+
+
+def _what_every_line_says() -> list[Processor]:
+    return [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_logger_name,
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         discreet_exception,
     ]
-    structlog.configure(
-        processors=[
-            structlog.stdlib.filter_by_level,
-            *shared,
-            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
-        ],
-        logger_factory=structlog.stdlib.LoggerFactory(),
-        cache_logger_on_first_use=True,
-    )
+
+
+def logging_settings(*, level: str, format: str) -> dict[str, Any]:
+    """`LOGGING` for Django."""
+    readable = format == "console" or (format == "auto" and sys.stderr.isatty())
     renderer = structlog.dev.ConsoleRenderer() if readable else structlog.processors.JSONRenderer(default=str)
     return {
         "version": 1,
@@ -43,7 +50,7 @@ def logging_settings(*, level: str, format: str) -> dict[str, Any]:
             "lcm": {
                 "()": Lines,
                 "renderer": renderer,
-                "foreign_pre_chain": shared,
+                "foreign_pre_chain": _what_every_line_says(),
             }
         },
         "filters": {"once_per_outage": {"()": "lcmsite.outages.OncePerOutage"}},

@@ -11,7 +11,7 @@ import dj_database_url
 
 from lcmsite.embedded.location import DATABASE, PORT, ROLE, Location
 from lcmsite.environment import Environment, Problem
-from lcmsite.logs import logging_settings
+from lcmsite.logs import logging_settings, set_up_loggers
 from lcmsite.queues import queue_settings
 from lcmsite.secret_key import kept_secret_key
 
@@ -212,6 +212,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 DJANGO_HUEY = queue_settings(redis_url=DEPLOYMENT.redis_url, threads=DEPLOYMENT.worker_threads)
 
+set_up_loggers()
 LOGGING = logging_settings(level=DEPLOYMENT.log_level, format=DEPLOYMENT.log_format)
 
 LANGUAGE_CODE = "en"

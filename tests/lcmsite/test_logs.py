@@ -20,7 +20,8 @@ PROJECT = Path(__file__).resolve().parents[2]
 
 SCRIPT = """
 import logging, logging.config, sys
-from lcmsite.logs import logging_settings
+from lcmsite.logs import logging_settings, set_up_loggers
+set_up_loggers()
 logging.config.dictConfig(logging_settings(level="INFO", format=sys.argv[1]))
 import structlog
 with structlog.contextvars.bound_contextvars(conversation_id=7):
