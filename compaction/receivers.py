@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 import structlog
-from django.db import transaction
 from django.dispatch import receiver
 
 from compaction import jobs
@@ -20,6 +19,7 @@ from compaction.types import Reason
 from conversations.signals import messages_appended
 from conversations.store.base import MESSAGE_OVERHEAD_TOKENS
 from conversations.types import AppendedMessage, Counters
+from conversations.waking import wake
 
 logger = structlog.get_logger(__name__)
 
@@ -59,28 +59,9 @@ def _before(counters: Counters, messages: Sequence[AppendedMessage]) -> Counters
 
 @receiver(job_due)
 def wake_a_worker(*, job_id: int, delay_seconds: float, **_: object) -> None:
-    transaction.on_commit(partial(_enqueue, compact_conversation, {"job_id": job_id}, delay_seconds))
+    wake(compact_conversation, job_id=job_id, delay_seconds=delay_seconds)
 
 
 @receiver(plan_due)
 def wake_a_worker_for_a_plan(*, plan_id: str, delay_seconds: float, **_: object) -> None:
-    transaction.on_commit(partial(_enqueue, carry_out_plan, {"plan_id": plan_id}, delay_seconds))
-
-
-def _enqueue(task: Any, given: Mapping[str, Any], delay_seconds: float) -> None:
-    """Wake a worker. A wake-up that fails is left to the sweep: the job is written, and so is what led to it.
-
-    Told that its append had failed, a client would send it again.
-    """
-    for is_last in (False, True):
-        try:
-            if delay_seconds > 0:
-                task.schedule(kwargs=dict(given), delay=delay_seconds)
-            else:
-                task(**given)
-        except Exception as failure:
-            # The queue keeps one connection. If its server was started anew, the second attempt has a new one.
-            if is_last:
-                logger.warning("wake_up_failed", **given, error=type(failure).__name__)
-        else:
-            return
+    wake(carry_out_plan, plan_id=plan_id, delay_seconds=delay_seconds)

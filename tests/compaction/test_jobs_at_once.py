@@ -28,6 +28,7 @@ from compaction.types import JobState, Reason
 from compaction.worker import CompactionWorker
 from conversations.models import Summary
 from conversations.types import NewMessage, Role
+from integrity.signals import scan_due
 from tests.factories import a_conversation, a_store
 from tests.flows.processes import wait_until
 
@@ -175,14 +176,16 @@ def test_a_job_whose_model_takes_longer_than_a_lease_stays_with_its_worker(commi
     assert (job.state, job.attempts) == (JobState.DONE, 1)
 
 
-def test_the_first_wake_up_after_a_restart_of_the_queues_server_reaches_somebody(committed_db):
-    job_id = jobs.request(conversation_id=a_conversation("hello").conversation_id, reason=Reason.MANUAL)
-    queue = get_queue("compaction")
+@pytest.mark.parametrize(
+    ("name", "due", "row"), [("compaction", job_due, {"job_id": 1}), ("maintenance", scan_due, {"scan_id": 1})]
+)
+def test_the_first_wake_up_after_a_restart_of_the_queues_server_reaches_somebody(committed_db, name, due, row):
+    queue = get_queue(name)
     waiting = queue.pending_count()
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_terminate_backend(%s, 10000)", [queue.storage.conn.info.backend_pid])
 
-    job_due.send(sender=None, job_id=job_id, delay_seconds=0.0)
+    due.send(sender=None, delay_seconds=0.0, **row)
 
     assert queue.pending_count() == waiting + 1
 
