@@ -8,11 +8,12 @@ import pytest
 
 from tests.browser.conftest import Site, Window
 
+pytestmark = pytest.mark.thorough
+
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "conversations"
 IMPORTED = DATA / "aider_00.jsonl.gz"
 
 
-@pytest.mark.thorough
 @pytest.mark.skipif(not IMPORTED.exists(), reason="../shared/data is not here")
 def test_a_history_is_imported_compacted_and_followed_back_to_its_messages(site: Site, window: Window):
     page = window.page

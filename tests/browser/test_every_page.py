@@ -18,6 +18,8 @@ from tests.lcmsite.dashboard.addressed import Furnished
 from tests.lcmsite.dashboard.furnished import furnish
 from tests.lcmsite.dashboard.hostile import STRINGS
 
+pytestmark = pytest.mark.thorough
+
 WIDE, PHONE = 1440, 390
 AXE = next((Path(__file__).parent / "vendor").glob("axe-*.min.js"))
 # What stands beyond the edge of the window, and is not in a box that scrolls or cuts it off.
@@ -137,7 +139,6 @@ def test_nor_does_what_a_script_asks_for_afterwards(furnished: Furnished, opened
     assert opened.troubles == []
 
 
-@pytest.mark.thorough
 @pytest.mark.timeout(300)
 def test_everybody_can_use_every_page(furnished: Furnished, opened: Window):
     """axe-core finds nothing serious, in light and in dark; what does not depend on colours is looked at once."""

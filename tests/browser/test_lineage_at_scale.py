@@ -25,6 +25,8 @@ from tests.committed import committed
 from tests.factories import a_store, a_workspace
 from tests.statements import counted_statements
 
+pytestmark = pytest.mark.thorough
+
 WIDTH = 1440
 MOST_QUESTIONS = 8
 SMALL = {"leaf_chunk_tokens": 800, "leaf_target_tokens": 40, "condensed_target_tokens": 60, "fresh_tail_count": 8}

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import psycopg
+import pytest
 
 from lcmsite.embedded.location import DATABASE, PORT, ROLE, Location
 from tests.browser.conftest import Site, Window
+
+pytestmark = pytest.mark.thorough
 
 
 def test_a_broken_promise_is_found_planned_approved_applied_and_undone(site: Site, window: Window):

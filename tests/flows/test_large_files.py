@@ -187,6 +187,7 @@ def bring(site: Site, upload: dict, offset: int, file) -> dict:
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.thorough
 def test_every_kind_of_file_in_one_conversation(site):
     conversation_id = a_conversation(session_id="files").conversation_id
     site.start()

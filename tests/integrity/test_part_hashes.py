@@ -94,7 +94,7 @@ def test_what_the_database_writes_otherwise_is_hashed_again_and_found_whole(valu
     assert len(hashed) == 1
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=st.none() | texts, arguments=json_of(texts), metadata=json_of(texts), files=st.lists(texts, max_size=3))
 def test_whatever_a_part_holds_it_is_found_whole(db, text, arguments, metadata, files):
     part = NewPart(

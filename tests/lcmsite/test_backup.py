@@ -120,6 +120,7 @@ def lcm(data_dir: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.thorough
 def test_all_of_it_comes_back_after_the_data_directory_was_deleted(history, tmp_path, fresh_dir):
     backup = tmp_path / "backup"
     made = back_up(backup, verify=False, scope=OPERATOR)

@@ -9,10 +9,9 @@ from conversations.errors import Invalid, Unavailable
 from lcmsite.management.commands.up import _require_free
 from tests.lcmsite.operating import process_of, processes_of, until_ready
 
-OTHER_WAYS = [pytest.param(way, marks=pytest.mark.thorough) for way in (["--mcp-port", "0"], ["--no-web"])]
 
-
-@pytest.mark.parametrize("off", [["--no-mcp"], *OTHER_WAYS], ids=" ".join)
+@pytest.mark.thorough
+@pytest.mark.parametrize("off", [["--no-mcp"], ["--mcp-port", "0"], ["--no-web"]], ids=" ".join)
 def test_agents_can_be_left_out(up, data_dir, mcp_port, off):
     # With one kind of process left, so that there is something to get ready.
     others = [] if off == ["--no-web"] else ["--no-worker"]
