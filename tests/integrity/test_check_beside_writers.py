@@ -13,6 +13,9 @@ from conversations.models import Conversation
 from conversations.reading import snapshot
 from conversations.types import NewMessage, Role
 from integrity.checker import IntegrityChecker
+from integrity.invariants import Found, Invariant
+from integrity.scans.scanning import ScanWorker
+from integrity.types import Severity
 from tests.factories import a_conversation, a_store
 from tests.summaries import a_summary_of
 
@@ -82,3 +85,26 @@ def test_a_snapshot_inside_a_transaction_sees_what_that_transaction_wrote(commit
         conversation_id = a_conversation("one").conversation_id
         with snapshot():
             assert Conversation.objects.filter(pk=conversation_id).exists()
+
+
+def test_a_check_that_somebody_waits_for_has_the_servers_helpers_and_a_scan_leaves_them_to_others(
+    committed_db, monkeypatch
+):
+    a_conversation("hello")
+    costs = []
+
+    def look(conversation_ids: list[int]) -> Found:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT current_setting('parallel_tuple_cost')::float")
+            costs.append(cursor.fetchone()[0])
+        return Found()
+
+    looking = Invariant("messages_are_complete", Severity.CRITICAL, "Looks.", look)
+    monkeypatch.setattr("integrity.scans.scanning.INVARIANTS", [looking])
+
+    IntegrityChecker(invariants=(looking,)).run()
+    scan = IntegrityChecker().request()
+    ScanWorker.from_settings().work(scan_id=scan.scan_id)
+
+    assert costs[0] == 0
+    assert costs[1] > 0
