@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import signal
 import subprocess
-import sys
 import time
-from pathlib import Path
 
-import psycopg
 import pytest
-from django.db import connection
 
 from conversations.errors import Conflict, Invalid
 from conversations.ledger.restoring import Restored
 from conversations.models import AuditEntry, ContextItem, Conversation, Message
+from lcmsite.connections import connect
 from tests.conversations.ledger.ledgers import (
     a_full_conversation,
     another_database,
@@ -25,6 +22,7 @@ from tests.conversations.ledger.ledgers import (
     the_ledgers,
 )
 from tests.factories import a_conversation, a_workspace
+from tests.flows.processes import start
 
 
 def sessions() -> list[str]:
@@ -180,7 +178,7 @@ def test_kill_9_at_any_moment_leaves_nothing_of_the_conversation_it_was_at(commi
     another_database()
 
     for moment in range(4):
-        process = _importing(path)
+        process = start("-c", IMPORT, str(path))
         _wait_for_messages(process, moment * 300)
         process.send_signal(signal.SIGKILL)
         process.wait()
@@ -194,19 +192,9 @@ def test_kill_9_at_any_moment_leaves_nothing_of_the_conversation_it_was_at(commi
     assert exported() == ledger
 
 
-def _importing(path: Path) -> subprocess.Popen:
-    environment = {"DJANGO_SETTINGS_MODULE": "lcmsite.settings", "PATH": "", "LCM_DATABASE_URL": _url()}
-    return subprocess.Popen([sys.executable, "-c", IMPORT, str(path)], env=environment, stdout=subprocess.DEVNULL)
-
-
-def _url() -> str:
-    given = connection.settings_dict
-    return f"postgres://{given['USER']}@{given['HOST']}:{given['PORT']}/{given['NAME']}"
-
-
-def _wait_for_messages(process: subprocess.Popen, tuples: int) -> None:
+def _wait_for_messages(process: subprocess.Popen[bytes], tuples: int) -> None:
     """Until so many rows were inserted, committed or not, or the import is over."""
-    with psycopg.connect(_url(), autocommit=True) as server:
+    with connect(autocommit=True) as server:
         query = "SELECT last_value FROM pg_sequences WHERE sequencename = 'messages_message_id_seq'"
         while process.poll() is None and (server.execute(query).fetchone()[0] or 0) < tuples + 3:
             time.sleep(0.01)
