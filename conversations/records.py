@@ -89,7 +89,7 @@ def messages_after(
 ) -> list[MessageRecord]:
     """The messages of a conversation behind `after_seq`, with their parts, oldest first, at most so many.
 
-    None if the conversation is not in the workspace; `workspace_id` is None for whoever may see all of them.
+    An empty list if the conversation is not in the workspace; `workspace_id` is None for whoever may see all of them.
     """
     if workspace_id is None:
         asked = _FOLLOWING, [conversation_id, after_seq, limit]

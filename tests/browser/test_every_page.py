@@ -8,14 +8,13 @@ from typing import Any
 
 import pytest
 from django.contrib.auth import get_user_model
-from django.test import Client, override_settings
+from django.test import Client
 from pytest_django import DjangoDbBlocker
 
 from tests.browser.conftest import Window
 from tests.browser.served import served
-from tests.committed import committed
 from tests.lcmsite.dashboard.addressed import Furnished
-from tests.lcmsite.dashboard.furnished import furnish
+from tests.lcmsite.dashboard.furnished import furnished_in
 from tests.lcmsite.dashboard.hostile import STRINGS
 
 pytestmark = pytest.mark.thorough
@@ -75,9 +74,8 @@ def files_of_its_own(files: Path, settings: Any) -> None:
 @pytest.fixture(scope="module")
 def furnished(django_db_setup: None, django_db_blocker: DjangoDbBlocker, files: Path) -> Iterator[Furnished]:
     """Everything in hostile words; made before there is a browser, which keeps this thread from asking a database."""
-    quickly = {"PASSWORD_HASHERS": ["django.contrib.auth.hashers.MD5PasswordHasher"]}
-    with committed(django_db_blocker), override_settings(MEDIA_ROOT=files, **quickly):
-        yield furnish(STRINGS)
+    with furnished_in(files, STRINGS, django_db_blocker) as made:
+        yield made
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 from django.db import connection
@@ -16,6 +17,16 @@ from tests.factories import a_store
 WRITERS = 8
 PATIENCE = 60
 PART = NewPart(PartType.TEXT, text_content="text")
+
+# A value for each column of a part that holds neither a text, nor a list, nor JSON.
+UNLIKE_TEXT: dict[str, Any] = {
+    "is_ignored": False,
+    "is_synthetic": True,
+    "compaction_auto": False,
+    "step_tokens_in": 2**31 - 1,
+    "step_tokens_out": 0,
+    "step_cost": Decimal("0.001200"),
+}
 
 
 def append(conversation_id: int, *messages: NewMessage) -> AppendResult:

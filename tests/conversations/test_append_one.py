@@ -4,25 +4,27 @@ from __future__ import annotations
 
 from dataclasses import fields, replace
 from datetime import UTC, datetime
-from decimal import Decimal
 from typing import Any
 
 import pytest
 from django.db import connection
 
 from conversations.types import NewMessage, NewPart, PartType, Role
-from tests.conversations.appending import append, assert_counters_are_recounts, at_once, keyed, shown, stored
+from tests.conversations.appending import (
+    UNLIKE_TEXT,
+    append,
+    assert_counters_are_recounts,
+    at_once,
+    keyed,
+    shown,
+    stored,
+)
 from tests.conversations.test_at_once import assert_chain_is_whole
 from tests.factories import a_conversation, a_store
 from tests.statements import counted_statements
 
 VALUES: dict[str, Any] = {
-    "is_ignored": False,
-    "is_synthetic": True,
-    "compaction_auto": False,
-    "step_tokens_in": 2**31 - 1,
-    "step_tokens_out": 0,
-    "step_cost": Decimal("0.001200"),
+    **UNLIKE_TEXT,
     "patch_files": ("a.py", "ü/b.py", "{"),
     "tool_input": {"z": [1, 1.0, None], "a": {"nested": "\x00"}},
     "metadata": {"a": None, "b": [True]},

@@ -3,7 +3,6 @@ from __future__ import annotations
 import random
 from dataclasses import fields
 from datetime import datetime, timedelta, timezone
-from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 from conversations.models import Message
 from conversations.types import NewMessage, NewPart, PartType, Role
 from tests.conversations.appending import (
+    UNLIKE_TEXT,
     append,
     stored,
 )
@@ -20,12 +20,7 @@ from tests.conversations.strategies import as_json_says_it, json_of, texts
 from tests.factories import a_conversation, a_store
 
 VALUES: dict[str, Any] = {
-    "is_ignored": False,
-    "is_synthetic": True,
-    "compaction_auto": False,
-    "step_tokens_in": 2**31 - 1,
-    "step_tokens_out": 0,
-    "step_cost": Decimal("0.001200"),
+    **UNLIKE_TEXT,
     "patch_files": ("a.py", "ü/b.py", "", "{", "NULL"),
     "tool_input": {"z": [1, 1.0, 1e22, -0.0, None, True], "a": {"nested": "\x00"}},
     "metadata": [{"b": 1}, "x"],

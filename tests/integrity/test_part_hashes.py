@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -14,18 +13,14 @@ from conversations import hashing
 from conversations.types import NewMessage, NewPart, PartType, Role
 from integrity.checker import IntegrityChecker
 from integrity.invariants.parts import parts_match_their_hashes
+from tests.conversations.appending import UNLIKE_TEXT
 from tests.conversations.strategies import json_of, texts
 from tests.factories import a_conversation, a_store
 
 pytestmark = pytest.mark.django_db
 
 VALUES: dict[str, Any] = {
-    "is_ignored": False,
-    "is_synthetic": True,
-    "compaction_auto": False,
-    "step_tokens_in": 2**31 - 1,
-    "step_tokens_out": 0,
-    "step_cost": Decimal("0.001200"),
+    **UNLIKE_TEXT,
     "patch_files": ("a.py", "b c.py", "", "{", "NULL", 'a"b'),
     # By the alphabet, which is also shorter keys first.
     "tool_input": {"": "", "Z": 1, "aa": {"lines": [-5, {"all": True}]}, "path": "x, y: z", "quote": 'say "\\n"'},

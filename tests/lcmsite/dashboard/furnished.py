@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from django.db import transaction
+from django.test import override_settings
+from pytest_django import DjangoDbBlocker
 
 from compaction.engine import CompactionEngine
 from compaction.hosts import HostCompaction
@@ -26,6 +30,7 @@ from lcmsite.adapters import keys
 from lcmsite.types import Role as Standing
 from retrieval.assembler import ContextAssembler
 from retrieval.delegation.expand_query import Delegation
+from tests.committed import committed
 from tests.factories import a_conversation, a_store, a_workspace
 from tests.integrity.breaking import breaking
 from tests.lcmsite.dashboard.addressed import Furnished
@@ -193,3 +198,11 @@ def _let_in(scope: Scope, names: Sequence[str], usernames: Sequence[str], conver
         people.set_role(Scope(a_workspace(other).pk), username="ann", role=Standing.READER)
     for name in names:
         Delegation.from_settings(scope).expand_query(question=f"The harbour? {name}", conversation_id=conversation_id)
+
+
+@contextmanager
+def furnished_in(files: Path, words: Sequence[str], blocker: DjangoDbBlocker) -> Iterator[Furnished]:
+    """The same, committed, with its files there, for as long as a module's tests look at it."""
+    quickly = {"PASSWORD_HASHERS": ["django.contrib.auth.hashers.MD5PasswordHasher"]}
+    with committed(blocker), override_settings(MEDIA_ROOT=files, **quickly):
+        yield furnish(words)

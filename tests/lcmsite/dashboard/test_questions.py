@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth import get_user_model
-from django.test import Client, override_settings
+from django.test import Client
 from pytest_django import DjangoDbBlocker
 
 from conversations.models import Workspace
@@ -17,9 +17,8 @@ from integrity.retention.tiers import Retention
 from lcmsite.dashboard.navigation import GROUPS, TABS
 from retrieval.assembler import ContextAssembler
 from retrieval.engine import RetrievalEngine
-from tests.committed import committed
 from tests.lcmsite.dashboard.addressed import Furnished
-from tests.lcmsite.dashboard.furnished import furnish
+from tests.lcmsite.dashboard.furnished import furnished_in
 from tests.lcmsite.dashboard.test_who_may_open import SHOWN
 from tests.statements import counted_statements
 
@@ -45,9 +44,8 @@ def files_of_its_own(files: Path, settings: Any) -> None:
 @pytest.fixture(scope="module")
 def furnished(django_db_setup: None, django_db_blocker: DjangoDbBlocker, files: Path) -> Iterator[Furnished]:
     """Committed, as in a transaction of the test's own there would be savepoints to count."""
-    quickly = {"PASSWORD_HASHERS": ["django.contrib.auth.hashers.MD5PasswordHasher"]}
-    with committed(django_db_blocker), override_settings(MEDIA_ROOT=files, **quickly):
-        yield furnish(WORDS)
+    with furnished_in(files, WORDS, django_db_blocker) as made:
+        yield made
 
 
 @pytest.fixture(scope="module")
