@@ -10,6 +10,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 from conversations.cold import MARK, ColdTexts, cold_texts, is_cold, until_settled
@@ -25,7 +26,7 @@ _MESSAGE_COLUMNS = (
 )  # fmt: skip
 
 # What nearly every part is made of. The other columns are empty in nearly all parts, and to read and keep thirty values
-# of each takes twice as long: they are read of the parts that have any of them.
+# of each takes twice as long: a part that has any of them has all of them in one value.
 _USUAL = (
     "part_id", "message_id", "ordinal", "part_type", "text_content", "tool_call_id", "tool_name", "tool_status",
     "tool_input", "tool_output", "metadata"
@@ -43,6 +44,8 @@ _READ_AS = {
     # What jsonb is to be read as depends on the connection; text is text.
     "metadata": "metadata::text",
     "tool_input": "tool_input::text",
+    # JSON has only one kind of number, and not this one.
+    "step_cost": "step_cost::text",
 }
 
 
@@ -59,14 +62,13 @@ _FOLLOWING_THERE = f"""
       AND EXISTS (SELECT FROM conversations c WHERE c.conversation_id = %s AND c.workspace_id = %s)
     ORDER BY seq LIMIT %s
 """
-_PARTS = f"""
-    SELECT {_columns(_USUAL)}, exact, num_nonnulls({_columns(_UNUSUAL)}) > 0
-    FROM message_parts WHERE message_id = ANY(%s)
-"""
-_MORE_OF_PARTS = f"SELECT part_id, {_columns(_UNUSUAL)} FROM message_parts WHERE part_id = ANY(%s)"
-_IN_ORDER = " ORDER BY message_id, ordinal"
+# A part as `parts_in` takes it apart.
+PART = f"""{_columns(_USUAL)}, exact,
+    CASE WHEN num_nonnulls({_columns(_UNUSUAL)}) > 0 THEN json_build_array({_columns(_UNUSUAL)})::text END AS more"""
+PART_WIDTH = len(_USUAL) + 2
 # The part that compaction leaves on a message is a note of our own; nobody said it.
-_SAID = " AND (part_type = 'compaction' AND is_synthetic AND is_ignored) IS NOT TRUE"
+SAID = "(part_type = 'compaction' AND is_synthetic AND is_ignored) IS NOT TRUE"
+_PARTS = f"SELECT {PART} FROM message_parts WHERE message_id = ANY(%s) ORDER BY message_id, ordinal"
 ROLES = {role.value: role for role in Role}
 _PART_TYPES = {part_type.value: part_type for part_type in PartType}
 # Once for all: `json.loads` looks for what it is to do, and for white space, which the database writes none of.
@@ -133,19 +135,20 @@ def _read(found: Sequence[tuple[Any, ...]], *, with_parts: bool, cold: ColdTexts
     return messages
 
 
-def parts_of(
-    message_ids: Iterable[int], *, with_notes: bool = True, cold: ColdTexts | None = None
-) -> dict[int, list[PartRecord]]:
-    """The parts of these messages, by message, in order; `with_notes` also those that compaction has left there.
+def parts_of(message_ids: Iterable[int], *, cold: ColdTexts | None = None) -> dict[int, list[PartRecord]]:
+    """The parts of these messages, by message, in order, those too that compaction has left there.
 
     `cold` has the blocks that were read for the messages already. Raises BlockGone; see `cold.until_settled`.
     """
+    return parts_in(rows(_PARTS, [array(message_ids)]), cold=cold)
+
+
+def parts_in(fetched: Sequence[tuple[Any, ...]], *, cold: ColdTexts | None = None) -> dict[int, list[PartRecord]]:
+    """The parts that these rows of `PART` are, by message, in their order; raises BlockGone as above."""
     found: dict[int, list[PartRecord]] = defaultdict(list)
-    incomplete: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}
-    fetched = rows(_PARTS + ("" if with_notes else _SAID) + _IN_ORDER, [array(message_ids)])
     cold = _with_blocks(fetched, cold)
     for row in fetched:
-        part_id, message_id, ordinal, kind, text, call_id, tool, status, given, output, metadata, exact, has_more = row
+        part_id, message_id, ordinal, kind, text, call_id, tool, status, given, output, metadata, exact, more = row
         # What a part does not have is left out, for a page holds a thousand parts of thirty values each.
         stored: dict[str, Any] = {"part_type": _PART_TYPES[kind]}
         if text is not None:
@@ -165,23 +168,19 @@ def parts_of(
         stored["part_id"] = part_id
         stored["message_id"] = message_id
         stored["ordinal"] = ordinal
-        if exact or has_more:
+        if exact or more is not None:
             # There is more to come, and each value has its place.
             stored = _EMPTY_PART | stored
+        if more is not None:
+            stored.update(_unusual(more))
         if cold is not None and is_cold(exact):
             texts, exact = cold.values_of(exact, message_id, part_id)
             if texts.get("patch_files") is not None:
                 texts["patch_files"] = tuple(texts["patch_files"])
             stored.update(texts)
-            # Laid over the unusual columns too, which are not read yet.
-            exact = {**texts, **exact}
-        if has_more:
-            incomplete[part_id] = stored, exact or {}
-        elif exact:
+        if exact:
             stored.update(exact)
         found[message_id].append(record(PartRecord, stored))
-    if incomplete:
-        _complete(incomplete)
     return found
 
 
@@ -196,14 +195,14 @@ def _with_blocks(fetched: Sequence[tuple[Any, ...]], cold: ColdTexts | None) -> 
     return texts
 
 
-def _complete(parts: dict[str, tuple[dict[str, Any], dict[str, Any]]]) -> None:
-    """Add to each of these parts, by id, its unusual columns, and what it says of any column exactly."""
-    for part_id, *values in rows(_MORE_OF_PARTS, [list(parts)]):
-        stored, exact = parts[part_id]
-        stored.update(zip(_UNUSUAL, values, strict=True))
-        stored.update(exact)
-        if stored["patch_files"] is not None:
-            stored["patch_files"] = tuple(stored["patch_files"])
+def _unusual(more: str) -> dict[str, Any]:
+    """The columns that most parts lack, from the text of all of them."""
+    values = dict(zip(_UNUSUAL, _decode(more)[0], strict=True))
+    if values["patch_files"] is not None:
+        values["patch_files"] = tuple(values["patch_files"])
+    if values["step_cost"] is not None:
+        values["step_cost"] = Decimal(values["step_cost"])
+    return values
 
 
 def metadata_of(text: str) -> Any:

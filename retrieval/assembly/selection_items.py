@@ -11,16 +11,23 @@ from compaction.rendering import ERASED, render_summary
 from conversations.cold import ColdTexts, cold_texts
 from conversations.frozen import record
 from conversations.reading import array, rows
-from conversations.records import metadata_of, parts_of
+from conversations.records import PART, PART_WIDTH, SAID, metadata_of, parts_in
 from conversations.types import ContextItemType, Level, PartRecord, Role, SummaryKind, SummaryRecord
 from retrieval.assembly.candidates import Candidate
 from retrieval.assembly.types import AssembledItem
 
 # Past the ORM, and with times as text: a context may hold a thousand messages or some hundred summaries, and making
 # instances of them, or times the way Django has its connections do it, would take longer than all the rest.
-_MESSAGES = """
-    SELECT message_id, content, metadata::text, exact, author, created_at::text, cold_block_id, erased_by_id
-    FROM messages WHERE message_id = ANY(%s)
+#
+# Messages and their parts are both texts with metadata, and so rows of one statement: a message is one without a kind.
+_MESSAGES = f"""
+    SELECT NULL AS part_id, message_id, NULL::integer AS ordinal, NULL, content, NULL, NULL, NULL, NULL, NULL,
+           metadata::text, exact, NULL, author, created_at::text, cold_block_id, erased_by_id
+    FROM messages WHERE message_id = ANY(%(ids)s)
+    UNION ALL
+    SELECT {PART}, NULL, NULL, NULL, NULL
+    FROM message_parts WHERE message_id = ANY(%(ids)s) AND {SAID}
+    ORDER BY message_id, ordinal
 """
 _READ_SUMMARY: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "kind": ("kind", {each.value: each for each in SummaryKind}.__getitem__),
@@ -42,11 +49,12 @@ _SUMMARIES = f"""
 
 
 def read_items(selected: Sequence[Candidate]) -> tuple[AssembledItem, ...]:
-    """The items of these candidates, in their order; four queries at most, and one more if some of them are cold."""
+    """The items of these candidates, in their order; two queries at most, and one more if some of them are cold."""
     message_ids = [candidate.message_id for candidate in selected if candidate.message_id is not None]
-    messages = {row[0]: row for row in rows(_MESSAGES, [array(message_ids)])} if message_ids else {}
+    found = rows(_MESSAGES, {"ids": array(message_ids)}) if message_ids else []
+    messages = {row[1]: row for row in found if row[3] is None}
     cold = cold_texts([row[-2] for row in messages.values()])
-    parts = parts_of(message_ids, with_notes=False, cold=cold) if message_ids else {}
+    parts = parts_in([row[:PART_WIDTH] for row in found if row[3] is not None], cold=cold)
     summary_ids = [candidate.summary_id for candidate in selected if candidate.summary_id is not None]
     summaries = read_summary_records(summary_ids) if summary_ids else {}
     return tuple(
@@ -60,7 +68,7 @@ def read_items(selected: Sequence[Candidate]) -> tuple[AssembledItem, ...]:
 def _shown_message(
     candidate: Candidate, row: tuple[Any, ...], parts: Iterable[PartRecord], cold: ColdTexts | None
 ) -> AssembledItem:
-    message_id, content, metadata, exact, author, created_at, block_id, erased_by_id = row
+    _, message_id, _, _, content, _, _, _, _, _, metadata, exact, _, author, created_at, block_id, erased_by_id = row
     if block_id is not None and cold is not None:
         texts = cold.message(block_id, message_id)
         content, metadata, exact = texts.content, texts.metadata, texts.exactly
