@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Self
@@ -32,12 +32,16 @@ SWEPT_AT_ONCE = 100
 MOST_CHUNKS = 100_000
 _PIECE = 1024 * 1024
 _PROGRESS = f"""
-    SELECT (SELECT count(*) FROM upload_chunks WHERE upload_id = %(upload_id)s),
+    SELECT (SELECT count(*) FROM upload_chunks AS chunk WHERE chunk.upload_id = upload.upload_id),
            ARRAY(
-             SELECT wanted FROM generate_series(0, %(last)s) AS wanted
-             WHERE NOT EXISTS (SELECT FROM upload_chunks WHERE upload_id = %(upload_id)s AND number = wanted)
+             SELECT wanted FROM generate_series(0, upload.last) AS wanted
+             WHERE NOT EXISTS (
+               SELECT FROM upload_chunks AS chunk WHERE chunk.upload_id = upload.upload_id AND chunk.number = wanted
+             )
              ORDER BY wanted LIMIT {MOST_MISSING}
            )
+    FROM unnest(%(ids)s::text[], %(lasts)s::int[]) WITH ORDINALITY AS upload (upload_id, last, place)
+    ORDER BY upload.place
 """
 
 
@@ -123,7 +127,7 @@ class UploadService:
         if before_upload is not None:
             last = self._upload(before_upload)
             waiting = waiting.filter(behind(field="created_at", moment=last.created_at, key=last.upload_id))
-        return [self._record(upload) for upload in waiting.order_by("-created_at", "-upload_id")[:limit]]
+        return self._records(list(waiting.order_by("-created_at", "-upload_id")[:limit]))
 
     def finish(self, *, upload_id: str) -> LargeFileRecord:
         """Make a file of the chunks, once all are there; finished again, it is the same file.
@@ -177,7 +181,18 @@ class UploadService:
         return found
 
     def _record(self, upload: Upload) -> UploadRecord:
-        ((received, lacking),) = rows(_PROGRESS, {"upload_id": upload.upload_id, "last": upload.chunk_count - 1})
+        (record,) = self._records([upload])
+        return record
+
+    def _records(self, uploads: Sequence[Upload]) -> list[UploadRecord]:
+        """How far each of these uploads is, in their order."""
+        asked = {"ids": [upload.upload_id for upload in uploads], "lasts": [each.chunk_count - 1 for each in uploads]}
+        return [
+            self._told(upload, received=received, lacking=lacking)
+            for upload, (received, lacking) in zip(uploads, rows(_PROGRESS, asked), strict=True)
+        ]
+
+    def _told(self, upload: Upload, *, received: int, lacking: Sequence[int]) -> UploadRecord:
         missing = 0 if upload.file_id else upload.chunk_count - received
         return UploadRecord(
             upload_id=upload.upload_id,

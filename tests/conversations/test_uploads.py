@@ -23,6 +23,7 @@ from conversations.storage import WholeFileStorage
 from conversations.tasks import sweep_uploads
 from conversations.uploads import UploadService
 from tests.factories import a_conversation, a_workspace
+from tests.statements import counted_statements
 
 CHUNK = 1000
 CONTENT = random.Random(7).randbytes(3 * CHUNK + 17)
@@ -197,6 +198,22 @@ def test_an_upload_that_is_given_up_leaves_nothing(uploads, begun, tmp_path):
     assert not UploadChunk.objects.exists()
     with pytest.raises(NotFound):
         put(uploads, begun.upload_id, 1000)
+
+
+def test_many_uploads_are_listed_with_as_many_statements_as_one(uploads, begun):
+    conversation_id = begun.conversation_id
+    with counted_statements() as for_one:
+        uploads.list_uploads(conversation_id=conversation_id)
+    others = [uploads.begin(conversation_id=conversation_id, byte_size=count * CHUNK) for count in (1, 2, 3)]
+    put(uploads, begun.upload_id, 1000)
+    put(uploads, others[2].upload_id, 0, 2000)
+
+    with counted_statements() as for_many:
+        listed = uploads.list_uploads(conversation_id=conversation_id)
+
+    assert len(for_many) == len(for_one)
+    assert [upload.upload_id for upload in listed] == [*(each.upload_id for each in reversed(others)), begun.upload_id]
+    assert [upload.missing for upload in listed] == [(1000,), (0, 1000), (0,), (0, 2000, 3000)]
 
 
 def test_only_what_nobody_goes_on_with_is_swept(uploads, begun, tmp_path):
