@@ -12,8 +12,8 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import chain
+from typing import NamedTuple
 
 from compaction.summarizers.identifiers import PIECE, is_plain, names_of
 from compaction.summarizers.words import COMMON, EVERYDAY, FUNCTION_WORDS, PLAIN, PROGRAMMING, SMALL_TALK
@@ -35,9 +35,13 @@ _PERSON = re.compile(rf"[{_UPPER}](?<=[{_LOWER},] [{_UPPER}])[{_LOWER}]{{2,30}}\
 _WORD = re.compile(r"[^\W\d_]{3,31}")
 _KNOWN_WORDS = FUNCTION_WORDS | SMALL_TALK | PLAIN | EVERYDAY | COMMON | PROGRAMMING
 
+# Mere words, with what quotes them, the marks behind them and the blanks: they hold neither a name nor a number, and
+# are most of what is said. So many at once, because a match takes memory by its length.
+_QUOTES = r"\"'`()\[\]{}"
+_MERE_WORDS = re.compile(rf"(?<!\S)(?:[{_QUOTES}]*+[A-Za-z][a-z]*+[.,:;!?{_QUOTES}]*+(?!\S)\s*+){{1,64}}+")
 
-@dataclass(frozen=True, slots=True)
-class _Facts:
+
+class _Facts(NamedTuple):
     """What of a text must survive letter by letter."""
 
     names: frozenset[str]
@@ -51,15 +55,11 @@ def retention(sources: Iterable[str], summary: str) -> float | None:
     Every distinct fact counts once, and by the logarithm more the more sources speak of it: what came up again and
     again was worked on, what stood once in a listing was not.
     """
-    names: Counter[str] = Counter()
-    numbers: Counter[str] = Counter()
-    people: Counter[str] = Counter()
     known = _NamesInWords()
-    for text in sources:
-        facts = _facts_of(text, known)
-        names.update(facts.names)
-        numbers.update(facts.numbers)
-        people.update(facts.people)
+    facts = [_facts_of(text, known) for text in sources]
+    names = _counted(each.names for each in facts)
+    numbers = _counted(each.numbers for each in facts)
+    people = _counted(each.people for each in facts)
     kept = _facts_of(summary, known)
     words = frozenset(_WORD.findall(summary))
     whole = _sum((names, _NAME_WEIGHT), (numbers, _NUMBER_WEIGHT), (people, _PERSON_WEIGHT))
@@ -73,18 +73,23 @@ def retention(sources: Iterable[str], summary: str) -> float | None:
     return round(saved / whole, 4)
 
 
+def _counted(facts: Iterable[frozenset[str]]) -> Counter[str]:
+    """By how many sources each fact is told."""
+    return Counter(chain.from_iterable(facts))
+
+
 def _only(counts: Counter[str], kept: frozenset[str]) -> Counter[str]:
-    return Counter({fact: count for fact, count in counts.items() if fact in kept})
+    return Counter({fact: counts[fact] for fact in kept if fact in counts})
 
 
 def _sum(*weighted: tuple[Counter[str], float]) -> float:
     # Exactly rounded whatever the order, and the order of a set differs from process to process.
     worth = {count: 1 + math.log(count) for counts, _ in weighted for count in set(counts.values())}
-    return math.fsum(weight * worth[count] for counts, weight in weighted for count in counts.values())
+    return math.fsum([weight * worth[count] for counts, weight in weighted for count in counts.values()])
 
 
 class _NamesInWords(dict[str, tuple[str, ...]]):
-    """The names in each word; most have none, and the same words come in text after text, so each is looked at once."""
+    """The names in each word; the same words come in text after text, so each is looked at once."""
 
     def __missing__(self, word: str) -> tuple[str, ...]:
         names: tuple[str, ...] = ()
@@ -96,11 +101,12 @@ class _NamesInWords(dict[str, tuple[str, ...]]):
 
 
 def _facts_of(text: str, known: _NamesInWords) -> _Facts:
+    # No name or number has a blank in it.
+    rest = _MERE_WORDS.sub("", text)
     return _Facts(
-        # No name has a blank in it.
-        names=frozenset(chain.from_iterable(map(known.__getitem__, set(text.split())))),
-        numbers=frozenset(_THOUSANDS.sub("", number) for number in set(_NUMBER.findall(text))),
-        people=frozenset(word for word in set(_PERSON.findall(text)) if word.lower() not in _KNOWN_WORDS),
+        names=frozenset(chain.from_iterable(map(known.__getitem__, set(rest.split())))),
+        numbers=frozenset([_THOUSANDS.sub("", number) for number in set(_NUMBER.findall(rest))]),
+        people=frozenset([word for word in set(_PERSON.findall(text)) if word.lower() not in _KNOWN_WORDS]),
     )
 
 

@@ -41,6 +41,15 @@ def test_a_fact_that_is_lost_costs_and_one_that_is_kept_does_not(fact):
     assert retention([source], "in config/base.yml there was something") < 1.0
 
 
+@pytest.mark.parametrize("quoted", ['"{}"', "(see {}).", "`{}`,", "['{}']", '{{"at":"{}"}}', "«{}»", "\n{}\n\n"])
+@pytest.mark.parametrize("fact", ["src/export/rows.py", "getSummary", "E1101", "5433", "2026-03-07"])
+def test_a_fact_counts_whatever_quotes_it_and_the_words_around_it_do_not(quoted, fact):
+    source = f'they "wrote" (nearly all) of {quoted.format(fact)} down'
+
+    assert retention([source], f"of {fact} too") == 1.0
+    assert retention([source], "they wrote all down") == 0.0
+
+
 def test_a_number_is_the_same_with_and_without_its_commas():
     assert retention(["it cost 1,250,000 in all"], "It cost 1250000.") == 1.0
 
