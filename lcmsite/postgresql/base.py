@@ -10,6 +10,7 @@ from django.db.backends.postgresql import base
 from psycopg_pool import PoolTimeout
 
 from lcmsite.metrics.faces import POOL_EMPTY, POOL_WAIT
+from lcmsite.postgresql.moments import with_quick_moments
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
@@ -24,6 +25,11 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def pool(self) -> Any:
         """Asked for seven times a request: what it is made from is looked at when it is made."""
         return self._connection_pools.get(self.alias) or super().pool
+
+    def get_connection_params(self) -> dict[str, Any]:
+        params = super().get_connection_params()
+        params["context"] = with_quick_moments(params["context"])
+        return params
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
         connection = self._taken(conn_params)
