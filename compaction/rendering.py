@@ -17,6 +17,8 @@ _BASE64_LINES = re.compile(rf"(?:[A-Za-z0-9+/]{{60,76}}{_BREAK}){{5,}}[A-Za-z0-9
 # Most messages have no word as long as a line of either, and need not be searched for them.
 _SHORTEST_LINE = 60
 _SHORTEST_BASE64 = 5 * _SHORTEST_LINE
+# A text of shorter words: told from blank to blank, each as far on as there may be one, not from word to word.
+_SHORT_WORDS = re.compile(rf"(?s)(?:.{{0,{_SHORTEST_LINE - 1}}}\s)*+.{{0,{_SHORTEST_LINE - 1}}}")
 
 # What stands where a text was that had to be erased for good.
 ERASED = "[erased]"
@@ -55,7 +57,7 @@ def _time(moment: datetime) -> str:
 
 def readable_source(text: str) -> str:
     """A message's text as a summarizer should read it: what only a machine can read is named, not quoted."""
-    if len(text) < _SHORTEST_BASE64 or max(map(len, text.split()), default=0) < _SHORTEST_LINE:
+    if len(text) < _SHORTEST_BASE64 or _SHORT_WORDS.fullmatch(text):
         return text
     return _BASE64_LINES.sub(_named_if_even, _BASE64.sub(_named, text))
 

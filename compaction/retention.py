@@ -36,9 +36,9 @@ _WORD = re.compile(r"[^\W\d_]{3,31}")
 _KNOWN_WORDS = FUNCTION_WORDS | SMALL_TALK | PLAIN | EVERYDAY | COMMON | PROGRAMMING
 
 # Mere words, with what quotes them, the marks behind them and the blanks: they hold neither a name nor a number, and
-# are most of what is said. So many at once, because a match takes memory by its length.
+# are most of what is said.
 _QUOTES = r"\"'`()\[\]{}"
-_MERE_WORDS = re.compile(rf"(?<!\S)(?:[{_QUOTES}]*+[A-Za-z][a-z]*+[.,:;!?{_QUOTES}]*+(?!\S)\s*+){{1,64}}+")
+_MERE_WORDS = re.compile(rf"(?<!\S)(?:[{_QUOTES}]*+[A-Za-z][a-z]*+[.,:;!?{_QUOTES}]*+(?!\S)\s*+)++")
 
 
 class _Facts(NamedTuple):
