@@ -41,6 +41,22 @@ def _begin_with(
 
 def rows(statement: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> list[tuple[Any, ...]]:
     """All rows of a statement that the server prepares once a connection; see `db.prepared` for what that saves."""
+    return _asked(statement, values, prepare=True)
+
+
+def bound(statement: str, values: Mapping[str, Any]) -> str:
+    """The statement with its values in it: what is planned for them (`rows_as_planned`), alone or as a piece."""
+    current = connections[DEFAULT_DB_ALIAS]
+    current.ensure_connection()
+    return psycopg.ClientCursor(cast(Any, current.connection)).mogrify(cast(Any, statement), values)
+
+
+def rows_as_planned(statement: str) -> list[tuple[Any, ...]]:
+    """All rows of a statement that has its values in it, for which the server plans it."""
+    return _asked(statement, None, prepare=False)
+
+
+def _asked(statement: str, values: Sequence[Any] | Mapping[str, Any] | None, *, prepare: bool) -> list[tuple[Any, ...]]:
     # Looked up once: `django.db.connection` would do so at every mention.
     current = connections[DEFAULT_DB_ALIAS]
     current.ensure_connection()
@@ -52,7 +68,7 @@ def rows(statement: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> list
         with current.wrap_database_errors:
             # A new cursor each time, and not kept: it holds what it has read last until it reads again.
             cursor = psycopg.Cursor(cast(Any, current.connection))
-            return cursor.execute(cast(Any, statement), values, prepare=True).fetchall()
+            return cursor.execute(cast(Any, statement), values, prepare=prepare).fetchall()
     except Exception:
         if current.in_atomic_block:
             transaction.set_rollback(True)

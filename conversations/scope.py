@@ -102,8 +102,13 @@ def _by_key(model: type[M], narrow: bool) -> OneRow[M]:
 
 def _seen(found: M | None, noun: str, shown: Any) -> M:
     if found is None:
-        raise NotFound(f"There is no {noun} {str(shown)[:80]!r} that you may see.")
+        raise unseen(noun, shown)
     return found
+
+
+def unseen(noun: str, shown: Any) -> NotFound:
+    """The refusal of what is not there and, alike, of what is somebody else's."""
+    return NotFound(f"There is no {noun} {str(shown)[:80]!r} that you may see.")
 
 
 def _unaskable(*values: Any) -> bool:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import psycopg
 from django.db import OperationalError, connection, transaction
@@ -17,19 +18,30 @@ _NAMES = ("statement_timeout", "enable_seqscan", "jit", "plan_cache_mode")
 # A search that stops a tenth late has kept its promise.
 _NEARLY_ALL = 0.9
 _SET = "SELECT " + ", ".join(f"set_config('{name}', %s, true)" for name in _NAMES)
-_GET = "SELECT " + ", ".join(f"current_setting('{name}')" for name in _NAMES)
+# A value that sets them, and tells what they were: those are read in a step of their own, which comes first.
+IMPOSED = f"""(
+    SELECT ARRAY[{", ".join(f"before_{name}, set_config('{name}', %({name})s, true)" for name in _NAMES)}]
+    FROM (SELECT {", ".join(f"current_setting('{name}') AS before_{name}" for name in _NAMES)} OFFSET 0) AS earlier
+)"""
+
+
+class First(Protocol):
+    """A question to be asked together with setting the limits: the first column of its rows is `IMPOSED`."""
+
+    @property
+    def statement(self) -> str: ...
+
+    @property
+    def values(self) -> Mapping[str, Any]: ...
 
 
 @dataclass(frozen=True)
 class Deadline:
-    """When a search has to be over."""
+    """When a search has to be over. `told`: the rows that its first question was answered with."""
 
     at: float
     milliseconds: int
-
-    @classmethod
-    def in_ms(cls, milliseconds: int) -> Deadline:
-        return cls(time.monotonic() + milliseconds / 1000, milliseconds)
+    told: Sequence[tuple[Any, ...]] = ()
 
     def remaining_ms(self) -> int:
         """At least 1, because PostgreSQL takes 0 for no limit at all."""
@@ -46,23 +58,23 @@ class Deadline:
 
 
 @contextmanager
-def bounded(*, milliseconds: int, refusal: LcmError) -> Iterator[Deadline]:
-    """Reads in one transaction; raises the refusal when they are not done in time.
+def bounded(*, milliseconds: int, refusal: LcmError, first: First) -> Iterator[Deadline]:
+    """Reads in one transaction; raises the refusal when they are not done in time. `first` is asked at once.
 
     Sequential scans are out: an index always serves a search here, but for a word that the statistics do not know the
     planner may think otherwise. So is compiling plans, which takes longer than they run. What is prepared
     (`reading.rows`) is planned once, for any values; what has to be planned for the values at hand is not prepared.
     """
-    deadline = Deadline.in_ms(milliseconds)
+    at = time.monotonic() + milliseconds / 1000
     is_inside = connection.in_atomic_block
+    limits = dict(zip(_NAMES, (str(milliseconds), "off", "off", "force_generic_plan"), strict=True))
     try:
         with transaction.atomic():
-            # Somebody else's transaction gets its own settings back; ours takes them along when it ends.
-            before = rows(_GET) if is_inside else []
-            rows(_SET, [str(deadline.remaining_ms()), "off", "off", "force_generic_plan"])
-            yield deadline
-            for settings in before:
-                rows(_SET, settings)
+            told = rows(first.statement, {**first.values, **limits})
+            yield Deadline(at, milliseconds, told=[row[1:] for row in told])
+            if is_inside:
+                # Somebody else's transaction gets its own settings back; ours takes them along when it ends.
+                rows(_SET, told[0][0][::2])
     except OperationalError as error:
         if isinstance(error.__cause__, psycopg.errors.QueryCanceled):
             raise refusal from error

@@ -15,10 +15,9 @@ from conversations.cold import ColdTexts, until_settled
 from conversations.reading import rows
 from retrieval.limits import Deadline
 from retrieval.search import ranking
-from retrieval.search.full_text import understood
+from retrieval.search.meanings import Understood
 from retrieval.search.pattern_search import invalid_pattern
 from retrieval.search.patterns import Pattern
-from retrieval.search.query import parse
 from retrieval.search.reach import Reach
 from retrieval.search.snippets import Needles, around, snippet
 from retrieval.search.tables import MESSAGES
@@ -71,12 +70,11 @@ class ColdSearch:
     reach: Reach
     limit: int
     deadline: Deadline
-    milliseconds: int
     texts: ColdTexts = field(default_factory=ColdTexts)
 
-    def by_words(self, query: str, *, before: int | None = None) -> ColdFound | None:
+    def by_words(self, asked: Understood, *, before: int | None = None) -> ColdFound | None:
         """Messages that hold all of the words, behind a place; None if there is no word that could be looked for."""
-        _, how = understood(parse(query), self.reach)
+        how = asked.how
         if how is None:
             return None
         chosen = how.for_every_clause()
@@ -110,7 +108,7 @@ class ColdSearch:
             spots += [ColdSpot(portion[each][0], portion[each][1], found[each]) for each in sorted(found)]
             if len(spots) >= self.limit:
                 break
-            if self.deadline.remaining_ms() < self.milliseconds * _SHARE:
+            if self.deadline.remaining_ms() < self.deadline.milliseconds * _SHARE:
                 return ColdFound(tuple(spots), looked_to=portion[-1][1])
             self.deadline.impose()
         return ColdFound(tuple(spots[: self.limit]))

@@ -9,11 +9,11 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from retrieval.search import ranking
-from retrieval.search.lookup import Looked, Lookup
-from retrieval.search.meanings import Understood, meanings
-from retrieval.search.query import Question, loosened, parse
-from retrieval.search.query_dates import dates_in
-from retrieval.search.query_plan import Meaning, Plan, plan
+from retrieval.search.lookup import Looked, Lookup, Try
+from retrieval.search.meanings import Meanings
+from retrieval.search.query import Question
+from retrieval.search.query_dates import Dates, dates_in
+from retrieval.search.query_plan import Plan
 from retrieval.search.ranking import Hit, Weights, conversation_of, seq_of
 from retrieval.search.reach import Reach
 from retrieval.search.tables import MESSAGES
@@ -71,66 +71,58 @@ class FullText:
     """
 
     reach: Reach
+    meanings: Meanings
     wanted: int
     prefers_new: bool = False
 
-    def answer(self, query: str) -> Answer | None:
-        """The best answers; None if the query has no word that full text search could look for."""
-        question = parse(query)
-        answer = self._answer(question)
-        if answer is not None and not answer.found and any(term.is_phrase for term in question.terms):
-            freely = self._answer(loosened(question))
-            if freely is not None and freely.found:
-                phrases = tuple(f'"{term.text}"' for term in question.terms if term.is_phrase)
-                return replace(freely, relaxed=True, dropped=phrases + freely.dropped)
-        return answer
+    def answer(self, readings: Sequence[Question]) -> Answer | None:
+        """The best answers to the question, or to its other reading if it has none; None if it has no word to look for.
 
-    def _answer(self, question: Question) -> Answer | None:
-        """The answers that hold every word, if there is a handful; else those that hold any."""
-        asked, how = understood(question, self.reach)
-        if how is None:
+        Those that hold every word, if there is a handful; else those that hold any.
+        """
+        question, *others = readings
+        as_it_stands = self._tries(question)
+        if not as_it_stands:
             return None
-        search = _Search(question, Lookup(self.reach), self.wanted, self.prefers_new)
-        return replace(self._best_of(search, asked.clauses, how), at=asked.at)
+        tries = [*as_it_stands, *(each for other in others for each in self._tries(other))]
+        dates = dates_in(question.text)
+        rows = Lookup(self.reach)
+        looked = rows.tried(tries, most=_RANKED + self.wanted, dated=bool(dates))
+        if len(looked) > len(as_it_stands) and not any(each.hits for each in looked[-1]):
+            looked = looked[: len(as_it_stands)]
+        tried = tries[len(looked) - 1]
+        answer = _Search(tried.question, rows, self.wanted, self.prefers_new).ranked(looked[-1], tried.how, dates)
+        if tried.question is not question:
+            phrases = tuple(f'"{term.text}"' for term in question.terms if term.is_phrase)
+            answer = replace(answer, relaxed=True, dropped=phrases + answer.dropped)
+        return replace(answer, at=self.meanings.at)
 
-    def _best_of(self, search: _Search, clauses: Sequence[Sequence[Meaning]], how: Plan) -> Answer:
-        if search.question.is_one_word:
-            return search.run(replace(how, is_one_word=True))
-        if not search.question.is_sentence and len(clauses) > 1:
+    def _tries(self, question: Question) -> list[Try]:
+        """How to look a question up, one way after the other until there is enough; none if there is nothing to."""
+        asked = self.meanings.understood(question, self.reach)
+        how = asked.how
+        if how is None:
+            return []
+        if question.is_one_word:
+            return [Try(question, replace(how, is_one_word=True), enough=1)]
+        tries = []
+        if not question.is_sentence and len(asked.clauses) > 1:
             # A few words are mostly meant together, and that is also much the cheaper question.
-            answer = search.run(how.for_every_clause())
-            if len(answer.found) >= A_HANDFUL:
-                return answer
-        by_words = how.for_any_word() if search.question.is_look_up else None
+            tries.append(Try(question, how.for_every_clause(), enough=A_HANDFUL))
+        by_words = how.for_any_word() if question.is_look_up else None
         if by_words is not None:
             # Whoever looks for paths has no use for all texts with the name of a directory in it.
-            answer = search.run(by_words)
-            if len(answer.found) >= A_HANDFUL:
-                return answer
-        answer = search.run(how)
-        if not answer.found and len(how.anchors) < len(how.lexemes):
+            tries.append(Try(question, by_words, enough=A_HANDFUL))
+        tries.append(Try(question, how, enough=1))
+        if len(how.anchors) < len(how.lexemes):
             # What is rare was never said within reach; what is common may have been.
-            return search.run(how.for_any_lexeme())
-        return answer
-
-
-def understood(question: Question, reach: Reach) -> tuple[Understood, Plan | None]:
-    """What the question means to the index, and how to look it up within reach; no plan if there is nothing to."""
-    asked = meanings(question)
-    how = plan(
-        asked.clauses,
-        asked.excluded,
-        frequencies=asked.statistics.frequencies,
-        rows=reach.rows,
-        everywhere=asked.statistics.messages,
-        in_pairs=not question.is_sentence,
-    )
-    return asked, how
+            tries.append(Try(question, how.for_any_lexeme(), enough=1))
+        return tries
 
 
 @dataclass(frozen=True)
 class _Search:
-    """One question put to one set of rows."""
+    """One question put to one set of rows, and what they gave, to be ranked."""
 
     question: Question
     rows: Lookup
@@ -142,17 +134,13 @@ class _Search:
         """Whether texts that answer every clause come before all others."""
         return not self.question.is_sentence
 
-    def run(self, how: Plan) -> Answer:
-        by_length = not self.question.is_look_up
-        dates = dates_in(self.question.text)
-        tables, most = self.rows.reach.tables, _RANKED + self.wanted
-        looked = [self.rows.hits(table, how, most=most, by_length=by_length, dated=bool(dates)) for table in tables]
+    def ranked(self, looked: Sequence[Looked], how: Plan, dates: Dates) -> Answer:
         # Where messages are searched too, a word is as rare in a summary as it is among them.
         weights = Weights(looked[0].rarity, ranking.names_in(self.question.text), dates)
         complete = sum(hit.is_complete for each in looked for hit in each.hits)
         is_settled = complete >= self._enough(how)
         found: list[Found] = []
-        for table, each in zip(tables, looked, strict=True):
+        for table, each in zip(self.rows.reach.tables, looked, strict=True):
             if table is MESSAGES:
                 found += self._messages(each.hits, weights, how, is_settled)
             else:

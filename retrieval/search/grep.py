@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import string
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from conversations.errors import Invalid, Unavailable
+from conversations.errors import Invalid, LcmError, Unavailable
 from conversations.exactness import is_storable, storable
 from conversations.scope import Scope
 from conversations.store.base import EVERYTHING
 from conversations.tokens import TokenEstimator
 from conversations.words import counted
 from retrieval import limits
+from retrieval.limits import Deadline
 from retrieval.policy import RetrievalPolicy
 from retrieval.search import cursors
 from retrieval.search.cold_search import ColdSearch
@@ -21,11 +24,11 @@ from retrieval.search.full_text import Found, FullText
 from retrieval.search.grep_page import Answered, Page
 from retrieval.search.matches import Excerpt, matches
 from retrieval.search.newest import NewestWords
+from retrieval.search.opening import Opened, Opening
 from retrieval.search.pattern_search import PatternSearch
 from retrieval.search.patterns import Pattern, literally, refused, translated
 from retrieval.search.places import Spot
-from retrieval.search.query import parse
-from retrieval.search.reach import Reach
+from retrieval.search.query import Question, parse, readings
 from retrieval.search.snippets import Needles, snippet
 from retrieval.search.trigrams import is_used
 from retrieval.types import GrepMode, GrepResult, GrepScope, GrepSort, ItemKind, Snippet
@@ -104,12 +107,21 @@ class Grep:
 
     def ranked_messages(self, *, query: str, conversation_id: int, limit: int) -> tuple[Found, ...]:
         """The messages of a conversation that answer the query best, not fetched; none if no word can be looked for."""
-        with limits.bounded(milliseconds=self.policy.search_timeout_ms, refusal=self._too_slow()):
-            wanted = criteria(where=GrepScope.MESSAGES, conversation_id=conversation_id)
-            answer = FullText(Reach.of(wanted, self.scope), limit).answer(
-                storable(query[: self.policy.max_query_length])
-            )
+        wanted = criteria(where=GrepScope.MESSAGES, conversation_id=conversation_id)
+        asked = readings(storable(query[: self.policy.max_query_length]))
+        with self._opened(wanted, asked, refusal=self._too_slow()) as (opened, _):
+            answer = FullText(opened.reach, opened.meanings, limit).answer(asked)
         return answer.found[:limit] if answer is not None else ()
+
+    @contextmanager
+    def _opened(
+        self, wanted: Criteria, asked: Sequence[Question] = (), *, refusal: LcmError
+    ) -> Iterator[tuple[Opened, Deadline]]:
+        """How far the search reaches and what these questions mean, until when: all in one question."""
+        opening = Opening(wanted, self.scope, asked)
+        milliseconds = self.policy.search_timeout_ms
+        with limits.bounded(milliseconds=milliseconds, refusal=refusal, first=opening) as deadline:
+            yield opening.opened(deadline.told), deadline
 
     def _too_slow(self) -> Unavailable:
         return Unavailable(
@@ -128,19 +140,20 @@ class Grep:
 
     def _by_words(self, asked: GrepResult, wanted: Criteria, page: Page) -> Answered:
         by_words = self._newest if asked.sort is GrepSort.RECENCY else self._best
-        with limits.bounded(milliseconds=self.policy.search_timeout_ms, refusal=self._too_slow()):
-            reach = Reach.of(wanted, self.scope)
-            answered = by_words(asked, reach, page)
-            answered = answered and replace(answered, cold_messages=reach.cold)
+        questions = readings(asked.query)
+        with self._opened(wanted, questions, refusal=self._too_slow()) as (opened, _):
+            answered = by_words(asked, questions, opened, page)
+            answered = answered and replace(answered, cold_messages=opened.reach.cold)
         return answered if answered is not None else self._literally(asked, wanted, page)
 
-    def _best(self, asked: GrepResult, reach: Reach, page: Page) -> Answered | None:
+    def _best(self, asked: GrepResult, questions: Sequence[Question], opened: Opened, page: Page) -> Answered | None:
         """By relevance, among what there was when the first page was asked for."""
-        before = page.position
+        before, reach = page.position, opened.reach
         if before is not None and before.at is not None:
             reach = reach.as_it_was(newest=before.newest, size=before.size, at=before.at)
         longest = max(_RANKED_FOR, self.policy.max_grep_results // _OF_THE_MOST)
-        answer = FullText(reach, longest, prefers_new=asked.sort is GrepSort.HYBRID).answer(asked.query)
+        full_text = FullText(reach, opened.meanings, longest, prefers_new=asked.sort is GrepSort.HYBRID)
+        answer = full_text.answer(questions)
         if answer is None:
             return None
         behind = [each for each in answer.found if before is None or each.key < before.key]
@@ -159,10 +172,10 @@ class Grep:
             note=_BOUNDED if answer.bounded else _RANKED_ALL if is_end and answer.is_cut else None,
         )
 
-    def _newest(self, asked: GrepResult, reach: Reach, page: Page) -> Answered | None:
+    def _newest(self, asked: GrepResult, questions: Sequence[Question], opened: Opened, page: Page) -> Answered | None:
         before = page.position
-        read = NewestWords(reach, page.limit + 1).read(
-            asked.query,
+        read = NewestWords(opened.reach, opened.meanings, page.limit + 1).read(
+            questions,
             reading=before.reading if before is not None else None,
             key=before.key if before is not None else None,
         )
@@ -196,9 +209,8 @@ class Grep:
         return literally(text[: self.policy.max_pattern_length])
 
     def _by_pattern(self, pattern: Pattern, wanted: Criteria, page: Page) -> Answered:
-        refusal = self._pattern_too_slow()
-        with limits.bounded(milliseconds=self.policy.search_timeout_ms, refusal=refusal) as deadline:
-            reach = Reach.of(wanted, self.scope)
+        with self._opened(wanted, refusal=self._pattern_too_slow()) as (opened, deadline):
+            reach = opened.reach
             search = PatternSearch(reach, page.limit + 1, by_trigrams=is_used(self.policy))
             key = page.position.key if page.position is not None else None
             spots = search.matching(pattern, deadline=deadline, key=key)
@@ -211,16 +223,16 @@ class Grep:
         if ItemKind.MESSAGE not in wanted.kinds:
             raise wrong("cold", "Only messages go cold: summaries and files are found without it.")
         before = page.position.key[0] if page.position is not None else None
-        milliseconds = self.policy.search_timeout_ms
-        refusal = self._pattern_too_slow() if asked.mode is GrepMode.REGEX else self._too_slow()
-        with limits.bounded(milliseconds=milliseconds, refusal=refusal) as deadline:
-            reach = Reach.of(wanted, self.scope)
-            search = ColdSearch(reach, page.limit + 1, deadline, milliseconds)
+        is_regex = asked.mode is GrepMode.REGEX
+        questions = () if is_regex else (parse(asked.query),)
+        refusal = self._pattern_too_slow() if is_regex else self._too_slow()
+        with self._opened(wanted, questions, refusal=refusal) as (opened, deadline):
+            reach = opened.reach
+            search = ColdSearch(reach, page.limit + 1, deadline)
             found = None
-            if asked.mode is GrepMode.FULL_TEXT:
-                found = search.by_words(asked.query, before=before)
+            for question in questions:
+                found = search.by_words(opened.meanings.understood(question, reach), before=before)
             if found is None:
-                is_regex = asked.mode is GrepMode.REGEX
                 pattern = translated(asked.query) if is_regex else self._as_it_stands(asked.query)
                 found = search.by_pattern(pattern, before=before)
             spots = found.spots[: page.limit]

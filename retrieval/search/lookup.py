@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, takewhile
 from typing import Any
 
-from django.db import connection
-
-from conversations.reading import array, rows
+from conversations.reading import array, bound, rows, rows_as_planned
 from retrieval.search import ranking
+from retrieval.search.query import Question
 from retrieval.search.query_plan import MOST_CANDIDATES, Plan, lexeme_query
 from retrieval.search.ranking import Hit, Neighbour, Place, conversation_of, place_of, seq_of
 from retrieval.search.reach import Reach
 from retrieval.search.tables import MESSAGES, Table
 from retrieval.search.tools import OF_TOOL
+from retrieval.search.trying import one_after_the_other
 
 # What statistics do not foresee, no search looks at.
 _MOST_ROWS = 50_000
@@ -47,8 +48,8 @@ _HITS = """
         ORDER BY ({worth}) / {length_cost} DESC, id DESC
         LIMIT %(most)s
     )
-    SELECT id, conversation_id, seq, ARRAY[{share_columns}], token_count, order_place, {asks}, author, created_at,
-           CASE WHEN row_number() OVER () = 1 THEN rarity END, looked_at
+    SELECT {number}, {kind}, id::text, conversation_id, seq, ARRAY[{share_columns}], token_count, order_place, {asks},
+           author, created_at, CASE WHEN row_number() OVER () = 1 THEN rarity END, looked_at
     FROM best
 """
 # The newest of those that are picked, of which nobody foresees how many there are. Materialized, so that the index for
@@ -79,6 +80,26 @@ _NEIGHBOURS = """
 
 
 @dataclass(frozen=True)
+class Try:
+    """One way to look a question up; if it gives fewer hits than `enough`, there may be another.
+
+    `by_length`: whether length costs.
+    """
+
+    question: Question
+    how: Plan
+    enough: int
+
+    @property
+    def by_length(self) -> bool:
+        return not self.question.is_look_up
+
+    @property
+    def terms(self) -> tuple[str, ...]:
+        return (*map(lexeme_query, self.how.lexemes), *self.how.pairs)
+
+
+@dataclass(frozen=True)
 class Looked:
     """The best hits of a table by themselves, how rare each lexeme is, and whether there were too many to look at.
 
@@ -97,13 +118,48 @@ class Lookup:
 
     reach: Reach
 
-    def hits(self, table: Table, how: Plan, *, most: int, by_length: bool, dated: bool) -> Looked:
-        """The rows that answer the plan's query, the best of them by their own words; messages with date if `dated`."""
-        terms = (*map(lexeme_query, how.lexemes), *how.pairs)
+    def tried(self, tries: Sequence[Try], *, most: int, dated: bool) -> list[tuple[Looked, ...]]:
+        """What each try came to, table by table, up to the first that gave enough: in two statements at most.
+
+        Of the hits, the best by their own words; of messages the date, if `dated`.
+        """
+        looked = self._looked(tries[:1], most=most, dated=dated)
+        if len(tries) > 1 and not _is_enough(looked[0], tries[0]):
+            looked += self._looked(tries[1:], most=most, dated=dated)
+        vain = list(takewhile(lambda each: not _is_enough(*each), zip(looked, tries, strict=False)))
+        return looked[: len(vain) + 1]
+
+    def _looked(self, tries: Sequence[Try], *, most: int, dated: bool) -> list[tuple[Looked, ...]]:
+        asked = [self._statement(number, each, most=most, dated=dated) for number, each in enumerate(tries)]
+        found: dict[tuple[int, int], list[tuple[Any, ...]]] = defaultdict(list)
+        for row in rows_as_planned(one_after_the_other(asked, [each.enough for each in tries])):
+            found[row[0], row[1]].append(row[2:])
+        return [
+            tuple(self._of(table, found[number, kind], each) for kind, table in enumerate(self.reach.tables))
+            for number, each in enumerate(tries)
+        ]
+
+    def _of(self, table: Table, fetched: Sequence[tuple[Any, ...]], tried: Try) -> Looked:
+        if not fetched:
+            return Looked((), (ranking.rarity(found=0, among=self.reach.rows),) * len(tried.terms))
+        hits, present = _hits(fetched, tried.how, is_message=table is MESSAGES)
+        rarity, looked_at = fetched[0][-2:]
+        return Looked(hits, tuple(rarity), present, is_cut=looked_at >= _MOST_ROWS)
+
+    def _statement(self, number: int, tried: Try, *, most: int, dated: bool) -> str:
+        """The rows of all tables that answer the plan's query, the best of each."""
+        of_tables = (
+            self._of_table(table, tried, most=most, dated=dated, number=number, kind=kind)
+            for kind, table in enumerate(self.reach.tables)
+        )
+        return " UNION ALL ".join(f"({each})" for each in of_tables)
+
+    def _of_table(self, table: Table, tried: Try, *, most: int, dated: bool, **names: int) -> str:
+        how, terms, by_length = tried.how, tried.terms, tried.by_length
         places = range(len(terms))
-        size = self.reach.rows
         where, values, matching = self._where(table, how)
         statement = _HITS.format(
+            **names,
             id=table.id,
             seq=table.seq,
             table=table.name,
@@ -128,19 +184,13 @@ class Lookup:
             worth=" + ".join(f"r{n} * w{n}" for n in places),
             length_cost=ranking.LENGTH_COST_SQL if by_length else "1",
         )
-        values |= {"query": how.query, "sought": how.sought, "lexemes": list(how.lexemes), "size": float(size)}
+        size = float(self.reach.rows)
+        values |= {"query": how.query, "sought": how.sought, "lexemes": list(how.lexemes), "size": size}
         values |= {"most": most, "most_rows": _MOST_ROWS, "most_candidates": MOST_CANDIDATES}
         values |= {"most_promising": MOST_PROMISING}
         values |= {f"term{n}": term for n, term in enumerate(terms)}
         values |= {f"expected{n}": how.expected_of(n) for n in places}
-        with connection.cursor() as cursor:
-            cursor.execute(statement, values)
-            fetched = cursor.fetchall()
-        if not fetched:
-            return Looked((), (ranking.rarity(found=0, among=size),) * len(terms))
-        hits, present = _hits(fetched, how)
-        rarity, looked_at = fetched[0][-2:]
-        return Looked(hits, tuple(rarity), present, is_cut=looked_at >= _MOST_ROWS)
+        return bound(statement, values)
 
     def neighbours(self, places: Collection[Place], *, dated: bool) -> list[Neighbour]:
         """The messages at these places, if they are within reach; some places are beyond a conversation's end."""
@@ -173,7 +223,11 @@ class Lookup:
         return f"{condition} AND {reach.place(table)} > %(after)s", values, ""
 
 
-def _hits(fetched: Sequence[tuple[Any, ...]], how: Plan) -> tuple[tuple[Hit, ...], frozenset[int]]:
+def _is_enough(looked: Sequence[Looked], tried: Try) -> bool:
+    return sum(len(each.hits) for each in looked) >= tried.enough
+
+
+def _hits(fetched: Sequence[tuple[Any, ...]], how: Plan, *, is_message: bool) -> tuple[tuple[Hit, ...], frozenset[int]]:
     """The hits, and all that they hold."""
     answers: dict[tuple[int, ...], bool] = {}
     hits = []
@@ -185,5 +239,6 @@ def _hits(fetched: Sequence[tuple[Any, ...]], how: Plan) -> tuple[tuple[Hit, ...
         if is_complete is None:
             is_complete = answers[combination] = how.is_answered_by(combination)
         place = place_of(conversation_id, seq)
-        hits.append(Hit(item_id, place, shares, tokens, bool(asks), is_complete, order_place, author, created_at))
+        id = int(item_id) if is_message else item_id
+        hits.append(Hit(id, place, shares, tokens, bool(asks), is_complete, order_place, author, created_at))
     return tuple(hits), frozenset(chain.from_iterable(answers))

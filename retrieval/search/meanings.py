@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
-from conversations.reading import rows
-from retrieval.search.query import Question
-from retrieval.search.query_plan import Meaning, meaning
+from retrieval.search.query import Question, Term
+from retrieval.search.query_plan import Meaning, Plan, meaning, plan
+from retrieval.search.reach import Reach
 
-# The statistics come with the first term, as one more question would take longer than they do. PostgreSQL has them as
-# two long arrays, which are read once (hence the offset) and not taken apart.
-_LEXED = """
-    WITH asked AS (
+# The terms of `%(terms)s` as the index has them, one row for each.
+LEXED = """
+    asked AS (
         SELECT place, term, is_phrase, is_excluded, lcm_bigrams(lcm_fold(term)) AS words
-        FROM unnest(%s::text[], %s::boolean[], %s::boolean[])
+        FROM unnest(%(terms)s::text[], %(phrases)s::boolean[], %(exclusions)s::boolean[])
              WITH ORDINALITY AS given(term, is_phrase, is_excluded, place)
     ), lexed AS MATERIALIZED (
         SELECT place,
@@ -27,23 +27,29 @@ _LEXED = """
                     ELSE '' END AS query
         FROM asked
     )
-    SELECT whole, parts, query, now(),
-           CASE WHEN place = 1 THEN (
-               SELECT reltuples::float8 FROM pg_class WHERE oid = to_regclass('messages')
-           ) END,
-           CASE WHEN place = 1 THEN (
-               SELECT json_object_agg(lexeme, frequencies[array_position(common, lexeme)])
-               FROM (
-                   SELECT most_common_elems::text::text[] AS common, most_common_elem_freqs AS frequencies
-                   FROM pg_stats
-                   WHERE schemaname = ANY(current_schemas(false)) AND tablename = 'messages'
-                     AND attname = 'content_tsv'
-                   OFFSET 0
-               ) AS counted, (SELECT unnest(whole || parts) FROM lexed) AS sought(lexeme)
-               WHERE lexeme = ANY(common)
-           )::text END
-    FROM lexed ORDER BY place
 """
+# The statistics come with the first term. PostgreSQL has them as two long arrays, which are read once (hence the
+# offset) and not taken apart.
+TOLD = """
+    whole, parts, query, now(),
+    CASE WHEN place = 1 THEN (
+        SELECT reltuples::float8 FROM pg_class WHERE oid = to_regclass('messages')
+    ) END,
+    CASE WHEN place = 1 THEN (
+        SELECT json_object_agg(lexeme, frequencies[array_position(common, lexeme)])
+        FROM (
+            SELECT most_common_elems::text::text[] AS common, most_common_elem_freqs AS frequencies
+            FROM pg_stats
+            WHERE schemaname = ANY(current_schemas(false)) AND tablename = 'messages'
+              AND attname = 'content_tsv'
+            OFFSET 0
+        ) AS counted, (SELECT unnest(whole || parts) FROM lexed) AS sought(lexeme)
+        WHERE lexeme = ANY(common)
+    )::text END
+"""
+
+# A term, and whether it is to be left out.
+_Asked = tuple[Term, bool]
 
 
 @dataclass(frozen=True)
@@ -59,33 +65,69 @@ class Statistics:
 
 @dataclass(frozen=True)
 class Understood:
-    """A question's clauses and exclusions as the index knows them, and the moment when that was asked."""
+    """A question's clauses and exclusions as the index knows them, and how to look them up; no plan if nothing can be.
 
+    A clause of stop words alone is none.
+    """
+
+    question: Question
     clauses: list[list[Meaning]]
-    excluded: list[Meaning]
+    how: Plan | None
+
+
+@dataclass(frozen=True)
+class Meanings:
+    """What the terms of questions mean, and the moment when that was asked."""
+
+    known: Mapping[_Asked, Meaning]
     at: datetime | None = None
     statistics: Statistics = field(default_factory=Statistics)
 
+    @classmethod
+    def told(cls, terms: Sequence[_Asked], told: Sequence[tuple[Any, ...]]) -> Meanings:
+        """By the rows that `TOLD` gives of these terms, in their order."""
+        if not terms:
+            return cls({})
+        known = {
+            (term, is_excluded): meaning(term, whole=whole, parts=parts, query=query)
+            for (term, is_excluded), (whole, parts, query, *_) in zip(terms, told, strict=True)
+        }
+        *_, at, messages, frequencies = told[0]
+        return cls(known, at, Statistics(messages, json.loads(frequencies or "{}")))
 
-def meanings(question: Question) -> Understood:
-    """What the question means to the index; a clause of stop words alone is none."""
-    terms = [*question.terms, *question.excluded]
-    if not terms:
-        return Understood([], [])
-    excluded_from = len(question.terms)
-    texts = [term.text for term in terms]
-    kinds = [term.is_phrase for term in terms], [place >= excluded_from for place in range(len(terms))]
-    told = rows(_LEXED, [texts, *kinds])
-    known = [
-        meaning(term, whole=whole, parts=parts, query=query)
-        for term, (whole, parts, query, *_) in zip(terms, told, strict=True)
-    ]
-    of_terms = iter(known[:excluded_from])
-    clauses = [[next(of_terms) for _ in clause] for clause in question.clauses]
-    with_lexemes = [[each for each in clause if each.lexemes] for clause in clauses]
-    return Understood(
-        [clause for clause in with_lexemes if clause],
-        [each for each in known[excluded_from:] if each.query],
-        at=told[0][3],
-        statistics=Statistics(told[0][4], json.loads(told[0][5] or "{}")),
+    def understood(self, question: Question, reach: Reach) -> Understood:
+        """The question, one of those that were asked about, to be looked up within reach."""
+        clauses = [[self.known[term, False] for term in clause] for clause in question.clauses]
+        with_lexemes = [[each for each in clause if each.lexemes] for clause in clauses]
+        spoken_of = [clause for clause in with_lexemes if clause]
+        how = plan(
+            spoken_of,
+            [each for each in (self.known[term, True] for term in question.excluded) if each.query],
+            frequencies=self.statistics.frequencies,
+            rows=reach.rows,
+            everywhere=self.statistics.messages,
+            in_pairs=not question.is_sentence,
+        )
+        return Understood(question, spoken_of, how)
+
+
+def terms_of(questions: Iterable[Question]) -> tuple[_Asked, ...]:
+    """What is to be asked about, each once."""
+    return tuple(
+        dict.fromkeys(
+            (term, is_excluded)
+            for question in questions
+            for is_excluded, terms in ((False, question.terms), (True, question.excluded))
+            for term in terms
+        )
     )
+
+
+def values_of(terms: Iterable[_Asked]) -> dict[str, Any]:
+    """The values for `LEXED`."""
+    asked = list(terms)
+    return {
+        "terms": [term.text for term, _ in asked],
+        "phrases": [term.is_phrase for term, _ in asked],
+        "exclusions": [is_excluded for _, is_excluded in asked],
+    }

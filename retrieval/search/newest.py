@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db import connection
-
+from conversations.reading import bound, rows_as_planned
 from retrieval.search import ranking
-from retrieval.search.full_text import understood
+from retrieval.search.meanings import Meanings
 from retrieval.search.places import Key, Spot, collated, high_before, ordered, within
-from retrieval.search.query import Question, loosened, parse
+from retrieval.search.query import Question
 from retrieval.search.query_plan import Plan
 from retrieval.search.reach import Reach
 from retrieval.search.tables import FILES, MESSAGE_RANK, MESSAGES, SUMMARIES, Table
+from retrieval.search.trying import one_after_the_other
 
 # A walk looks at so many rows at least, if it promises anything; what it has not found among them, or among many times
 # as many as should have been enough, is clustered elsewhere, and the index has it.
@@ -58,9 +59,9 @@ _OTHERS = """
 """
 # Once there are as many messages as may be given, only what is newer can still come before the last of them.
 _NOT_BEFORE_MESSAGES = "{place} >= (SELECT CASE WHEN count(*) < %(limit)s THEN 0 ELSE min(order_place) END FROM said)"
-_SAID = "SELECT id::text, order_place, {rank} AS rank, {held} FROM said"
+_SAID = "SELECT {number}, id::text, order_place, {rank} AS rank, {held} FROM said"
 _NEWEST_OTHERS = """(
-    SELECT id, order_place, rank, {held} FROM {name}
+    SELECT {number}, id, order_place, rank, {held} FROM {name}
     ORDER BY order_place DESC, rank DESC, id{collated} DESC LIMIT %(limit)s
 )"""
 _HELD = """(
@@ -84,6 +85,21 @@ class Read:
 
 
 @dataclass(frozen=True)
+class _Try:
+    """One way to look a question up: as it was read, and with which anchors of its plan."""
+
+    question: Question
+    how: Plan
+    chosen: Plan
+    reading: int
+
+    @property
+    def is_any(self) -> bool:
+        """Whether texts with any of the words are looked for."""
+        return bool(self.reading % 2)
+
+
+@dataclass(frozen=True)
 class NewestWords:
     """Texts that hold the words of a question, the newest first. Call it within `limits.bounded`.
 
@@ -92,74 +108,88 @@ class NewestWords:
     """
 
     reach: Reach
+    meanings: Meanings
     limit: int
 
-    def read(self, query: str, *, reading: int | None = None, key: Key | None = None) -> Read | None:
-        """The first that stand behind the key; None if the query has no word that could be looked for."""
-        question = parse(query)
-        readings = [question]
-        if any(term.is_phrase for term in question.terms):
-            readings.append(loosened(question))
-        last: Read | None = None
-        for number, each in enumerate(readings):
-            _, how = understood(each, self.reach)
-            if how is None:
-                return last
-            for relaxed in (False, True):
-                code = 2 * number + relaxed
-                if reading is not None and reading != code:
-                    continue
-                last = self._found(each, how, code, key)
-                if last.spots or reading is not None:
-                    return last
-        return last
+    def read(self, readings: Sequence[Question], *, reading: int | None = None, key: Key | None = None) -> Read | None:
+        """The first that stand behind the key; None if the query has no word that could be looked for.
 
-    def _found(self, question: Question, how: Plan, code: int, key: Key | None) -> Read:
-        is_any = bool(code % 2)
-        chosen = how if is_any else how.for_every_clause()
-        spots = self._spots(chosen, key, is_any)
-        if is_any and not spots and len(how.anchors) < len(how.lexemes):
-            spots = self._spots(how.for_any_lexeme(), key, is_any)
-        terms = tuple(dict.fromkeys(term.text for term in question.terms))
+        In two statements at most.
+        """
+        tries = [each for each in self._tries(readings) if reading is None or each.reading == reading]
+        if not tries:
+            return None
+        spots = self._spots(tries[:1], key)
+        if len(tries) > 1 and not spots[0]:
+            spots += self._spots(tries[1:], key)
+        for found, each in zip(spots, tries, strict=False):
+            if found:
+                return self._found(found, each)
+        return self._found((), tries[-1])
+
+    def _tries(self, readings: Sequence[Question]) -> Iterator[_Try]:
+        for number, question in enumerate(readings):
+            how = self.meanings.understood(question, self.reach).how
+            if how is None:
+                return
+            yield _Try(question, how, how.for_every_clause(), 2 * number)
+            yield _Try(question, how, how, 2 * number + 1)
+            if len(how.anchors) < len(how.lexemes):
+                yield _Try(question, how, how.for_any_lexeme(), 2 * number + 1)
+
+    def _found(self, spots: Sequence[Spot], tried: _Try) -> Read:
+        how = tried.how
+        terms = tuple(dict.fromkeys(term.text for term in tried.question.terms))
         used, dropped = terms, terms[:0]
-        if is_any:
+        if tried.is_any:
             held = {lexeme for spot in spots for lexeme in spot.held}
             meant = [each for clause in how.clauses for each in clause]
             used = tuple(dict.fromkeys(each.term.text for each in meant if not held.isdisjoint(each.lexemes)))
             dropped = tuple(term for term in terms if term not in used)
         size = self.reach.rows
         rarity = {each: ranking.rarity(found=how.expected.get(each, 0.0), among=size) for each in how.lexemes}
-        return Read(tuple(spots), chosen, code, relaxed=code > 0, lexemes=rarity, used=used, dropped=dropped)
+        return Read(
+            tuple(spots),
+            how if tried.is_any else tried.chosen,
+            tried.reading,
+            relaxed=tried.reading > 0,
+            lexemes=rarity,
+            used=used,
+            dropped=dropped,
+        )
 
-    def _spots(self, how: Plan, key: Key | None, wants_held: bool) -> list[Spot]:
-        """Of each kind as many as may be given, and of all these the newest."""
+    def _spots(self, tries: Sequence[_Try], key: Key | None) -> list[list[Spot]]:
+        """What each try gives, up to the first that gives anything."""
+        asked = [self._statement(number, each, key) for number, each in enumerate(tries)]
+        spots: list[list[Spot]] = [[] for _ in tries]
+        # Planned for these values: how often the words occur decides the plan.
+        for number, id, place, rank, held in rows_as_planned(one_after_the_other(asked, [1] * len(asked))):
+            spot = Spot(int(id) if rank == MESSAGE_RANK else id, place, rank, held=tuple(held or ()))
+            spots[number].append(spot)
+        return [ordered(each)[: self.limit] for each in spots]
+
+    def _statement(self, number: int, tried: _Try, key: Key | None) -> str:
+        """Of each kind as many as may be given; of all these, the newest are."""
+        how = tried.chosen
         steps: list[str] = []
         answers: list[str] = []
         values: dict[str, Any] = {"limit": self.limit, "lexemes": list(how.lexemes)}
         for table in self.reach.tables:
             name = _NAMES[table]
-            held = _HELD.format(vector=table.vector, table=table.name, name=name) if wants_held else "NULL::text[]"
+            held = _HELD.format(vector=table.vector, table=table.name, name=name) if tried.is_any else "NULL::text[]"
             if table is MESSAGES:
                 steps.append(self._messages(how, high_before(self.reach, key), values))
-                answers.append(_SAID.format(rank=MESSAGE_RANK, held=held))
+                answers.append(_SAID.format(number=number, rank=MESSAGE_RANK, held=held))
             else:
                 condition, of_key = within(self.reach, table, key, None)
                 if MESSAGES in self.reach.tables:
                     condition += " AND " + _NOT_BEFORE_MESSAGES.format(place=self.reach.place(table))
                 alone = how.by_words_alone
                 steps.append(self._written(_OTHERS, table, how, condition, alone, name=name, rank=table.rank))
-                answers.append(_NEWEST_OTHERS.format(name=name, held=held, collated=collated(table)))
+                answers.append(_NEWEST_OTHERS.format(number=number, name=name, held=held, collated=collated(table)))
                 values |= of_key
         statement = f"WITH {', '.join(steps)} {' UNION ALL '.join(answers)}"
-        # Not prepared: how often the words occur decides the plan.
-        with connection.cursor() as cursor:
-            cursor.execute(statement, {**self.reach.values, **values, "query": how.query, "sought": how.sought})
-            fetched = cursor.fetchall()
-        spots = [
-            Spot(int(id) if rank == MESSAGE_RANK else id, place, rank, held=tuple(held or ()))
-            for id, place, rank, held in fetched
-        ]
-        return ordered(spots)[: self.limit]
+        return bound(statement, {**self.reach.values, **values, "query": how.query, "sought": how.sought})
 
     def _messages(self, how: Plan, high: int, values: dict[str, Any]) -> str:
         """The steps that lead to messages: near ones by a walk or by the index, whichever is sooner done; then all."""

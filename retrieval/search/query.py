@@ -111,6 +111,13 @@ def parse(text: str) -> Question:
     return Question(text, tuple(tuple(clause) for clause in clauses), tuple(excluded))
 
 
+def readings(text: str) -> tuple[Question, ...]:
+    """The question that a text asks, and, if it has phrases, what it comes to where nobody ever said them."""
+    question = parse(text)
+    has_phrases = any(term.is_phrase for term in question.terms)
+    return (question, loosened(question)) if has_phrases else (question,)
+
+
 def loosened(question: Question) -> Question:
     """The same question with each phrase taken apart into its words."""
     clauses = []

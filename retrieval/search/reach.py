@@ -11,14 +11,12 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
-from conversations.models import Conversation
-from conversations.reading import rows
 from conversations.scope import Scope
-from retrieval.search.criteria import Criteria, wrong
+from retrieval.search.criteria import Criteria
 from retrieval.search.tables import FILES, MESSAGES, SUMMARIES, TABLES, Table
-from retrieval.search.tools import OF_RARE_TOOL, OF_TOOL, of_rare_tools
+from retrieval.search.tools import OF_RARE_TOOL, OF_TOOL
 
-_IN_WORKSPACE = "conversation_id IN (SELECT conversation_id FROM conversations WHERE workspace_id = %(workspace_id)s)"
+IN_WORKSPACE = "conversation_id IN (SELECT conversation_id FROM conversations WHERE workspace_id = %(workspace_id)s)"
 # Asked of each message that has the words: without the offset, PostgreSQL may join all parts there are first.
 _HAS_PART = """EXISTS (
     SELECT FROM message_parts part
@@ -29,24 +27,6 @@ _HELD_BELOW = """EXISTS (
     SELECT FROM summary_messages held
     WHERE held.message_id = messages.message_id AND held.summary_id = ANY(%(holding)s::text[])
 )"""
-# What a summary was made from, all the way down; and of what was made again, the newer.
-_BELOW = """
-    WITH RECURSIVE below AS (
-        SELECT parent_summary_id AS id FROM summary_parents WHERE summary_id = %(under)s
-        UNION
-        SELECT further.id FROM below, LATERAL (
-            SELECT parent_summary_id AS id FROM summary_parents WHERE summary_id = below.id
-            UNION ALL
-            SELECT summary_id FROM summaries WHERE supersedes_id = below.id
-        ) AS further
-    )
-    SELECT id FROM below
-"""
-_EXTENT = """
-    SELECT coalesce(sum(next_seq - 1), 0)::bigint, coalesce(sum(cold_messages), 0)::bigint,
-           (SELECT coalesce(max(message_id), 0) FROM messages)
-    FROM conversations WHERE {0}
-"""
 
 
 @dataclass(frozen=True)
@@ -70,32 +50,6 @@ class Reach:
     cold: int = 0
     # All messages that have to do with the tools that are asked for, if they are few enough to be told one by one.
     of_tools: tuple[int, ...] | None = None
-
-    @classmethod
-    def of(cls, asked: Criteria, scope: Scope) -> Reach:
-        """NotFound for a conversation or a summary that the scope does not have."""
-        below: tuple[str, ...] = ()
-        first, last = 1, None
-        if asked.under is not None:
-            summary = scope.summary(asked.under)
-            first, last = summary.first_seq, summary.last_seq
-            asked = _within(asked, summary.conversation_id)
-            below = tuple(row[0] for row in rows(_BELOW, {"under": asked.under}))
-        if asked.conversation_id is not None:
-            conversation = scope.conversation(asked.conversation_id)
-            newest = conversation.next_seq - 1
-            bounds = [each for each in (newest, last, asked.to_seq) if each is not None]
-            low, high = max(first, asked.from_seq or 1) - 1, min(bounds)
-            found = cls(
-                scope, asked, newest, min(low, high), high, below, newest=newest, cold=conversation.cold_messages
-            )
-        else:
-            _require(asked.conversation_ids, scope)
-            size, cold, newest = _extent(asked, scope)
-            found = cls(scope, asked, size, 0, newest, below, newest=newest, cold=cold)
-        if not asked.tool_names:
-            return found
-        return replace(found, of_tools=of_rare_tools(asked.tool_names, asked.conversation_id))
 
     def as_it_was(self, *, newest: int, size: int, at: datetime) -> Reach:
         """The same without what came later."""
@@ -168,7 +122,7 @@ class Reach:
             return "conversation_id = %(conversation_id)s"
         if self.criteria.conversation_ids:
             return "conversation_id = ANY(%(conversation_ids)s::bigint[])"
-        return "true" if self.scope.workspace_id is None else _IN_WORKSPACE
+        return "true" if self.scope.workspace_id is None else IN_WORKSPACE
 
     def _of_messages(self) -> list[str]:
         asked = self.criteria
@@ -202,33 +156,3 @@ class Reach:
             *(["created_at >= %(since)s"] if asked.since else []),
             *(["created_at < %(until)s"] if asked.until else []),
         ]
-
-
-def _within(asked: Criteria, conversation_id: int) -> Criteria:
-    """The same in the conversation of the summary that was named, which is the only one it can be about."""
-    if asked.named and conversation_id not in asked.named:
-        raise wrong("under", "This summary is of another conversation than those that are to be searched.")
-    return replace(asked, conversation_id=conversation_id, conversation_ids=())
-
-
-def _require(conversation_ids: tuple[int, ...], scope: Scope) -> None:
-    """NotFound for the first that the scope does not have."""
-    if not conversation_ids:
-        return
-    possible = [each for each in conversation_ids if each < 2**63]
-    seen = set(scope.narrow(Conversation.objects.filter(pk__in=possible)).values_list("pk", flat=True))
-    for each in conversation_ids:
-        if each not in seen:
-            scope.conversation(each)
-
-
-def _extent(asked: Criteria, scope: Scope) -> tuple[int, int, int]:
-    """How many messages the conversations have, how many of them are cold, and the newest of all."""
-    if asked.conversation_ids:
-        found = rows(_EXTENT.format("conversation_id = ANY(%s::bigint[])"), [list(asked.conversation_ids)])
-    elif scope.workspace_id is None:
-        found = rows(_EXTENT.format("true"))
-    else:
-        found = rows(_EXTENT.format("workspace_id = %s"), [scope.workspace_id])
-    size, cold, newest = found[0]
-    return int(size), int(cold), int(newest)

@@ -46,12 +46,12 @@ def test_the_newest_of_all_kinds_are_found_by_one_question_and_shown_by_another(
 
     assert {match.kind for match in result.matches} == {"message", "summary"}
     assert sum("SAVEPOINT" in statement for statement in sent) == 2
-    # The settings, read and put back because of the test's transaction; the workspace, which the test asks for.
-    assert sum("current_setting" in statement for statement in sent) == 1
-    assert sum("workspaces" in statement for statement in sent) == 1
+    # The limits, imposed with the first question and put back because of the test's transaction.
     assert sum("set_config" in statement for statement in sent) == 2
-    # The conversation, what the words mean, which texts have them, what is shown of those.
-    assert len(sent) == 2 + 1 + 1 + 2 + 4
+    # The workspace, which the test asks for.
+    assert sum('FROM "workspaces"' in statement for statement in sent) == 1
+    # Beside these: which texts have the words, what is shown of those.
+    assert len(sent) == 2 + 2 + 1 + 2
 
 
 @pytest.mark.parametrize("query", ["error", "error report", "error report again"])

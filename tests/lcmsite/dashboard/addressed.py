@@ -100,6 +100,11 @@ class Furnished:
             {"query": "seven_ferries", "scope": "all", "cold": "true"},
             {"query": "harb.*boats", "mode": "regex", "scope": "all"},
             {"query": "harbour", "conversation_id": self.conversation_id, "roles": "user", "tool_names": self.told},
+            # What nobody said, in any reading; and with everything that can be asked for at once.
+            {"query": '"no such zeppelin" quux/frobnicate', "scope": "all"},
+            {"query": '"no such zeppelin" quux', "scope": "all", "sort": "recency"},
+            {"query": '"no such harbour" a/b', "scope": "both", "under": self.summary_id, "from_seq": 2},
+            {"query": '"harbour of boats" that is in which of the places?', "tool_names": "paint", "sort": "hybrid"},
         ):
             yield "search", f"{self._address('search')}?{urlencode(asked)}"
         for name in ("inspector", "context-text"):

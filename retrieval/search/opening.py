@@ -1,0 +1,182 @@
+"""The first question of every search: what there is where it is to look, and what its words mean.
+
+Asked together with setting the limits, as each of the three takes less time than to ask for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
+from typing import Any
+
+from conversations.scope import Scope, unseen
+from retrieval.limits import IMPOSED
+from retrieval.search.criteria import Criteria, wrong
+from retrieval.search.meanings import LEXED, TOLD, Meanings, terms_of, values_of
+from retrieval.search.query import Question, Term
+from retrieval.search.reach import IN_WORKSPACE, Reach
+from retrieval.search.tools import of_rare_tools
+
+# What a summary was made from, all the way down; and of what was made again, the newer.
+_UNDER = """
+    under AS MATERIALIZED (
+        SELECT summary_id, conversation_id, first_seq, last_seq
+        FROM summaries WHERE summary_id = %(under)s AND {owned}
+    ), below AS (
+        SELECT parent_summary_id AS id FROM summary_parents WHERE summary_id = (SELECT summary_id FROM under)
+        UNION
+        SELECT further.id FROM below, LATERAL (
+            SELECT parent_summary_id AS id FROM summary_parents WHERE summary_id = below.id
+            UNION ALL
+            SELECT summary_id FROM summaries WHERE supersedes_id = below.id
+        ) AS further
+    )
+"""
+_OF_UNDER = """
+    (SELECT conversation_id FROM under), (SELECT first_seq FROM under), (SELECT last_seq FROM under),
+    ARRAY(SELECT id FROM below)
+"""
+_OF_NOTHING = "NULL::bigint, NULL::bigint, NULL::bigint, ARRAY[]::text[]"
+_ONE = """
+    extent AS (
+        SELECT next_seq - 1 AS size, cold_messages::bigint AS cold, next_seq - 1 AS newest, NULL::bigint[] AS named
+        FROM conversations WHERE {where}
+    )
+"""
+_MANY = """
+    extent AS (
+        SELECT coalesce(sum(next_seq - 1), 0)::bigint AS size, coalesce(sum(cold_messages), 0)::bigint AS cold,
+               (SELECT coalesce(max(message_id), 0) FROM messages) AS newest, {named} AS named
+        FROM conversations WHERE {where}
+    )
+"""
+_OPENING = """
+    WITH RECURSIVE {steps}
+    SELECT {imposed}, size, cold, newest, named, {under}{told}
+    FROM (SELECT) AS always LEFT JOIN extent ON true{lexed}
+"""
+# How many of the columns are of the reach; those of the words come behind them.
+_OF_REACH = 8
+
+
+@dataclass(frozen=True)
+class Opened:
+    """How far a search reaches, and what the words of its questions mean."""
+
+    reach: Reach
+    meanings: Meanings
+
+
+@dataclass(frozen=True)
+class Opening:
+    """The question, for `limits.bounded` to ask first. `questions`: those that may be looked up."""
+
+    criteria: Criteria
+    scope: Scope
+    questions: Sequence[Question] = field(default=())
+
+    @cached_property
+    def terms(self) -> tuple[tuple[Term, bool], ...]:
+        return terms_of(self.questions)
+
+    @property
+    def statement(self) -> str:
+        asked = self.criteria
+        return _statement(
+            is_under=asked.under is not None,
+            is_one=asked.conversation_id is not None,
+            is_named=bool(asked.conversation_ids),
+            is_owned=self.scope.workspace_id is not None,
+            has_words=bool(self.terms),
+        )
+
+    @property
+    def values(self) -> Mapping[str, Any]:
+        """NotFound for what no row can be called, which PostgreSQL would refuse to look for."""
+        asked = self.criteria
+        if asked.under is not None:
+            if not asked.under.isprintable():
+                raise unseen("summary", asked.under)
+        elif asked.conversation_id is not None and not _is_askable(asked.conversation_id):
+            raise unseen("conversation", asked.conversation_id)
+        return {
+            "workspace_id": self.scope.workspace_id,
+            "conversation_id": asked.conversation_id,
+            "conversation_ids": list(filter(_is_askable, asked.conversation_ids)),
+            "under": asked.under,
+            **values_of(self.terms),
+        }
+
+    def opened(self, told: Sequence[tuple[Any, ...]]) -> Opened:
+        """By what was told; NotFound for a conversation or a summary that the scope does not have."""
+        reach = self._reach(*told[0][:_OF_REACH])
+        if reach.criteria.tool_names:
+            asked = reach.criteria
+            reach = replace(reach, of_tools=of_rare_tools(asked.tool_names, asked.conversation_id))
+        return Opened(reach, Meanings.told(self.terms, [row[_OF_REACH:] for row in told]))
+
+    def _reach(
+        self,
+        size: int | None,
+        cold: int,
+        newest: int,
+        named: Sequence[int] | None,
+        of: int | None,
+        first: int | None,
+        last: int | None,
+        below: Sequence[str],
+    ) -> Reach:
+        asked = self.criteria
+        if asked.under is not None:
+            if of is None:
+                raise unseen("summary", asked.under)
+            asked = _within(asked, of)
+        if size is None:
+            raise unseen("conversation", asked.conversation_id)
+        if asked.conversation_id is None:
+            seen = frozenset(named or ())
+            for each in asked.conversation_ids:
+                if each not in seen:
+                    raise unseen("conversation", each)
+            return Reach(self.scope, asked, size, 0, newest, newest=newest, cold=cold)
+        bounds = [each for each in (newest, last, asked.to_seq) if each is not None]
+        low, high = max(first or 1, asked.from_seq or 1) - 1, min(bounds)
+        return Reach(self.scope, asked, newest, min(low, high), high, tuple(below), newest=newest, cold=cold)
+
+
+@cache
+def _statement(*, is_under: bool, is_one: bool, is_named: bool, is_owned: bool, has_words: bool) -> str:
+    """The words for a search of this shape: there are few shapes, so the server prepares them all."""
+    owned = ["workspace_id = %(workspace_id)s"] if is_owned else []
+    steps = []
+    if is_under:
+        steps.append(_UNDER.format(owned=IN_WORKSPACE if is_owned else "true"))
+        extent, where = _ONE, ["conversation_id = (SELECT conversation_id FROM under)"]
+    elif is_one:
+        extent, where = _ONE, ["conversation_id = %(conversation_id)s", *owned]
+    elif is_named:
+        extent, where = _MANY, ["conversation_id = ANY(%(conversation_ids)s::bigint[])", *owned]
+    else:
+        extent, where = _MANY, owned
+    named = "array_agg(conversation_id)" if is_named else "NULL::bigint[]"
+    steps.append(extent.format(where=" AND ".join(where) or "true", named=named))
+    return _OPENING.format(
+        steps=", ".join([*steps, LEXED] if has_words else steps),
+        imposed=IMPOSED,
+        under=_OF_UNDER if is_under else _OF_NOTHING,
+        told=f", {TOLD}" if has_words else "",
+        lexed=" LEFT JOIN lexed ON true ORDER BY lexed.place" if has_words else "",
+    )
+
+
+def _is_askable(conversation_id: int) -> bool:
+    # Whoever is not held to types may say it as a text.
+    return -(2**63) <= int(conversation_id) < 2**63
+
+
+def _within(asked: Criteria, conversation_id: int) -> Criteria:
+    """The same in the conversation of the summary that was named, which is the only one it can be about."""
+    if asked.named and conversation_id not in asked.named:
+        raise wrong("under", "This summary is of another conversation than those that are to be searched.")
+    return replace(asked, conversation_id=conversation_id, conversation_ids=())
