@@ -1,25 +1,31 @@
-"""Finds what a regular expression matches, newest first, in batches that grow: near things are found at once, and a
-search through everything holds no more than its matches in memory."""
+"""Finds what a regular expression matches, newest first: in what is near, then in all the rest, then in other things.
+
+However long a history is, it holds no more than its matches in memory.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db import DataError, connection
+from django.db import DataError
 
 from conversations.errors import Invalid
+from conversations.reading import bound, rows_as_planned
 from retrieval.limits import Deadline
 from retrieval.search.patterns import Pattern, refused
-from retrieval.search.places import Key, Spot, batches, collated, high_before, last_place, ordered, within
+from retrieval.search.places import Key, Spot, collated, high_before, last_place, ordered, within
 from retrieval.search.reach import Reach
 from retrieval.search.snippets import WIDTH, around
 from retrieval.search.tables import MESSAGES, Table
 
-# What is frequent is found among the newest, where the index would first collect everything.
-_BATCHES_BEFORE_THE_INDEX = 1
+# So many of the newest are looked at first: what is frequent is found among them, where the index of trigrams would
+# first collect everything.
+NEAR = 1000
 
-# A match's place is worked out only for what is given back; the offset keeps the planner from doing it before.
+# A match's place is worked out only for what is given back; the offset keeps the planner from doing it before. What is
+# no expression is refused even where there is nothing to match it with: a constant is worked out in any case.
 _MATCHING = """
     SELECT id, order_place, rank, from_place, to_place,
            substr(content, greatest(1, from_place - {width}), {width} * 3), greatest(0, from_place - {width} - 1)
@@ -29,12 +35,16 @@ _MATCHING = """
         FROM ({newest}) AS newest
         OFFSET 0
     ) AS found
+    WHERE regexp_instr('', %(pattern)s) >= 0
     ORDER BY order_place DESC, rank DESC, id{collated} DESC
 """
 _NEWEST = """
     SELECT {id} AS id, {place} AS order_place, {rank} AS rank, {text} AS content
     FROM {table} WHERE {where} AND {within} AND {has_text} AND {matches}
     ORDER BY {order} LIMIT %(limit)s
+"""
+_OTHERS = """
+    SELECT * FROM ({each}) AS found ORDER BY order_place DESC, rank DESC, id COLLATE "C" DESC LIMIT %(limit)s
 """
 # For the order alone, the planner would walk through all rows and not look into the index of trigrams.
 _NEWEST_BY_TRIGRAMS = """
@@ -61,39 +71,43 @@ class PatternSearch:
 
     def matching(self, pattern: Pattern, *, deadline: Deadline, key: Key | None = None) -> list[Spot]:
         """The first that match and stand behind the key; Invalid if the pattern is not a valid one."""
-        spots: list[Spot] = []
-        for table in self.reach.tables:
-            if table is MESSAGES:
-                spots += self._messages(pattern, key, deadline)
-            else:
-                # Once there are as many as may be given, only what is newer can still come before them.
-                condition, values = within(self.reach, table, key, last_place(spots, self.limit))
-                deadline.impose()
-                spots += self._asked(_NEWEST, table, pattern, condition, {**values, "limit": self.limit})
+        spots = self._messages(pattern, key) if MESSAGES in self.reach.tables else []
+        others = [table for table in self.reach.tables if table is not MESSAGES]
+        if others:
+            deadline.impose()
+            spots += self._others(others, pattern, key, last_place(spots, self.limit))
         return ordered(spots)[: self.limit]
 
-    def _messages(self, pattern: Pattern, key: Key | None, deadline: Deadline) -> list[Spot]:
-        """Batch after batch; where an index tells what can match, the first few and then all the rest at once."""
-        place = self.reach.place(MESSAGES)
-        has_index = self.by_trigrams and pattern.literal is not None
+    def _messages(self, pattern: Pattern, key: Key | None) -> list[Spot]:
+        """The newest of those that are near; if these are not enough, of all the others."""
+        place, low, high = self.reach.place(MESSAGES), self.reach.low, high_before(self.reach, key)
+        condition, near = f"{place} > %(after)s AND {place} <= %(upto)s", max(low, high - NEAR)
+        by_index = self.by_trigrams and pattern.literal is not None
         found: list[Spot] = []
-        for number, (after, upto) in enumerate(batches(self.reach.low, high_before(self.reach, key))):
-            if number:
-                deadline.impose()
-            by_index = has_index and number == _BATCHES_BEFORE_THE_INDEX
-            statement = _NEWEST_BY_TRIGRAMS if by_index else _NEWEST
-            values = {"after": self.reach.low if by_index else after, "upto": upto, "limit": self.limit - len(found)}
-            found += self._asked(statement, MESSAGES, pattern, f"{place} > %(after)s AND {place} <= %(upto)s", values)
-            if by_index or len(found) >= self.limit:
-                break
+        for statement, after, upto in (
+            (_NEWEST, near, high),
+            (_NEWEST_BY_TRIGRAMS if by_index else _NEWEST, low, near),
+        ):
+            if after < upto and len(found) < self.limit:
+                values = {"after": after, "upto": upto, "limit": self.limit - len(found)}
+                found += self._shown(self._newest(statement, MESSAGES, pattern, condition), MESSAGES, pattern, values)
         return found
 
-    def _asked(
-        self, statement: str, table: Table, pattern: Pattern, condition: str, values: dict[str, Any]
-    ) -> list[Spot]:
+    def _others(self, tables: Sequence[Table], pattern: Pattern, key: Key | None, since: int | None) -> list[Spot]:
+        """Once there are as many as may be given, only what is newer can still come before them."""
+        values: dict[str, Any] = {"limit": self.limit}
+        asked = []
+        for table in tables:
+            condition, of_table = within(self.reach, table, key, since)
+            asked.append(f"({self._newest(_NEWEST, table, pattern, condition)})")
+            values |= of_table
+        newest = asked[0] if len(asked) == 1 else _OTHERS.format(each=" UNION ALL ".join(asked))
+        return self._shown(newest, tables[0], pattern, values)
+
+    def _newest(self, statement: str, table: Table, pattern: Pattern, condition: str) -> str:
         place = self.reach.place(table)
         by_id = f'rank DESC, {table.id} COLLATE "C" DESC'
-        newest = statement.format(
+        return statement.format(
             id=table.id,
             place=place,
             rank=table.rank,
@@ -105,28 +119,26 @@ class PatternSearch:
             matches=_matches(pattern, table.text),
             order=f"{place} DESC" if table is MESSAGES else f"{place} DESC, {by_id}",
         )
+
+    def _shown(self, newest: str, table: Table, pattern: Pattern, values: dict[str, Any]) -> list[Spot]:
         asked = _MATCHING.format(width=WIDTH, newest=newest, collated=collated(table))
-        return _spots(asked, pattern, {**self.reach.values, **values})
+        told = {**self.reach.values, **values, "pattern": pattern.expression, "literal": pattern.literal}
+        try:
+            fetched = rows_as_planned(bound(asked, told))
+        except DataError as error:
+            raise invalid_pattern(error) from error
+        return [
+            Spot(id, place, rank, around(content, begin - 1, end - 1, offset=offset))
+            for id, place, rank, begin, end, content, offset in fetched
+        ]
 
 
 def _matches(pattern: Pattern, text: str) -> str:
+    # As a CASE, of which the planner takes it that it holds for every other row: it walks back and stops soon.
     if pattern.literal is None:
-        return f"{text} ~ %(pattern)s"
-    # Looking for a literal takes half the time. As a CASE, because of two conditions the planner may take either first.
+        return f"CASE WHEN {text} ~ %(pattern)s THEN true ELSE false END"
+    # Looking for a literal takes half the time; and of two conditions the planner may take either first.
     return f"CASE WHEN strpos({text}, %(literal)s) > 0 THEN {text} ~ %(pattern)s ELSE false END"
-
-
-def _spots(statement: str, pattern: Pattern, values: dict[str, Any]) -> list[Spot]:
-    try:
-        with connection.cursor() as cursor:
-            cursor.execute(statement, {**values, "pattern": pattern.expression, "literal": pattern.literal})
-            fetched = cursor.fetchall()
-    except DataError as error:
-        raise invalid_pattern(error) from error
-    return [
-        Spot(id, place, rank, around(content, begin - 1, end - 1, offset=offset))
-        for id, place, rank, begin, end, content, offset in fetched
-    ]
 
 
 def invalid_pattern(error: DataError) -> Invalid:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +11,6 @@ from retrieval.search.tables import MESSAGES, Table
 from retrieval.types import Snippet
 
 Key = tuple[int, int, str]
-
-FIRST_BATCH, LARGEST_BATCH = 1000, 64_000
 
 
 @dataclass(frozen=True)
@@ -38,15 +36,6 @@ def ordered(spots: Iterable[Spot]) -> list[Spot]:
 def collated(table: Table) -> str:
     """Ids are compared as Python compares them, whatever the database's language."""
     return "" if table is MESSAGES else ' COLLATE "C"'
-
-
-def batches(low: int, high: int) -> Iterator[tuple[int, int]]:
-    """Ranges (after, up to) from the newest place down to the first; they grow, as near things are found at once."""
-    size, upto = FIRST_BATCH, high
-    while upto > low:
-        yield max(low, upto - size), upto
-        upto -= size
-        size = min(4 * size, LARGEST_BATCH)
 
 
 def high_before(reach: Reach, key: Key | None) -> int:

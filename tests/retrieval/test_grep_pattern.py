@@ -9,8 +9,9 @@ from conversations.scope import Scope
 from conversations.tokens import TokenEstimator
 from retrieval.engine import RetrievalEngine
 from retrieval.policy import RetrievalPolicy
-from retrieval.search.places import FIRST_BATCH
+from retrieval.search.pattern_search import NEAR
 from tests.factories import a_conversation, a_store, a_workspace
+from tests.statements import counted_statements
 from tests.summaries import a_summary_of
 
 pytestmark = pytest.mark.django_db
@@ -61,13 +62,25 @@ def test_a_pattern_is_matched_line_by_line():
     assert found("(?s)first.second") == ["first\nsecond"]
 
 
-def test_everything_is_searched_batch_after_batch():
-    texts = ["needle one"] + ["hay"] * (2 * FIRST_BATCH + 10) + ["needle two"]
+def test_everything_is_searched_however_far_back():
+    texts = ["needle one"] + ["hay"] * (2 * NEAR + 10) + ["needle two"]
     conversation = a_conversation(*texts)
 
     in_conversation = found("needle", conversation_id=conversation.conversation_id)
 
     assert in_conversation == ["needle two", "needle one"] == found("needle")
+
+
+def test_what_is_near_what_is_far_and_all_that_are_no_messages_are_searched_by_one_question_each():
+    texts = ["needle one"] + ["hay"] * (2 * NEAR + 10) + ["needle two"]
+    conversation = a_conversation(*texts)
+    summary = a_summary_of(a_store(), conversation.conversation_id, seqs=[1, 2], content="About a needle.")
+
+    with counted_statements() as sent:
+        answer = engine().grep(query="needle", mode="regex", scope="all", conversation_id=conversation.conversation_id)
+
+    assert [match.id == summary.summary_id for match in answer.matches] == [False, True, False]
+    assert sum("strpos" in statement for statement in sent) == 3
 
 
 def test_a_search_stops_at_its_limit():
