@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import cache
 from itertools import accumulate
 
 from compaction.faults import Refusal
@@ -89,6 +90,9 @@ class Escalation:
         """
         started = time.monotonic()
         attempts = _Attempts()
+        # Who makes a text mostly counts it, too, and more than once.
+        count_tokens = cache(self.count_tokens)
+        request = replace(request, count_tokens=count_tokens)
         for level, target in (
             (Level.NORMAL, request.target_tokens),
             (Level.AGGRESSIVE, max(1, request.target_tokens // 2)),
@@ -102,7 +106,7 @@ class Escalation:
             if made is None:
                 continue
             summarizer, draft = made
-            tokens = self.count_tokens(draft.text)
+            tokens = count_tokens(draft.text)
             if draft.text.strip() and tokens <= OVERSHOOT * request.target_tokens and self._is_less(tokens, request):
                 return Accepted(
                     draft=draft,

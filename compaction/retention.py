@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from itertools import chain
 from typing import NamedTuple
 
-from compaction.summarizers.identifiers import PIECE, is_plain, names_of
+from compaction.summarizers.identifiers import PIECE, names_of
 from compaction.summarizers.words import COMMON, EVERYDAY, FUNCTION_WORDS, PLAIN, PROGRAMMING, SMALL_TALK
 
 # A path or a code is looked for again as it was written. A number may be told otherwise ("some thirty"), and many are
@@ -55,7 +55,7 @@ def retention(sources: Iterable[str], summary: str) -> float | None:
     Every distinct fact counts once, and by the logarithm more the more sources speak of it: what came up again and
     again was worked on, what stood once in a listing was not.
     """
-    known = _NamesInWords()
+    known = _Names()
     facts = [_facts_of(text, known) for text in sources]
     names = _counted(each.names for each in facts)
     numbers = _counted(each.numbers for each in facts)
@@ -88,23 +88,21 @@ def _sum(*weighted: tuple[Counter[str], float]) -> float:
     return math.fsum([weight * worth[count] for counts, weight in weighted for count in counts.values()])
 
 
-class _NamesInWords(dict[str, tuple[str, ...]]):
-    """The names in each word; the same words come in text after text, so each is looked at once."""
+class _Names(dict[str, tuple[str, ...]]):
+    """The names in each piece of text; the same ones come in text after text, so each is looked at once."""
 
-    def __missing__(self, word: str) -> tuple[str, ...]:
-        names: tuple[str, ...] = ()
-        if not is_plain(word):
-            # The end of a tag is no path.
-            names = tuple([name for piece in PIECE.findall(word.replace("</", "<")) for name in names_of(piece)])
-        self[word] = names
+    def __missing__(self, piece: str) -> tuple[str, ...]:
+        names = self[piece] = names_of(piece)
         return names
 
 
-def _facts_of(text: str, known: _NamesInWords) -> _Facts:
+def _facts_of(text: str, known: _Names) -> _Facts:
     # No name or number has a blank in it.
     rest = _MERE_WORDS.sub("", text)
+    # The end of a tag is no path.
+    pieces = set(PIECE.findall(rest.replace("</", "<")))
     return _Facts(
-        names=frozenset(chain.from_iterable(map(known.__getitem__, set(rest.split())))),
+        names=frozenset(chain.from_iterable(map(known.__getitem__, pieces))),
         numbers=frozenset([_THOUSANDS.sub("", number) for number in set(_NUMBER.findall(rest))]),
         people=frozenset([word for word in set(_PERSON.findall(text)) if word.lower() not in _KNOWN_WORDS]),
     )
@@ -112,7 +110,7 @@ def _facts_of(text: str, known: _NamesInWords) -> _Facts:
 
 def survivors(source: str, summary: str) -> frozenset[str]:
     """The facts of a source that its summary still says, letter by letter."""
-    known = _NamesInWords()
+    known = _Names()
     said, kept = _facts_of(source, known), _facts_of(summary, known)
     words = frozenset(_WORD.findall(summary))
     return (said.names & kept.names) | (said.numbers & kept.numbers) | (said.people & words)

@@ -14,6 +14,7 @@ from conversations.append import as_json, part_row_of
 from conversations.db import prepared
 from conversations.errors import Conflict
 from conversations.models import Message, Summary
+from conversations.reading import array
 from conversations.store.base import Store
 from conversations.types import (
     ContextItemRecord,
@@ -114,7 +115,7 @@ class SummaryStore(Store):
             (
                 summary.conversation_id,
                 json.dumps(vars(summary), default=str),
-                list(message_ids),
+                array(message_ids),
                 list(source_ids),
                 item_tokens,
                 as_json(part_row_of(mark)),
