@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Protocol
 from xml.sax.saxutils import escape, quoteattr
-
-from conversations.types import NewSummary
 
 # A run of base64 this long is an image or an archive, never something to be said again in a summary.
 _BASE64 = re.compile(r"[A-Za-z0-9+/]{400,}={0,2}")
@@ -27,21 +25,46 @@ ERASED = "[erased]"
 _DEAREST_ID = "sum_" + 8 * "1a"
 
 
-def render_dearest(summary: NewSummary) -> str:
+class Shown(Protocol):
+    """What of a summary a model gets to see: of a new one, a stored one, or one that was read for nothing else."""
+
+    @property
+    def summary_id(self) -> str: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def depth(self) -> int: ...
+    @property
+    def first_seq(self) -> int: ...
+    @property
+    def last_seq(self) -> int: ...
+    @property
+    def earliest_at(self) -> datetime: ...
+    @property
+    def latest_at(self) -> datetime: ...
+    @property
+    def content(self) -> str: ...
+
+
+def render_dearest(summary: Shown) -> str:
     """The element with an id that costs the most: for counting, so that what a summary costs is not a matter of chance.
 
     Ids are random, and their tokens are more or fewer; what is planned by costs, and what is made of it, must not be.
     """
-    return render_summary(replace(summary, summary_id=_DEAREST_ID))
+    return _element(summary, _DEAREST_ID)
 
 
-def render_summary(summary: NewSummary) -> str:
+def render_summary(summary: Shown) -> str:
     """The summary as an element that says what it is and how to open it.
 
     The text is escaped: whatever a conversation contained, it cannot end the element or pass for another one.
     """
+    return _element(summary, summary.summary_id)
+
+
+def _element(summary: Shown, summary_id: str) -> str:
     # Numbers, times, names and words of ours need no quoting; it runs for every summary of every context.
-    quoted = f'"{summary.summary_id}"' if summary.summary_id.isidentifier() else quoteattr(summary.summary_id)
+    quoted = f'"{summary_id}"' if summary_id.isidentifier() else quoteattr(summary_id)
     erased = getattr(summary, "erased_by_id", None) is not None
     return (
         f'<summary id={quoted} kind="{summary.kind}" depth="{summary.depth}"'

@@ -16,16 +16,17 @@ from conversations.store.base import EVERYTHING
 from conversations.tokens import TokenEstimator
 from conversations.usage import note_use
 from retrieval.assembly.candidates import Group
-from retrieval.assembly.context_slots import ContextSlots, StoredContext
+from retrieval.assembly.context_slots import ContextSlots
 from retrieval.assembly.kept_receipts import keep, kept, listed
-from retrieval.assembly.past import PastContext, past_context
+from retrieval.assembly.past import past_context
 from retrieval.assembly.recall_section import recall_section
 from retrieval.assembly.receipt_difference import difference
 from retrieval.assembly.receipts import left_out, receipt
 from retrieval.assembly.selection import select, with_hits
 from retrieval.assembly.selection_items import read_items
 from retrieval.assembly.selection_recall import HITS, recall
-from retrieval.assembly.selection_window import read_totals, read_window
+from retrieval.assembly.selection_window import Window, read_window, totals
+from retrieval.assembly.stored_context import stored_context
 from retrieval.assembly.types import (
     AssembledContext,
     BudgetSource,
@@ -87,16 +88,16 @@ class ContextAssembler:
         hits = self._hits(conversation_id, query)
         with snapshot():
             conversation = self.scope.conversation(conversation_id)
-            past = None
-            if as_of is not None:
-                past = past_context(
-                    conversation_id=conversation_id, as_of=as_of, message_count=conversation.counters.message_count
-                )
-            context = self._assembled(conversation, past, budget=budget, reserve=reserve, query=query, hits=hits)
+            sought = [int(hit.id) for hit in hits]
+            slots: ContextSlots = (
+                stored_context(conversation, sought=sought)
+                if as_of is None
+                else past_context(conversation, as_of=as_of, sought=sought)
+            )
+            context = self._assembled(conversation, slots, budget=budget, reserve=reserve, query=query, hits=hits)
         note_use(conversation)
         if keep_receipt:
-            last_seq = past.moment.last_seq if past else conversation.counters.message_count
-            context = keep(context, last_seq=last_seq, most=self.limits.kept_receipts)
+            context = keep(context, last_seq=slots.counters.message_count, most=self.limits.kept_receipts)
         return context if wanted is None else _in_format(context, wanted)
 
     def list_receipts(
@@ -167,7 +168,7 @@ class ContextAssembler:
     def _assembled(
         self,
         conversation: Conversation,
-        past: PastContext | None,
+        slots: ContextSlots,
         *,
         budget: int | None,
         reserve: int,
@@ -179,12 +180,11 @@ class ContextAssembler:
         room = tokens - reserve
         if room < 1:
             raise Invalid(f"reserve: {tokens} tokens of budget less {reserve} of reserve leave {room} for the context.")
-        slots: ContextSlots = past or StoredContext(conversation.conversation_id, conversation.counters)
         window = read_window(slots, budget=room, policy=policy)
-        groups = _with_recalled(slots, window.groups, hits) if hits else window.groups
-        shown, withheld = without(groups, withheld_ids(conversation)) if conversation.quarantined else (groups, ())
+        groups = _with_recalled(slots, window, hits) if hits else window.groups
+        shown, withheld = without(groups, window.told.withheld) if window.told.withheld else (groups, ())
         selection = with_withheld(select(shown, budget=room), withheld)
-        missing = left_out(selection, read_totals(slots, window))
+        missing = left_out(selection, totals(slots, window))
         return AssembledContext(
             conversation_id=conversation.conversation_id,
             budget=tokens,
@@ -196,23 +196,24 @@ class ContextAssembler:
             receipt=receipt(selection, missing, begins=window.begins, edge=window.edge),
             query=query,
             reserve=reserve,
-            as_of=past.moment if past else None,
-            note=_OF_TODAY if past else None,
+            as_of=slots.moment,
+            note=None if slots.moment is None else _OF_TODAY,
         )
 
 
-def _with_recalled(context: ContextSlots, groups: Sequence[Group], hits: Sequence[Found]) -> list[Group]:
+def _with_recalled(slots: ContextSlots, window: Window, hits: Sequence[Found]) -> list[Group]:
     """The groups with those that the query adds: its hits, and the summaries that stand for them."""
-    last_seq = context.counters.message_count
-    known = [candidate for group in groups for candidate in group.candidates]
+    last_seq = slots.counters.message_count
+    known = [candidate for group in window.groups for candidate in group.candidates]
     found = recall(
-        context,
-        last_seq=last_seq,
+        slots,
+        window.told,
         hits=[hit for hit in hits if hit.seq <= last_seq],
         known={candidate.message_id for candidate in known if candidate.message_id is not None},
     )
-    farther = context.summaries(found.stands_for.keys() - {candidate.summary_id for candidate in known})
-    everything = [*groups, *(Group((summary,)) for summary in farther), *found.groups]
+    near = {candidate.summary_id for candidate in known}
+    farther = {summary.id: summary for summary in found.summaries if summary.id not in near}
+    everything = [*window.groups, *(Group((summary,)) for summary in farther.values()), *found.groups]
     return with_hits(everything, found.scores, found.stands_for)
 
 

@@ -6,217 +6,156 @@ summary it superseded. Settings are today's: what they were is nowhere written.
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from typing import Any
 
 from compaction.rendering import render_dearest
-from conversations.errors import Invalid, NotFound
+from conversations.errors import NotFound
+from conversations.models import Conversation
 from conversations.reading import array, rows
 from conversations.store.base import MESSAGE_OVERHEAD_TOKENS
 from conversations.tokens import TokenEstimator
-from conversations.types import Counters, Role
+from conversations.types import Counters
 from retrieval.assembly.candidates import Candidate
-from retrieval.assembly.context_slots import candidates
-from retrieval.assembly.selection_items import read_summary_records
+from retrieval.assembly.context_slots import AROUND, SOUGHT, SPEAKERS, WITHHELD, Look, by_ordinal, look_in
+from retrieval.assembly.moments import moment_asked
+from retrieval.assembly.shown_summaries import read_summaries
 from retrieval.assembly.types import Moment
 from retrieval.lineage_steps import above_messages
 
-LONGEST = 80
-_SEQ = re.compile(r"0|[1-9][0-9]{0,18}")
-_RUN = re.compile(r"run_[0-9a-zA-Z]+")
-# Of what came before a window, so many at a time are looked through for the newest question.
-_STRIDE = 64
-
-# The last moment at which this message was the newest: whatever was compacted before the next one came belongs to it.
-_AFTER_SEQ = """
-    SELECT min(m.recorded_at) FROM messages m WHERE m.conversation_id = %(id)s AND m.seq = %(seq)s + 1
-"""
-# Whose clock goes back records a message before an earlier one: the seqs decide.
-_AT_TIME = """
-    SELECT coalesce((
-        SELECT m.seq FROM messages m WHERE m.conversation_id = %(id)s AND m.recorded_at <= %(time)s
-        ORDER BY m.seq DESC LIMIT 1
-    ), 0)
-"""
-# A run ends with its last summary; one that made none, when its record says so.
-_OF_RUN = """
-    SELECT coalesce(
-        (SELECT max(s.created_at) FROM summaries s WHERE s.conversation_id = %(id)s AND s.run_id = %(run)s),
-        (SELECT coalesce(r.finished_at, r.started_at) FROM compaction_runs r
-         WHERE r.conversation_id = %(id)s AND r.run_id = %(run)s)
-    )
-"""
 # The summaries that there were, and of these, and of the messages, what nothing of them stood for yet. One that reaches
 # farther than the context did cannot have been there, whatever the clock says.
-_CONTEXT = """
-    WITH there AS MATERIALIZED (
+_CONTEXT = f"""
+    {above_messages("%(sought)s::bigint[]")}, moment AS MATERIALIZED ({{moment}}), there AS MATERIALIZED (
         SELECT s.summary_id, s.first_seq, s.last_seq, s.supersedes_id
         FROM summaries s
-        WHERE s.conversation_id = %(id)s AND s.last_seq <= %(seq)s
-          AND (%(time)s::timestamptz IS NULL OR s.created_at < %(time)s OR (%(upto)s AND s.created_at = %(time)s))
+        WHERE s.conversation_id = %(id)s AND s.last_seq <= (SELECT seq FROM moment)
+          AND ((SELECT time FROM moment) IS NULL OR s.created_at < (SELECT time FROM moment)
+               OR (%(upto)s AND s.created_at = (SELECT time FROM moment)))
+    ), summed AS MATERIALIZED (
+        SELECT t.first_seq, c.token_count, t.summary_id, t.last_seq
+        FROM there t LEFT JOIN context_items c ON c.summary_id = t.summary_id
+        WHERE NOT EXISTS (
+            SELECT FROM summary_parents p JOIN there d ON d.summary_id = p.summary_id
+            WHERE p.parent_summary_id = t.summary_id
+          ) AND NOT EXISTS (SELECT FROM there later WHERE later.supersedes_id = t.summary_id)
+    ), raw AS MATERIALIZED (
+        SELECT m.seq, m.token_count + %(overhead)s AS token_count, m.message_id
+        FROM messages m
+        LEFT JOIN (
+            SELECT DISTINCT l.message_id FROM there t JOIN summary_messages l ON l.summary_id = t.summary_id
+        ) AS covered ON covered.message_id = m.message_id
+        WHERE m.conversation_id = %(id)s AND m.seq <= (SELECT seq FROM moment) AND covered.message_id IS NULL
+    ), sought AS MATERIALIZED ({SOUGHT}), named AS (
+        SELECT message_id FROM raw UNION ALL SELECT message_id FROM sought
     )
-    SELECT t.first_seq, c.token_count, NULL::bigint, t.summary_id, t.last_seq, NULL
-    FROM there t LEFT JOIN context_items c ON c.summary_id = t.summary_id
-    WHERE NOT EXISTS (
-        SELECT FROM summary_parents p JOIN there d ON d.summary_id = p.summary_id
-        WHERE p.parent_summary_id = t.summary_id
-      ) AND NOT EXISTS (SELECT FROM there later WHERE later.supersedes_id = t.summary_id)
+    SELECT 'moment', seq, NULL::integer, NULL::bigint, NULL::text, NULL::bigint, NULL::text, NULL::text, {{time}}
+    FROM moment
     UNION ALL
-    SELECT m.seq, m.token_count + %(overhead)s, m.message_id, NULL, m.seq, m.role::text
-    FROM messages m
-    LEFT JOIN (
-        SELECT DISTINCT l.message_id FROM there t JOIN summary_messages l ON l.summary_id = t.summary_id
-    ) AS covered ON covered.message_id = m.message_id
-    WHERE m.conversation_id = %(id)s AND m.seq <= %(seq)s AND covered.message_id IS NULL
-    ORDER BY 1
+    SELECT 'slot', first_seq, token_count, NULL, summary_id, last_seq, NULL, NULL, NULL FROM summed
+    UNION ALL
+    SELECT 'slot', seq, token_count, message_id, NULL, seq, NULL, NULL, NULL FROM raw
+    UNION ALL
+    SELECT 'recalled', seq, token_count, message_id, NULL, seq, NULL, NULL, NULL FROM sought
+    UNION ALL
+    SELECT 'above', first_seq, NULL, message_id, summary_id, last_seq, NULL, NULL, NULL
+    FROM above JOIN summed USING (summary_id)
+    UNION ALL
+    SELECT speakers.*, NULL FROM ({SPEAKERS}) AS speakers
 """
-# To the summary that stood for a message then.
-_STANDING_FOR = f"""
-    {above_messages("%s")}
-    SELECT summary_id, message_id FROM above WHERE summary_id = ANY(%s)
-"""
-
-
-@dataclass(frozen=True)
-class _Asked:
-    """A moment, and whether what was made at exactly its time belongs to it."""
-
-    moment: Moment
-    upto: bool
+_WITHHELD = f"UNION ALL SELECT withheld.*, NULL FROM ({WITHHELD}) AS withheld"
+_AROUND = AROUND.format(what="'recalled'")
 
 
 @dataclass(frozen=True)
 class PastContext:
-    """A context as it was: all of its slots, read at once."""
+    """A context as it was: all there is to know of it, read at once."""
 
     conversation_id: int
     moment: Moment
-    # Ordinal, tokens, message, summary, last seq, role: as the window has them, and the role of a message.
-    slots: Sequence[tuple[Any, ...]]
+    whole: Look
 
     @cached_property
     def counters(self) -> Counters:
         return Counters(
             message_count=self.moment.last_seq,
-            active_messages=sum(slot[2] is not None for slot in self.slots),
-            active_tokens=sum(slot[1] for slot in self.slots),
+            active_messages=len(self._shown),
+            active_tokens=sum(slot.tokens for slot in self.whole.slots),
         )
 
-    def page(self, *, before: int, size: int, tokens: int, margin: int) -> list[Candidate]:
-        end = self._place(before)
+    def look(self, *, before: int, size: int, tokens: int, margin: int, is_all: bool) -> Look:
+        slots = self.whole.slots
+        end = bisect_left(slots, before, key=by_ordinal)
         first, newer = end, 0
         while first > 0 and end - first < size and newer <= tokens:
             first -= 1
-            newer += self.slots[first][1]
-        return _candidates(self.slots[max(0, end - size, first - margin) : end])
+            newer += slots[first].tokens
+        begin = max(0, end - size, first - margin)
+        question = next((slot for slot in reversed(slots) if slot.is_question), None)
+        return replace(
+            self.whole,
+            slots=slots[begin:end],
+            sought=self._marked(self.whole.sought),
+            before=[*(slot for slot in slots[:begin] if slot.is_system), *([question] if question else [])],
+            summaries=sum(not slot.is_raw for slot in slots),
+        )
 
-    def system_before(self, ordinal: int) -> list[Candidate]:
-        return _candidates([slot for slot in self.slots[: self._place(ordinal)] if slot[5] == Role.SYSTEM])
+    def around(self, windows: Iterable[tuple[int, int]]) -> list[Candidate]:
+        firsts, lasts = zip(*windows, strict=True)
+        values = {"id": self.conversation_id, "firsts": array(firsts), "lasts": array(lasts)}
+        return self._marked(look_in(rows(_AROUND, {**values, "overhead": MESSAGE_OVERHEAD_TOKENS})).sought)
 
-    def question_before(self, ordinal: int) -> list[Candidate]:
-        said = [slot for slot in self.slots[: self._place(ordinal)] if slot[5] == Role.USER]
-        for end in range(len(said), 0, -_STRIDE):
-            questions = [slot for slot in _candidates(said[max(0, end - _STRIDE) : end]) if slot.is_question]
-            if questions:
-                return questions[-1:]
-        return []
-
-    def count_summaries(self) -> int:
-        return len(self._summary_ids)
-
-    def summaries(self, summary_ids: Iterable[str]) -> list[Candidate]:
-        wanted = set(summary_ids)
-        return _candidates([slot for slot in self.slots if slot[3] in wanted])
-
-    def shown_raw(self, message_ids: Iterable[int]) -> Collection[int]:
-        return {slot[2] for slot in self.slots if slot[2] is not None}.intersection(message_ids)
-
-    def standing_for(self, message_ids: Iterable[int]) -> list[tuple[str, int]]:
-        found = rows(_STANDING_FOR, [array(message_ids), list(self._summary_ids)])
-        return [(summary_id, message_id) for summary_id, message_id in found]
+    def _marked(self, messages: Iterable[Candidate]) -> list[Candidate]:
+        return [each._replace(is_recalled=each.message_id not in self._shown) for each in messages]
 
     @cached_property
-    def _summary_ids(self) -> frozenset[str]:
-        return frozenset(slot[3] for slot in self.slots if slot[3] is not None)
-
-    def _place(self, ordinal: int) -> int:
-        return bisect_left(self.slots, ordinal, key=lambda slot: slot[0])
+    def _shown(self) -> frozenset[int]:
+        return frozenset(slot.message_id for slot in self.whole.slots if slot.message_id is not None)
 
 
-def past_context(*, conversation_id: int, as_of: int | str | datetime, message_count: int) -> PastContext:
+def past_context(conversation: Conversation, *, as_of: int | str | datetime, sought: Sequence[int] = ()) -> PastContext:
     """The context as of a seq, a time or a run.
 
     Raises Invalid for what is none of these and for a seq that there is not yet, NotFound for a run of another
     conversation or of none.
     """
-    asked = _asked(conversation_id, as_of, message_count)
+    conversation_id = conversation.conversation_id
+    asked = moment_asked(as_of, message_count=conversation.counters.message_count)
     values = {
         "id": conversation_id,
-        "seq": asked.moment.last_seq,
-        "time": asked.moment.time,
+        "as_of": asked.value,
         "upto": asked.upto,
+        "sought": array(sought),
         "overhead": MESSAGE_OVERHEAD_TOKENS,
     }
-    return PastContext(conversation_id=conversation_id, moment=asked.moment, slots=_priced(rows(_CONTEXT, values)))
+    # A time that was given is not read back: there are some that the database knows and Python does not.
+    time_found = "time" if asked.time is None else "NULL::timestamptz"
+    statement = _CONTEXT.replace("{moment}", asked.statement).replace("{time}", time_found)
+    if conversation.quarantined:
+        statement += _WITHHELD
+    found = rows(statement, values)
+    [(last_seq, time)] = [(row[1], row[8]) for row in found if row[0] == "moment"]
+    if time is None and asked.run_id is not None:
+        raise NotFound(f"There is no run {asked.run_id!r} of this conversation.")
+    moment = Moment(last_seq=last_seq, time=asked.time or time, run_id=asked.run_id)
+    look = look_in(_priced(found))
+    slots = {slot.summary_id: slot for slot in look.slots}
+    standing_for = [(slots[summary.summary_id], message_id) for summary, message_id in look.standing_for]
+    return PastContext(conversation_id, moment, replace(look, standing_for=standing_for))
 
 
-def _asked(conversation_id: int, as_of: int | str | datetime, message_count: int) -> _Asked:
-    if isinstance(as_of, datetime):
-        return _at_time(conversation_id, as_of)
-    text = str(as_of)
-    if isinstance(as_of, int | str) and not isinstance(as_of, bool) and len(text) <= LONGEST:
-        if _SEQ.fullmatch(text):
-            return _after_seq(conversation_id, int(text), message_count)
-        if _RUN.fullmatch(text):
-            return _of_run(conversation_id, text)
-        try:
-            return _at_time(conversation_id, datetime.fromisoformat(text))
-        except ValueError:
-            pass
-    raise Invalid(
-        f"as_of: {text[:80]!r} is neither a seq, such as 120, nor a time in ISO 8601, such as 2026-01-31T12:00:00Z, "
-        "nor the id of a run."
-    )
-
-
-def _after_seq(conversation_id: int, seq: int, message_count: int) -> _Asked:
-    if seq > message_count:
-        raise Invalid(f"as_of: there is no message {seq} yet; the last one is {message_count}.")
-    [[until]] = rows(_AFTER_SEQ, {"id": conversation_id, "seq": seq})
-    return _Asked(Moment(last_seq=seq, time=until), upto=False)
-
-
-def _at_time(conversation_id: int, time: datetime, run_id: str | None = None) -> _Asked:
-    if time.tzinfo is None:
-        raise Invalid("as_of: the time needs its zone, such as a Z at its end.")
-    [[seq]] = rows(_AT_TIME, {"id": conversation_id, "time": time})
-    return _Asked(Moment(last_seq=seq, time=time, run_id=run_id), upto=True)
-
-
-def _of_run(conversation_id: int, run_id: str) -> _Asked:
-    [[time]] = rows(_OF_RUN, {"id": conversation_id, "run": run_id})
-    if time is None:
-        raise NotFound(f"There is no run {run_id!r} of this conversation.")
-    return _at_time(conversation_id, time, run_id)
-
-
-def _priced(slots: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """The slots, each summary with what it costs: one that is in the context no longer has to be counted again."""
-    unknown = [slot[3] for slot in slots if slot[1] is None]
+def _priced(found: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """The rows, each summary's with what it costs: one that is in the context no longer has to be counted again."""
+    unknown = [row[4] for row in found if row[0] == "slot" and row[2] is None]
     if not unknown:
-        return slots
+        return list(found)
     count = TokenEstimator.from_settings().count
     costs = {
         summary_id: count(render_dearest(summary)) + MESSAGE_OVERHEAD_TOKENS
-        for summary_id, summary in read_summary_records(unknown).items()
+        for summary_id, summary in read_summaries(unknown).items()
     }
-    return [slot if slot[1] is not None else (slot[0], costs[slot[3]], *slot[2:]) for slot in slots]
-
-
-def _candidates(slots: Sequence[tuple[Any, ...]]) -> list[Candidate]:
-    return candidates([slot[:5] for slot in slots])
+    return [row if row[4] not in costs else (*row[:2], costs[row[4]], *row[3:]) for row in found]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from compaction.rendering import render_summary
 from conversations.reading import rows
-from retrieval.assembly.selection_items import read_summary_records
+from retrieval.assembly.shown_summaries import read_summaries
 
 HEADING = "## Session History (Compressed)"
 GUIDE = (
@@ -98,7 +98,7 @@ def _section(cut: Sequence[Node], conversation_id: int, limit: int, count: Calla
     if not cut and not raw:
         return Section("", 0, (), ())
     start = _reach(cut, limit)
-    records = read_summary_records([node.summary_id for node in cut[start:]])
+    records = read_summaries([node.summary_id for node in cut[start:]])
     texts = {summary_id: render_summary(record) for summary_id, record in records.items()}
     frame = count(_joined((), cut, texts, raw))
     room = limit - frame

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import MISSING, fields
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -12,55 +11,48 @@ from conversations.cold import ColdTexts, cold_texts
 from conversations.frozen import record
 from conversations.reading import array, rows
 from conversations.records import PART, PART_WIDTH, SAID, metadata_of, parts_in
-from conversations.types import ContextItemType, Level, PartRecord, Role, SummaryKind, SummaryRecord
+from conversations.types import ContextItemType, PartRecord, Role
 from retrieval.assembly.candidates import Candidate
+from retrieval.assembly.shown_summaries import FIGURES, ids, shown_summary
 from retrieval.assembly.types import AssembledItem
 
 # Past the ORM, and with times as text: a context may hold a thousand messages or some hundred summaries, and making
 # instances of them, or times the way Django has its connections do it, would take longer than all the rest.
 #
-# Messages and their parts are both texts with metadata, and so rows of one statement: a message is one without a kind.
-_MESSAGES = f"""
+# Messages, their parts and summaries are all texts with something to say of them, and so rows of one statement: a part
+# has a kind, a summary has no message.
+_ITEMS = f"""
     SELECT NULL AS part_id, message_id, NULL::integer AS ordinal, NULL, content, NULL, NULL, NULL, NULL, NULL,
            metadata::text, exact, NULL, author, created_at::text, cold_block_id, erased_by_id
-    FROM messages WHERE message_id = ANY(%(ids)s)
+    FROM messages WHERE message_id = ANY(%(messages)s)
     UNION ALL
     SELECT {PART}, NULL, NULL, NULL, NULL
-    FROM message_parts WHERE message_id = ANY(%(ids)s) AND {SAID}
+    FROM message_parts WHERE message_id = ANY(%(messages)s) AND {SAID}
+    UNION ALL
+    SELECT summary_id, NULL, NULL, NULL, content, NULL, NULL, NULL, NULL, NULL,
+           NULL, NULL, {FIGURES}, NULL, NULL, NULL, erased_by_id
+    FROM summaries WHERE summary_id = ANY(%(summaries)s::text[])
     ORDER BY message_id, ordinal
-"""
-_READ_SUMMARY: dict[str, tuple[str, Callable[[Any], Any]]] = {
-    "kind": ("kind", {each.value: each for each in SummaryKind}.__getitem__),
-    "level": ("level", {each.value: each for each in Level}.__getitem__),
-    "summary_hash": ("encode(summary_hash, 'hex')", str),
-    **{name: (f"{name}::text", datetime.fromisoformat) for name in ("created_at", "earliest_at", "latest_at")},
-}
-# What a summary can do without is not shown of it, and so not read.
-_NOT_SHOWN: dict[str, Any] = {
-    each.name: each.default if each.default_factory is MISSING else each.default_factory()
-    for each in fields(SummaryRecord)
-    if each.name not in ("summary_id", "erased_by_id") and (each.default, each.default_factory) != (MISSING, MISSING)
-}
-_SUMMARY_FIELDS = tuple(name for name in SummaryRecord.__dataclass_fields__ if name not in _NOT_SHOWN)
-_SUMMARIES = f"""
-    SELECT {", ".join(_READ_SUMMARY.get(name, (name,))[0] for name in _SUMMARY_FIELDS)}
-    FROM summaries WHERE summary_id = ANY(%s::text[])
 """
 
 
 def read_items(selected: Sequence[Candidate]) -> tuple[AssembledItem, ...]:
-    """The items of these candidates, in their order; two queries at most, and one more if some of them are cold."""
-    message_ids = [candidate.message_id for candidate in selected if candidate.message_id is not None]
-    found = rows(_MESSAGES, {"ids": array(message_ids)}) if message_ids else []
-    messages = {row[1]: row for row in found if row[3] is None}
+    """The items of these candidates, in their order: one query, and one more if some of them are cold."""
+    found = rows(
+        _ITEMS,
+        {
+            "messages": array(each.message_id for each in selected if each.message_id is not None),
+            "summaries": ids([each.summary_id for each in selected if each.summary_id is not None]),
+        },
+    )
+    messages = {row[1]: row for row in found if row[3] is None and row[1] is not None}
+    summaries = {row[0]: row for row in found if row[1] is None}
     cold = cold_texts([row[-2] for row in messages.values()])
     parts = parts_in([row[:PART_WIDTH] for row in found if row[3] is not None], cold=cold)
-    summary_ids = [candidate.summary_id for candidate in selected if candidate.summary_id is not None]
-    summaries = read_summary_records(summary_ids) if summary_ids else {}
     return tuple(
         _shown_message(candidate, messages[candidate.message_id], parts.get(candidate.message_id, ()), cold)
         if candidate.message_id is not None
-        else _shown_summary(candidate, summaries[candidate.summary_id or ""])
+        else _shown_summary(candidate, summaries[candidate.summary_id])
         for candidate in selected
     )
 
@@ -94,7 +86,8 @@ def _shown_message(
     return record(AssembledItem, values)
 
 
-def _shown_summary(candidate: Candidate, summary: SummaryRecord) -> AssembledItem:
+def _shown_summary(candidate: Candidate, row: tuple[Any, ...]) -> AssembledItem:
+    summary = shown_summary(row[0], row[4], row[12], row[16])
     values = {
         "id": candidate.id,
         "kind": ContextItemType.SUMMARY,
@@ -111,15 +104,3 @@ def _shown_summary(candidate: Candidate, summary: SummaryRecord) -> AssembledIte
         "erased": summary.erased_by_id is not None,
     }
     return record(AssembledItem, values)
-
-
-def read_summary_records(summary_ids: Sequence[str]) -> dict[str, SummaryRecord]:
-    """These summaries by id, as far as they are shown of."""
-    found = {}
-    # As one text: the driver would take longer over a list of them than the server over the summaries.
-    for row in rows(_SUMMARIES, ["{" + ",".join(summary_ids) + "}"]):
-        values = dict(zip(_SUMMARY_FIELDS, row, strict=True))
-        for name, (_, read) in _READ_SUMMARY.items():
-            values[name] = read(values[name])
-        found[values["summary_id"]] = record(SummaryRecord, {**values, **_NOT_SHOWN})
-    return found

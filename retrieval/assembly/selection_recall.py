@@ -5,16 +5,12 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import islice
-from operator import attrgetter
+from dataclasses import dataclass, field
 
 from compaction.planner import MAX_ATOM_MESSAGES, atoms
-from conversations.reading import array, rows
-from conversations.store.base import MESSAGE_OVERHEAD_TOKENS
 from conversations.types import Role
 from retrieval.assembly.candidates import Candidate, Group
-from retrieval.assembly.context_slots import ContextSlots, candidates
+from retrieval.assembly.context_slots import ContextSlots, Look, by_ordinal
 from retrieval.assembly.selection import score
 from retrieval.search.full_text import Found
 
@@ -25,18 +21,8 @@ EXCHANGES = 12
 
 # An exchange has no more messages than this, so none of it can lie farther from the hit.
 REACH = MAX_ATOM_MESSAGES
-
-_ordinal = attrgetter("ordinal")
-
-_MESSAGES = """
-    SELECT m.seq, m.token_count + %s, m.message_id, NULL, m.seq
-    FROM messages m WHERE m.message_id = ANY(%s) ORDER BY m.seq
-"""
-_NEIGHBOURS = """
-    SELECT m.seq, m.token_count + %s, m.message_id, NULL, m.seq
-    FROM unnest(%s::bigint[], %s::bigint[]) AS given(first_seq, last_seq)
-    JOIN messages m ON m.conversation_id = %s AND m.seq BETWEEN given.first_seq AND given.last_seq ORDER BY m.seq
-"""
+# Most have far fewer: a call or some at once, and what came back.
+BESIDE = 4
 
 
 @dataclass(frozen=True)
@@ -44,30 +30,39 @@ class Recall:
     """What a query found: scores by message, the summaries that stand for them, and what may be shown word for word."""
 
     scores: Mapping[int, float]
+    # In order, each as often as it stands for one.
+    summaries: Sequence[Candidate]
     stands_for: Mapping[str, Collection[int]]
     groups: Sequence[Group]
 
 
-def recall(context: ContextSlots, *, last_seq: int, hits: Sequence[Found], known: Collection[int]) -> Recall:
-    """Of these hits, with `known` the messages that the answer considers already."""
+def recall(context: ContextSlots, look: Look, *, hits: Sequence[Found], known: Collection[int]) -> Recall:
+    """Of these hits, which the look sought, with `known` the messages that the answer considers already."""
+    last_seq = context.counters.message_count
     best = max((hit.worth for hit in hits), default=0.0)
     scores = {int(hit.id): score(worth=hit.worth, best=best, seq=hit.seq, last_seq=last_seq) for hit in hits}
     stands_for: dict[str, set[int]] = defaultdict(set)
-    for summary_id, message_id in context.standing_for(scores) if scores else ():
-        stands_for[summary_id].add(message_id)
+    standing = [(summary, message_id) for summary, message_id in look.standing_for if message_id in scores]
+    for summary, message_id in standing:
+        stands_for[summary.id].add(message_id)
+    sought = {message.message_id: message for message in look.sought}
     unknown = sorted((hit for hit in scores if hit not in known), key=lambda hit: scores[hit], reverse=True)
-    found = _exchanges(context, last_seq, unknown, known) if unknown else []
-    return Recall(scores=scores, stands_for=stands_for, groups=found)
+    found = _exchanges(context, [sought[hit] for hit in unknown if hit in sought], known)
+    return Recall(
+        scores=scores,
+        summaries=sorted([summary for summary, _ in standing], key=by_ordinal),
+        stands_for=stands_for,
+        groups=[Group(group) for group in found],
+    )
 
 
-def _exchanges(context: ContextSlots, last_seq: int, hits: Sequence[int], known: Collection[int]) -> list[Group]:
-    """Each hit with what it must be shown with: nothing, or the tool call and results that it is part of."""
-    place = {hit: number for number, hit in enumerate(hits)}
-    messages = candidates(rows(_MESSAGES, [MESSAGE_OVERHEAD_TOKENS, array(hits)]))
-    messages.sort(key=lambda message: place[message.message_id or 0])
+def _exchanges(
+    context: ContextSlots, messages: Sequence[Candidate], known: Collection[int]
+) -> list[tuple[Candidate, ...]]:
+    """Each message with what it must be shown with: nothing, or the tool call and results that it is part of."""
     groups: list[tuple[Candidate, ...]] = []
     taken: set[int | None] = set()
-    around: dict[int, tuple[Candidate, ...] | None] = {}
+    around = _Around(context.counters.message_count)
     looked_up = 0
     for number, message in enumerate(messages):
         if message.message_id in taken:
@@ -75,13 +70,11 @@ def _exchanges(context: ContextSlots, last_seq: int, hits: Sequence[int], known:
         if not _is_of_an_exchange(message):
             exchange: tuple[Candidate, ...] | None = (message,)
         elif looked_up < EXCHANGES:
-            if message.ordinal not in around:
-                # Those that come next, in one go; what they take from each other leaves room for more.
-                ahead = (
-                    each for each in messages[number:] if _is_of_an_exchange(each) and each.message_id not in taken
-                )
-                around |= _exchanges_around(context.conversation_id, last_seq, islice(ahead, EXCHANGES - looked_up))
-            exchange = around[message.ordinal]
+            if message.ordinal not in around.windows:
+                rest = messages[number:]
+                ahead = [each for each in rest if _is_of_an_exchange(each) and each.message_id not in taken]
+                around = _around(context, _to_be_looked_up(ahead))
+            exchange = around.exchange_of(message.ordinal)
             looked_up += 1
         else:
             exchange = None
@@ -89,27 +82,47 @@ def _exchanges(context: ContextSlots, last_seq: int, hits: Sequence[int], known:
             # A pinned question may stand in the middle of it, and is shown already.
             groups.append(tuple(each for each in exchange if each.message_id not in known))
             taken.update(each.message_id for each in exchange)
-    return _recalled(context, groups)
+    return groups
 
 
 def _is_of_an_exchange(message: Candidate) -> bool:
     return bool(message.calls) or message.role is Role.TOOL
 
 
-def _exchanges_around(
-    conversation_id: int, last_seq: int, messages: Iterable[Candidate]
-) -> dict[int, tuple[Candidate, ...] | None]:
-    """The group of each message among its neighbours, by its place; None if it reaches too far to be sure of it."""
+def _to_be_looked_up(messages: Iterable[Candidate]) -> list[Candidate]:
+    """So many that hardly ever more are wanted: what stands beside another is mostly of its exchange, and leaves room
+    for one more."""
+    chosen: list[Candidate] = []
+    apart = 0
+    for message in messages:
+        if apart == EXCHANGES:
+            break
+        apart += all(abs(message.ordinal - each.ordinal) > BESIDE for each in chosen)
+        chosen.append(message)
+    return chosen
+
+
+@dataclass(frozen=True)
+class _Around:
+    """Messages of a history of so many, and which of them are to be looked at around each place."""
+
+    last_seq: int
+    windows: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+    neighbours: Sequence[Candidate] = ()
+
+    def exchange_of(self, ordinal: int) -> tuple[Candidate, ...] | None:
+        """The group that this place is in; None if it reaches too far to be sure of it."""
+        first, last = self.windows[ordinal]
+        start = bisect_left(self.neighbours, first, key=by_ordinal)
+        end = bisect_right(self.neighbours, last, key=by_ordinal)
+        return _exchange_at(ordinal, self.neighbours[start:end], begins=first == 1, ends=last == self.last_seq)
+
+
+def _around(context: ContextSlots, messages: Iterable[Candidate]) -> _Around:
+    """All that is near these messages, in one question."""
+    last_seq = context.counters.message_count
     windows = {each.ordinal: (max(1, each.ordinal - REACH), min(last_seq, each.ordinal + REACH)) for each in messages}
-    firsts, lasts = zip(*_joined(windows.values()), strict=True)
-    given = [MESSAGE_OVERHEAD_TOKENS, array(firsts), array(lasts), conversation_id]
-    neighbours = candidates(rows(_NEIGHBOURS, given))
-    exchanges = {}
-    for ordinal, (first, last) in windows.items():
-        start = bisect_left(neighbours, first, key=_ordinal)
-        end = bisect_right(neighbours, last, key=_ordinal)
-        exchanges[ordinal] = _exchange_at(ordinal, neighbours[start:end], begins=first == 1, ends=last == last_seq)
-    return exchanges
+    return _Around(last_seq, windows, context.around(_joined(windows.values())))
 
 
 def _joined(windows: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -133,13 +146,3 @@ def _exchange_at(
             ends_inside = ends or atom[-1].ordinal < neighbours[-1].ordinal
             return atom if starts_inside and ends_inside else None
     return None
-
-
-def _recalled(context: ContextSlots, groups: Iterable[tuple[Candidate, ...]]) -> list[Group]:
-    """The groups with those messages marked that the context does not show itself."""
-    ids = [each.message_id for group in groups for each in group if each.message_id is not None]
-    shown_raw = context.shown_raw(ids) if ids else ()
-    return [
-        Group(tuple(each if each.message_id in shown_raw else each._replace(is_recalled=True) for each in group))
-        for group in groups
-    ]

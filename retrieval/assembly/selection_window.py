@@ -9,7 +9,7 @@ from compaction.planner import MAX_ATOM_MESSAGES, TAIL_REACH, sum_tokens
 from compaction.policy import CompactionPolicy
 from conversations.types import Counters
 from retrieval.assembly.candidates import Candidate, Group
-from retrieval.assembly.context_slots import ContextSlots
+from retrieval.assembly.context_slots import ContextSlots, Look
 from retrieval.assembly.receipts import LINES_LEFT_OUT
 from retrieval.assembly.selection import edge_of, groups_of, inside, is_enough
 from retrieval.assembly.types import AssemblyReason, LeftOut
@@ -27,6 +27,8 @@ class Window:
 
     groups: Sequence[Group]
     begins: int
+    # What was told of the whole context, beside its newest slots.
+    told: Look
     edge: int | None = None
 
 
@@ -41,22 +43,23 @@ def read_window(context: ContextSlots, *, budget: int, policy: CompactionPolicy)
     margin = max(behind, LINES_LEFT_OUT)
     fits = counters.active_tokens <= budget
     size = END if fits else max(SMALLEST_PAGE, int(SPARE * budget / _typical_item(counters)) + margin)
-    slots = context.page(before=END, size=size, tokens=budget, margin=margin)
+    told = look = context.look(before=END, size=size, tokens=budget, margin=margin, is_all=fits)
+    slots = look.slots
     groups = groups_of(slots, policy)
     while slots and not fits:
         if sum(slot.is_raw for slot in slots) == counters.active_messages and sum_tokens(slots) > budget:
             # Farther back are only summaries, each of which is whole by itself.
-            return Window(groups, begins=1, edge=slots[0].ordinal)
+            return Window(groups, begins=1, told=told, edge=slots[0].ordinal)
         edge = edge_of(groups)
         if edge is not None and is_enough(groups, edge=edge, budget=budget, policy=policy):
-            farther = _mandatory_before(context, slots)
-            return Window([*farther, *inside(groups, edge)], begins=1, edge=edge)
-        page = context.page(before=slots[0].ordinal, size=len(slots), tokens=END, margin=0)
-        if not page:
+            farther = _mandatory_before(look, slots)
+            return Window([*farther, *inside(groups, edge)], begins=1, told=told, edge=edge)
+        look = context.look(before=slots[0].ordinal, size=len(slots), tokens=END, margin=0, is_all=False)
+        if not look.slots:
             break
-        slots = page + slots
+        slots = look.slots + slots
         groups = groups_of(slots, policy)
-    return Window(groups, begins=slots[0].ordinal if slots else 1)
+    return Window(groups, begins=slots[0].ordinal if slots else 1, told=told)
 
 
 def _typical_item(counters: Counters) -> int:
@@ -64,19 +67,19 @@ def _typical_item(counters: Counters) -> int:
     return max(1, min(LARGEST_TYPICAL_ITEM, counters.active_tokens // max(1, counters.active_messages)))
 
 
-def _mandatory_before(context: ContextSlots, slots: Sequence[Candidate]) -> list[Group]:
+def _mandatory_before(look: Look, slots: Sequence[Candidate]) -> list[Group]:
     """What must be shown of the context before these slots: system messages, and the newest question if it is there."""
-    first = slots[0].ordinal
-    is_here = any(slot.is_question for slot in slots)
-    question = [] if is_here else context.question_before(first)
+    before = sorted(
+        [slot for slot in look.before if slot.ordinal < slots[0].ordinal],
+        key=lambda slot: (not slot.is_system, slot.ordinal),
+    )
     return [
-        *(Group((message,), mandatory=AssemblyReason.SYSTEM) for message in context.system_before(first)),
-        *(Group((message,), mandatory=AssemblyReason.PINNED) for message in question),
+        Group((slot,), mandatory=AssemblyReason.SYSTEM if slot.is_system else AssemblyReason.PINNED) for slot in before
     ]
 
 
-def read_totals(context: ContextSlots, window: Window) -> LeftOut:
-    """What the whole context holds; beyond a window, its counters know, and only summaries have to be counted."""
+def totals(context: ContextSlots, window: Window) -> LeftOut:
+    """What the whole context holds; beyond a window, its counters know, and summaries were counted."""
     if window.edge is None:
         return LeftOut(
             messages=sum(len(group.candidates) for group in window.groups if not group.is_summary),
@@ -84,6 +87,4 @@ def read_totals(context: ContextSlots, window: Window) -> LeftOut:
             tokens=sum(group.tokens for group in window.groups),
         )
     counters = context.counters
-    return LeftOut(
-        messages=counters.active_messages, summaries=context.count_summaries(), tokens=counters.active_tokens
-    )
+    return LeftOut(messages=counters.active_messages, summaries=window.told.summaries, tokens=counters.active_tokens)

@@ -8,21 +8,15 @@ from dataclasses import replace
 from conversations.models import Conversation
 from conversations.reading import rows
 from retrieval.assembly.candidates import Candidate, Decision, Group, Selection
+from retrieval.assembly.context_slots import WITHHELD, look_in
 from retrieval.assembly.types import AssemblyReason
-
-# A message is withheld with any of its parts.
-_WITHHELD = """
-    SELECT coalesce('msg_' || p.message_id, q.target)
-    FROM quarantines q LEFT JOIN message_parts p ON p.part_id = q.target
-    WHERE q.conversation_id = %s AND q.released_at IS NULL
-"""
 
 
 def withheld_ids(conversation: Conversation) -> frozenset[str]:
     """The messages and summaries that are not to be shown; where none is, nothing is asked."""
     if not conversation.quarantined:
         return frozenset()
-    return frozenset(id for (id,) in rows(_WITHHELD, [conversation.conversation_id]))
+    return look_in(rows(WITHHELD, {"id": conversation.conversation_id})).withheld
 
 
 def without(groups: Iterable[Group], ids: Collection[str]) -> tuple[list[Group], list[Candidate]]:

@@ -13,8 +13,8 @@ from conversations.store import ConversationStore
 from conversations.tokens import TokenEstimator
 from conversations.types import ContextItemType, NewMessage, NewPart, PartType, Role
 from retrieval.assembler import ContextAssembler
-from retrieval.assembly.context_slots import StoredContext
 from retrieval.assembly.selection_window import LARGEST_TYPICAL_ITEM, read_window
+from retrieval.assembly.stored_context import StoredContext
 from retrieval.assembly.types import AssembledContext, AssemblyReason, BudgetSource
 from retrieval.formats import as_neutral
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
@@ -326,6 +326,21 @@ def test_of_a_long_conversation_only_the_part_that_can_be_shown_is_read(assemble
     assert len(context.items) > 20
     assert rows_read("context_items") - items < 800
     assert rows_read("messages") - messages < 800
+
+
+def test_what_must_be_shown_from_far_back_is_not_asked_for_by_itself(assembler, store):
+    asked = {}
+    for steps in (10, 900):
+        conversation_id = a_conversation("Port the parser.").conversation_id
+        append(store, conversation_id, NewMessage(Role.SYSTEM, "Be careful."))
+        append(store, conversation_id, *(NewMessage(Role.ASSISTANT, f"step {n} " + "word " * 9) for n in range(steps)))
+
+        with counted_statements() as sent:
+            context = assembler.assemble(conversation_id=conversation_id, budget=1000)
+
+        assert [item.text for item in context.items[:2]] == ["Port the parser.", "Be careful."]
+        asked[steps] = len(sent)
+    assert asked[900] == asked[10]
 
 
 def test_of_many_summaries_only_those_that_can_be_shown_and_some_behind_them_are_read(assembler, store):

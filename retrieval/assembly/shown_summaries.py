@@ -1,0 +1,51 @@
+"""Summaries as far as a model gets to see them, and nothing else of them: a context may hold some hundred."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from conversations.reading import rows
+
+# Read past the ORM, and the figures as one text: to make instances, or times the way Django has its connections do it,
+# would take longer than all the rest.
+FIGURES = "json_build_array(kind, depth, first_seq, last_seq, earliest_at::text, latest_at::text)::text"
+_SUMMARIES = f"""
+    SELECT summary_id, content, {FIGURES}, erased_by_id FROM summaries WHERE summary_id = ANY(%s::text[])
+"""
+_decode = json.JSONDecoder().decode
+
+
+class ShownSummary(NamedTuple):
+    summary_id: str
+    content: str
+    erased_by_id: int | None
+    kind: str
+    depth: int
+    first_seq: int
+    last_seq: int
+    earliest_at: datetime
+    latest_at: datetime
+
+
+def shown_summary(summary_id: str, content: str, figures: str, erased_by_id: int | None) -> ShownSummary:
+    """The summary of these columns, `FIGURES` among them."""
+    kind, depth, first_seq, last_seq, earliest, latest = _decode(figures)
+    return ShownSummary(
+        summary_id, content, erased_by_id, kind, depth, first_seq, last_seq, _time(earliest), _time(latest)
+    )
+
+
+def read_summaries(summary_ids: Sequence[str]) -> dict[str, ShownSummary]:
+    """These summaries by id."""
+    return {row[0]: shown_summary(*row) for row in rows(_SUMMARIES, [ids(summary_ids)])}
+
+
+def ids(summary_ids: Sequence[str]) -> str:
+    """As one text: the driver would take longer over a list of them than the server over the summaries."""
+    return "{" + ",".join(summary_ids) + "}"
+
+
+_time = datetime.fromisoformat
