@@ -70,7 +70,12 @@ _NEWEST = "ctid = ANY(ARRAY(SELECT row FROM matching ORDER BY order_place DESC L
 _RARITY = "ln(1 + greatest(0, %(size)s::float8 - d{n} + 0.5::float8) / (d{n} + 0.5::float8)) AS w{n}"
 _UNPACKED = "setweight({tsv}, 'A', %(lexemes)s::text[])"
 _SHARE = "ts_rank('{{1,1,1,1}}', vector, %(term{n})s::tsquery) AS r{n}"
-_PAIR_SHARE = "CASE WHEN vector @@ %(term{n})s::tsquery THEN 1.0 ELSE 0 END AS r{n}"
+# As a real number like the others: to count and to sort thousands of exact ones takes as long as to rank them.
+_PAIR_SHARE = "CASE WHEN vector @@ %(term{n})s::tsquery THEN 1::real ELSE 0::real END AS r{n}"
+# To look at the end of a text takes longer than to see that what follows it is no hit.
+_BEFORE_A_HIT = (
+    "CASE WHEN (conversation_id, seq + 1) IN (SELECT conversation_id, seq FROM best) THEN {asks} ELSE false END"
+)
 _NEIGHBOURS = """
     SELECT message_id, conversation_id, seq, token_count, {created_at}, author
     FROM unnest(%(conversations)s::bigint[], %(seqs)s::bigint[]) AS near(conversation_id, seq)
@@ -168,8 +173,7 @@ class Lookup:
             where=where,
             answering=table.answering(how),
             matching=matching,
-            # Neighbours are all that a question in a text says something about.
-            asks=table.asks if by_length else "false",
+            asks=_asks(table, tried),
             # Whose it is matters where the hits alone are ranked: of neighbours it is asked together with theirs.
             author="author" if table is MESSAGES else "NULL::text",
             created_at="created_at" if table is MESSAGES and dated else "NULL::timestamptz",
@@ -221,6 +225,13 @@ class Lookup:
         condition = reach.where(table)
         values["after"] = reach.high - int(how.newest * (reach.high - reach.low))
         return f"{condition} AND {reach.place(table)} > %(after)s", values, ""
+
+
+def _asks(table: Table, tried: Try) -> str:
+    """Whether a hit ends with a question: it says something about what stands beside it, and about nothing else."""
+    if not tried.by_length:
+        return "false"
+    return table.asks if tried.how.takes_neighbours else _BEFORE_A_HIT.format(asks=table.asks)
 
 
 def _is_enough(looked: Sequence[Looked], tried: Try) -> bool:

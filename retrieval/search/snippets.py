@@ -16,7 +16,7 @@ WIDTH = 200
 SEARCHED = 250_000
 # Of each needle; a text that has it more often is no text that anybody reads.
 _MOST_PLACES = 10_000
-_REST_OF_WORD = re.compile(r"[^\W_]*")
+_rest_of_word = re.compile(r"[^\W_]*").match
 
 
 @dataclass(frozen=True)
@@ -73,32 +73,34 @@ def _spots(content: str, needles: Needles) -> list[tuple[int, int, int]]:
     """Where needles are, in their order: from, to, and which."""
     folded = folded_in_place(content)
     lowered = _lowered_in_place(folded)
-    found = []
+    # By their beginning, and of those that begin together the longest first. This is most of the work of showing what
+    # was found, so that what is mostly so is seen without a call.
+    found: list[tuple[int, int, int]] = []
     for stem, number, ending in needles.stems:
         # One after the other: to look for all at once, as an expression can, takes several times as long.
         begin, looked_at = lowered.find(stem), 0
         while begin >= 0 and looked_at < _MOST_PLACES:
-            if _begins_word(folded, begin):
+            if not begin or not folded[begin - 1].isalnum() or _begins_part(folded, begin):
                 end = begin + len(stem)
-                word_end = _word_end(lowered, end)
-                if word_end - end <= ending or _goes_on_in_a_part(folded, end):
-                    found.append((begin, word_end if word_end - end <= ending else end, number))
+                word_end = _rest_of_word(lowered, end).end()  # type: ignore[union-attr]  # which may be empty
+                if word_end - end <= ending:
+                    found.append((begin, -word_end, number))
+                elif _goes_on_in_a_part(folded, end):
+                    found.append((begin, -end, number))
             begin, looked_at = lowered.find(stem, begin + 1), looked_at + 1
+    found.sort()
     return _apart(found)
 
 
 def _apart(found: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
-    """In their order, and of those that lie over each other the first and longest."""
+    """Of those that lie over each other the first and longest; what was the end below nothing is the end again."""
     apart: list[tuple[int, int, int]] = []
-    for spot in sorted(found, key=lambda each: (each[0], -each[1])):
-        if not apart or spot[0] >= apart[-1][1]:
-            apart.append(spot)
+    reached = 0
+    for begin, end, number in found:
+        if begin >= reached:
+            reached = -end
+            apart.append((begin, reached, number))
     return apart
-
-
-def _word_end(text: str, place: int) -> int:
-    rest = _REST_OF_WORD.match(text, place)
-    return place if rest is None else rest.end()
 
 
 def _stems(needle: str) -> Iterable[str]:
@@ -116,12 +118,11 @@ def _ending(stem: str) -> int:
     return 0 if len(stem) < 3 or not stem.isalpha() else 3 if len(stem) < 5 else 6
 
 
-def _begins_word(text: str, place: int) -> bool:
-    if place == 0 or not text[place - 1].isalnum() or UNSPACED.match(text[place]):
+def _begins_part(text: str, place: int) -> bool:
+    """Whether a part of a compound word begins in the middle of it, or one of a script that has no spaces."""
+    if UNSPACED.match(text[place]):
         return True
-    return (text[place].isupper() and not text[place - 1].isupper()) or (
-        text[place].isupper() and text[place + 1 : place + 2].islower()
-    )
+    return text[place].isupper() and (not text[place - 1].isupper() or text[place + 1 : place + 2].islower())
 
 
 def _goes_on_in_a_part(text: str, place: int) -> bool:
@@ -131,19 +132,21 @@ def _goes_on_in_a_part(text: str, place: int) -> bool:
 
 def _cluster(spots: Sequence[tuple[int, int, int]], worths: Sequence[float], width: int) -> tuple[int, int]:
     """The first and last spot of the best window: the one whose different needles are worth most, then the fullest."""
-    best, best_range = (-1.0, 0), (0, 0)
-    inside: dict[int, int] = {}
+    best_worth, most, best_range = -1.0, 0, (0, 0)
+    inside = [0] * len(worths)
     first, worth = 0, 0.0
     for last, (_, end, number) in enumerate(spots):
-        inside[number] = inside.get(number, 0) + 1
-        worth += worths[number] * (inside[number] == 1)
+        if not inside[number]:
+            worth += worths[number]
+        inside[number] += 1
         while end - spots[first][0] > width and first < last:
             gone = spots[first][2]
             inside[gone] -= 1
-            worth -= worths[gone] * (inside[gone] == 0)
+            if not inside[gone]:
+                worth -= worths[gone]
             first += 1
-        if (worth, last - first + 1) > best:
-            best, best_range = (worth, last - first + 1), (first, last)
+        if worth > best_worth or (worth == best_worth and last - first >= most):
+            best_worth, most, best_range = worth, last - first + 1, (first, last)
     return best_range
 
 

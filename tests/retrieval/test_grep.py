@@ -50,6 +50,19 @@ def test_with_enough_texts_that_hold_every_word_the_others_are_left_out():
     assert len(result.matches) == 6
 
 
+def test_of_texts_that_hold_every_word_one_behind_a_question_comes_before_one_behind_a_statement():
+    answer, apart = "A red boat is in the harbour.", FILLER * 6
+    asked = ["Where is a red boat?", answer]
+    said = ["Here was a red boat.", answer]
+    a_conversation(*asked, *apart, *said, *apart, answer)
+
+    matches = engine().grep(query="red boat", scope="messages").matches
+
+    behind_a_question, behind_a_statement, alone = 2, len(asked) + len(apart) + 2, 2 * (len(asked) + len(apart)) + 1
+    answers = [match.first_seq for match in matches if match.snippet.text == answer]
+    assert answers == [behind_a_question, behind_a_statement, alone]
+
+
 def test_with_too_few_texts_that_hold_every_word_any_word_will_do_and_the_answer_says_so():
     a_conversation("docker compose", *FILLER, "only docker", *FILLER, "only compose", *FILLER)
 
