@@ -12,7 +12,6 @@ from dataclasses import asdict, fields, replace
 from datetime import datetime
 from typing import Any
 
-from django.db import transaction
 from django.db.models import QuerySet
 
 from conversations.errors import NotFound
@@ -34,11 +33,17 @@ from retrieval.models import AssemblyReceipt
 
 # More make way only where a setting was lowered, and then a few with each one that is kept.
 _AT_ONCE = 20
-_MAKE_WAY = """
+# One that is kept already is the newest again. Which make way is decided among those there were before.
+_KEEP = """
+    WITH kept AS (
+        INSERT INTO assembly_receipts (receipt_id, conversation_id, figures, lines)
+        VALUES (%(receipt)s, %(conversation)s, %(figures)s::jsonb, %(lines)s::jsonb)
+        ON CONFLICT (receipt_id) DO UPDATE SET created_at = excluded.created_at
+    )
     DELETE FROM assembly_receipts WHERE receipt_id = ANY(ARRAY(
         SELECT receipt_id FROM assembly_receipts
-        WHERE conversation_id = %s AND receipt_id <> %s
-        ORDER BY created_at DESC, receipt_id DESC OFFSET %s LIMIT %s
+        WHERE conversation_id = %(conversation)s AND receipt_id <> %(receipt)s
+        ORDER BY created_at DESC, receipt_id DESC OFFSET %(others)s LIMIT %(at_once)s
     )) RETURNING receipt_id
 """
 _LINE = tuple(each.name for each in fields(ReceiptLine))
@@ -60,15 +65,17 @@ def keep(context: AssembledContext, *, last_seq: int, most: int) -> AssembledCon
     lines = [[getattr(line, name) for name in _LINE] for line in context.receipt]
     told = json.dumps([context.conversation_id, figures, lines], sort_keys=True)
     receipt_id = f"rcp_{hashlib.sha256(told.encode()).hexdigest()[:16]}"
-    receipt = AssemblyReceipt(
-        receipt_id=receipt_id, conversation_id=context.conversation_id, figures=figures, lines=lines
+    gone = rows(
+        _KEEP,
+        {
+            "receipt": receipt_id,
+            "conversation": context.conversation_id,
+            "figures": json.dumps(figures),
+            "lines": json.dumps(lines),
+            "others": most - 1,
+            "at_once": _AT_ONCE,
+        },
     )
-    with transaction.atomic():
-        # One that is kept already is the newest again.
-        AssemblyReceipt.objects.bulk_create(
-            [receipt], update_conflicts=True, unique_fields=["receipt_id"], update_fields=["created_at"]
-        )
-        gone = rows(_MAKE_WAY, [context.conversation_id, receipt_id, most - 1, _AT_ONCE])
     return replace(context, receipt_id=receipt_id, receipts_gone=tuple(sorted(gone_id for (gone_id,) in gone)))
 
 

@@ -23,7 +23,7 @@ from conversations.types import Counters
 from retrieval.assembly.candidates import Candidate
 from retrieval.assembly.context_slots import AROUND, SOUGHT, SPEAKERS, WITHHELD, Look, by_ordinal, look_in
 from retrieval.assembly.moments import moment_asked
-from retrieval.assembly.shown_summaries import read_summaries
+from retrieval.assembly.shown_summaries import FIGURES, shown_summary
 from retrieval.assembly.types import Moment
 from retrieval.lineage_steps import above_messages
 
@@ -56,7 +56,11 @@ _CONTEXT = f"""
     SELECT 'moment', seq, NULL::integer, NULL::bigint, NULL::text, NULL::bigint, NULL::text, NULL::text, {{time}}
     FROM moment
     UNION ALL
-    SELECT 'slot', first_seq, token_count, NULL, summary_id, last_seq, NULL, NULL, NULL FROM summed
+    SELECT 'slot', first_seq, token_count, NULL, summary_id, last_seq, unpriced.content, unpriced.figures, NULL
+    FROM summed LEFT JOIN LATERAL (
+        SELECT content, {FIGURES} AS figures
+        FROM summaries s WHERE s.summary_id = summed.summary_id AND summed.token_count IS NULL OFFSET 0
+    ) AS unpriced ON true
     UNION ALL
     SELECT 'slot', seq, token_count, message_id, NULL, seq, NULL, NULL, NULL FROM raw
     UNION ALL
@@ -150,12 +154,12 @@ def past_context(conversation: Conversation, *, as_of: int | str | datetime, sou
 
 def _priced(found: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     """The rows, each summary's with what it costs: one that is in the context no longer has to be counted again."""
-    unknown = [row[4] for row in found if row[0] == "slot" and row[2] is None]
-    if not unknown:
+    if all(row[2] is not None for row in found if row[0] == "slot"):
         return list(found)
     count = TokenEstimator.from_settings().count
-    costs = {
-        summary_id: count(render_dearest(summary)) + MESSAGE_OVERHEAD_TOKENS
-        for summary_id, summary in read_summaries(unknown).items()
-    }
-    return [row if row[4] not in costs else (*row[:2], costs[row[4]], *row[3:]) for row in found]
+    return [
+        (*row[:2], count(render_dearest(shown_summary(row[4], row[6], row[7]))) + MESSAGE_OVERHEAD_TOKENS, *row[3:])
+        if row[0] == "slot" and row[2] is None
+        else row
+        for row in found
+    ]

@@ -30,7 +30,7 @@ _ITEMS = f"""
     FROM message_parts WHERE message_id = ANY(%(messages)s) AND {SAID}
     UNION ALL
     SELECT summary_id, NULL, NULL, NULL, content, NULL, NULL, NULL, NULL, NULL,
-           NULL, NULL, {FIGURES}, NULL, NULL, NULL, erased_by_id
+           NULL, NULL, {FIGURES}, NULL, NULL, NULL, NULL
     FROM summaries WHERE summary_id = ANY(%(summaries)s::text[])
     ORDER BY message_id, ordinal
 """
@@ -87,7 +87,7 @@ def _shown_message(
 
 
 def _shown_summary(candidate: Candidate, row: tuple[Any, ...]) -> AssembledItem:
-    summary = shown_summary(row[0], row[4], row[12], row[16])
+    summary = shown_summary(row[0], row[4], row[12])
     values = {
         "id": candidate.id,
         "kind": ContextItemType.SUMMARY,

@@ -11,10 +11,8 @@ from conversations.reading import rows
 
 # Read past the ORM, and the figures as one text: to make instances, or times the way Django has its connections do it,
 # would take longer than all the rest.
-FIGURES = "json_build_array(kind, depth, first_seq, last_seq, earliest_at::text, latest_at::text)::text"
-_SUMMARIES = f"""
-    SELECT summary_id, content, {FIGURES}, erased_by_id FROM summaries WHERE summary_id = ANY(%s::text[])
-"""
+FIGURES = "json_build_array(erased_by_id, kind, depth, first_seq, last_seq, earliest_at::text, latest_at::text)::text"
+_SUMMARIES = f"SELECT summary_id, content, {FIGURES} FROM summaries WHERE summary_id = ANY(%s::text[])"
 _decode = json.JSONDecoder().decode
 
 
@@ -30,12 +28,10 @@ class ShownSummary(NamedTuple):
     latest_at: datetime
 
 
-def shown_summary(summary_id: str, content: str, figures: str, erased_by_id: int | None) -> ShownSummary:
-    """The summary of these columns, `FIGURES` among them."""
-    kind, depth, first_seq, last_seq, earliest, latest = _decode(figures)
-    return ShownSummary(
-        summary_id, content, erased_by_id, kind, depth, first_seq, last_seq, _time(earliest), _time(latest)
-    )
+def shown_summary(summary_id: str, content: str, figures: str) -> ShownSummary:
+    """The summary of these columns, the last of them `FIGURES`."""
+    *told, earliest, latest = _decode(figures)
+    return ShownSummary._make((summary_id, content, *told, _time(earliest), _time(latest)))
 
 
 def read_summaries(summary_ids: Sequence[str]) -> dict[str, ShownSummary]:
