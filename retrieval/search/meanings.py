@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from retrieval.search import statistics
 from retrieval.search.query import Question, Term
 from retrieval.search.query_plan import Meaning, Plan, meaning, plan
 from retrieval.search.reach import Reach
+from retrieval.search.statistics import Statistics
 
 # The terms of `%(terms)s` as the index has them, one row for each.
 LEXED = """
@@ -28,39 +29,13 @@ LEXED = """
         FROM asked
     )
 """
-# The statistics come with the first term. PostgreSQL has them as two long arrays, which are read once (hence the
-# offset) and not taken apart.
-TOLD = """
-    whole, parts, query, now(),
-    CASE WHEN place = 1 THEN (
-        SELECT reltuples::float8 FROM pg_class WHERE oid = to_regclass('messages')
-    ) END,
-    CASE WHEN place = 1 THEN (
-        SELECT json_object_agg(lexeme, frequencies[array_position(common, lexeme)])
-        FROM (
-            SELECT most_common_elems::text::text[] AS common, most_common_elem_freqs AS frequencies
-            FROM pg_stats
-            WHERE schemaname = ANY(current_schemas(false)) AND tablename = 'messages'
-              AND attname = 'content_tsv'
-            OFFSET 0
-        ) AS counted, (SELECT unnest(whole || parts) FROM lexed) AS sought(lexeme)
-        WHERE lexeme = ANY(common)
-    )::text END
+# The statistics come with the first term.
+TOLD = f"""
+    whole, parts, query, now(), {", ".join(f"CASE WHEN place = 1 THEN ({each}) END" for each in statistics.TOLD)}
 """
 
 # A term, and whether it is to be left out.
 _Asked = tuple[Term, bool]
-
-
-@dataclass(frozen=True)
-class Statistics:
-    """What PostgreSQL has counted: about how many messages there are, and which share of them holds a lexeme.
-
-    Only lexemes that are common enough to be counted are told. Before anything was counted, `messages` is below 0.
-    """
-
-    messages: float = -1
-    frequencies: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -81,19 +56,21 @@ class Meanings:
 
     known: Mapping[_Asked, Meaning]
     at: datetime | None = None
-    statistics: Statistics = field(default_factory=Statistics)
+    counted: Statistics = field(default_factory=Statistics)
 
     @classmethod
-    def told(cls, terms: Sequence[_Asked], told: Sequence[tuple[Any, ...]]) -> Meanings:
-        """By the rows that `TOLD` gives of these terms, in their order."""
+    def told(
+        cls, terms: Sequence[_Asked], told: Sequence[tuple[Any, ...]], before: statistics.Known | None
+    ) -> Meanings:
+        """By the rows that `TOLD` gives of these terms, in their order, to whoever knew these statistics before."""
         if not terms:
             return cls({})
         known = {
             (term, is_excluded): meaning(term, whole=whole, parts=parts, query=query)
             for (term, is_excluded), (whole, parts, query, *_) in zip(terms, told, strict=True)
         }
-        *_, at, messages, frequencies = told[0]
-        return cls(known, at, Statistics(messages, json.loads(frequencies or "{}")))
+        at, *counted = told[0][3:]
+        return cls(known, at, statistics.told(counted, before))
 
     def understood(self, question: Question, reach: Reach) -> Understood:
         """The question, one of those that were asked about, to be looked up within reach."""
@@ -103,9 +80,9 @@ class Meanings:
         how = plan(
             spoken_of,
             [each for each in (self.known[term, True] for term in question.excluded) if each.query],
-            frequencies=self.statistics.frequencies,
+            frequencies=self.counted.frequencies,
             rows=reach.rows,
-            everywhere=self.statistics.messages,
+            everywhere=self.counted.messages,
             in_pairs=not question.is_sentence,
         )
         return Understood(question, spoken_of, how)
@@ -123,10 +100,11 @@ def terms_of(questions: Iterable[Question]) -> tuple[_Asked, ...]:
     )
 
 
-def values_of(terms: Iterable[_Asked]) -> dict[str, Any]:
-    """The values for `LEXED`."""
+def values_of(terms: Iterable[_Asked], known: statistics.Known | None) -> dict[str, Any]:
+    """The values for `LEXED` and `TOLD`."""
     asked = list(terms)
     return {
+        **statistics.values_of(known),
         "terms": [term.text for term, _ in asked],
         "phrases": [term.is_phrase for term, _ in asked],
         "exclusions": [is_excluded for _, is_excluded in asked],

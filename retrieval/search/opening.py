@@ -16,6 +16,7 @@ from retrieval.search.criteria import Criteria, wrong
 from retrieval.search.meanings import LEXED, TOLD, Meanings, terms_of, values_of
 from retrieval.search.query import Question, Term
 from retrieval.search.reach import IN_WORKSPACE, Reach
+from retrieval.search.statistics import COUNTED, Known, known
 from retrieval.search.tools import of_rare_tools
 
 # What a summary was made from, all the way down; and of what was made again, the newer.
@@ -80,6 +81,10 @@ class Opening:
     def terms(self) -> tuple[tuple[Term, bool], ...]:
         return terms_of(self.questions)
 
+    @cached_property
+    def known(self) -> Known | None:
+        return known() if self.terms else None
+
     @property
     def statement(self) -> str:
         asked = self.criteria
@@ -105,7 +110,7 @@ class Opening:
             "conversation_id": asked.conversation_id,
             "conversation_ids": list(filter(_is_askable, asked.conversation_ids)),
             "under": asked.under,
-            **values_of(self.terms),
+            **values_of(self.terms, self.known),
         }
 
     def opened(self, told: Sequence[tuple[Any, ...]]) -> Opened:
@@ -114,7 +119,7 @@ class Opening:
         if reach.criteria.tool_names:
             asked = reach.criteria
             reach = replace(reach, of_tools=of_rare_tools(asked.tool_names, asked.conversation_id))
-        return Opened(reach, Meanings.told(self.terms, [row[_OF_REACH:] for row in told]))
+        return Opened(reach, Meanings.told(self.terms, [row[_OF_REACH:] for row in told], self.known))
 
     def _reach(
         self,
@@ -162,7 +167,7 @@ def _statement(*, is_under: bool, is_one: bool, is_named: bool, is_owned: bool, 
     named = "array_agg(conversation_id)" if is_named else "NULL::bigint[]"
     steps.append(extent.format(where=" AND ".join(where) or "true", named=named))
     return _OPENING.format(
-        steps=", ".join([*steps, LEXED] if has_words else steps),
+        steps=", ".join([*steps, LEXED, COUNTED] if has_words else steps),
         imposed=IMPOSED,
         under=_OF_UNDER if is_under else _OF_NOTHING,
         told=f", {TOLD}" if has_words else "",
