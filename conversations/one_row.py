@@ -45,9 +45,11 @@ class OneRow(Generic[M]):
     def get(self, values: Sequence[Any]) -> M | None:
         """The row that answers the question with these values; None if there is none."""
         found = rows(self.statement, values)
-        if not found:
-            return None
-        row = list(found[0])
+        return self.made(found[0]) if found else None
+
+    def made(self, values: Sequence[Any]) -> M:
+        """An instance of these values of `columns`, which were read by whatever question."""
+        row = list(values)
         for place, reader in self.readers:
             row[place] = reader(row[place], None, connection)
         return self.model.from_db(DEFAULT_DB_ALIAS, self.columns, row)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from typing import Any
@@ -85,9 +86,7 @@ class ContextAssembler:
         _check_tokens("budget", budget, least=1)
         _check_tokens("reserve", reserve, least=0)
         wanted = _format(format)
-        hits = self._hits(conversation_id, query)
-        with snapshot():
-            conversation = self.scope.conversation(conversation_id)
+        with self._at_hand(conversation_id, query) as (conversation, hits):
             sought = [int(hit.id) for hit in hits]
             slots: ContextSlots = (
                 stored_context(conversation, sought=sought)
@@ -158,12 +157,16 @@ class ContextAssembler:
             left_out_ids=tuple(node.summary_id for node in section.left_out),
         )
 
-    def _hits(self, conversation_id: int, query: str | None) -> Sequence[Found]:
-        """What answers the query, looked up before the snapshot is taken: nothing that it finds can go away."""
+    @contextmanager
+    def _at_hand(self, conversation_id: int, query: str | None) -> Iterator[tuple[Conversation, Sequence[Found]]]:
+        """The conversation and what answers the query, of one moment with whatever is read within."""
         if query is None or not query.strip():
-            return ()
+            with snapshot():
+                yield self.scope.conversation(conversation_id), ()
+            return
         grep = Grep(policy=self.limits, scope=self.scope)
-        return grep.ranked_messages(query=query, conversation_id=conversation_id, limit=HITS)
+        with grep.ranked_messages(query=query, conversation_id=conversation_id, limit=HITS) as found:
+            yield found
 
     def _assembled(
         self,

@@ -12,7 +12,7 @@ import psycopg
 from django.db import OperationalError, connection, transaction
 
 from conversations.errors import LcmError
-from conversations.reading import rows
+from conversations.reading import rows, snapshot
 
 _NAMES = ("statement_timeout", "enable_seqscan", "jit", "plan_cache_mode")
 # A search that stops a tenth late has kept its promise.
@@ -59,7 +59,7 @@ class Deadline:
 
 @contextmanager
 def bounded(*, milliseconds: int, refusal: LcmError, first: First) -> Iterator[Deadline]:
-    """Reads in one transaction; raises the refusal when they are not done in time. `first` is asked at once.
+    """Reads of one moment; raises the refusal when they are not done in time. `first` is asked at once.
 
     Sequential scans are out: an index always serves a search here, but for a word that the statistics do not know the
     planner may think otherwise. So is compiling plans, which takes longer than they run. What is prepared
@@ -69,7 +69,7 @@ def bounded(*, milliseconds: int, refusal: LcmError, first: First) -> Iterator[D
     is_inside = connection.in_atomic_block
     limits = dict(zip(_NAMES, (str(milliseconds), "off", "off", "force_generic_plan"), strict=True))
     try:
-        with transaction.atomic():
+        with transaction.atomic() if is_inside else snapshot():
             told = rows(first.statement, {**first.values, **limits})
             yield Deadline(at, milliseconds, told=[row[1:] for row in told])
             if is_inside:

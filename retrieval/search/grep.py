@@ -6,9 +6,11 @@ import string
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import cast
 
 from conversations.errors import Invalid, LcmError, Unavailable
 from conversations.exactness import is_storable, storable
+from conversations.models import Conversation
 from conversations.scope import Scope
 from conversations.store.base import EVERYTHING
 from conversations.tokens import TokenEstimator
@@ -105,20 +107,26 @@ class Grep:
             answered = _with_what_is_cold(answered)
         return answered.result(asked, lambda after: cursors.written(search, after))
 
-    def ranked_messages(self, *, query: str, conversation_id: int, limit: int) -> tuple[Found, ...]:
-        """The messages of a conversation that answer the query best, not fetched; none if no word can be looked for."""
+    @contextmanager
+    def ranked_messages(
+        self, *, query: str, conversation_id: int, limit: int
+    ) -> Iterator[tuple[Conversation, tuple[Found, ...]]]:
+        """A conversation and its messages that answer the query best, not fetched; none if no word can be looked for.
+
+        Whatever is read within is of the same moment, and bound by the same limits.
+        """
         wanted = criteria(where=GrepScope.MESSAGES, conversation_id=conversation_id)
         asked = readings(storable(query[: self.policy.max_query_length]))
-        with self._opened(wanted, asked, refusal=self._too_slow()) as (opened, _):
+        with self._opened(wanted, asked, refusal=self._too_slow(), with_row=True) as (opened, _):
             answer = FullText(opened.reach, opened.meanings, limit).answer(asked)
-        return answer.found[:limit] if answer is not None else ()
+            yield cast(Conversation, opened.conversation), answer.found[:limit] if answer is not None else ()
 
     @contextmanager
     def _opened(
-        self, wanted: Criteria, asked: Sequence[Question] = (), *, refusal: LcmError
+        self, wanted: Criteria, asked: Sequence[Question] = (), *, refusal: LcmError, with_row: bool = False
     ) -> Iterator[tuple[Opened, Deadline]]:
         """How far the search reaches and what these questions mean, until when: all in one question."""
-        opening = Opening(wanted, self.scope, asked)
+        opening = Opening(wanted, self.scope, asked, with_row)
         milliseconds = self.policy.search_timeout_ms
         with limits.bounded(milliseconds=milliseconds, refusal=refusal, first=opening) as deadline:
             yield opening.opened(deadline.told), deadline

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import Any
 
+from conversations.models import Conversation
+from conversations.one_row import OneRow
 from conversations.scope import Scope, unseen
 from retrieval.limits import IMPOSED
 from retrieval.search.criteria import Criteria, wrong
@@ -41,7 +43,7 @@ _OF_UNDER = """
 _OF_NOTHING = "NULL::bigint, NULL::bigint, NULL::bigint, ARRAY[]::text[]"
 _ONE = """
     extent AS (
-        SELECT next_seq - 1 AS size, cold_messages::bigint AS cold, next_seq - 1 AS newest, NULL::bigint[] AS named
+        SELECT next_seq - 1 AS size, cold_messages::bigint AS cold, next_seq - 1 AS newest, NULL::bigint[] AS named{row}
         FROM conversations WHERE {where}
     )
 """
@@ -54,7 +56,7 @@ _MANY = """
 """
 _OPENING = """
     WITH RECURSIVE {steps}
-    SELECT {imposed}, size, cold, newest, named, {under}{told}
+    SELECT {imposed}, size, cold, newest, named, {under}{row}{told}
     FROM (SELECT) AS always LEFT JOIN extent ON true{lexed}
 """
 # How many of the columns are of the reach; those of the words come behind them.
@@ -67,15 +69,20 @@ class Opened:
 
     reach: Reach
     meanings: Meanings
+    conversation: Conversation | None = None
 
 
 @dataclass(frozen=True)
 class Opening:
-    """The question, for `limits.bounded` to ask first. `questions`: those that may be looked up."""
+    """The question, for `limits.bounded` to ask first. `questions`: those that may be looked up.
+
+    `with_row`: of one conversation, its row is read, too, for whoever has more to do with it than to search it.
+    """
 
     criteria: Criteria
     scope: Scope
     questions: Sequence[Question] = field(default=())
+    with_row: bool = False
 
     @cached_property
     def terms(self) -> tuple[tuple[Term, bool], ...]:
@@ -94,6 +101,7 @@ class Opening:
             is_named=bool(asked.conversation_ids),
             is_owned=self.scope.workspace_id is not None,
             has_words=bool(self.terms),
+            with_row=self.with_row,
         )
 
     @property
@@ -119,7 +127,12 @@ class Opening:
         if reach.criteria.tool_names:
             asked = reach.criteria
             reach = replace(reach, of_tools=of_rare_tools(asked.tool_names, asked.conversation_id))
-        return Opened(reach, Meanings.told(self.terms, [row[_OF_REACH:] for row in told], self.known))
+        of_row = _OF_REACH + (len(_row().columns) if self.with_row else 0)
+        return Opened(
+            reach,
+            Meanings.told(self.terms, [row[of_row:] for row in told], self.known),
+            _row().made(told[0][_OF_REACH:of_row]) if self.with_row else None,
+        )
 
     def _reach(
         self,
@@ -151,7 +164,12 @@ class Opening:
 
 
 @cache
-def _statement(*, is_under: bool, is_one: bool, is_named: bool, is_owned: bool, has_words: bool) -> str:
+def _row() -> OneRow[Conversation]:
+    return OneRow.like(Conversation.objects.all())
+
+
+@cache
+def _statement(*, is_under: bool, is_one: bool, is_named: bool, is_owned: bool, has_words: bool, with_row: bool) -> str:
     """The words for a search of this shape: there are few shapes, so the server prepares them all."""
     owned = ["workspace_id = %(workspace_id)s"] if is_owned else []
     steps = []
@@ -165,11 +183,17 @@ def _statement(*, is_under: bool, is_one: bool, is_named: bool, is_owned: bool, 
     else:
         extent, where = _MANY, owned
     named = "array_agg(conversation_id)" if is_named else "NULL::bigint[]"
-    steps.append(extent.format(where=" AND ".join(where) or "true", named=named))
+    columns = _row().columns if with_row else ()
+    steps.append(
+        extent.format(
+            where=" AND ".join(where) or "true", named=named, row="".join(f", {column}" for column in columns)
+        )
+    )
     return _OPENING.format(
         steps=", ".join([*steps, LEXED, COUNTED] if has_words else steps),
         imposed=IMPOSED,
         under=_OF_UNDER if is_under else _OF_NOTHING,
+        row="".join(f", extent.{column}" for column in columns),
         told=f", {TOLD}" if has_words else "",
         lexed=" LEFT JOIN lexed ON true ORDER BY lexed.place" if has_words else "",
     )

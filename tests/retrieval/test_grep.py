@@ -355,9 +355,11 @@ def test_the_settings_of_the_transaction_around_a_search_are_left_as_they_were()
 def test_messages_of_a_conversation_can_be_ranked_without_being_shown():
     grep = Grep(policy=RetrievalPolicy(), scope=Scope())
     conversation = a_conversation(*FILLER, "The database listens on port 5433.", *FILLER)
-    with counted_statements() as sent:
-        found = grep.ranked_messages(query="which port?\x00", conversation_id=conversation.conversation_id, limit=3)
+    asked = {"query": "which port?\x00", "conversation_id": conversation.conversation_id, "limit": 3}
+    with counted_statements() as sent, grep.ranked_messages(**asked) as (searched, found):
+        pass
 
+    assert searched.counters == conversation.counters
     # Within a savepoint, and with its settings and those of before.
     assert len(sent) <= 5 + 5
 
