@@ -37,6 +37,9 @@ LONG = (
     ),
 )
 
+# What is made once for several files: a site to open in a browser, the loaded SDKs of the vendors.
+TOGETHER = ("tests/browser/", ("tests/retrieval/test_formats", "tests/retrieval/test_vendor_types"))
+
 # Other examples each time: many short runs see what one long one sees. No time is asserted, that of an example neither.
 hypothesis.settings.register_profile("quick", max_examples=15, deadline=None)
 hypothesis.settings.register_profile("thorough", max_examples=200, deadline=None)
@@ -83,11 +86,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 class _ByWhatIsShared(LoadScopeScheduling):
-    """Gives a worker whole files, whose tests share what is made once, and all of the browsers', which share a site."""
+    """Gives a worker whole files, whose tests share what is made once, or several that share it."""
 
     def _split_scope(self, nodeid: str) -> str:
         path = nodeid.partition("::")[0]
-        return "tests/browser" if path.startswith("tests/browser/") else path
+        return next((str(paths) for paths in TOGETHER if path.startswith(paths)), path)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -36,7 +36,7 @@ def assert_sound(conversation_id: int) -> None:
 @pytest.mark.parametrize(
     ("seconds", "pause"),
     [
-        (2, 0.05),
+        (2, 0.1),
         pytest.param(10, 0.05, marks=pytest.mark.thorough),
         pytest.param(60, 0.01, marks=pytest.mark.slow),
     ],

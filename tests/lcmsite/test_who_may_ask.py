@@ -78,23 +78,29 @@ def _paths() -> Iterator[str]:
     yield from (path.removeprefix("api/") for path in below(get_resolver(), "") if path.startswith("api/"))
 
 
-@pytest.fixture
-def nobody_at_all(db: None) -> dict[str, str]:
+@pytest.fixture(scope="module")
+def nobody_at_all(harbour_world: Any) -> dict[str, str]:  # noqa: F811
     """What lets nobody in."""
     revoked, expired = an_api_key(None, ADMIN), an_api_key(None, ADMIN)
-    keys.revoke(Scope(), key=str(ApiKey.objects.order_by("api_key_id").first().pk))
-    ApiKey.objects.filter(revoked_at=None).update(expires_at=timezone.now() - timedelta(days=1))
+    newest = ApiKey.objects.order_by("-api_key_id")
+    keys.revoke(Scope(), key=str(newest[1].pk))
+    ApiKey.objects.filter(pk=newest[0].pk).update(expires_at=timezone.now() - timedelta(days=1))
     return {"no key": "", "a made-up key": "lcm_" + "x" * 43, "a revoked key": revoked, "an expired key": expired}
 
 
-@pytest.fixture
-def strangers(db: None) -> dict[str, str]:
+@pytest.fixture(scope="module")
+def strangers(harbour_world: Any) -> dict[str, str]:  # noqa: F811
     elsewhere = a_workspace("elsewhere")
     return {scope: an_api_key(elsewhere, scope) for scope in LADDER}
 
 
+@pytest.fixture(scope="module")
+def our_own(harbour_world: Any) -> dict[str, str]:  # noqa: F811
+    return {scope: an_api_key(None, scope) for scope in LADDER}
+
+
 @pytest.mark.parametrize("operation", CATALOGUE, ids=lambda operation: operation.tool)
-def test_who_may_perform_it(world, nobody_at_all, strangers, operation):  # noqa: F811
+def test_who_may_perform_it(world, nobody_at_all, strangers, our_own, operation):  # noqa: F811
     needed = ROWS[operation.tool]
     for given in _one_of_each_path(operation, world):
         for who, key in nobody_at_all.items():
@@ -110,9 +116,9 @@ def test_who_may_perform_it(world, nobody_at_all, strangers, operation):  # noqa
             else:
                 assert reply.status not in (401, 403), scope
                 assert "and its boats" not in str(reply.body), "not a word that was said here"
-        for scope in LADDER:
+        for scope, key in our_own.items():
             with transaction.atomic():
-                reply = Api(an_api_key(None, scope)).perform(operation, given)
+                reply = Api(key).perform(operation, given)
                 # So that whoever asks next finds everything as it was.
                 transaction.set_rollback(True)
             if LADDER.index(scope) < LADDER.index(needed):
@@ -140,7 +146,7 @@ def _told(key: str, operation: Operation, given: dict[str, Any]) -> tuple[int, b
 
 
 @pytest.mark.parametrize("name", STREAMS)
-def test_who_may_have_it_streamed(world, nobody_at_all, strangers, name):  # noqa: F811
+def test_who_may_have_it_streamed(world, nobody_at_all, strangers, our_own, name):  # noqa: F811
     path, needed = STREAMS[name]
 
     def status(key: str) -> int:
@@ -150,7 +156,7 @@ def test_who_may_have_it_streamed(world, nobody_at_all, strangers, name):  # noq
     assert needed == READ
     assert {who: status(key) for who, key in nobody_at_all.items()} == dict.fromkeys(nobody_at_all, 401)
     assert {scope: status(key) for scope, key in strangers.items()} == dict.fromkeys(LADDER, 404)
-    assert {scope: status(an_api_key(None, scope)) for scope in LADDER} == dict.fromkeys(LADDER, 200)
+    assert {scope: status(key) for scope, key in our_own.items()} == dict.fromkeys(LADDER, 200)
 
 
 @pytest.mark.django_db
