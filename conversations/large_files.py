@@ -17,7 +17,6 @@ from django.utils.module_loading import import_string
 
 from conversations.append import checked_name
 from conversations.errors import Conflict, Invalid, TooLarge
-from conversations.exploration import Glance, explore
 from conversations.models import Conversation, LargeFile
 from conversations.policy import FilePolicy
 from conversations.reading_files import FileBytes, FileText, file_text, open_stored
@@ -77,6 +76,9 @@ class LargeFileService:
 
         Bytes first: a row without bytes would be a lie, bytes without a row are found by the next who stores them.
         """
+        # Not imported above: it reads a dozen formats, and most processes never see a file.
+        from conversations.exploration import Glance, explore
+
         glance, digest = Glance(), hashlib.sha256()
         with tempfile.SpooledTemporaryFile(max_size=SPOOL_BYTES) as spool:
             for chunk in _chunks(content):

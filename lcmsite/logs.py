@@ -6,8 +6,12 @@ import traceback
 from collections.abc import Iterator
 from typing import Any
 
-import structlog
-from structlog.typing import EventDict, Processor, WrappedLogger
+from lcmsite.loading import without
+
+# For tracebacks in colour, which no line of ours has, and for other threads than Python's.
+with without("rich", "greenlet"):
+    import structlog
+    from structlog.typing import EventDict, Processor, WrappedLogger
 
 # Enough of an exception's text to know it by; what follows its first line may quote data.
 LONGEST_EXCEPTION_TEXT = 200

@@ -6,10 +6,7 @@ import re
 from urllib.parse import unquote, urlsplit
 
 import psycopg
-import redis
 from django.conf import settings
-from redis.backoff import NoBackoff
-from redis.retry import Retry
 
 from conversations.errors import Invalid, LcmError, Unavailable
 from lcmsite.connections import connect
@@ -49,6 +46,11 @@ def _of_redis() -> LcmError | None:
     url = settings.DEPLOYMENT.redis_url
     if not url:
         return None
+    # Not imported above: where there is no Redis, nobody loads its client.
+    import redis
+    from redis.backoff import NoBackoff
+    from redis.retry import Retry
+
     where = f"LCM_REDIS_URL: Redis at {_place(url)}"
     limits = {"socket_connect_timeout": SECONDS_FOR_AN_ANSWER, "socket_timeout": SECONDS_FOR_AN_ANSWER}
     try:
