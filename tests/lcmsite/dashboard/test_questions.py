@@ -109,7 +109,7 @@ def test_nor_does_a_history_that_went_cold(furnished, ann, cold):
 
     assert ">cold</span>" in shown
     assert too_many(asked_by(ann, pages, as_parts=False)) == {}
-    assert too_many(asked_by(ann, [*pages, *furnished.pieces()], as_parts=True)) == {}
+    assert too_many(asked_by(ann, [*pages, *furnished.pieces(), *furnished.answers()], as_parts=True)) == {}
 
 
 def test_nor_does_what_leads_elsewhere(furnished, ann):
