@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -48,6 +48,12 @@ _MESSAGES = """
            cold_block_id, erased_by_id
     FROM messages m WHERE message_id = ANY(%s)
 """
+_SUMMARIES = """
+    SELECT summary_id, depth, first_seq, last_seq, CASE WHEN erased_by_id IS NULL THEN content END,
+           earliest_at, latest_at, encode(summary_hash, 'hex'), source_tokens, descendant_count,
+           ARRAY(SELECT jsonb_array_elements_text(file_ids)), is_degraded, coalesce(quality ->> 'waits', '') = 'true'
+    FROM summaries WHERE summary_id = ANY(%s)
+"""
 _SOURCE_MESSAGES = "SELECT message_id FROM summary_messages WHERE summary_id = %s ORDER BY ordinal"
 # Whether anything below a summary still has its text.
 _REMAINS = """
@@ -68,7 +74,7 @@ _TURNS = """
     FROM context_items c JOIN messages m USING (message_id)
     WHERE c.conversation_id = %s AND m.role <> 'system' ORDER BY c.ordinal DESC LIMIT %s
 """
-_SUMMARIES = """
+_NEWEST_SUMMARIES = """
     SELECT s.content FROM context_items c JOIN summaries s USING (summary_id)
     WHERE c.conversation_id = %s ORDER BY c.ordinal DESC LIMIT %s
 """
@@ -90,7 +96,7 @@ def read_turns(conversation_id: int) -> list[str]:
 
 def read_summary_texts(conversation_id: int) -> list[str]:
     """The texts of the newest summaries in the context."""
-    return [text for (text,) in rows(_SUMMARIES, [conversation_id, _MOST_SUMMARIES])]
+    return [text for (text,) in rows(_NEWEST_SUMMARIES, [conversation_id, _MOST_SUMMARIES])]
 
 
 def read_slots(conversation_id: int) -> Context:
@@ -147,7 +153,7 @@ def read_sources_again(summary_id: str, *, instead: Mapping[str, NewSummary]) ->
     message_ids = [message_id for (message_id,) in rows(_SOURCE_MESSAGES, [summary_id])]
     source_ids = [source_id for (source_id,) in rows(_SOURCE_SUMMARIES, [summary_id])]
     summaries = _read_summaries([source_id for source_id in source_ids if source_id not in instead])
-    made = {new.summary_id: _read_of(new) for source_id in source_ids if (new := instead.get(source_id)) is not None}
+    made = {new.summary_id: _as_read(new) for source_id in source_ids if (new := instead.get(source_id)) is not None}
     return _together(_read_messages(message_ids), {**summaries, **made})
 
 
@@ -271,30 +277,63 @@ def _searchable(content: str, message_id: int, block_id: int | None, cold: ColdT
 def _read_summaries(summary_ids: Sequence[str]) -> dict[str, _Read]:
     if not summary_ids:
         return {}
-    found = Summary.objects.filter(pk__in=summary_ids).readable()
-    return {summary.summary_id: _read_of(summary.as_record()) for summary in found}
+    return {row[0]: _read_of(*row) for row in rows(_SUMMARIES, [list(summary_ids)])}
 
 
-def _read_of(summary: NewSummary) -> _Read:
+def _as_read(new: NewSummary) -> _Read:
+    """Of a summary that is not written yet."""
+    return _read_of(
+        new.summary_id,
+        new.depth,
+        new.first_seq,
+        new.last_seq,
+        new.content,
+        new.earliest_at,
+        new.latest_at,
+        new.summary_hash,
+        new.source_tokens,
+        new.descendant_count,
+        new.file_ids,
+        new.is_degraded,
+        bool(new.quality.get("waits")),
+    )
+
+
+def _read_of(
+    summary_id: str,
+    depth: int,
+    first_seq: int,
+    last_seq: int,
+    content: str | None,
+    earliest_at: datetime,
+    latest_at: datetime,
+    summary_hash: str,
+    source_tokens: int,
+    descendant_count: int,
+    file_ids: Iterable[str],
+    is_degraded: bool,
+    is_waiting: bool,
+) -> _Read:
+    """In the order of the columns above; None for the content of an erased one."""
     return _Read(
         source=SourceSummary(
-            source_id=summary.summary_id,
-            depth=summary.depth,
-            first_seq=summary.first_seq,
-            last_seq=summary.last_seq,
-            text=ERASED if getattr(summary, "erased_by_id", None) is not None else summary.content,
-            earliest_at=summary.earliest_at,
-            latest_at=summary.latest_at,
+            source_id=summary_id,
+            depth=depth,
+            first_seq=first_seq,
+            last_seq=last_seq,
+            text=ERASED if content is None else content,
+            earliest_at=earliest_at,
+            latest_at=latest_at,
         ),
-        hash=summary.summary_hash,
-        first_seq=summary.first_seq,
-        last_seq=summary.last_seq,
-        earliest_at=summary.earliest_at,
-        latest_at=summary.latest_at,
-        tokens=summary.source_tokens,
-        messages=summary.descendant_count,
-        depth=summary.depth,
-        file_ids=tuple(summary.file_ids),
-        is_degraded=summary.is_degraded,
-        is_waiting=bool(summary.quality.get("waits")),
+        hash=summary_hash,
+        first_seq=first_seq,
+        last_seq=last_seq,
+        earliest_at=earliest_at,
+        latest_at=latest_at,
+        tokens=source_tokens,
+        messages=descendant_count,
+        depth=depth,
+        file_ids=tuple(file_ids),
+        is_degraded=is_degraded,
+        is_waiting=is_waiting,
     )

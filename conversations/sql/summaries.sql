@@ -1,4 +1,5 @@
--- `lcm_show_summary` and the settings of `lcm_write_summary` are, since a later migration, those of `summaries_by_index.sql`.
+-- Since later migrations, `lcm_show_summary` is that of `summaries_planned_once.sql`, and the settings of
+-- `lcm_write_summary` are those of `summaries_by_index.sql`.
 -- These functions are planned anew each time: a plan made while a conversation was small would be kept, and would read
 -- whole tables once it is large.
 

@@ -1,3 +1,4 @@
+-- `lcm_show_summary` is, since a later migration, that of `summaries_planned_once.sql`.
 -- Writing a summary, with plans that hold for a conversation of any length and are not made anew for every link.
 
 -- A function's setting holds for the checks of foreign keys within it, too. Planned anew, those of 130 links took six times

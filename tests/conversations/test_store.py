@@ -207,6 +207,21 @@ def test_to_show_a_summary_no_item_is_read_that_it_does_not_replace():
     assert rows_read("context_items") - before == 130
 
 
+@pytest.mark.django_db
+def test_how_a_summary_is_shown_may_be_planned_while_there_is_next_to_nothing():
+    with connection.cursor() as cursor:
+        # So that nothing is planned yet.
+        cursor.execute("DISCARD PLANS")
+    a_summary_of(a_conversation(*"abc").conversation_id, first_seq=1, last_seq=3)
+    conversation_id = a_conversation(*(f"message {n}" for n in range(400))).conversation_id
+    before = rows_read("context_items")
+
+    leaves = [a_summary_of(conversation_id, first_seq=first, last_seq=first + 89) for first in (1, 91, 181, 271)]
+    a_condensed_summary_of(conversation_id, *leaves)
+
+    assert rows_read("context_items") - before == 4 * 90 + 4
+
+
 def test_a_condensed_summary_stands_where_the_first_of_its_summaries_stood():
     conversation_id = a_conversation(*"abcde").conversation_id
     leaves = [a_summary_of(conversation_id, first_seq=seq, last_seq=seq + 1) for seq in (1, 3)]
