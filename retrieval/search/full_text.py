@@ -191,8 +191,9 @@ class _Search:
         return [self._hit(hit, worth(hit, weights)) for hit in hits if hit.is_complete or not is_settled]
 
     def _hit(self, hit: Hit, worth: float) -> Found:
-        place, is_first = hit.place, self.complete_first and hit.is_complete
-        return Found(hit.id, conversation_of(place), seq_of(place), worth, hit.is_complete, is_first, hit.order_place)
+        id, place, _, _, _, is_complete, order_place, _, _ = hit
+        is_first = self.complete_first and is_complete
+        return Found(id, conversation_of(place), seq_of(place), worth, is_complete, is_first, order_place)
 
     def _best(self, found: Sequence[Found], looked: Sequence[Looked], how: Plan, weights: Weights) -> Answer:
         """The best of all: of those that answer every clause, if there is a handful of them, or one of the one word."""

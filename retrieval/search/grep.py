@@ -94,8 +94,11 @@ class Grep:
             cold=cold,
         )
         said = (query, how.value, order.value, *(["cold"] if cold else []))
-        search = cursors.fingerprint(workspace_id=self.scope.workspace_id, asked=wanted, said=said)
-        position = cursors.read(cursor, search) if cursor is not None else None
+
+        def search() -> str:
+            return cursors.fingerprint(workspace_id=self.scope.workspace_id, asked=wanted, said=said)
+
+        position = cursors.read(cursor, search()) if cursor is not None else None
         page = Page(limit=limit, max_tokens=cap, tokens=self.tokens, position=position)
         if cold:
             answered = self._in_the_cold(asked, wanted, page)
@@ -105,7 +108,7 @@ class Grep:
             answered = self._by_words(asked, wanted, page)
         if ItemKind.MESSAGE in wanted.kinds and not cold:
             answered = _with_what_is_cold(answered)
-        return answered.result(asked, lambda after: cursors.written(search, after))
+        return answered.result(asked, lambda after: cursors.written(search(), after))
 
     @contextmanager
     def ranked_messages(
@@ -171,7 +174,7 @@ class Grep:
         is_end = len(behind) <= page.limit
         return page.filled(
             shown,
-            [replace(then, key=each.key) for each in behind[: page.limit]],
+            lambda place: replace(then, key=behind[place].key),
             has_more=not is_end,
             relaxed=answer.relaxed,
             used=answer.used,
@@ -193,7 +196,7 @@ class Grep:
         needles = Needles.of(read.lexemes)
         return page.filled(
             matches([_excerpt(spot, needles) for spot in read.spots[: page.limit]]),
-            [Position(spot.key, read.reading) for spot in read.spots[: page.limit]],
+            lambda place: Position(read.spots[place].key, read.reading),
             has_more=len(read.spots) > page.limit,
             relaxed=read.relaxed,
             used=read.used,
@@ -223,8 +226,12 @@ class Grep:
             key = page.position.key if page.position is not None else None
             spots = search.matching(pattern, deadline=deadline, key=key)
             shown = matches([Excerpt(spot.id, snippet=spot.snippet) for spot in spots[: page.limit]])
-        keys = [Position(spot.key) for spot in spots[: page.limit]]
-        return page.filled(shown, keys, has_more=len(spots) > page.limit, cold_messages=reach.cold)
+        return page.filled(
+            shown,
+            lambda place: Position(spots[place].key),
+            has_more=len(spots) > page.limit,
+            cold_messages=reach.cold,
+        )
 
     def _in_the_cold(self, asked: GrepResult, wanted: Criteria, page: Page) -> Answered:
         """Cold messages alone, the newest first: those with all of the words, or those that match."""
@@ -246,10 +253,9 @@ class Grep:
             spots = found.spots[: page.limit]
             shown = matches([Excerpt(spot.id, snippet=spot.snippet) for spot in spots])
         is_cut = found.looked_to is not None
-        keys = [Position((spot.order_place,)) for spot in spots]
         answered = page.filled(
             shown,
-            keys,
+            lambda place: Position((spots[place].order_place,)),
             has_more=len(found.spots) > page.limit,
             cold_messages=reach.cold,
             bounded=is_cut,

@@ -53,11 +53,16 @@ class Page:
     tokens: TokenEstimator | None
     position: Position | None = None
 
-    def filled(self, found: Sequence[Match], positions: Sequence[Position], *, has_more: bool, **said: Any) -> Answered:
-        """As many of these matches as there is room for, and at least one, so that the pages come to an end."""
+    def filled(
+        self, found: Sequence[Match], position: Callable[[int], Position], *, has_more: bool, **said: Any
+    ) -> Answered:
+        """As many of these matches as there is room for, and at least one, so that the pages come to an end.
+
+        `position` tells that of the match at a place.
+        """
         fitting = self._fitting(found)
         has_more = has_more or fitting < len(found)
-        behind = positions[fitting - 1] if has_more and fitting else None
+        behind = position(fitting - 1) if has_more and fitting else None
         return Answered(tuple(found[:fitting]), behind, **said)
 
     def _fitting(self, found: Sequence[Match]) -> int:
@@ -79,4 +84,4 @@ def _tokens(match: Match, count: Callable[[str], int]) -> int:
 
 
 def _bytes(text: str) -> int:
-    return len(text.encode("utf-8", "surrogatepass"))
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))

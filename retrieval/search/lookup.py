@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from itertools import chain, takewhile
+from itertools import chain, compress, takewhile
 from typing import Any
 
 from conversations.reading import array, bound, rows, rows_as_planned
 from retrieval.search import ranking
 from retrieval.search.query import Question
 from retrieval.search.query_plan import MOST_CANDIDATES, Plan, lexeme_query
-from retrieval.search.ranking import Hit, Neighbour, Place, conversation_of, place_of, seq_of
+from retrieval.search.ranking import Hit, Neighbour, Place, conversation_of, seq_of
 from retrieval.search.reach import Reach
 from retrieval.search.tables import MESSAGES, Table
 from retrieval.search.tools import OF_TOOL
@@ -48,7 +48,7 @@ _HITS = """
         ORDER BY ({worth}) / {length_cost} DESC, id DESC
         LIMIT %(most)s
     )
-    SELECT {number}, {kind}, id::text, conversation_id, seq, ARRAY[{share_columns}], token_count, order_place, {asks},
+    SELECT {number}, {kind}, id::text, {one_place}, ARRAY[{share_columns}], token_count, {asks}, order_place,
            author, created_at, CASE WHEN row_number() OVER () = 1 THEN rarity END, looked_at
     FROM best
 """
@@ -138,7 +138,7 @@ class Lookup:
         asked = [self._statement(number, each, most=most, dated=dated) for number, each in enumerate(tries)]
         found: dict[tuple[int, int], list[tuple[Any, ...]]] = defaultdict(list)
         for row in rows_as_planned(one_after_the_other(asked, [each.enough for each in tries])):
-            found[row[0], row[1]].append(row[2:])
+            found[row[0], row[1]].append(row)
         return [
             tuple(self._of(table, found[number, kind], each) for kind, table in enumerate(self.reach.tables))
             for number, each in enumerate(tries)
@@ -165,6 +165,7 @@ class Lookup:
         where, values, matching = self._where(table, how)
         statement = _HITS.format(
             **names,
+            one_place=ranking.PLACE_SQL,
             id=table.id,
             seq=table.seq,
             table=table.name,
@@ -240,16 +241,16 @@ def _is_enough(looked: Sequence[Looked], tried: Try) -> bool:
 
 def _hits(fetched: Sequence[tuple[Any, ...]], how: Plan, *, is_message: bool) -> tuple[tuple[Hit, ...], frozenset[int]]:
     """The hits, and all that they hold."""
-    answers: dict[tuple[int, ...], bool] = {}
+    # Hundreds of rows hold the same few combinations of words.
+    combinations: dict[tuple[bool, ...], tuple[tuple[int, ...], bool]] = {}
     hits = []
-    for item_id, conversation_id, seq, held, tokens, order_place, asks, author, created_at, _, _ in fetched:
-        shares = {term: share for term, share in enumerate(held) if share}
-        # Hundreds of rows hold the same few combinations of words.
-        combination = tuple(shares)
-        is_complete = answers.get(combination)
-        if is_complete is None:
-            is_complete = answers[combination] = how.is_answered_by(combination)
-        place = place_of(conversation_id, seq)
-        id = int(item_id) if is_message else item_id
-        hits.append(Hit(id, place, shares, tokens, bool(asks), is_complete, order_place, author, created_at))
-    return tuple(hits), frozenset(chain.from_iterable(answers))
+    for _, _, id, place, held, tokens, asks, order_place, author, created_at, _, _ in fetched:
+        combination = tuple(map(bool, held))
+        if combination not in combinations:
+            terms = tuple(compress(range(len(held)), held))
+            combinations[combination] = terms, how.is_answered_by(terms)
+        terms, is_complete = combinations[combination]
+        shares = dict(zip(terms, compress(held, held), strict=True))
+        own_id = int(id) if is_message else id
+        hits.append(Hit(own_id, place, shares, tokens, asks is True, is_complete, order_place, author, created_at))
+    return tuple(hits), frozenset(chain.from_iterable(terms for terms, _ in combinations.values()))

@@ -35,6 +35,7 @@ LENGTH_COST_SQL = f"(1 + {_LENGTH_WEIGHT}::float8 * ln(greatest(1, token_count /
 # A message's place as one number, conversation first: there are thousands of them in a search, and each is a key.
 Place = int
 _SEQ_BITS = 40
+PLACE_SQL = f"conversation_id << {_SEQ_BITS} | seq"
 
 
 def place_of(conversation_id: int, seq: int) -> Place:

@@ -78,16 +78,18 @@ def _spots(content: str, needles: Needles) -> list[tuple[int, int, int]]:
     found: list[tuple[int, int, int]] = []
     for stem, number, ending in needles.stems:
         # One after the other: to look for all at once, as an expression can, takes several times as long.
-        begin, looked_at = lowered.find(stem), 0
-        while begin >= 0 and looked_at < _MOST_PLACES:
+        begin, length = lowered.find(stem), len(stem)
+        for _ in range(_MOST_PLACES):
+            if begin < 0:
+                break
             if not begin or not folded[begin - 1].isalnum() or _begins_part(folded, begin):
-                end = begin + len(stem)
+                end = begin + length
                 word_end = _rest_of_word(lowered, end).end()  # type: ignore[union-attr]  # which may be empty
                 if word_end - end <= ending:
                     found.append((begin, -word_end, number))
                 elif _goes_on_in_a_part(folded, end):
                     found.append((begin, -end, number))
-            begin, looked_at = lowered.find(stem, begin + 1), looked_at + 1
+            begin = lowered.find(stem, begin + 1)
     found.sort()
     return _apart(found)
 
