@@ -32,10 +32,14 @@ _HITS = """
     WITH {matching} hits AS MATERIALIZED (
         SELECT id, conversation_id, seq, token_count, order_place, place, author, created_at, {shares}
         FROM (
-            SELECT {id} AS id, conversation_id, {seq} AS seq, {tokens} AS token_count, {order_place} AS order_place,
-                   ctid AS place, {author} AS author, {created_at} AS created_at, {vector} AS vector
-            FROM {table}
-            WHERE {where} AND {answering}
+            SELECT * FROM (
+                SELECT {id} AS id, conversation_id, {seq} AS seq, {tokens} AS token_count, {order_place} AS order_place,
+                       ctid AS place, {author} AS author, {created_at} AS created_at, {vector} AS vector
+                FROM {table}
+                WHERE {where} AND {sought}
+                OFFSET 0
+            ) AS sought
+            WHERE {answering}
             LIMIT %(most_rows)s
         ) AS holding
     ), counts AS MATERIALIZED (
@@ -172,7 +176,9 @@ class Lookup:
             tokens=table.tokens,
             order_place=self.reach.place(table),
             where=where,
-            answering=table.answering(how),
+            sought=table.sought,
+            # Of the copy, where there is one: what the index gives may be more than what answers.
+            answering="true" if how.sought == how.query else "vector @@ %(query)s::tsquery",
             matching=matching,
             asks=_asks(table, tried),
             # Whose it is matters where the hits alone are ranked: of neighbours it is asked together with theirs.

@@ -110,7 +110,8 @@ class Reach:
         `by_words_alone` keeps it from leading to them by another index than that for words. With `but_tools`, it is all
         but `OF_TOOL`.
         """
-        owned = self._owned.replace("conversation_id = ", "conversation_id + 0 = ") if by_words_alone else self._owned
+        # As it is written, no index serves it, and it is asked before all that would have to unpack something.
+        owned = f"({self._owned}) IS TRUE" if by_words_alone and self.criteria.named else self._owned
         conditions = [owned, table.only if self.at is None else table.only_then]
         conditions += {MESSAGES: self._of_messages, SUMMARIES: self._of_summaries, FILES: self._of_files}[table]()
         left_out = {"true", OF_TOOL} if but_tools else {"true"}

@@ -62,12 +62,17 @@ class Table:
     # Whether its text is there: an expression may match one that is empty because it is elsewhere, or gone.
     has_text: str = "erased_by_id IS NULL"
 
+    @property
+    def sought(self) -> str:
+        """The condition for rows that an index finds, among which are all that answer a plan's query."""
+        return f"{self.vector} @@ %(sought)s::tsquery"
+
     def answering(self, how: Plan) -> str:
-        """The condition for rows that answer the plan's query, found by an index."""
+        """The condition for those that do."""
         if how.sought == how.query:
-            return f"{self.vector} @@ %(query)s::tsquery"
+            return self.sought
         # As it is written, no index serves the second.
-        return f"{self.vector} @@ %(sought)s::tsquery AND ({self.vector} @@ %(query)s::tsquery) IS TRUE"
+        return f"{self.sought} AND ({self.vector} @@ %(query)s::tsquery) IS TRUE"
 
 
 MESSAGE_RANK = 1_000_000
