@@ -25,7 +25,7 @@ from retrieval.assembly.receipt_difference import difference
 from retrieval.assembly.receipts import left_out, receipt
 from retrieval.assembly.selection import select, with_hits
 from retrieval.assembly.selection_items import read_items
-from retrieval.assembly.selection_recall import HITS, recall
+from retrieval.assembly.selection_recall import HITS, in_turn, recall
 from retrieval.assembly.selection_window import Window, read_window, totals
 from retrieval.assembly.stored_context import stored_context
 from retrieval.assembly.types import (
@@ -87,7 +87,7 @@ class ContextAssembler:
         _check_tokens("reserve", reserve, least=0)
         wanted = _format(format)
         with self._at_hand(conversation_id, query) as (conversation, hits):
-            sought = [int(hit.id) for hit in hits]
+            sought = in_turn(hits, last_seq=conversation.counters.message_count)
             slots: ContextSlots = (
                 stored_context(conversation, sought=sought)
                 if as_of is None

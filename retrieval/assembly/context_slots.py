@@ -7,8 +7,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
+from compaction.planner import MAX_ATOM_MESSAGES
 from conversations.records import ROLES
 from conversations.types import Counters
 from retrieval.assembly.candidates import Candidate
@@ -16,43 +17,41 @@ from retrieval.assembly.types import Moment
 
 by_ordinal = attrgetter("ordinal")
 
+# For how many of the messages that answer a query, and call a tool or answer a call, the rest of that exchange is
+# looked up. None has more messages than this, so nothing of it can lie farther away.
+EXCHANGES = 12
+REACH = MAX_ATOM_MESSAGES
+
 # Rows of many kinds are rows of one statement, and each says `what` it is: slots of the context; what must be shown
-# from `before` them; messages that are sought, `shown` by the context itself or `recalled`; the summary that stands for
-# a message (`above`); who said a message (`role`) and what it is made of (`part`); what is `withheld`; how many
-# summaries there are. The columns: what, ordinal, tokens, message, summary, last seq, what is said of it, call.
+# from `before` them; messages that are `sought`, and those `near` some of them; the summary that stands for a message
+# (`above`); who said a message (`role`) and what it is made of (`part`); what is `withheld`; how many summaries there
+# are. The columns: what, ordinal, tokens, message, summary, last seq, what is said of it, and its call or role. Of a
+# message that the context does not show itself it is said that it is `recalled`.
 #
-# Who said the messages that are `named`, and which tool calls they make or answer. All of them at once: to look up each
-# where it is found takes four times as long.
-SPEAKERS = """
-    SELECT 'role', NULL::bigint, NULL::integer, message_id, NULL::text, NULL::bigint, role::text, NULL::text
-    FROM messages WHERE message_id = ANY(ARRAY(SELECT message_id FROM named))
-    UNION ALL
-    SELECT 'part', NULL, NULL, message_id, NULL, NULL, part_type::text, tool_call_id
+# What the messages that are `named` are made of, and which tool calls they make or answer. All of them at once: to look
+# up each where it is found takes four times as long.
+PARTS = """
+    SELECT 'part', NULL::bigint, NULL::integer, message_id, NULL::text, NULL::bigint, part_type::text, tool_call_id
     FROM message_parts
     WHERE message_id = ANY(ARRAY(SELECT message_id FROM named)) AND part_type IN ('tool', 'text', 'file')
 """
-# Messages that are sought, as slots that they may become. The costs of a raw item are its message's, and a bit.
-SOUGHT = """
-    SELECT seq, token_count + %(overhead)s AS token_count, message_id
-    FROM messages WHERE message_id = ANY(%(sought)s::bigint[])
-"""
-# The messages in some stretches of a conversation; `what` they are is for the context to say. Each stretch is looked up
-# (hence the offset): in a join, the planner would go through the whole conversation.
+# The messages in some stretches of a conversation; what is `said` of them is for the context to say. Each stretch is
+# looked up (hence the offset): in a join, the planner would go through the whole conversation.
 AROUND = f"""
     WITH given AS MATERIALIZED (
         SELECT * FROM unnest(%(firsts)s::bigint[], %(lasts)s::bigint[]) AS given(first_seq, last_seq)
     ), named AS MATERIALIZED (
-        SELECT near.seq, near.token_count, near.message_id
+        SELECT near.seq, near.token_count, near.message_id, near.role
         FROM given, LATERAL (
-            SELECT m.seq, m.token_count + %(overhead)s AS token_count, m.message_id
+            SELECT m.seq, m.token_count + %(overhead)s AS token_count, m.message_id, m.role
             FROM messages m
             WHERE m.conversation_id = %(id)s AND m.seq BETWEEN given.first_seq AND given.last_seq
             OFFSET 0
         ) AS near
     )
-    SELECT {{what}}, seq, token_count, message_id, NULL::text, seq, NULL::text, NULL::text FROM named
+    SELECT 'near', seq, token_count, message_id, NULL::text, seq, {{said}}, role::text FROM named
     UNION ALL
-    {SPEAKERS}
+    {PARTS}
 """
 # A message is withheld with any of its parts.
 WITHHELD = """
@@ -61,6 +60,13 @@ WITHHELD = """
     FROM quarantines q LEFT JOIN message_parts p ON p.part_id = q.target
     WHERE q.conversation_id = %(id)s AND q.released_at IS NULL
 """
+
+
+class Sought(NamedTuple):
+    """A message that answers a query; those that stand beside one that answers it better have its number."""
+
+    message_id: int
+    beside: int
 
 
 @dataclass(frozen=True)
@@ -73,6 +79,9 @@ class Look:
     # The messages that were sought, and the summaries of the context that stand for them, each with the message.
     sought: list[Candidate] = field(default_factory=list)
     standing_for: list[tuple[Candidate, int]] = field(default_factory=list)
+    # All that is around some of them, the places of which were `looked_around`.
+    near: list[Candidate] = field(default_factory=list)
+    looked_around: frozenset[int] = frozenset()
     withheld: frozenset[str] = frozenset()
     summaries: int = 0
 
@@ -110,6 +119,8 @@ def look_in(found: Sequence[tuple[Any, ...]]) -> Look:
             roles[row[3]] = row[6]
         elif what != "part":
             of_kind[what].append(row)
+            if row[3] is not None and row[7] is not None:
+                roles[row[3]] = row[7]
         elif row[6] != "tool":
             words.add(row[3])
         else:
@@ -132,20 +143,22 @@ def look_in(found: Sequence[tuple[Any, ...]]) -> Look:
                     tuple(calls[message_id]) if message_id in calls else (),
                     message_id in tools and message_id not in words and roles[message_id] == "user",
                     last_seq,
-                    what == "recalled",
+                    said == "recalled",
                 )
             )
-            for _, ordinal, tokens, message_id, summary_id, last_seq, *_ in of_kind[what]
+            for _, ordinal, tokens, message_id, summary_id, last_seq, said, *_ in of_kind[what]
         ]
 
     return Look(
         slots=sorted(made("slot"), key=by_ordinal),
         before=made("before"),
-        sought=sorted([*made("shown"), *made("recalled")], key=by_ordinal),
+        sought=made("sought"),
         standing_for=[
             (make((row[1], row[2], None, row[4], None, None, (), False, row[5], False)), row[3])
             for row in of_kind["above"]
         ],
+        near=sorted(made("near"), key=by_ordinal),
+        looked_around=frozenset(row[1] for row in of_kind["around"]),
         withheld=frozenset(row[6] for row in of_kind["withheld"]),
         summaries=sum(row[1] for row in of_kind["summaries"]),
     )

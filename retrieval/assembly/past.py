@@ -21,7 +21,7 @@ from conversations.store.base import MESSAGE_OVERHEAD_TOKENS
 from conversations.tokens import TokenEstimator
 from conversations.types import Counters
 from retrieval.assembly.candidates import Candidate
-from retrieval.assembly.context_slots import AROUND, SOUGHT, SPEAKERS, WITHHELD, Look, by_ordinal, look_in
+from retrieval.assembly.context_slots import AROUND, PARTS, WITHHELD, Look, Sought, by_ordinal, look_in
 from retrieval.assembly.moments import moment_asked
 from retrieval.assembly.shown_summaries import FIGURES, shown_summary
 from retrieval.assembly.types import Moment
@@ -44,13 +44,16 @@ _CONTEXT = f"""
             WHERE p.parent_summary_id = t.summary_id
           ) AND NOT EXISTS (SELECT FROM there later WHERE later.supersedes_id = t.summary_id)
     ), raw AS MATERIALIZED (
-        SELECT m.seq, m.token_count + %(overhead)s AS token_count, m.message_id
+        SELECT m.seq, m.token_count + %(overhead)s AS token_count, m.message_id, m.role
         FROM messages m
         LEFT JOIN (
             SELECT DISTINCT l.message_id FROM there t JOIN summary_messages l ON l.summary_id = t.summary_id
         ) AS covered ON covered.message_id = m.message_id
         WHERE m.conversation_id = %(id)s AND m.seq <= (SELECT seq FROM moment) AND covered.message_id IS NULL
-    ), sought AS MATERIALIZED ({SOUGHT}), named AS (
+    ), sought AS MATERIALIZED (
+        SELECT seq, token_count + %(overhead)s AS token_count, message_id, role
+        FROM messages WHERE message_id = ANY(%(sought)s::bigint[])
+    ), named AS (
         SELECT message_id FROM raw UNION ALL SELECT message_id FROM sought
     )
     SELECT 'moment', seq, NULL::integer, NULL::bigint, NULL::text, NULL::bigint, NULL::text, NULL::text, {{time}}
@@ -62,17 +65,17 @@ _CONTEXT = f"""
         FROM summaries s WHERE s.summary_id = summed.summary_id AND summed.token_count IS NULL OFFSET 0
     ) AS unpriced ON true
     UNION ALL
-    SELECT 'slot', seq, token_count, message_id, NULL, seq, NULL, NULL, NULL FROM raw
+    SELECT 'slot', seq, token_count, message_id, NULL, seq, NULL, role::text, NULL FROM raw
     UNION ALL
-    SELECT 'recalled', seq, token_count, message_id, NULL, seq, NULL, NULL, NULL FROM sought
+    SELECT 'sought', seq, token_count, message_id, NULL, seq, NULL, role::text, NULL FROM sought
     UNION ALL
     SELECT 'above', first_seq, NULL, message_id, summary_id, last_seq, NULL, NULL, NULL
     FROM above JOIN summed USING (summary_id)
     UNION ALL
-    SELECT speakers.*, NULL FROM ({SPEAKERS}) AS speakers
+    SELECT parts.*, NULL FROM ({PARTS}) AS parts
 """
 _WITHHELD = f"UNION ALL SELECT withheld.*, NULL FROM ({WITHHELD}) AS withheld"
-_AROUND = AROUND.format(what="'recalled'")
+_AROUND = AROUND.format(said="NULL::text")
 
 
 @dataclass(frozen=True)
@@ -111,7 +114,7 @@ class PastContext:
     def around(self, windows: Iterable[tuple[int, int]]) -> list[Candidate]:
         firsts, lasts = zip(*windows, strict=True)
         values = {"id": self.conversation_id, "firsts": array(firsts), "lasts": array(lasts)}
-        return self._marked(look_in(rows(_AROUND, {**values, "overhead": MESSAGE_OVERHEAD_TOKENS})).sought)
+        return self._marked(look_in(rows(_AROUND, {**values, "overhead": MESSAGE_OVERHEAD_TOKENS})).near)
 
     def _marked(self, messages: Iterable[Candidate]) -> list[Candidate]:
         return [each._replace(is_recalled=each.message_id not in self._shown) for each in messages]
@@ -121,7 +124,9 @@ class PastContext:
         return frozenset(slot.message_id for slot in self.whole.slots if slot.message_id is not None)
 
 
-def past_context(conversation: Conversation, *, as_of: int | str | datetime, sought: Sequence[int] = ()) -> PastContext:
+def past_context(
+    conversation: Conversation, *, as_of: int | str | datetime, sought: Sequence[Sought] = ()
+) -> PastContext:
     """The context as of a seq, a time or a run.
 
     Raises Invalid for what is none of these and for a seq that there is not yet, NotFound for a run of another
@@ -133,7 +138,7 @@ def past_context(conversation: Conversation, *, as_of: int | str | datetime, sou
         "id": conversation_id,
         "as_of": asked.value,
         "upto": asked.upto,
-        "sought": array(sought),
+        "sought": array(each.message_id for each in sought),
         "overhead": MESSAGE_OVERHEAD_TOKENS,
     }
     # A time that was given is not read back: there are some that the database knows and Python does not.
@@ -157,9 +162,10 @@ def _priced(found: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     if all(row[2] is not None for row in found if row[0] == "slot"):
         return list(found)
     count = TokenEstimator.from_settings().count
+
+    def cost(row: tuple[Any, ...]) -> int:
+        return count(render_dearest(shown_summary(row[4], row[6], row[7]))) + MESSAGE_OVERHEAD_TOKENS
+
     return [
-        (*row[:2], count(render_dearest(shown_summary(row[4], row[6], row[7]))) + MESSAGE_OVERHEAD_TOKENS, *row[3:])
-        if row[0] == "slot" and row[2] is None
-        else row
-        for row in found
+        (*row[:2], cost(row), *row[3:6], None, None) if row[0] == "slot" and row[2] is None else row for row in found
     ]

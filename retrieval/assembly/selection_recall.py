@@ -5,23 +5,18 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from compaction.planner import MAX_ATOM_MESSAGES, atoms
+from compaction.planner import atoms
 from conversations.types import Role
 from retrieval.assembly.candidates import Candidate, Group
-from retrieval.assembly.context_slots import ContextSlots, Look, by_ordinal
+from retrieval.assembly.context_slots import EXCHANGES, REACH, ContextSlots, Look, Sought, by_ordinal
 from retrieval.assembly.selection import score
 from retrieval.search.full_text import Found
 
-# How many of the best answers are considered, and for how many of those that call a tool, or answer a call, the rest of
-# that exchange is looked up.
+# How many of the best answers are considered.
 HITS = 200
-EXCHANGES = 12
-
-# An exchange has no more messages than this, so none of it can lie farther from the hit.
-REACH = MAX_ATOM_MESSAGES
-# Most have far fewer: a call or some at once, and what came back.
+# Most exchanges are a call or some at once, and what came back.
 BESIDE = 4
 
 
@@ -36,18 +31,36 @@ class Recall:
     groups: Sequence[Group]
 
 
+def in_turn(hits: Sequence[Found], *, last_seq: int) -> list[Sought]:
+    """What is to be sought in a context of so many messages, the best first."""
+    scores = _scores(hits, last_seq)
+    # The numbers of the places that are beside one.
+    places: dict[int, int] = {}
+    sought: list[Sought] = []
+    for hit in sorted(hits, key=lambda hit: scores[int(hit.id)], reverse=True):
+        if hit.seq not in places:
+            number = len(sought)
+            for seq in range(hit.seq - BESIDE, hit.seq + BESIDE + 1):
+                places.setdefault(seq, number)
+        sought.append(Sought(int(hit.id), places[hit.seq]))
+    return sought
+
+
+def _scores(hits: Sequence[Found], last_seq: int) -> dict[int, float]:
+    best = max((hit.worth for hit in hits), default=0.0)
+    return {int(hit.id): score(worth=hit.worth, best=best, seq=hit.seq, last_seq=last_seq) for hit in hits}
+
+
 def recall(context: ContextSlots, look: Look, *, hits: Sequence[Found], known: Collection[int]) -> Recall:
     """Of these hits, which the look sought, with `known` the messages that the answer considers already."""
-    last_seq = context.counters.message_count
-    best = max((hit.worth for hit in hits), default=0.0)
-    scores = {int(hit.id): score(worth=hit.worth, best=best, seq=hit.seq, last_seq=last_seq) for hit in hits}
+    scores = _scores(hits, context.counters.message_count)
     stands_for: dict[str, set[int]] = defaultdict(set)
     standing = [(summary, message_id) for summary, message_id in look.standing_for if message_id in scores]
     for summary, message_id in standing:
         stands_for[summary.id].add(message_id)
     sought = {message.message_id: message for message in look.sought}
     unknown = sorted((hit for hit in scores if hit not in known), key=lambda hit: scores[hit], reverse=True)
-    found = _exchanges(context, [sought[hit] for hit in unknown if hit in sought], known)
+    found = _exchanges(context, look, [sought[hit] for hit in unknown if hit in sought], known)
     return Recall(
         scores=scores,
         summaries=sorted([summary for summary, _ in standing], key=by_ordinal),
@@ -57,12 +70,13 @@ def recall(context: ContextSlots, look: Look, *, hits: Sequence[Found], known: C
 
 
 def _exchanges(
-    context: ContextSlots, messages: Sequence[Candidate], known: Collection[int]
+    context: ContextSlots, look: Look, messages: Sequence[Candidate], known: Collection[int]
 ) -> list[tuple[Candidate, ...]]:
     """Each message with what it must be shown with: nothing, or the tool call and results that it is part of."""
     groups: list[tuple[Candidate, ...]] = []
     taken: set[int | None] = set()
-    around = _Around(context.counters.message_count)
+    last_seq = context.counters.message_count
+    around = _Around(last_seq, _windows(look.looked_around, last_seq), look.near)
     looked_up = 0
     for number, message in enumerate(messages):
         if message.message_id in taken:
@@ -107,8 +121,8 @@ class _Around:
     """Messages of a history of so many, and which of them are to be looked at around each place."""
 
     last_seq: int
-    windows: Mapping[int, tuple[int, int]] = field(default_factory=dict)
-    neighbours: Sequence[Candidate] = ()
+    windows: Mapping[int, tuple[int, int]]
+    neighbours: Sequence[Candidate]
 
     def exchange_of(self, ordinal: int) -> tuple[Candidate, ...] | None:
         """The group that this place is in; None if it reaches too far to be sure of it."""
@@ -121,8 +135,12 @@ class _Around:
 def _around(context: ContextSlots, messages: Iterable[Candidate]) -> _Around:
     """All that is near these messages, in one question."""
     last_seq = context.counters.message_count
-    windows = {each.ordinal: (max(1, each.ordinal - REACH), min(last_seq, each.ordinal + REACH)) for each in messages}
+    windows = _windows((each.ordinal for each in messages), last_seq)
     return _Around(last_seq, windows, context.around(_joined(windows.values())))
+
+
+def _windows(places: Iterable[int], last_seq: int) -> dict[int, tuple[int, int]]:
+    return {place: (max(1, place - REACH), min(last_seq, place + REACH)) for place in places}
 
 
 def _joined(windows: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -12,7 +12,7 @@ from conversations.reading import array, rows
 from conversations.store.base import MESSAGE_OVERHEAD_TOKENS
 from conversations.types import Counters
 from retrieval.assembly.candidates import Candidate
-from retrieval.assembly.context_slots import AROUND, SOUGHT, SPEAKERS, WITHHELD, Look, look_in
+from retrieval.assembly.context_slots import AROUND, EXCHANGES, PARTS, REACH, WITHHELD, Look, Sought, look_in
 from retrieval.lineage_steps import above_messages
 
 # Of the newest items before an ordinal, at most so many: those that the tokens reach, and a margin behind them. What a
@@ -40,14 +40,18 @@ _SLOTS = """
            NULL::text, NULL::text
     FROM page
 """
+_ROLES = """
+    SELECT 'role', NULL, NULL, message_id, NULL, NULL, role::text, NULL
+    FROM messages WHERE message_id = ANY(ARRAY(SELECT message_id FROM page))
+"""
 # A user's message that only carries tool results is nobody's question.
 _BEFORE = """
-        SELECT c.ordinal, c.token_count, c.message_id
+        SELECT c.ordinal, c.token_count, c.message_id, m.role
         FROM messages m
         JOIN context_items c ON c.message_id = m.message_id
         WHERE m.conversation_id = %(id)s AND m.seq < (SELECT min(ordinal) FROM page) AND m.role = 'system'
         UNION ALL (
-            SELECT c.ordinal, c.token_count, c.message_id
+            SELECT c.ordinal, c.token_count, c.message_id, said.role
             FROM context_items c,
                  LATERAL (SELECT message_id, role FROM messages m WHERE m.message_id = c.message_id OFFSET 0) AS said
             WHERE c.conversation_id = %(id)s AND said.role = 'user'
@@ -59,34 +63,80 @@ _BEFORE = """
             LIMIT 1
         )
 """
-_FROM_BEFORE = "SELECT 'before', ordinal, token_count, message_id, NULL, ordinal, NULL, NULL FROM before"
+_FROM_BEFORE = "SELECT 'before', ordinal, token_count, message_id, NULL, ordinal, NULL, role::text FROM before"
 _COUNT_SUMMARIES = """
     SELECT 'summaries', count(*), NULL, NULL, NULL, NULL, NULL, NULL
     FROM context_items WHERE conversation_id = %(id)s AND item_type = 'summary'
 """
-_FROM_SOUGHT = """
-    SELECT CASE WHEN EXISTS (SELECT FROM context_items c WHERE c.message_id = sought.message_id) THEN 'shown'
-                ELSE 'recalled' END,
-           seq, token_count, message_id, NULL, seq, NULL, NULL
+# Each is looked up, in the order in which they are given.
+_SOUGHT = """
+    SELECT m.seq, m.token_count, m.message_id, m.role, given.beside
+    FROM unnest(%(sought)s::bigint[], %(beside)s::integer[]) AS given(message_id, beside), LATERAL (
+        SELECT seq, token_count + %(overhead)s AS token_count, message_id, role
+        FROM messages WHERE messages.message_id = given.message_id
+        OFFSET 0
+    ) AS m
+"""
+# Of an exchange that is longer than most, more than one hit is looked around, in vain: so many for that.
+_SPARE = 2
+# Those that call a tool or answer a call, and are not on the page, in so many places as are looked around in. Of what
+# is at the far edge of the page, some may be left out as no whole exchange; that is a stretch of its own.
+_AROUND_THESE = """
+    SELECT seq
+    FROM (
+        SELECT seq, dense_rank() OVER (PARTITION BY is_on_page ORDER BY beside) AS place
+        FROM (
+            SELECT *, message_id IN (SELECT message_id FROM page WHERE message_id IS NOT NULL) AS is_on_page FROM sought
+        ) AS marked
+        WHERE (NOT is_on_page OR seq < coalesce(
+                  (SELECT ordinal FROM page ORDER BY ordinal OFFSET %(doubtful)s LIMIT 1), %(before)s
+              ))
+          AND (role = 'tool' OR EXISTS (
+              SELECT FROM message_parts p
+              WHERE p.message_id = marked.message_id AND p.part_type = 'tool' AND p.tool_call_id IS NOT NULL
+          ))
+    ) AS placed
+    WHERE place <= %(places)s
+"""
+_NEAR = """
+    SELECT DISTINCT m.seq, m.token_count, m.message_id, m.role
+    FROM around, LATERAL (
+        SELECT seq, token_count + %(overhead)s AS token_count, message_id, role
+        FROM messages
+        WHERE conversation_id = %(id)s AND messages.seq BETWEEN around.seq - %(reach)s AND around.seq + %(reach)s
+        OFFSET 0
+    ) AS m
+"""
+# What is raw in a context stands at its own seq.
+_RAW_AROUND = """
+    SELECT raw.message_id
+    FROM {stretches}, LATERAL (
+        SELECT c.message_id
+        FROM context_items c
+        WHERE c.conversation_id = %(id)s AND c.ordinal BETWEEN {first} AND {last} AND c.message_id IS NOT NULL
+        OFFSET 0
+    ) AS raw
+"""
+_SAID = "CASE WHEN message_id NOT IN ({raw}) THEN 'recalled' END"
+_RAW_NEAR = _RAW_AROUND.format(stretches="around", first="around.seq - %(reach)s", last="around.seq + %(reach)s")
+_FROM_SOUGHT = f"""
+    SELECT 'sought', seq, token_count, message_id, NULL, seq,
+           CASE WHEN NOT EXISTS (SELECT FROM context_items c WHERE c.message_id = sought.message_id)
+                THEN 'recalled' END,
+           role::text
     FROM sought
     UNION ALL
     SELECT 'above', c.ordinal, c.token_count, above.message_id, c.summary_id, s.last_seq, NULL, NULL
     FROM above
     JOIN context_items c ON c.summary_id = above.summary_id
     JOIN summaries s ON s.summary_id = c.summary_id
+    UNION ALL
+    SELECT 'around', seq, NULL, NULL, NULL, NULL, NULL, NULL FROM around
+    UNION ALL
+    SELECT 'near', seq, token_count, message_id, NULL, seq, {_SAID.format(raw=_RAW_NEAR)}, role::text FROM near
 """
-# What is raw in a context stands at its own seq.
 _AROUND = AROUND.format(
-    what="""CASE WHEN message_id IN (
-        SELECT raw.message_id
-        FROM given, LATERAL (
-            SELECT c.message_id
-            FROM context_items c
-            WHERE c.conversation_id = %(id)s AND c.ordinal BETWEEN given.first_seq AND given.last_seq
-              AND c.message_id IS NOT NULL
-            OFFSET 0
-        ) AS raw
-    ) THEN 'shown' ELSE 'recalled' END"""
+    said=_SAID.format(raw=_RAW_AROUND.format(stretches="given", first="given.first_seq", last="given.last_seq"))
 )
 
 
@@ -96,7 +146,7 @@ class StoredContext:
 
     conversation_id: int
     counters: Counters
-    sought: Sequence[int] = ()
+    sought: Sequence[Sought] = ()
     is_withholding: bool = False
 
     @property
@@ -112,7 +162,9 @@ class StoredContext:
             "margin": margin,
         }
         if self.sought:
-            values |= {"sought": array(self.sought), "overhead": MESSAGE_OVERHEAD_TOKENS}
+            message_ids, beside = zip(*self.sought, strict=True)
+            values |= {"sought": array(message_ids), "beside": array(beside), "overhead": MESSAGE_OVERHEAD_TOKENS}
+            values |= {"places": EXCHANGES + _SPARE, "reach": REACH, "doubtful": 0 if is_all else 2 * REACH}
         is_raw = self.counters.active_messages == self.counters.message_count
         statement = _statement(
             looks_before=not is_all,
@@ -125,10 +177,10 @@ class StoredContext:
     def around(self, windows: Iterable[tuple[int, int]]) -> list[Candidate]:
         firsts, lasts = zip(*windows, strict=True)
         values: dict[str, Any] = {"id": self.conversation_id, "firsts": array(firsts), "lasts": array(lasts)}
-        return look_in(rows(_AROUND, {**values, "overhead": MESSAGE_OVERHEAD_TOKENS})).sought
+        return look_in(rows(_AROUND, {**values, "overhead": MESSAGE_OVERHEAD_TOKENS})).near
 
 
-def stored_context(conversation: Conversation, *, sought: Sequence[int] = ()) -> StoredContext:
+def stored_context(conversation: Conversation, *, sought: Sequence[Sought] = ()) -> StoredContext:
     """The context of this conversation, whose row was read in the snapshot in which the context will be."""
     return StoredContext(
         conversation.conversation_id, conversation.counters, sought, is_withholding=bool(conversation.quarantined)
@@ -139,18 +191,20 @@ def stored_context(conversation: Conversation, *, sought: Sequence[int] = ()) ->
 def _statement(*, looks_before: bool, counts: bool, seeks: bool, withholds: bool) -> str:
     """One question for all that is asked for, and nothing else, so that an answer pays for no more than it has."""
     tables = {
-        **({"sought": SOUGHT} if seeks else {}),
         **_PAGE,
         **({"before": _BEFORE} if looks_before else {}),
+        **({"sought": _SOUGHT, "around": _AROUND_THESE, "near": _NEAR} if seeks else {}),
     }
-    named = " UNION ALL ".join(f"SELECT message_id FROM {each}" for each in tables if each != "newest")
+    messages = ["page", *(["before"] if looks_before else []), *(["sought", "near"] if seeks else [])]
+    named = " UNION ALL ".join(f"SELECT message_id FROM {each}" for each in messages)
     kinds = [
         _SLOTS,
         *([_FROM_BEFORE] if looks_before else []),
         *([_COUNT_SUMMARIES] if counts else []),
         *([_FROM_SOUGHT] if seeks else []),
         *([WITHHELD] if withholds else []),
-        SPEAKERS,
+        _ROLES,
+        PARTS,
     ]
     begins = above_messages("%(sought)s::bigint[]") + ", " if seeks else "WITH "
     made = [*(f"{name} AS MATERIALIZED ({each})" for name, each in tables.items()), f"named AS ({named})"]
