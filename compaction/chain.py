@@ -17,14 +17,13 @@ from compaction.summarizers.base import Summarizer, SummaryDraft, SummaryRequest
 from compaction.summarizers.extractive import ExtractiveSummarizer
 from compaction.summarizers.language_model import LanguageModelSummarizer
 from compaction.summarizers.telegraphic import TelegraphicSummarizer
+from conversations.tokens import TokenEstimator
 
 # What a prompt holds beside its source: the task, what is known already, and room for the answer's own tags.
 MOST_PROMPT_TOKENS = 4_000
 
 
-def escalation_of(
-    chain: str, *, count_tokens: Callable[[str], int], now: Callable[[], datetime] = timezone.now
-) -> Escalation:
+def escalation_of(chain: str, *, tokens: TokenEstimator, now: Callable[[], datetime] = timezone.now) -> Escalation:
     """The escalation that asks this chain, such as "chat,anthropic,extractive"; Invalid for one that there cannot be.
 
     `now` is the clock of the circuit breakers and spend guards.
@@ -34,7 +33,8 @@ def escalation_of(
     return Escalation(
         chain=tuple(_summarizer(name, policy, now) for name in names),
         last_resort=TelegraphicSummarizer(),
-        count_tokens=count_tokens,
+        count_tokens=tokens.count,
+        fewest_tokens=tokens.fewest,
         models=frozenset(names) - {EXTRACTIVE},
     )
 

@@ -43,11 +43,15 @@ class Context(Collection[Slot]):
 
     def __iter__(self) -> Iterator[Slot]:
         summaries = self._summaries
+        # As the class itself does it, without the call: they are made anew five times a run.
+        new = tuple.__new__
         for ordinal, tokens, message_id, role, calls in zip(
             self._ordinals, self._tokens, self._message_ids, self._roles, self._calls, strict=True
         ):
             if message_id:
-                yield Slot(ordinal, tokens, message_id, None, _ROLES[role & ~_ANSWER], None, calls, role >= _ANSWER)
+                yield new(
+                    Slot, (ordinal, tokens, message_id, None, _ROLES[role & ~_ANSWER], None, calls, role >= _ANSWER)
+                )
             else:
                 yield summaries[ordinal]
 

@@ -43,7 +43,7 @@ class CompactionEngine:
         return cls(
             store=store,
             policy=policy,
-            escalation=escalation_of(policy.summarizer, count_tokens=store.tokens.count),
+            escalation=escalation_of(policy.summarizer, tokens=store.tokens),
         )
 
     def evaluate(self, *, conversation_id: int) -> CompactionStatus:
@@ -174,7 +174,7 @@ class CompactionEngine:
         """The engine's own, unless the conversation asks for other summarizers."""
         if policy.summarizer == self.policy.summarizer:
             return self.escalation
-        return escalation_of(policy.summarizer, count_tokens=self.store.tokens.count)
+        return escalation_of(policy.summarizer, tokens=self.store.tokens)
 
 
 def _disabled(conversation: Conversation, reason: Reason) -> CompactionResult:

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from operator import attrgetter
 from typing import NamedTuple, Protocol, TypeVar
 
 from compaction.policy import CompactionPolicy
@@ -65,6 +66,7 @@ class AnySlot(Protocol):
 
 
 S = TypeVar("S", bound=AnySlot)
+_tokens = attrgetter("tokens")
 
 
 class Slot(NamedTuple):
@@ -341,4 +343,4 @@ def target_of(source_tokens: int, *, depth: int, policy: CompactionPolicy) -> in
 
 
 def sum_tokens(slots: Iterable[AnySlot]) -> int:
-    return sum(slot.tokens for slot in slots)
+    return sum(map(_tokens, slots))

@@ -41,6 +41,9 @@ _QUOTES = r"\"'`()\[\]{}"
 _MERE_WORDS = re.compile(rf"(?<!\S)(?:[{_QUOTES}]*+[A-Za-z][a-z]*+[.,:;!?{_QUOTES}]*+(?!\S)\s*+)++")
 
 
+_NONE: frozenset[str] = frozenset()
+
+
 class _Facts(NamedTuple):
     """What of a text must survive letter by letter."""
 
@@ -101,10 +104,13 @@ def _facts_of(text: str, known: _Names) -> _Facts:
     rest = _MERE_WORDS.sub("", text)
     # The end of a tag is no path.
     pieces = set(PIECE.findall(rest.replace("</", "<")))
+    numbers = _NUMBER.findall(rest)
+    people = _PERSON.findall(text)
     return _Facts(
-        names=frozenset(chain.from_iterable(map(known.__getitem__, pieces))),
-        numbers=frozenset([_THOUSANDS.sub("", number) for number in set(_NUMBER.findall(rest))]),
-        people=frozenset([word for word in set(_PERSON.findall(text)) if word.lower() not in _KNOWN_WORDS]),
+        # Most texts have none of one kind or another.
+        names=frozenset(chain.from_iterable(map(known.__getitem__, pieces))) if pieces else _NONE,
+        numbers=frozenset([_THOUSANDS.sub("", number) for number in set(numbers)]) if numbers else _NONE,
+        people=frozenset([word for word in set(people) if word.lower() not in _KNOWN_WORDS]) if people else _NONE,
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import re
 import threading
 from binascii import a2b_base64
 from collections.abc import Iterator
@@ -26,6 +27,8 @@ PIECE_CHARACTERS = 100_000
 ESTIMATE = "estimate"
 BUNDLED = frozenset({"o200k_base", "cl100k_base"})
 _LOADING = threading.Lock()
+# Words behind a blank: in every encoding, no token has letters of two words with a blank between them.
+_WORDS = re.compile(r"\s[A-Za-z]")
 
 
 class Counter(Protocol):
@@ -49,6 +52,10 @@ class TokenEstimator:
 
     def count(self, text: str) -> int:
         return _counter(_known(self.encoding))(text)
+
+    def fewest(self, text: str) -> int:
+        """As many tokens as the text has at least, told in a tenth of the time that it takes to count them."""
+        return self.count(text) if self.name == ESTIMATE else len(_WORDS.findall(text))
 
 
 def estimate(text: str) -> int:

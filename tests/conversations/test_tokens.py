@@ -64,6 +64,28 @@ def test_any_text_has_a_count(text):
     assert (estimate(text) > 0) is (text != "")
 
 
+_SPOKEN = st.lists(
+    st.sampled_from(
+        ["it", " ", "\n", "'s", "Don't", "/", "x" * 40, "A", "-a", "a-b", "7", "ß", "e\u0301", "\u00a0", "日本", "İ"]
+    )
+).map("".join)
+
+
+@pytest.mark.parametrize("encoding", ["o200k_base", "cl100k_base", ESTIMATE])
+@given(text=_SPOKEN | st.text())
+def test_no_text_has_fewer_tokens_than_the_fewest_that_are_told_of_it(encoding, text):
+    estimator = TokenEstimator(encoding)
+
+    assert estimator.fewest(text) <= estimator.count(text)
+
+
+def test_the_fewest_tokens_of_plain_talk_are_nearly_all():
+    estimator = TokenEstimator("o200k_base")
+    text = "We moved the export to another port, and nobody has noticed it so far. " * 10
+
+    assert estimator.fewest(text) > 0.8 * estimator.count(text)
+
+
 def test_a_long_text_is_counted_in_pieces_that_cost_next_to_nothing():
     text = "The quick brown fox jumps over the lazy dog. " * (3 * PIECE_CHARACTERS // 45)
 

@@ -79,7 +79,7 @@ def site(settings: Any) -> Callable[..., Site]:
         )
         clock = Clock(timezone.now())
         engine = CompactionEngine.from_settings()
-        escalation = escalation_of("chat", count_tokens=engine.store.tokens.count, now=clock)
+        escalation = escalation_of("chat", tokens=engine.store.tokens, now=clock)
         worker = CompactionWorker(engine=replace(engine, escalation=escalation), now=clock)
         return Site(worker=worker, vendor=vendor, clock=clock)
 
