@@ -16,6 +16,7 @@ from retrieval.engine import RetrievalEngine
 from retrieval.policy import RetrievalPolicy
 from retrieval.search import cold_search
 from tests.factories import a_conversation, a_store, a_tool_call, a_workspace
+from tests.statements import counted_statements
 
 pytestmark = pytest.mark.django_db
 
@@ -158,6 +159,17 @@ def test_pages_of_cold_messages_follow_each_other_without_gap_or_repetition(engi
             break
 
     assert found == list(range(230, 0, -1))
+
+
+def test_texts_are_looked_through_with_one_question_for_their_blocks_and_one_for_all_of_them(engine):
+    conversation_id = gone_cold(*(f"boat number {n}" for n in range(300)))
+
+    with counted_statements() as sent:
+        found = engine.grep(query="lighthouse", conversation_id=conversation_id, cold=True)
+
+    assert found.matches == ()
+    assert sum("FROM cold_blocks" in statement for statement in sent) == 1
+    assert sum("lcm_tsv(text)" in statement for statement in sent) == 1
 
 
 def test_a_search_whose_time_is_over_gives_what_it_has_and_its_cursor_goes_on(engine, monkeypatch):
