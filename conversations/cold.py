@@ -40,10 +40,9 @@ _LEVEL = 6
 # A block that is thawed or packed anew while somebody reads takes its rows along: they are read again.
 _ATTEMPTS = 5
 
-_BLOCKS = """
-    SELECT cold_block_id, packed, packed_hash, conversation_id, first_seq, last_seq
-    FROM cold_blocks WHERE cold_block_id = ANY(%s)
-"""
+# A block as `ColdTexts.keep` takes it apart.
+BLOCK = "cold_block_id, packed, packed_hash, conversation_id, first_seq, last_seq"
+_BLOCKS = f"SELECT {BLOCK} FROM cold_blocks WHERE cold_block_id = ANY(%s)"
 _BLOCKS_OF = """
     SELECT cold_block_id, conversation_id, first_seq, last_seq, message_count, packed, packed_hash
     FROM cold_blocks WHERE conversation_id = ANY(%s) ORDER BY conversation_id, first_seq, cold_block_id
@@ -131,12 +130,18 @@ class ColdTexts:
         missing = set(block_ids) - self.blocks.keys()
         if not missing:
             return
-        for block_id, block, seal, conversation_id, first_seq, last_seq in rows(_BLOCKS, [array(missing)]):
-            found = messages_in(block, seal)
-            if isinstance(found, str):
+        self.keep(rows(_BLOCKS, [array(missing)]))
+        for block_id in sorted(missing - self.blocks.keys()):
+            self.blocks[block_id] = self._gone(block_id)
+
+    def keep(self, found: Iterable[tuple[Any, ...]]) -> None:
+        """Unpack the blocks that these rows of `BLOCK` are; raises ColdBlockDamaged as above."""
+        for block_id, block, seal, conversation_id, first_seq, last_seq in found:
+            held = messages_in(block, seal)
+            if isinstance(held, str):
                 damage = ColdBlockDamaged(
                     block_id,
-                    found,
+                    held,
                     messages=f"messages {first_seq} to {last_seq} of conversation {conversation_id}",
                     conversation_id=conversation_id,
                     first_seq=first_seq,
@@ -144,9 +149,7 @@ class ColdTexts:
                 )
                 self.blocks[block_id] = self._lacking(damage)
             else:
-                self.blocks[block_id] = found
-        for block_id in sorted(missing - self.blocks.keys()):
-            self.blocks[block_id] = self._gone(block_id)
+                self.blocks[block_id] = held
 
     def message(self, block_id: int, message_id: int) -> ColdMessage:
         """The texts of a message in a block that was read."""

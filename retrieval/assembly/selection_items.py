@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from compaction.rendering import ERASED, render_summary
-from conversations.cold import ColdTexts, cold_texts
+from conversations.cold import BLOCK, ColdTexts, cold_texts
 from conversations.frozen import record
 from conversations.reading import array, rows
 from conversations.records import PART, PART_WIDTH, SAID, metadata_of, parts_in
@@ -23,31 +23,49 @@ from retrieval.assembly.types import AssembledItem
 # has a kind, a summary has no message.
 _ITEMS = f"""
     SELECT NULL AS part_id, message_id, NULL::integer AS ordinal, NULL, content, NULL, NULL, NULL, NULL, NULL,
-           metadata::text, exact, NULL, author, created_at::text, cold_block_id, erased_by_id
+           metadata::text, exact, NULL, author, created_at::text, cold_block_id, erased_by_id{{of_no_block}}
     FROM messages WHERE message_id = ANY(%(messages)s)
     UNION ALL
-    SELECT {PART}, NULL, NULL, NULL, NULL
+    SELECT {PART}, NULL, NULL, NULL, NULL{{of_no_block}}
     FROM message_parts WHERE message_id = ANY(%(messages)s) AND {SAID}
     UNION ALL
     SELECT summary_id, NULL, NULL, NULL, content, NULL, NULL, NULL, NULL, NULL,
-           NULL, NULL, {FIGURES}, NULL, NULL, NULL, NULL
-    FROM summaries WHERE summary_id = ANY(%(summaries)s::text[])
+           NULL, NULL, {FIGURES}, NULL, NULL, NULL, NULL{{of_no_block}}
+    FROM summaries WHERE summary_id = ANY(%(summaries)s::text[]){{blocks}}
     ORDER BY message_id, ordinal
 """
+_WIDTH = 17
+_ALL_WARM = _ITEMS.format(of_no_block="", blocks="")
+# Where some messages are cold, with the blocks that their texts are in, which come behind all columns.
+_SOME_COLD = _ITEMS.format(
+    of_no_block=", NULL::bigint, NULL::bytea, NULL::bytea, NULL::bigint, NULL::bigint, NULL::bigint",
+    blocks=f"""
+    UNION ALL
+    SELECT {", ".join(["NULL"] * _WIDTH)}, {BLOCK}
+    FROM cold_blocks
+    WHERE cold_block_id = ANY(ARRAY(
+        SELECT m.cold_block_id FROM messages m WHERE m.message_id = ANY(%(messages)s) AND m.cold_block_id IS NOT NULL
+    ))""",
+)
 
 
-def read_items(selected: Sequence[Candidate]) -> tuple[AssembledItem, ...]:
-    """The items of these candidates, in their order: one query, and one more if some of them are cold."""
+def read_items(selected: Sequence[Candidate], *, some_are_cold: bool) -> tuple[AssembledItem, ...]:
+    """The items of these candidates, in their order, by one query."""
     found = rows(
-        _ITEMS,
+        _SOME_COLD if some_are_cold else _ALL_WARM,
         {
             "messages": array(each.message_id for each in selected if each.message_id is not None),
             "summaries": ids([each.summary_id for each in selected if each.summary_id is not None]),
         },
     )
+    cold: ColdTexts | None = None
+    if some_are_cold:
+        cold = ColdTexts()
+        cold.keep(row[_WIDTH:] for row in found if row[_WIDTH] is not None)
+        found = [row[:_WIDTH] for row in found]
     messages = {row[1]: row for row in found if row[3] is None and row[1] is not None}
     summaries = {row[0]: row for row in found if row[1] is None}
-    cold = cold_texts([row[-2] for row in messages.values()])
+    cold = cold_texts([row[-2] for row in messages.values()], cold)
     parts = parts_in([row[:PART_WIDTH] for row in found if row[3] is not None], cold=cold)
     return tuple(
         _shown_message(candidate, messages[candidate.message_id], parts.get(candidate.message_id, ()), cold)

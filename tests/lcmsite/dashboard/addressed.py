@@ -114,6 +114,7 @@ class Furnished:
                 {"budget": 900, "as_of": 30},
                 {"budget": 900, "query": "harbour"},
                 {"budget": 900, "query": "what boats are in the harbour?"},
+                {"budget": 900, "query": "no such zeppelin harbour"},
                 {"budget": 900, "query": "seven_ferries", "as_of": "2100-01-01T00:00:00Z", "format": "anthropic"},
             ):
                 yield name, f"{self._address(name, conversation_id=self.conversation_id)}?{urlencode(asked)}"
