@@ -99,7 +99,7 @@ class FullText:
 
     def _tries(self, question: Question) -> list[Try]:
         """How to look a question up, one way after the other until there is enough; none if there is nothing to."""
-        asked = self.meanings.understood(question, self.reach)
+        asked = self.meanings.understood(question, self.reach, in_all_forms=True)
         how = asked.how
         if how is None:
             return []
@@ -136,7 +136,7 @@ class _Search:
 
     def ranked(self, looked: Sequence[Looked], how: Plan, dates: Dates) -> Answer:
         # Where messages are searched too, a word is as rare in a summary as it is among them.
-        weights = Weights(looked[0].rarity, ranking.names_in(self.question.text), dates)
+        weights = Weights(looked[0].rarity, ranking.names_in(self.question.text), dates, how.is_sentence)
         complete = sum(hit.is_complete for each in looked for hit in each.hits)
         is_settled = complete >= self._enough(how)
         found: list[Found] = []
@@ -204,10 +204,11 @@ class _Search:
             best = [each._replace(worth=self._fresher(each)) for each in best]
         present = {how.lexemes[term] for each in looked for term in each.present if term < len(how.lexemes)}
         meant = [each for clause in how.clauses for each in clause]
+        worths = zip(how.lexemes, weights.rarity, strict=False)
         return Answer(
             found=tuple(sorted(best, key=lambda each: each.key, reverse=True)),
             is_cut=any(len(each.hits) >= _RANKED + self.wanted for each in looked),
-            lexemes=dict(zip(how.lexemes, weights.rarity, strict=False)),
+            lexemes={form: worth for each, worth in worths for form in how.found_as(each)},
             relaxed=relaxed,
             bounded=how.is_bounded or any(each.is_cut for each in looked),
             used=tuple(dict.fromkeys(each.term.text for each in meant if not present.isdisjoint(each.lexemes))),

@@ -11,7 +11,7 @@ from typing import Any
 from conversations.reading import array, bound, rows, rows_as_planned
 from retrieval.search import ranking
 from retrieval.search.query import Question
-from retrieval.search.query_plan import MOST_CANDIDATES, Plan, lexeme_query
+from retrieval.search.query_plan import MOST_CANDIDATES, Plan
 from retrieval.search.ranking import Hit, Neighbour, Place, conversation_of, seq_of
 from retrieval.search.reach import Reach
 from retrieval.search.tables import MESSAGES, Table
@@ -27,21 +27,27 @@ MOST_PROMISING = 5000
 # A lexeme's ts_rank saturates with its number: a message that says it twice holds 1.25 times as much as one that says
 # it once. How rare a lexeme is comes from the candidates themselves, which are all the rows that have an anchor. A
 # large tsvector is fetched and unpacked by each function that is given it: so all are given a copy. Whatever is counted
-# is materialized, as it would be counted anew for each row where few rows are foreseen.
+# is materialized, as it would be counted anew for each row where few rows are foreseen. Whether two words follow each
+# other is found out only of texts that hold both; hence the offset, without which ranks would be worked out twice.
 _HITS = """
     WITH {matching} hits AS MATERIALIZED (
         SELECT id, conversation_id, seq, token_count, order_place, place, author, created_at, {shares}
         FROM (
-            SELECT * FROM (
-                SELECT {id} AS id, conversation_id, {seq} AS seq, {tokens} AS token_count, {order_place} AS order_place,
-                       ctid AS place, {author} AS author, {created_at} AS created_at, {vector} AS vector
-                FROM {table}
-                WHERE {where} AND {sought}
-                OFFSET 0
-            ) AS sought
-            WHERE {answering}
-            LIMIT %(most_rows)s
-        ) AS holding
+            SELECT *, {lexeme_shares}
+            FROM (
+                SELECT * FROM (
+                    SELECT {id} AS id, conversation_id, {seq} AS seq, {tokens} AS token_count,
+                           {order_place} AS order_place, ctid AS place, {author} AS author,
+                           {created_at} AS created_at, {vector} AS vector
+                    FROM {table}
+                    WHERE {where} AND {sought}
+                    OFFSET 0
+                ) AS sought
+                WHERE {answering}
+                LIMIT %(most_rows)s
+            ) AS holding
+            OFFSET 0
+        ) AS shared
     ), counts AS MATERIALIZED (
         SELECT count(*) AS looked_at, {counts} FROM hits
     ), rarities AS MATERIALIZED (
@@ -71,11 +77,16 @@ _MATCHING_TOOLS = f"""promising AS MATERIALIZED (
         FROM promising JOIN messages ON messages.ctid = promising.row WHERE {OF_TOOL}
     ),"""
 _NEWEST = "ctid = ANY(ARRAY(SELECT row FROM matching ORDER BY order_place DESC LIMIT %(most_candidates)s))"
-_RARITY = "ln(1 + greatest(0, %(size)s::float8 - d{n} + 0.5::float8) / (d{n} + 0.5::float8)) AS w{n}"
+_RARITY = "{weight}::float8 * ln(1 + greatest(0, %(size)s::float8 - d{n} + 0.5::float8) / (d{n} + 0.5::float8)) AS w{n}"
 _UNPACKED = "setweight({tsv}, 'A', %(lexemes)s::text[])"
-_SHARE = "ts_rank('{{1,1,1,1}}', vector, %(term{n})s::tsquery) AS r{n}"
-# As a real number like the others: to count and to sort thousands of exact ones takes as long as to rank them.
-_PAIR_SHARE = "CASE WHEN vector @@ %(term{n})s::tsquery THEN 1::real ELSE 0::real END AS r{n}"
+_SHARE = "ts_rank('{{1,1,1,1}}', vector, %(term{n})s::tsquery){forms} AS r{n}"
+# The rank of several forms is the mean of theirs.
+_FORMS = " * {0}::real"
+# As much as of a word that is said once. As a real number like the others: to count and to sort thousands of exact ones
+# takes as long as to rank them.
+_PAIR_SHARE = (
+    "CASE WHEN r{a} > 0 AND r{b} > 0 AND vector @@ %(term{n})s::tsquery THEN 0.6::real ELSE 0::real END AS r{n}"
+)
 # To look at the end of a text takes longer than to see that what follows it is no hit.
 _BEFORE_A_HIT = (
     "CASE WHEN (conversation_id, seq + 1) IN (SELECT conversation_id, seq FROM best) THEN {asks} ELSE false END"
@@ -102,10 +113,6 @@ class Try:
     @property
     def by_length(self) -> bool:
         return not self.question.is_look_up
-
-    @property
-    def terms(self) -> tuple[str, ...]:
-        return (*map(lexeme_query, self.how.lexemes), *self.how.pairs)
 
 
 @dataclass(frozen=True)
@@ -150,7 +157,7 @@ class Lookup:
 
     def _of(self, table: Table, fetched: Sequence[tuple[Any, ...]], tried: Try) -> Looked:
         if not fetched:
-            return Looked((), (ranking.rarity(found=0, among=self.reach.rows),) * len(tried.terms))
+            return Looked((), (ranking.rarity(found=0, among=self.reach.rows),) * len(tried.how.terms))
         hits, present = _hits(fetched, tried.how, is_message=table is MESSAGES)
         rarity, looked_at = fetched[0][-2:]
         return Looked(hits, tuple(rarity), present, is_cut=looked_at >= _MOST_ROWS)
@@ -164,8 +171,9 @@ class Lookup:
         return " UNION ALL ".join(f"({each})" for each in of_tables)
 
     def _of_table(self, table: Table, tried: Try, *, most: int, dated: bool, **names: int) -> str:
-        how, terms, by_length = tried.how, tried.terms, tried.by_length
-        places = range(len(terms))
+        how, terms, by_length = tried.how, tried.how.terms, tried.by_length
+        places, of_lexemes = range(len(terms)), range(len(how.lexemes))
+        of_pairs = enumerate(([how.lexemes.index(each) for each in pair] for pair in how.pairs), start=len(of_lexemes))
         where, values, matching = self._where(table, how)
         statement = _HITS.format(
             **names,
@@ -185,11 +193,19 @@ class Lookup:
             author="author" if table is MESSAGES else "NULL::text",
             created_at="created_at" if table is MESSAGES and dated else "NULL::timestamptz",
             vector=_UNPACKED.format(tsv=table.vector) if len(terms) > 1 else table.vector,
-            shares=", ".join((_SHARE if n < len(how.lexemes) else _PAIR_SHARE).format(n=n) for n in places),
+            lexeme_shares=", ".join(
+                _SHARE.format(n=n, forms=_FORMS.format(len(found_as)) if len(found_as) > 1 else "")
+                for n, found_as in enumerate(map(how.found_as, how.lexemes))
+            ),
+            shares=", ".join(
+                [*(f"r{n}" for n in of_lexemes), *(_PAIR_SHARE.format(n=n, a=a, b=b) for n, (a, b) in of_pairs)]
+            ),
             counts=", ".join(
                 f"greatest(count(*) FILTER (WHERE r{n} > 0), %(expected{n})s::float8) AS d{n}" for n in places
             ),
-            rarities=", ".join(_RARITY.format(n=n) for n in places),
+            rarities=", ".join(
+                _RARITY.format(n=n, weight=1 if n < len(how.lexemes) else how.pair_weight) for n in places
+            ),
             rarity_columns=", ".join(f"w{n}" for n in places),
             share_columns=", ".join(f"r{n}" for n in places),
             worth=" + ".join(f"r{n} * w{n}" for n in places),
@@ -238,7 +254,8 @@ def _asks(table: Table, tried: Try) -> str:
     """Whether a hit ends with a question: it says something about what stands beside it, and about nothing else."""
     if not tried.by_length:
         return "false"
-    return table.asks if tried.how.takes_neighbours else _BEFORE_A_HIT.format(asks=table.asks)
+    how = tried.how
+    return table.asks if how.takes_neighbours or how.is_sentence else _BEFORE_A_HIT.format(asks=table.asks)
 
 
 def _is_enough(looked: Sequence[Looked], tried: Try) -> bool:

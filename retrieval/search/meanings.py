@@ -12,17 +12,19 @@ from retrieval.search.query import Question, Term
 from retrieval.search.query_plan import Meaning, Plan, meaning, plan
 from retrieval.search.reach import Reach
 from retrieval.search.statistics import Statistics
+from retrieval.search.word_forms import other_forms
 
 # The terms of `%(terms)s` as the index has them, one row for each.
 LEXED = """
     asked AS (
-        SELECT place, term, is_phrase, is_excluded, lcm_bigrams(lcm_fold(term)) AS words
-        FROM unnest(%(terms)s::text[], %(phrases)s::boolean[], %(exclusions)s::boolean[])
-             WITH ORDINALITY AS given(term, is_phrase, is_excluded, place)
+        SELECT place, term, is_phrase, is_excluded, forms, lcm_bigrams(lcm_fold(term)) AS words
+        FROM unnest(%(terms)s::text[], %(phrases)s::boolean[], %(exclusions)s::boolean[], %(forms)s::text[])
+             WITH ORDINALITY AS given(term, is_phrase, is_excluded, forms, place)
     ), lexed AS MATERIALIZED (
         SELECT place,
                tsvector_to_array(to_tsvector('pg_catalog.english', words)) AS whole,
                tsvector_to_array(to_tsvector('pg_catalog.english', lcm_compound_parts(words))) AS parts,
+               tsvector_to_array(to_tsvector('pg_catalog.english', forms)) AS forms,
                CASE WHEN is_phrase THEN lcm_tsquery('"' || term || '"')::text
                     WHEN is_excluded THEN lcm_tsquery(term)::text
                     ELSE '' END AS query
@@ -31,7 +33,7 @@ LEXED = """
 """
 # The statistics come with the first term.
 TOLD = f"""
-    whole, parts, query, now(), {", ".join(f"CASE WHEN place = 1 THEN ({each}) END" for each in statistics.TOLD)}
+    whole, parts, forms, query, now(), {", ".join(f"CASE WHEN place = 1 THEN ({each}) END" for each in statistics.TOLD)}
 """
 
 # A term, and whether it is to be left out.
@@ -66,14 +68,17 @@ class Meanings:
         if not terms:
             return cls({})
         known = {
-            (term, is_excluded): meaning(term, whole=whole, parts=parts, query=query)
-            for (term, is_excluded), (whole, parts, query, *_) in zip(terms, told, strict=True)
+            (term, is_excluded): meaning(term, whole=whole, parts=parts, query=query, forms=forms)
+            for (term, is_excluded), (whole, parts, forms, query, *_) in zip(terms, told, strict=True)
         }
-        at, *counted = told[0][3:]
+        at, *counted = told[0][4:]
         return cls(known, at, statistics.told(counted, before))
 
-    def understood(self, question: Question, reach: Reach) -> Understood:
-        """The question, one of those that were asked about, to be looked up within reach."""
+    def understood(self, question: Question, reach: Reach, *, in_all_forms: bool = False) -> Understood:
+        """The question, one of those that were asked about, to be looked up within reach.
+
+        `in_all_forms`: a sentence finds its words in other forms, too. Whoever types a few words means these.
+        """
         clauses = [[self.known[term, False] for term in clause] for clause in question.clauses]
         with_lexemes = [[each for each in clause if each.lexemes] for clause in clauses]
         spoken_of = [clause for clause in with_lexemes if clause]
@@ -83,7 +88,8 @@ class Meanings:
             frequencies=self.counted.frequencies,
             rows=reach.rows,
             everywhere=self.counted.messages,
-            in_pairs=not question.is_sentence,
+            is_sentence=question.is_sentence,
+            in_all_forms=in_all_forms and question.is_sentence,
         )
         return Understood(question, spoken_of, how)
 
@@ -108,4 +114,5 @@ def values_of(terms: Iterable[_Asked], known: statistics.Known | None) -> dict[s
         "terms": [term.text for term, _ in asked],
         "phrases": [term.is_phrase for term, _ in asked],
         "exclusions": [is_excluded for _, is_excluded in asked],
+        "forms": [" ".join(other_forms(term.text)) for term, _ in asked],
     }

@@ -27,11 +27,11 @@ _LAST_BEFORE_FILE = """coalesce((
 # As in the index of `sql/files.sql`, to the letter.
 FILE_TEXT = "(coalesce(file_name, '') || E'\\n' || coalesce(exploration_summary, ''))"
 
-# Of a text that ends with a question, the answer is near. Of a long one, the last character would have to be fetched
-# and unpacked; to trim one takes several times as long as to see that there is nothing to trim.
+# Of a text that asks something towards its end, the answer is near, whether or not a remark or the caption of a picture
+# comes after the question: single-hop R@10 of `make eval` is 0.913, not 0.922, where only the very end counts. Of a
+# long text, the end would have to be fetched and unpacked.
 _ASKS = """(
-    SELECT octet_length(content) < 2000 AND right(content, 1) IN (' ', '?', '？', '؟')
-           AND right(rtrim(content), 1) IN ('?', '？', '؟')
+    SELECT octet_length(content) < 2000 AND right(content, 100) ~ '[?？؟](\\s|$)'
     FROM messages WHERE ctid = best.place
 )"""
 

@@ -86,6 +86,32 @@ def test_a_question_finds_the_answer_that_shares_no_word_with_it():
     assert {match.first_seq for match in result.matches} == {4, 5}
 
 
+def test_a_question_is_seen_before_the_caption_of_a_picture_and_its_answer_after_it():
+    asked = "Which database did we choose for storage? [image: a shelf]"
+    conversation = a_conversation(*FILLER, "It will be storage.", asked, "SQLite, it is small.", "Yes.", *FILLER * 4)
+
+    result = engine().grep(
+        query="Which database did we choose for storage?", conversation_id=conversation.conversation_id, limit=2
+    )
+
+    assert {match.first_seq for match in result.matches} == {5, 6}
+
+
+def test_a_question_finds_a_word_in_another_form_and_shows_it():
+    conversation = a_conversation(*FILLER, "We won the cup.", *FILLER * 4)
+
+    result = engine().grep(query="Did anybody win something?", conversation_id=conversation.conversation_id)
+
+    snippet = result.matches[0].snippet
+    assert [snippet.text[begin:end] for begin, end in snippet.highlights] == ["won"]
+
+
+def test_a_few_words_are_meant_as_they_are():
+    a_conversation("We won the cup.", "We win the cup.", *FILLER)
+
+    assert texts_found("win") == ["We win the cup."]
+
+
 @pytest.mark.parametrize("query", ["kubernetes", "Kubernetes", "kubernetes?", '"kubernetes"', "and kubernetes"[4:]])
 def test_one_word_finds_the_texts_that_have_it_and_not_those_beside_them(query):
     conversation = a_conversation(*FILLER, "We run kubernetes.", *FILLER, "More kubernetes!", *FILLER)
@@ -110,6 +136,18 @@ def test_a_phrase_has_to_stand_as_it_is():
     a_conversation("red green blue", "green red blue", "blue green")
 
     assert texts_found('"red green"') == ["red green blue"]
+
+
+def test_the_answer_to_a_question_with_a_phrase_may_stand_beside_it():
+    conversation = a_conversation(
+        *FILLER, 'I read "Little Women".', "And what did you take away?", "Hope.", *FILLER * 4
+    )
+
+    result = engine().grep(
+        query='What did Ann take away from "Little Women"?', conversation_id=conversation.conversation_id
+    )
+
+    assert {match.first_seq for match in result.matches} == {2, 3, 4, 5, 6}
 
 
 def test_a_phrase_that_nobody_said_is_taken_apart_and_the_answer_says_so():

@@ -119,9 +119,55 @@ def test_exclusions_and_phrases_hold_for_every_candidate():
     assert how.query == "('exact' | 'phrase') & (('exact' <-> 'phrase')) & !('no')"
 
 
-def test_neighbouring_words_are_pairs_where_asked_for():
-    assert planned(word("team"), word("members"), in_pairs=True).pairs == ("'team' <-> 'members'",)
-    assert planned(word("team"), word("members")).pairs == ()
+def test_words_that_follow_each_other_are_a_pair():
+    assert planned(word("team"), word("members")).terms == ("'team'", "'members'", "'team' <-> 'members'")
+
+
+def test_in_a_sentence_a_word_may_stand_between_the_two_of_a_pair_which_then_counts_less():
+    few, sentence = (planned(word("game"), word("thrones"), is_sentence=is_sentence) for is_sentence in (False, True))
+
+    assert sentence.terms[-1] == "'game' <-> 'thrones' | 'game' <2> 'thrones'"
+    assert sentence.pair_weight < few.pair_weight == 1
+
+
+def test_a_pair_is_made_of_words_that_are_looked_for():
+    many = [word(f"w{number}") for number in range(MOST_LEXEMES + 2)]
+
+    how = planned(*many, frequencies={"w1": 0.5, "w3": 0.5})
+
+    assert how.pairs[0] == ("w4", "w5")
+
+
+def test_a_word_is_found_as_any_of_its_forms_where_that_is_asked_for():
+    won = meaning(Term("win"), whole=("win",), parts=(), query="", forms=("won",))
+
+    how, plainly = (planned(won, word("cup"), in_all_forms=in_all_forms) for in_all_forms in (True, False))
+
+    assert how.query == how.sought == "(('win' | 'won') | 'cup')"
+    assert how.terms == ("('win' | 'won')", "'cup'", "('win' | 'won') <-> 'cup'")
+    assert plainly.query == "('win' | 'cup')"
+
+
+def test_how_common_a_word_is_counts_all_its_forms():
+    going = meaning(Term("gone"), whole=("gone",), parts=(), query="", forms=("go", "went"))
+
+    how = planned(going, word("quux"), in_all_forms=True, frequencies={"go": 0.3, "went": 0.1})
+
+    assert how.anchors == ("quux",)
+
+
+def test_a_form_that_is_asked_for_by_itself_is_no_form_of_another_word():
+    see = meaning(Term("see"), whole=("see",), parts=(), query="", forms=("saw", "seen"))
+
+    assert planned(see, word("saw"), in_all_forms=True).terms[:2] == ("('see' | 'seen')", "'saw'")
+
+
+def test_what_is_no_plain_word_has_no_forms():
+    phrase = meaning(
+        Term("take part", is_phrase=True), whole=("take", "part"), parts=(), query="'take' <-> 'part'", forms=("took",)
+    )
+
+    assert phrase.forms == ()
 
 
 def test_a_compound_is_held_whole_or_by_all_its_parts():

@@ -42,6 +42,35 @@ def test_the_answer_after_a_question_outranks_what_stands_before_it():
     assert set(places) == {8, 9, 10, 11, 12}
 
 
+def test_to_a_question_in_words_a_message_that_asks_is_worth_less_than_one_that_says_the_same():
+    hits = [a_hit(10, {0: 0.6}, asks=True), a_hit(50, {0: 0.6})]
+
+    asked, sought = (ranking.in_context(hits, Weights((2.0,), is_sentence=is_one)) for is_one in (True, False))
+
+    assert asked[place_of(1, 10)] < asked[place_of(1, 50)]
+    assert sought[place_of(1, 10)] == sought[place_of(1, 50)]
+    assert asked[place_of(1, 11)] == sought[place_of(1, 11)]
+
+
+def test_a_message_that_asks_is_never_worth_less_than_nothing():
+    worths = ranking.in_context([a_hit(10, {0: 0.6}, asks=True)], Weights((0.1,), is_sentence=True))
+
+    assert min(worths.values()) >= 0
+
+
+def test_an_answer_counts_as_if_it_had_said_the_words_of_its_question():
+    worths = ranking.in_context([a_hit(10, {0: 0.6}, asks=True)], Weights((2.0,)))
+
+    assert worths[place_of(1, 11)] == worths[place_of(1, 10)]
+
+
+def test_what_stands_before_a_question_has_less_to_do_with_it_than_with_anything_else():
+    asking, saying = (ranking.in_context([a_hit(10, {0: 0.6}, asks=asks)], Weights((2.0,))) for asks in (True, False))
+
+    assert asking[place_of(1, 9)] < saying[place_of(1, 9)]
+    assert asking[place_of(1, 8)] < saying[place_of(1, 8)]
+
+
 def test_neighbours_are_of_the_same_conversation():
     places = ranking.in_context([a_hit(10, {0: 0.6})], Weights((1.0,)))
 

@@ -1,0 +1,34 @@
+"""Forms of a word that stemming does not bring together."""
+
+from __future__ import annotations
+
+import pytest
+
+from conversations.reading import rows
+from retrieval.search import word_forms
+from retrieval.search.word_forms import other_forms
+
+
+@pytest.mark.parametrize("word", ["win", "wins", "winning", "Win?", '"win"'])
+def test_each_form_of_a_verb_leads_to_those_that_look_different(word):
+    assert other_forms(word) == ("won",)
+
+
+def test_an_irregular_form_leads_to_the_verb_and_to_the_other_irregular_ones():
+    assert other_forms("took") == ("take", "taken")
+    assert other_forms("children") == ("child",)
+
+
+def test_a_regular_word_has_no_other_forms():
+    assert other_forms("paint") == ()
+    assert other_forms("left") == ()
+
+
+@pytest.mark.django_db
+def test_no_form_is_listed_that_stemming_knows():
+    known = word_forms.known()
+
+    lexed = dict(rows("SELECT word, to_tsvector('english', word)::text FROM unnest(%s::text[]) AS word", [[*known]]))
+
+    for word, others in known.items():
+        assert len({lexed[form] for form in (word, *others)}) == 1 + len(others), word
