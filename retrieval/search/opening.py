@@ -19,6 +19,7 @@ from retrieval.search.meanings import LEXED, TOLD, Meanings, terms_of, values_of
 from retrieval.search.query import Question, Term
 from retrieval.search.reach import IN_WORKSPACE, Reach
 from retrieval.search.statistics import COUNTED, Known, known
+from retrieval.search.tables import FILES, SUMMARIES
 from retrieval.search.tools import of_rare_tools
 
 # What a summary was made from, all the way down; and of what was made again, the newer.
@@ -41,26 +42,35 @@ _OF_UNDER = """
     ARRAY(SELECT id FROM below)
 """
 _OF_NOTHING = "NULL::bigint, NULL::bigint, NULL::bigint, ARRAY[]::text[]"
+# Half of what it takes to look few words up is planning, for each kind of thing: of what one conversation has none of,
+# nothing needs to be planned.
 _ONE = """
     extent AS (
-        SELECT next_seq - 1 AS size, cold_messages::bigint AS cold, next_seq - 1 AS newest, NULL::bigint[] AS named{row}
+        SELECT next_seq - 1 AS size, cold_messages::bigint AS cold, next_seq - 1 AS newest, NULL::bigint[] AS named,
+               EXISTS (
+                   SELECT FROM summaries WHERE summaries.conversation_id = conversations.conversation_id
+               ) AS has_summaries,
+               EXISTS (
+                   SELECT FROM large_files WHERE large_files.conversation_id = conversations.conversation_id
+               ) AS has_files{row}
         FROM conversations WHERE {where}
     )
 """
 _MANY = """
     extent AS (
         SELECT coalesce(sum(next_seq - 1), 0)::bigint AS size, coalesce(sum(cold_messages), 0)::bigint AS cold,
-               (SELECT coalesce(max(message_id), 0) FROM messages) AS newest, {named} AS named
+               (SELECT coalesce(max(message_id), 0) FROM messages) AS newest, {named} AS named,
+               true AS has_summaries, true AS has_files
         FROM conversations WHERE {where}
     )
 """
 _OPENING = """
     WITH RECURSIVE {steps}
-    SELECT {imposed}, size, cold, newest, named, {under}{row}{told}
+    SELECT {imposed}, size, cold, newest, named, has_summaries, has_files, {under}{row}{told}
     FROM (SELECT) AS always LEFT JOIN extent ON true{lexed}
 """
 # How many of the columns are of the reach; those of the words come behind them.
-_OF_REACH = 8
+_OF_REACH = 10
 
 
 @dataclass(frozen=True)
@@ -140,6 +150,8 @@ class Opening:
         cold: int,
         newest: int,
         named: Sequence[int] | None,
+        has_summaries: bool,
+        has_files: bool,
         of: int | None,
         first: int | None,
         last: int | None,
@@ -160,7 +172,18 @@ class Opening:
             return Reach(self.scope, asked, size, 0, newest, newest=newest, cold=cold)
         bounds = [each for each in (newest, last, asked.to_seq) if each is not None]
         low, high = max(first or 1, asked.from_seq or 1) - 1, min(bounds)
-        return Reach(self.scope, asked, newest, min(low, high), high, tuple(below), newest=newest, cold=cold)
+        missing = {kind for kind, there in ((SUMMARIES.kind, has_summaries), (FILES.kind, has_files)) if not there}
+        return Reach(
+            self.scope,
+            asked,
+            newest,
+            min(low, high),
+            high,
+            tuple(below),
+            newest=newest,
+            cold=cold,
+            missing=frozenset(missing),
+        )
 
 
 @cache

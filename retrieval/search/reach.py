@@ -15,6 +15,7 @@ from conversations.scope import Scope
 from retrieval.search.criteria import Criteria
 from retrieval.search.tables import FILES, MESSAGES, SUMMARIES, TABLES, Table
 from retrieval.search.tools import OF_RARE_TOOL, OF_TOOL
+from retrieval.types import ItemKind
 
 IN_WORKSPACE = "conversation_id IN (SELECT conversation_id FROM conversations WHERE workspace_id = %(workspace_id)s)"
 # Asked of each message that has the words: without the offset, PostgreSQL may join all parts there are first.
@@ -50,6 +51,8 @@ class Reach:
     cold: int = 0
     # All messages that have to do with the tools that are asked for, if they are few enough to be told one by one.
     of_tools: tuple[int, ...] | None = None
+    # What there is nothing of at all.
+    missing: frozenset[ItemKind] = frozenset()
 
     def as_it_was(self, *, newest: int, size: int, at: datetime) -> Reach:
         """The same without what came later."""
@@ -60,9 +63,11 @@ class Reach:
     def is_one_conversation(self) -> bool:
         return self.criteria.conversation_id is not None
 
-    @property
+    @cached_property
     def tables(self) -> tuple[Table, ...]:
-        return tuple(table for table in TABLES if table.kind in self.criteria.kinds)
+        """Those to look in; one at least."""
+        asked = tuple(table for table in TABLES if table.kind in self.criteria.kinds)
+        return tuple(table for table in asked if table.kind not in self.missing) or asked[:1]
 
     @property
     def rows(self) -> int:

@@ -54,6 +54,26 @@ def test_the_newest_of_all_kinds_are_found_by_one_question_and_shown_by_another(
     assert len(sent) == 2 + 2 + 1 + 2
 
 
+@pytest.mark.parametrize("sort", ["recency", "relevance"])
+def test_what_a_conversation_has_none_of_is_looked_in_only_if_nothing_else_is_asked_for(sort):
+    conversation_id = a_conversation(*(f"the boat number {number}" for number in range(6))).conversation_id
+    engine = RetrievalEngine.from_settings(Scope(a_workspace().pk))
+    found, looked_in = {}, {}
+
+    for scope in ("all", "summaries", "files"):
+        with counted_statements() as sent:
+            found[scope] = len(
+                engine.grep(query="boat", conversation_id=conversation_id, sort=sort, scope=scope).matches
+            )
+        looked_up = " ".join(" ".join(statement for statement in sent if "@@" in statement).split())
+        looked_in[scope] = {
+            name for name in ("messages", "summaries", "large_files") if f"FROM {name} WHERE" in looked_up
+        }
+
+    assert found == {"all": 6, "summaries": 0, "files": 0}
+    assert looked_in == {"all": {"messages"}, "summaries": {"summaries"}, "files": {"large_files"}}
+
+
 @pytest.mark.parametrize("query", ["error", "error report", "error report again"])
 def test_the_newest_with_common_words_are_found_however_long_the_history_is(query):
     texts = [f"an error report again, number {number}" for number in range(1200)]
