@@ -51,15 +51,15 @@ _BEFORE = """
         JOIN context_items c ON c.message_id = m.message_id
         WHERE m.conversation_id = %(id)s AND m.seq < (SELECT min(ordinal) FROM page) AND m.role = 'system'
         UNION ALL (
-            SELECT c.ordinal, c.token_count, c.message_id, said.role
-            FROM context_items c,
-                 LATERAL (SELECT message_id, role FROM messages m WHERE m.message_id = c.message_id OFFSET 0) AS said
-            WHERE c.conversation_id = %(id)s AND said.role = 'user'
+            SELECT c.ordinal, c.token_count, c.message_id, m.role
+            FROM messages m
+            JOIN context_items c ON c.message_id = m.message_id
+            WHERE m.conversation_id = %(id)s AND m.role = 'user'
               AND coalesce((
                   SELECT bool_or(p.part_type IN ('text', 'file')) OR NOT bool_or(p.part_type = 'tool')
-                  FROM message_parts p WHERE p.message_id = said.message_id
+                  FROM message_parts p WHERE p.message_id = m.message_id
               ), true)
-            ORDER BY c.ordinal DESC
+            ORDER BY m.seq DESC
             LIMIT 1
         )
 """
