@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from operator import itemgetter
 from typing import Any
 
 from compaction.rendering import ERASED, render_summary
@@ -32,9 +33,9 @@ _ITEMS = f"""
     SELECT summary_id, NULL, NULL, NULL, content, NULL, NULL, NULL, NULL, NULL,
            NULL, NULL, {FIGURES}, NULL, NULL, NULL, NULL{{of_no_block}}
     FROM summaries WHERE summary_id = ANY(%(summaries)s::text[]){{blocks}}
-    ORDER BY message_id, ordinal
 """
 _WIDTH = 17
+_in_order = itemgetter(1, 2)
 _ALL_WARM = _ITEMS.format(of_no_block="", blocks="")
 # Where some messages are cold, with the blocks that their texts are in, which come behind all columns.
 _SOME_COLD = _ITEMS.format(
@@ -66,7 +67,9 @@ def read_items(selected: Sequence[Candidate], *, some_are_cold: bool) -> tuple[A
     messages = {row[1]: row for row in found if row[3] is None and row[1] is not None}
     summaries = {row[0]: row for row in found if row[1] is None}
     cold = cold_texts([row[-2] for row in messages.values()], cold)
-    parts = parts_in([row[:PART_WIDTH] for row in found if row[3] is not None], cold=cold)
+    # Sorted here: the server would carry all texts around for it.
+    of_parts = sorted([row[:PART_WIDTH] for row in found if row[3] is not None], key=_in_order)
+    parts = parts_in(of_parts, cold=cold)
     return tuple(
         _shown_message(candidate, messages[candidate.message_id], parts.get(candidate.message_id, ()), cold)
         if candidate.message_id is not None
