@@ -62,6 +62,8 @@ class Query:
     conversation_id: int
     answers: frozenset[int]
     category: int = 0
+    # In words, where it is told.
+    answer: str = ""
 
 
 @dataclass
@@ -89,20 +91,23 @@ class Scores:
 class Corpus:
     """The data in the store, by conversation; `of_dialogue` leads from a dialogue's turn to its message."""
 
+    scope: Scope
     engine: RetrievalEngine
     conversations: dict[str, int]
     of_dialogue: dict[tuple[str, str], int]
 
     @classmethod
-    def loaded(cls) -> Corpus:
-        """All conversations of the data, stored once."""
-        scope = Scope(Workspace.objects.get_or_create(name=WORKSPACE)[0].pk)
+    def loaded(cls, workspace: str, *, named: str = "", overrides: Mapping[str, Any] | None = None) -> Corpus:
+        """All conversations of the data whose names begin so, stored once in a workspace of their own."""
+        scope = Scope(Workspace.objects.get_or_create(name=workspace)[0].pk)
         store = ConversationStore.from_settings(scope)
         conversations: dict[str, int] = {}
         of_dialogue: dict[tuple[str, str], int] = {}
         for file in conversation_files():
             name = file.name.removesuffix(".jsonl.gz")
-            conversation = store.open_conversation(session_id=name)
+            if not name.startswith(named):
+                continue
+            conversation = store.open_conversation(session_id=name, overrides=overrides)
             conversations[name] = conversation.conversation_id
             turns = list(rows_of(file))
             for start in range(0, len(turns), 1000):
@@ -113,7 +118,7 @@ class Corpus:
                 for row, message in zip(batch, appended.messages, strict=True):
                     if turn := (row.get("meta") or {}).get("dia_id"):
                         of_dialogue[name, turn] = message.message_id
-        return cls(RetrievalEngine.from_settings(scope), conversations, of_dialogue)
+        return cls(scope, RetrievalEngine.from_settings(scope), conversations, of_dialogue)
 
     def ours(self, text: str, conversation_id: int | None, limit: int) -> list[int]:
         result = self.engine.grep(query=text, scope=GrepScope.MESSAGES, conversation_id=conversation_id, limit=limit)
@@ -129,7 +134,8 @@ class Corpus:
             turns = {f"D{int(a)}:{int(b)}" for evidence in row["evidence"] for a, b in _EVIDENCE.findall(evidence)}
             answers = frozenset(self.of_dialogue[name, turn] for turn in turns if (name, turn) in self.of_dialogue)
             if row["category"] != ADVERSARIAL and answers:
-                found.append(Query(row["question"], self.conversations[name], answers, row["category"]))
+                conversation_id = self.conversations[name]
+                found.append(Query(row["question"], conversation_id, answers, row["category"], str(row["answer"])))
         return found
 
     def identifiers(self) -> Iterator[tuple[str, Query]]:
@@ -183,7 +189,7 @@ class Peer:
 
 def figures() -> Iterator[Figure]:
     """Every goal that this file measures: ours, then the peer's. Needs an empty database to load the data into."""
-    corpus = Corpus.loaded()
+    corpus = Corpus.loaded(WORKSPACE)
     methods: Mapping[str, Search] = {"lcm": corpus.ours, "FTS5, all words, newest": Peer().search}
     questions = corpus.questions()
     rarest = _Rarest(questions)

@@ -23,11 +23,11 @@ from typing import Any
 from compaction.summarizers.base import SourceMessage, Summarizer, SummaryRequest
 from compaction.summarizers.extractive import ExtractiveSummarizer
 from compaction.summarizers.telegraphic import TelegraphicSummarizer
-from compaction.summarizers.terms import stem
 from conversations.tokens import TokenEstimator
 from tests.conversations.real_data import DATA, conversation_files, rows_of
 from tests.evaluation.fallbacks import FALLBACKS
 from tests.evaluation.figures import Figure
+from tests.evaluation.words import words_of
 
 Row = dict[str, Any]
 Summarize = Callable[[Sequence[SourceMessage], int], str]
@@ -37,18 +37,6 @@ AGENT_BLOCK = 3000
 AGENT_TARGET = 600
 
 count = TokenEstimator(encoding="o200k_base").count
-
-# The stop words of PostgreSQL's English dictionary; with `stem`, the figures are within 0.003 of its lexemes'.
-_STOPPED = """
-    i me my myself we our ours ourselves you your yours yourself yourselves he him his himself she her hers herself it
-    its itself they them their theirs themselves what which who whom this that these those am is are was were be been
-    being have has had having do does did doing a an the and but if or because as until while of at by for with about
-    against between into through during before after above below to from up down in out on off over under again further
-    then once here there when where why how all any both each few more most other some such no nor not only own same so
-    than too very s t can will just don should now
-"""
-_STOP_WORDS = frozenset(_STOPPED.split())
-
 
 # Written apart from the summarizer's own idea of a name, so that it cannot flatter it.
 _NAME = re.compile(
@@ -98,7 +86,7 @@ def answers_kept(summarize: Summarize, *, share: float) -> float:
     """Goal 8: the share of the answers' words that the summaries of their evidence keep."""
     blocks, needs = _talk()
     summaries = [
-        _words(
+        words_of(
             summarize(
                 [_as_source(row) for row in block], int(share * count("\n".join(row["content"] for row in block)))
             )
@@ -140,7 +128,7 @@ def _talk() -> tuple[list[list[Row]], list[dict[str, set[int]]]]:
         first = len(blocks)
         blocks += [rows[start : start + TALK_BLOCK] for start in range(0, len(rows), TALK_BLOCK)]
         said = {
-            row["meta"]["dia_id"]: (first + at // TALK_BLOCK, _words(row["content"])) for at, row in enumerate(rows)
+            row["meta"]["dia_id"]: (first + at // TALK_BLOCK, words_of(row["content"])) for at, row in enumerate(rows)
         }
         for question in questions:
             if f"locomo_{question['conv']}." not in file.name:
@@ -148,7 +136,7 @@ def _talk() -> tuple[list[list[Row]], list[dict[str, set[int]]]]:
             need: dict[str, set[int]] = defaultdict(set)
             for turn in _turns(question["evidence"]):
                 block, words = said.get(turn, (0, frozenset()))
-                for word in words & _words(str(question["answer"])):
+                for word in words & words_of(str(question["answer"])):
                     need[word].add(block)
             if need:
                 needs.append(need)
@@ -228,10 +216,6 @@ def _names(texts: Iterator[str]) -> frozenset[str]:
 def _is_plain(name: str) -> bool:
     """A hexadecimal "hash" that is a number or a word."""
     return re.fullmatch(r"[0-9a-f]+", name) is not None and (name.isdigit() or name.isalpha())
-
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(stem(word) for word in re.findall(r"[^\W_]+", text.lower()) if word not in _STOP_WORDS)
 
 
 def _as_source(row: Row) -> SourceMessage:
