@@ -73,12 +73,13 @@ def _ingest(sizes: Sequence[int]) -> list[Line]:
 
 def _histories(sizes: Sequence[int]) -> list[Line]:
     """Conversations of each size: as they are, with leaves only, and compacted to the end."""
+    count = ingest.a_store().tokens.count
     made: dict[int, compaction.Figures] = {}
     read = reading.Reading()
     lines: list[Line] = []
     for size in sizes:
         pair = ingest.Pair.opened(f"history of {size}")
-        ingest.Writing(pair).in_batches(iter(Corpus(size)))
+        ingest.Writing(pair, count=count).in_batches(iter(Corpus(size)))
         analyze()
         read.assemble("uncompacted", size, pair)
         leaves = compaction.compacted(pair, SummaryKind.LEAF)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -15,7 +15,7 @@ from conversations.store import ConversationStore
 from conversations.types import NewMessage
 from tests.benchmarks.children import together
 from tests.benchmarks.corpus import Corpus
-from tests.benchmarks.floor import Floor, Row, rows_of
+from tests.benchmarks.floor import Floor, Row, four_characters, rows_of
 from tests.benchmarks.measure import Duel, Laps, blocks, duel
 from tests.benchmarks.report import BEYOND_F, F, Line, at_least, at_most
 from tests.statements import counted_statements
@@ -53,26 +53,34 @@ def a_store() -> ConversationStore:
 
 @dataclass
 class Writing:
-    """One writer that appends to a pair by turns."""
+    """One writer that appends to a pair by turns.
+
+    `count`: the floor's tokens. Where the histories are to be compacted and assembled, they are counted as ours are, or
+    the floor would have fewer and larger chunks of the same messages.
+    """
 
     pair: Pair
     store: ConversationStore = field(default_factory=a_store)
     floor: Floor = field(default_factory=Floor)
+    count: Callable[[str], int] = four_characters
 
     def singly(self, messages: Sequence[NewMessage]) -> Duel:
         return duel(
             floor=self._floor_one_by_one,
             ours=self._ours_one_by_one,
-            work=((rows_of(block), block) for block in blocks(messages, SINGLES_IN_A_LAP)),
+            work=((self._rows(block), block) for block in blocks(messages, SINGLES_IN_A_LAP)),
         )
 
     def in_batches(self, messages: Iterator[NewMessage], *, warm_up: int = 0) -> Duel:
         return duel(
             floor=lambda rows: self.floor.append_many(self.pair.floor, rows),
             ours=lambda batch: self.store.append_messages(conversation_id=self.pair.ours, messages=batch),
-            work=((rows_of(batch), batch) for batch in blocks(messages, BATCH)),
+            work=((self._rows(batch), batch) for batch in blocks(messages, BATCH)),
             warm_up=warm_up,
         )
+
+    def _rows(self, messages: Sequence[NewMessage]) -> list[Row]:
+        return rows_of(messages, count=self.count)
 
     def _floor_one_by_one(self, rows: list[Row]) -> None:
         for row in rows:
