@@ -9,6 +9,7 @@ from django.http import Http404
 from psycopg_pool import PoolTimeout
 from rest_framework import exceptions as rest
 
+from conversations.cold import ColdBlockDamaged
 from conversations.errors import (
     Conflict,
     ConversationBusy,
@@ -93,6 +94,25 @@ def test_every_kind_of_error_has_its_line_and_every_exit_status_its_meaning():
 
     assert set(LcmError.__subclasses__()) <= told
     assert {kind.exit_code for kind in KINDS} <= EXIT_CODES.keys()
+
+
+def test_every_refusal_that_a_service_may_raise_has_its_line():
+    def all_below(error):
+        for each in error.__subclasses__():
+            yield each
+            yield from all_below(each)
+
+    # Some say by themselves what they refuse.
+    made = {
+        ColdBlockDamaged: ColdBlockDamaged(1, "It is short."),
+        TooManyRequests: TooManyRequests(Allowance(limit=1, burst=1, remaining=0, reset=1, retry_after=1)),
+    }
+    for error in all_below(LcmError):
+        problem = problem_of(made.get(error) or error("no"))
+
+        assert problem.code == error.code
+        assert 400 <= problem.status < 600
+        assert problem.retryable is error.retryable
 
 
 @pytest.mark.django_db

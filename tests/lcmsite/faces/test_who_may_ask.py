@@ -19,7 +19,7 @@ from lcmsite.adapters.operation import Operation, placeholders
 from lcmsite.models import ApiKey
 from tests.factories import a_workspace
 from tests.lcmsite.callers import Api, an_api_key
-from tests.lcmsite.test_faces import _questions, harbour_world, world  # noqa: F401  (fixtures: what there is to ask)
+from tests.lcmsite.faces.questions import questions
 
 READ, WRITE, ADMIN = "read", "write", "admin"
 LADDER = (READ, WRITE, ADMIN)
@@ -79,7 +79,7 @@ def _paths() -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def nobody_at_all(harbour_world: Any) -> dict[str, str]:  # noqa: F811
+def nobody_at_all(harbour_world: Any) -> dict[str, str]:
     """What lets nobody in."""
     revoked, expired = an_api_key(None, ADMIN), an_api_key(None, ADMIN)
     newest = ApiKey.objects.order_by("-api_key_id")
@@ -89,18 +89,18 @@ def nobody_at_all(harbour_world: Any) -> dict[str, str]:  # noqa: F811
 
 
 @pytest.fixture(scope="module")
-def strangers(harbour_world: Any) -> dict[str, str]:  # noqa: F811
+def strangers(harbour_world: Any) -> dict[str, str]:
     elsewhere = a_workspace("elsewhere")
     return {scope: an_api_key(elsewhere, scope) for scope in LADDER}
 
 
 @pytest.fixture(scope="module")
-def our_own(harbour_world: Any) -> dict[str, str]:  # noqa: F811
+def our_own(harbour_world: Any) -> dict[str, str]:
     return {scope: an_api_key(None, scope) for scope in LADDER}
 
 
 @pytest.mark.parametrize("operation", CATALOGUE, ids=lambda operation: operation.tool)
-def test_who_may_perform_it(world, nobody_at_all, strangers, our_own, operation):  # noqa: F811
+def test_who_may_perform_it(world, nobody_at_all, strangers, our_own, operation):
     needed = ROWS[operation.tool]
     for given in _one_of_each_path(operation, world):
         for who, key in nobody_at_all.items():
@@ -133,7 +133,7 @@ def test_who_may_perform_it(world, nobody_at_all, strangers, our_own, operation)
 def _one_of_each_path(operation: Operation, there_is: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """The shortest question at each of the operation's paths."""
     asked = set()
-    for given in _questions(operation, there_is):
+    for given in questions(operation, there_is):
         of_one = all(name in given for name in placeholders(operation.path))
         if of_one not in asked:
             asked.add(of_one)
@@ -146,7 +146,7 @@ def _told(key: str, operation: Operation, given: dict[str, Any]) -> tuple[int, b
 
 
 @pytest.mark.parametrize("name", STREAMS)
-def test_who_may_have_it_streamed(world, nobody_at_all, strangers, our_own, name):  # noqa: F811
+def test_who_may_have_it_streamed(world, nobody_at_all, strangers, our_own, name):
     path, needed = STREAMS[name]
 
     def status(key: str) -> int:

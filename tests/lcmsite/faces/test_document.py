@@ -1,0 +1,105 @@
+"""The OpenAPI document tells the truth about every operation, its params, answers and refusals."""
+
+import json
+import re
+
+import jsonschema
+import pytest
+from django.test import Client
+
+from lcmsite.adapters.catalogue import CATALOGUE
+from lcmsite.adapters.operation import placeholders
+from tests.lcmsite.callers import Api, an_api_key
+from tests.lcmsite.faces.questions import questions
+
+
+@pytest.fixture(scope="module")
+def document():
+    return Client().get("/api/v1/schema/").json()
+
+
+@pytest.mark.parametrize("operation", CATALOGUE, ids=lambda operation: operation.tool)
+def test_every_operation_is_in_the_document_with_its_refusals(document, operation):
+    for path in operation.paths:
+        told = document["paths"][f"/api/v1/{path}"][operation.verb.lower()]
+
+        assert told["summary"]
+        assert told["security"] == [{"ApiKey": []}]
+        assert told["responses"].keys() >= {str(operation.status), "400", "401", "403", "404", "503"}
+        for status, response in told["responses"].items():
+            assert response["description"]
+            # What is too long the web server refuses, without a body.
+            if int(status) >= 400 and status != "414":
+                assert response["content"]["application/json"]["schema"] == {"$ref": "#/components/schemas/Problem"}
+        in_path = {each["name"] for each in told["parameters"] if each["in"] == "path"} if placeholders(path) else set()
+        assert in_path == set(placeholders(path))
+
+
+@pytest.mark.parametrize("operation", CATALOGUE, ids=lambda operation: operation.tool)
+def test_every_operation_and_param_is_told_with_an_example_that_fits(document, operation):
+    for path in operation.paths:
+        told = document["paths"][f"/api/v1/{path}"][operation.verb.lower()]
+
+        for parameter in told.get("parameters", ()):
+            assert parameter["description"], parameter["name"]
+            _validate(parameter["example"], parameter["schema"], document)
+        if operation.has_body:
+            content = told["requestBody"]["content"]["application/json"]
+            _validate(content["example"], content["schema"], document)
+            for shape in content["schema"].get("oneOf", [content["schema"]]):
+                assert all(field["description"] for field in shape["properties"].values())
+
+
+def test_links_lead_from_an_id_to_what_is_asked_with_it(document):
+    link = document["paths"]["/api/v1/conversations/{conversation_id}/plans/"]["post"]["responses"]["201"]["links"]
+
+    assert link["execute_plan"]["parameters"] == {"path.plan_id": "$response.body#/plan_id"}
+    assert link["show_plan"]["operationId"] == "show_plan"
+
+
+def test_every_reference_in_the_document_leads_somewhere(document):
+    names = document["components"]["schemas"].keys()
+    text = json.dumps(document)
+
+    referred = {piece.split('"')[0] for piece in text.split("#/components/schemas/")[1:]}
+
+    assert referred <= names
+    assert {"Problem", "NewMessage", "MessageRecord"} <= referred
+
+
+@pytest.mark.parametrize("operation", CATALOGUE, ids=lambda operation: operation.tool)
+def test_answers_and_requests_are_as_the_document_says(world, document, operation):
+    told = document["paths"][f"/api/v1/{operation.path}"][operation.verb.lower()]
+
+    for given in questions(operation, world):
+        if placeholders(operation.path) and not all(name in given for name in placeholders(operation.path)):
+            continue
+        reply = Api(an_api_key(None, operation.scope, "write")).perform(operation, given)
+
+        assert reply.status == operation.status
+        answer = told["responses"][str(operation.status)]["content"]["application/json"]["schema"]
+        _validate(reply.body, answer, document)
+        if operation.has_body:
+            body = {name: value for name, value in given.items() if name not in placeholders(operation.path)}
+            _validate(body, told["requestBody"]["content"]["application/json"]["schema"], document)
+
+
+def test_a_refusal_is_as_the_document_says(document, db):
+    reply = Api(an_api_key()).get("conversations/", limit=0)
+
+    _validate(reply.body, {"$ref": "#/components/schemas/Problem"}, document)
+
+
+def _validate(value, schema, document):
+    jsonschema.Draft202012Validator({**schema, "components": document["components"]}).validate(value)
+
+
+def test_the_document_has_a_page_that_asks_nobody_else(client):
+    page = client.get("/api/v1/docs/")
+
+    assert page.status_code == 200
+    assets = re.findall(r'(?:src|href)="(/static/[^"]+)"', page.content.decode())
+    assert len(assets) >= 3
+    assert {client.get(asset).status_code for asset in assets} == {200}
+    assert b"//cdn" not in page.content
+    assert b"https://" not in page.content

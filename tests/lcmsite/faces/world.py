@@ -1,0 +1,115 @@
+"""What there is to ask about through every face: one conversation with something of everything in it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from django.db.models import F
+
+from compaction.engine import CompactionEngine
+from compaction.hosts import HostCompaction
+from compaction.plans import CompactionPlans
+from conversations.large_files import LargeFileService
+from conversations.models import Conversation, Message, Summary
+from conversations.scope import Scope
+from conversations.uploads import UploadService
+from integrity.checker import IntegrityChecker
+from integrity.repairs.applying import Repairs
+from integrity.repairs.quarantines import Quarantines
+from integrity.retention.erasure import Erasures
+from retrieval.assembler import ContextAssembler
+from retrieval.delegation.expand_query import Delegation
+from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
+
+World = dict[str, Any]
+
+
+def a_world() -> World:
+    """Made by the real services; by the names of params."""
+    scope = Scope(a_workspace().pk)
+    conversation = a_conversation(
+        *(f"Message {number} about the harbour and its boats. " * 30 for number in range(40)), session_id="harbour"
+    )
+    conversation_id = conversation.conversation_id
+    a_store().append_messages(
+        conversation_id=conversation_id,
+        messages=[
+            replace(a_tool_call("c1", path="boats.txt"), idempotency_key="call 1"),
+            a_tool_result("c1", "seven boats \ud800\x00"),
+        ],
+    )
+    CompactionEngine.from_settings(scope).compact(conversation_id=conversation_id)
+    file = LargeFileService.from_settings(scope).store(conversation_id=conversation_id, content=b"a,b\n1,2\n")
+    summary_id = Summary.objects.filter(kind="leaf").first().summary_id
+    preview = Erasures.from_settings(scope).preview_erasure(conversation_id=conversation_id, from_seq=3, to_seq=5)
+    return {
+        "conversation_id": conversation_id,
+        "session_id": "harbour",
+        "message_id": Message.objects.order_by("seq").last().pk,
+        "run_id": CompactionEngine.from_settings(scope).list_runs(conversation_id=conversation_id)[0].run_id,
+        "job_id": CompactionEngine.from_settings(scope).request(conversation_id=conversation_id).job_id,
+        "plan_id": CompactionPlans.from_settings(scope).plan(conversation_id=conversation_id).plan_id,
+        "summary_id": summary_id,
+        "id": summary_id,
+        "file_id": file.file_id,
+        "receipt_id": _receipt(scope, conversation_id, 2000),
+        "other": _receipt(scope, conversation_id, 1000),
+        "host_reference": HostCompaction.from_settings(scope)
+        .record_boundary(conversation_id=conversation_id, host_reference="compaction 1 · é")
+        .host_reference,
+        "from_seq": 2,
+        "to_seq": 41,
+        "question": "What was said about the harbour?",
+        "grant_id": Delegation.from_settings(scope).expand_query(question="Boats?", ids=[summary_id]).grant.grant_id,
+        "name": "chat",
+        "erasure_id": preview.erasure_id,
+        "confirmation": preview.confirmation,
+        "query": "harbour boats",
+        # Of writes: such as change nothing, so that each face finds what the last one left.
+        "overrides": {"fresh_tail_count": 5},
+        "messages": [{"role": "user", "content": "again", "idempotency_key": "once"}],
+        "content": "YSxiCg==",
+        **_trust(scope, conversation_id),
+        "upload_id": _upload(scope, conversation_id),
+        "byte_size": 4,
+        "offset": 0,
+    }
+
+
+def _trust(scope: Scope, conversation_id: int) -> World:
+    """A plan that was applied, one that is approved, a scan that waits, and a message that is withheld."""
+    message_id = Message.objects.get(conversation_id=conversation_id, seq=2).pk
+    held = Quarantines.from_settings(scope).quarantine(id=f"msg_{message_id}", reason="a test")
+    checker, repairs = IntegrityChecker.from_settings(scope), Repairs.from_settings(scope)
+    conversation = Conversation.objects.filter(pk=conversation_id)
+    plans = []
+    for _ in range(2):
+        conversation.update(total_tokens=F("total_tokens") + 1)
+        report_id = checker.run(conversation_id=conversation_id).report_id
+        plans.append(checker.plan_repairs(report_id=report_id).repair_id)
+        repairs.approve_steps(repair_id=plans[-1], ordinals=[1])
+        if len(plans) == 1:
+            repairs.apply_plan(repair_id=plans[0])
+    conversation.update(total_tokens=F("total_tokens") - 1)
+    return {
+        "scan_id": checker.request(conversation_id=conversation_id).scan_id,
+        "report_id": report_id,
+        "applied": plans[0],
+        "repair_id": plans[1],
+        "ordinals": [1],
+        "quarantine_id": held.quarantine_id,
+        "reason": "a test",
+    }
+
+
+def _upload(scope: Scope, conversation_id: int) -> str:
+    uploads = UploadService.from_settings(scope)
+    begun = uploads.begin(conversation_id=conversation_id, byte_size=4, file_name="a.csv")
+    uploads.put_chunk(upload_id=begun.upload_id, offset=0, content=b"a,b\n")
+    return begun.upload_id
+
+
+def _receipt(scope: Scope, conversation_id: int, budget: int) -> str:
+    assembler = ContextAssembler.from_settings(scope)
+    return assembler.assemble(conversation_id=conversation_id, budget=budget, keep_receipt=True).receipt_id
