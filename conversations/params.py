@@ -12,7 +12,7 @@ from rest_framework.fields import empty
 
 from conversations.errors import Invalid
 from conversations.exactness import MAX_NAME
-from conversations.interchange import READERS, Format
+from conversations.interchange import READERS, Format, detect
 from conversations.interchange.fields import noun_of
 from conversations.interchange.native import Misfit
 from conversations.param_fields import (
@@ -30,6 +30,7 @@ from conversations.param_fields import (
 )
 from conversations.types import NewMessage
 
+_VENDORS = (Format.OPENAI_CHAT, Format.ANTHROPIC)
 # A larger file is read piece by piece.
 MOST_BYTES_READ = 8 * 1024**2
 
@@ -136,7 +137,8 @@ class AppendMessagesParams(ConversationParams):
     format = serializers.ChoiceField(
         choices=list(READERS),
         required=False,
-        help_text="What the messages look like: LCM's own form, the neutral form, or OpenAI chat completions.",
+        help_text="What the messages look like: LCM's own form, the neutral form, OpenAI chat completions, or "
+        "Anthropic messages.",
     )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
@@ -152,9 +154,17 @@ def _message(read: Callable[[Mapping[str, Any]], NewMessage], row: Any, place: i
             raise Misfit("", f"A message is an object, not {noun_of(row)}.")
         return read(row)
     except Misfit as wrong:
-        raise ValidationError({f"{where}.{wrong.path}" if wrong.path else where: [wrong.sentence]}) from None
+        raise ValidationError(
+            {f"{where}.{wrong.path}" if wrong.path else where: [wrong.sentence + _hint(row)]}
+        ) from None
     except ValueError as wrong:
         raise ValidationError({where: [str(wrong)]}) from None
+
+
+def _hint(row: Any) -> str:
+    """What to say beside messages of another API, whose names do not belong in our own form."""
+    form = detect(row) if isinstance(row, dict) and "role" in row else None
+    return f' This looks like a message for another API: say so with "format": "{form}".' if form in _VENDORS else ""
 
 
 class ListMessagesParams(ConversationParams):

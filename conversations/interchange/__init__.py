@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Any
 
+from conversations.interchange.anthropic_messages import TYPES, from_anthropic, signed_thought, to_anthropic
 from conversations.interchange.native import from_native
 from conversations.interchange.neutral import from_neutral, to_neutral
 from conversations.interchange.openai_chat import arguments_of, from_openai_chat, to_openai_chat
@@ -20,9 +21,12 @@ __all__ = [
     "Format",
     "arguments_of",
     "detect",
+    "from_anthropic",
     "from_native",
     "from_neutral",
     "from_openai_chat",
+    "signed_thought",
+    "to_anthropic",
     "to_neutral",
     "to_openai_chat",
 ]
@@ -32,20 +36,41 @@ class Format(StrEnum):
     LCM = "lcm"
     NEUTRAL = "neutral"
     OPENAI_CHAT = "openai"
+    ANTHROPIC = "anthropic"
 
 
 READERS: Mapping[str, Callable[[Mapping[str, Any]], NewMessage]] = {
     Format.LCM: from_native,
     Format.NEUTRAL: from_neutral,
     Format.OPENAI_CHAT: from_openai_chat,
+    Format.ANTHROPIC: from_anthropic,
 }
 
 
-def detect(first_row: Any) -> Format:
-    """The foreign format of a history, by its first message; ValueError if it is none we know.
+# Keys that only a chat message has, roles that only it knows, and the types of pieces that only it holds.
+_OF_CHAT = frozenset({"tool_calls", "tool_call_id", "function_call", "refusal"})
+_ROLES_OF_CHAT = frozenset({"developer", "tool", "function"})
+_PIECES_OF_CHAT = frozenset({"image_url", "input_audio", "file"})
 
-    A row that only has a role and a text is a message in all formats and means the same in all.
+
+def detect(row: Any) -> Format | None:
+    """The foreign format of a message; None for one that is the same in all; ValueError if it is no message.
+
+    A message that only has a role and a text means the same in every format.
     """
-    if not isinstance(first_row, Mapping) or "role" not in first_row:
-        raise ValueError("The first row is not a message: it must be an object with a role.")
-    return Format.NEUTRAL if "parts" in first_row or "seq" in first_row else Format.OPENAI_CHAT
+    if not isinstance(row, Mapping) or "role" not in row:
+        raise ValueError("This is not a message: it must be an object with a role.")
+    if "parts" in row or "seq" in row:
+        return Format.NEUTRAL
+    content = row.get("content")
+    pieces = content if isinstance(content, list) else []
+    types = {str(piece.get("type")) for piece in pieces if isinstance(piece, Mapping)}
+    if types & TYPES:
+        return Format.ANTHROPIC
+    role = row["role"]
+    is_chat = (
+        not row.keys().isdisjoint(_OF_CHAT)
+        or (isinstance(role, str) and role in _ROLES_OF_CHAT)
+        or bool(types & _PIECES_OF_CHAT)
+    )
+    return Format.OPENAI_CHAT if is_chat else None

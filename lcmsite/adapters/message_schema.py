@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from conversations.exactness import MAX_NAME
-from conversations.interchange import Format
+from conversations.interchange import Format, anthropic_messages
 from conversations.interchange.neutral import PART_TYPES
 from conversations.interchange.openai_chat import ROLES
 from conversations.types import NewMessage, NewPart, Role
@@ -98,12 +98,33 @@ CHAT_MESSAGE: Schema = {
     },
 }
 
+_BLOCK: Schema = {
+    "type": "object",
+    "properties": {"type": {"type": ["string", "null"]}},
+    "if": {"required": ["type"], "properties": {"type": {"const": "text"}}},
+    "then": {"required": ["text"], "properties": {"text": {"type": "string"}}},
+}
+ANTHROPIC_MESSAGE: Schema = {
+    "type": "object",
+    "description": "A message as Anthropic's Messages API takes it; one with the role system is a system prompt.",
+    "required": ["role", "content"],
+    "properties": {
+        "role": {"type": "string", "enum": list(anthropic_messages.ROLES)},
+        "content": {"anyOf": [{"type": "string"}, {"type": "array", "items": _BLOCK}]},
+    },
+}
+
 FORMS: Mapping[str, str] = {
     Format.LCM: "NewMessage",
     Format.NEUTRAL: "NeutralMessage",
     Format.OPENAI_CHAT: "ChatMessage",
+    Format.ANTHROPIC: "AnthropicMessage",
 }
-COMPONENTS: Mapping[str, Schema] = {"NeutralMessage": NEUTRAL_MESSAGE, "ChatMessage": CHAT_MESSAGE}
+COMPONENTS: Mapping[str, Schema] = {
+    "NeutralMessage": NEUTRAL_MESSAGE,
+    "ChatMessage": CHAT_MESSAGE,
+    "AnthropicMessage": ANTHROPIC_MESSAGE,
+}
 
 
 def by_form(body: Schema) -> Schema:

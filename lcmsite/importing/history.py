@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from conversations.errors import Invalid
-from conversations.interchange import READERS, detect
+from conversations.interchange import READERS, Format, detect
 from conversations.types import NewMessage
 from lcmsite.adapters import strict_json
 
@@ -108,11 +108,11 @@ class History:
 
     def _entry(self, where: str, row: Any, session: str) -> Entry:
         try:
-            # Found out once: a message may look like another form by what it happens to lack.
-            self.format = self.format or detect(row)
+            # Found out by the first that tells, once: a message may look like another form by what it happens to lack.
+            self.format = self.format or detect(row) or ""
             if not isinstance(row, dict):
                 raise ValueError("A message must be an object.")
-            message = READERS[self.format](row)
+            message = READERS[self.format or Format.OPENAI_CHAT](row)
         except ValueError as wrong:
             raise self._malformed(where, str(wrong)) from wrong
         named = row.get("session_id")

@@ -13,7 +13,7 @@ from retrieval.formats.attachments import data_of, is_image, link_of, media_type
 from retrieval.formats.pairing import IdRule, paired, tool_name
 from retrieval.formats.rendered import Rendered
 from retrieval.formats.repairs import Repairs
-from retrieval.formats.turns import Attachment, Block, Call, Result, Text, Turn, turns_of
+from retrieval.formats.turns import Attachment, Block, Call, Result, Text, Thought, Turn, turns_of
 
 NAMES = IdRule(longest=64)
 START = "[The conversation began before this; what was said before is not shown.]"
@@ -85,6 +85,9 @@ def _block(block: Block, turn: Turn, repairs: Repairs) -> dict[str, Any] | None:
             return {"type": "tool_use", "id": block.shown_id, "name": name, "input": _input(block, turn, repairs)}
         case Result():
             return _result(block, turn, repairs)
+        case Thought(thought):
+            # The API refuses calls without the thoughts that led to them, and thoughts that were altered.
+            return dict(thought)
 
 
 def _result(result: Result, turn: Turn, repairs: Repairs) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from conversations.types import Role
 from retrieval.assembly.types import RepairKind
 from retrieval.formats.repairs import Repairs
-from retrieval.formats.turns import Attachment, Call, Result, Text, Turn
+from retrieval.formats.turns import Block, Call, Result, Text, Turn
 
 ORPHAN = "[The result of a tool call that is not shown]"
 MISSING = "[There is no result of this call: none was recorded, or it is not shown.]"
@@ -105,7 +105,7 @@ def _answered(
 
 def _named(turn: Turn, rule: IdRule, taken: dict[str, int], repairs: Repairs) -> Turn:
     """The turn, its calls with the ids that they are shown with."""
-    blocks: list[Text | Attachment | Call | Result] = []
+    blocks: list[Block] = []
     for block in turn.blocks:
         if isinstance(block, Call):
             # One that has no id is named after its message, so that it is called the same in every context.

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from conversations.flattening import flattened
+from conversations.interchange import signed_thought
 from conversations.types import ContextItemType, NewPart, PartType, Role
 from retrieval.assembly.types import AssembledItem, RepairKind
 from retrieval.formats.repairs import Repairs
@@ -37,7 +39,14 @@ class Result:
     is_error: bool = False
 
 
-Block = Text | Attachment | Call | Result
+@dataclass(frozen=True)
+class Thought:
+    """What a model thought and signed, as the block that its own API takes back; to any other it says nothing."""
+
+    block: Mapping[str, Any]
+
+
+Block = Text | Attachment | Call | Result | Thought
 
 
 @dataclass(frozen=True)
@@ -77,7 +86,8 @@ def _split(item: AssembledItem, blocks: Sequence[Block]) -> list[Turn]:
             turns[-1] = replace(turns[-1], blocks=(*turns[-1].blocks, block))
         else:
             turns.append(Turn(role, (block,), (item.id,), author=item.author))
-    return turns
+    # Of what was thought and led to nothing, nothing.
+    return [turn for turn in turns if any(not isinstance(block, Thought) for block in turn.blocks)]
 
 
 def _blocks(item: AssembledItem, repairs: Repairs) -> list[Block]:
@@ -110,8 +120,11 @@ def _blocks_of_part(part: NewPart, role: Role) -> Iterator[Block]:
                 yield Result(part.tool_call_id, tuple(map(Text, texts)), is_error=part.tool_error is not None)
         case PartType.FILE:
             yield Attachment(part)
+        case PartType.REASONING:
+            if role is Role.ASSISTANT and (block := signed_thought(part)) is not None:
+                yield Thought(block)
         case _:
-            # Of reasoning and bookkeeping, nothing.
+            # Of bookkeeping, nothing.
             yield Text(flattened([part]))
 
 
@@ -128,7 +141,7 @@ def _as_results(blocks: Sequence[Block]) -> list[Block]:
             else:
                 results.append(replace(block, content=beside + block.content))
                 beside = ()
-        elif not isinstance(block, Call):
+        elif isinstance(block, Text | Attachment):
             if isinstance(last, Result):
                 results[-1] = replace(last, content=(*last.content, block))
             else:

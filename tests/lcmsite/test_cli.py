@@ -351,6 +351,22 @@ def test_chat_completions_are_imported_in_all_their_wrappings(tmp_path, text, se
     assert _contents(session_id)[3] == "sunny"
 
 
+def test_the_first_message_that_tells_says_for_which_api_a_history_was(tmp_path):
+    rows = [
+        {"role": "user", "content": "What is the weather?"},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "t1", "name": "weather", "input": {}}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "sunny"}]},
+    ]
+    file = tmp_path / "chat.jsonl"
+    file.write_text(_lines(rows))
+
+    report = lcm("import", str(file))
+
+    assert report.exit_code == 0
+    assert [message.role for message in Message.objects.order_by("seq")] == ["user", "assistant", "tool"]
+    assert _contents("chat")[1:] == ["[tool_call weather] {}", "sunny"]
+
+
 def test_a_session_named_by_the_caller_takes_all(history):
     lcm("import", str(history), "--session", "mine")
 

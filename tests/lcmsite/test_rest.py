@@ -105,9 +105,10 @@ def test_every_part_column_is_taken_and_given_back(api, conversation):
         ("lcm", {"role": "user", "content": "Hello"}),
         ("neutral", {"role": "user", "content": "Hello", "parts": [{"type": "text", "text": "Hello"}], "meta": {}}),
         ("openai", {"role": "user", "content": [{"type": "text", "text": "Hello"}]}),
+        ("anthropic", {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "1", "content": "Hello"}]}),
     ],
 )
-def test_messages_come_in_three_forms(api, conversation, form, message):
+def test_messages_come_in_four_forms(api, conversation, form, message):
     path = f"conversations/{conversation.conversation_id}/messages/"
 
     reply = api.post(path, {"format": form, "messages": [message]})
@@ -187,6 +188,10 @@ BAD_APPENDS = [
     ({**said("x"), "conversation_id": 1}, "invalid_params", "conversation_id"),
     ({"format": "openai", "messages": [{"role": "user"}]}, "invalid_params", "messages[0]"),
     ({"format": "neutral", "messages": [{"role": "user"}]}, "invalid_params", "messages[0]"),
+    ({"format": "anthropic", "messages": [{"role": "tool", "content": "x"}]}, "invalid_params", "messages[0]: role"),
+    ({"messages": [{"role": "developer", "content": "x"}]}, "invalid_params", 'say so with "format": "openai"'),
+    ({"messages": [{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "1"}]}]},
+     "invalid_params", 'say so with "format": "anthropic"'),
 ]  # fmt: skip
 
 

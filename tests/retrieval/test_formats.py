@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from conversations.interchange import from_openai_chat
+from conversations.interchange import from_anthropic, from_openai_chat
 from conversations.scope import Scope
 from conversations.types import ContextItemType, NewMessage, NewPart, PartType, Role
 from lcmsite.adapters.results import as_json
@@ -230,6 +230,63 @@ def test_arguments_are_for_openai_the_very_text_that_they_came_as():
     context = shown("openai", user("Read."), said, answer)
 
     assert context.messages[1] == {"role": "assistant", "tool_calls": [call]}
+
+
+THOUGHT = {"type": "thinking", "thinking": "The file will tell.", "signature": "EqQB"}
+AS_ANTHROPIC_HAS_IT = (
+    {"role": "user", "content": [{"type": "text", "text": "Read a.py."}]},
+    {
+        "role": "assistant",
+        "content": [
+            THOUGHT,
+            {"type": "redacted_thinking", "data": "EmwK"},
+            {"type": "text", "text": "Let me see."},
+            {"type": "tool_use", "id": "toolu_1", "name": "read_file", "input": {"path": "a.py"}},
+            {"type": "tool_use", "id": "toolu_2", "name": "screenshot", "input": {}},
+        ],
+    },
+    {
+        "role": "user",
+        "content": [
+            {"type": "tool_result", "tool_use_id": "toolu_1", "content": "contents"},
+            {
+                "type": "tool_result",
+                "tool_use_id": "toolu_2",
+                "content": [
+                    {"type": "text", "text": "done"},
+                    {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}},
+                ],
+            },
+        ],
+    },
+    {"role": "assistant", "content": [{"type": "text", "text": "It is short."}]},
+)
+
+
+def test_what_came_as_anthropic_has_it_goes_there_as_it_came_thoughts_and_all():
+    context = shown("anthropic", *map(from_anthropic, AS_ANTHROPIC_HAS_IT))
+
+    assert context.messages == AS_ANTHROPIC_HAS_IT
+    assert context.repairs == ()
+
+
+def test_the_thoughts_of_one_vendors_model_are_not_shown_to_another():
+    context = shown("openai", *map(from_anthropic, AS_ANTHROPIC_HAS_IT))
+
+    assert "The file will tell." not in json.dumps(context.messages)
+    assert [message["role"] for message in context.messages] == ["user", "assistant", "tool", "tool", "assistant"]
+
+
+@pytest.mark.parametrize("format", CHECKS)
+def test_a_thought_that_led_to_nothing_and_one_that_nobody_signed_are_left_out(format):
+    unsigned = NewPart(PartType.REASONING, text_content="hmm")
+    alone = from_anthropic({"role": "assistant", "content": [THOUGHT]})
+
+    context = shown(format, user("Go on."), alone, user("Well?"), assistant("Done.", unsigned))
+
+    assert repaired(context)[RepairKind.DROPPED_EMPTY] == ("msg_2",)
+    assert "hmm" not in json.dumps(context.messages)
+    assert "thinking" not in json.dumps(context.messages)
 
 
 def test_openai_keeps_custom_calls_and_how_closely_an_image_is_to_be_looked_at():

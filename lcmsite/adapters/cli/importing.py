@@ -88,7 +88,8 @@ VERB = Verb(
     _add_arguments,
     _run,
     description=(
-        "Store a history from a file: JSON Lines in the neutral form or of OpenAI chat messages, or a list of them. "
-        "Messages are stored in batches, each whole or not at all; what was stored before is not stored again."
+        "Store a history from a file: JSON Lines of messages, in the neutral form or as OpenAI or Anthropic have them, "
+        "or a list of such. Messages are stored in batches, each whole or not at all; what was stored before is not "
+        "stored again."
     ),
 )

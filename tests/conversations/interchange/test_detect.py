@@ -12,10 +12,16 @@ from conversations.types import Role
         ({"role": "user", "content": "x", "parts": []}, Format.NEUTRAL),
         ({"role": "user", "content": "x", "seq": 0}, Format.NEUTRAL),
         ({"role": "assistant", "tool_calls": []}, Format.OPENAI_CHAT),
-        ({"role": "user", "content": [{"type": "text", "text": "x"}]}, Format.OPENAI_CHAT),
+        ({"role": "developer", "content": "x"}, Format.OPENAI_CHAT),
+        ({"role": "user", "content": [{"type": "text", "text": "x"}, {"type": "image_url"}]}, Format.OPENAI_CHAT),
+        ({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "1"}]}, Format.ANTHROPIC),
+        ({"role": "assistant", "content": [{"type": "thinking"}, {"type": "text", "text": "x"}]}, Format.ANTHROPIC),
+        ({"role": "user", "content": [{"type": "text", "text": "x"}]}, None),
+        ({"role": "user", "content": [5, {"type": ["image"]}]}, None),
+        ({"role": ["user"], "content": "x"}, None),
     ],
 )
-def test_the_first_message_tells_the_format(row, format):
+def test_a_message_tells_the_format_unless_it_is_the_same_in_all(row, format):
     assert detect(row) is format
 
 
