@@ -1,6 +1,7 @@
 """Tests run against a PostgreSQL of their own, started once for all workers and gone with them.
 
-`LCM_DATABASE_URL` names another server, on which databases for the tests are made and removed.
+`LCM_DATABASE_URL` names another server, on which databases for the tests are made and removed. No other `LCM_*` of
+whoever runs them is read: what a test is told, it is told by itself.
 """
 
 import gc
@@ -12,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import django
 import hypothesis
 import pytest
 from django.conf import settings
@@ -23,6 +25,11 @@ from xdist.scheduler import LoadScopeScheduling
 from lcmsite.embedded.lease import EmbeddedPostgres
 from lcmsite.embedded.location import Location
 from tests.committed import committed_db  # noqa: F401
+from tests.surroundings import leave_the_callers_settings
+
+# pytest-django would read the settings before any file of ours, so it is not told of them in pyproject.toml.
+leave_the_callers_settings()
+django.setup()
 
 SECONDS_TO_STOP = 30
 
