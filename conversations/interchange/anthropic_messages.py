@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from conversations.exactness import is_storable
 from conversations.flattening import flattened
 from conversations.interchange.fields import as_message, choice, noun_of, objects, read
 from conversations.interchange.remainder import remainder, restored, split_note, with_note
@@ -25,10 +26,11 @@ _RESULT = "anthropic_result"
 _DOCUMENT = "anthropic_document"
 ROLES = {role.value: role for role in (Role.USER, Role.ASSISTANT, Role.SYSTEM)}
 _CALL, _ANSWER = "tool_use", "tool_result"
-_THOUGHTS = ("thinking", "redacted_thinking")
+# A thought, and what must come back of it.
+_SIGNED = {"thinking": ("type", "thinking", "signature"), "redacted_thinking": ("type", "data")}
 _ATTACHED = ("image", "document")
 # What tells a message of this API from one of another: the type of a block.
-TYPES = frozenset({_CALL, _ANSWER, *_THOUGHTS, *_ATTACHED, "server_tool_use", "mcp_tool_use"})
+TYPES = frozenset({_CALL, _ANSWER, *_SIGNED, *_ATTACHED, "server_tool_use", "mcp_tool_use"})
 _DATA = re.compile(r"data:([^;,]*);base64,(.*)", re.DOTALL)
 # What the results of a vendor's own tools say, by key.
 _SAID = ("title", "url", "text", "stdout", "stderr", "error_code")
@@ -61,8 +63,10 @@ def signed_thought(part: NewPart) -> dict[str, Any] | None:
     if part.part_type is not PartType.REASONING or not split_note(part.metadata, NOTE)[1]:
         return None
     block = _block(part)
-    is_signed = isinstance(block.get("signature" if block.get("type") == "thinking" else "data"), str)
-    return block if block.get("type") in _THOUGHTS and is_signed else None
+    keys = _SIGNED.get(_kind(block), ())
+    signed = {key: block.get(key) for key in keys}
+    is_whole = bool(keys) and all(isinstance(each, str) and is_storable(each) for each in signed.values())
+    return signed if is_whole else None
 
 
 def _plain(message: NewMessage | MessageRecord) -> dict[str, Any]:
@@ -86,7 +90,7 @@ def _parts(block: dict[str, Any], *, where: str) -> list[NewPart]:
         if (text := read(block, "text", str, where=where)) is None:
             raise ValueError(f"{where}text must be given.")
         part = NewPart(PartType.TEXT, text_content=text)
-    elif kind in _THOUGHTS:
+    elif kind in _SIGNED:
         part = NewPart(PartType.REASONING, text_content=read(block, "thinking", str, where=where))
     elif kind.endswith(_CALL):
         part = NewPart(

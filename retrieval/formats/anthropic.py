@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from conversations.exactness import storable_json
@@ -28,7 +29,7 @@ def as_anthropic(items: Iterable[AssembledItem]) -> Rendered:
     system: list[dict[str, Any]] = []
     messages: list[dict[str, Any]] = []
     sources: list[tuple[str, ...]] = []
-    for turn in paired(turns_of(items, repairs), NAMES, repairs):
+    for turn in _led_somewhere(paired(turns_of(items, repairs, with_thoughts=True), NAMES, repairs), repairs):
         blocks = _blocks(turn, repairs)
         if not blocks:
             repairs.note(RepairKind.DROPPED_EMPTY, turn.item_ids)
@@ -56,6 +57,31 @@ def as_anthropic(items: Iterable[AssembledItem]) -> Rendered:
     return Rendered(
         messages=tuple(messages), sources=tuple(sources), system=tuple(system), repairs=repairs.as_records()
     )
+
+
+def _led_somewhere(turns: Iterable[Turn], repairs: Repairs) -> Iterator[Turn]:
+    """The turns, thoughts with the words or calls which they led to: the API takes none at the end of a turn."""
+    thoughts: tuple[Block, ...] = ()
+    thinkers: tuple[str, ...] = ()
+    for turn in turns:
+        if turn.role is Role.ASSISTANT:
+            blocks = (*thoughts, *turn.blocks)
+            end = max((place for place, block in enumerate(blocks, start=1) if _is_said(block)), default=0)
+            thoughts = tuple(block for block in blocks[end:] if isinstance(block, Thought))
+            said = (*blocks[:end], *(block for block in blocks[end:] if block not in thoughts))
+            turn = replace(turn, blocks=said, item_ids=tuple(dict.fromkeys((*thinkers, *turn.item_ids))))
+            thinkers = turn.item_ids if thoughts else ()
+        elif thoughts:
+            repairs.note(RepairKind.DROPPED_EMPTY, thinkers)
+            thoughts, thinkers = (), ()
+        if turn.blocks:
+            yield turn
+    if thoughts:
+        repairs.note(RepairKind.DROPPED_EMPTY, thinkers)
+
+
+def _is_said(block: Block) -> bool:
+    return not isinstance(block, Thought) and not (isinstance(block, Text) and not block.text.strip())
 
 
 def _strip_end(messages: Sequence[dict[str, Any]], sources: Sequence[tuple[str, ...]], repairs: Repairs) -> None:

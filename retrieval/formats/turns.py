@@ -63,11 +63,14 @@ class Turn:
         return tuple(block for block in self.blocks if isinstance(block, Call))
 
 
-def turns_of(items: Iterable[AssembledItem], repairs: Repairs) -> list[Turn]:
-    """The turns of these items; what says nothing to a model, such as a message that was only thought, has none."""
+def turns_of(items: Iterable[AssembledItem], repairs: Repairs, *, with_thoughts: bool = False) -> list[Turn]:
+    """The turns of these items; what says nothing to a model, such as a message that was only thought, has none.
+
+    `with_thoughts`: for the API that takes back what its models thought and signed.
+    """
     turns: list[Turn] = []
     for item in items:
-        blocks = _blocks(item, repairs)
+        blocks = [each for each in _blocks(item, repairs) if with_thoughts or not isinstance(each, Thought)]
         found = _split(item, blocks)
         if not found:
             repairs.note(RepairKind.DROPPED_EMPTY, [item.id])
@@ -86,8 +89,7 @@ def _split(item: AssembledItem, blocks: Sequence[Block]) -> list[Turn]:
             turns[-1] = replace(turns[-1], blocks=(*turns[-1].blocks, block))
         else:
             turns.append(Turn(role, (block,), (item.id,), author=item.author))
-    # Of what was thought and led to nothing, nothing.
-    return [turn for turn in turns if any(not isinstance(block, Thought) for block in turn.blocks)]
+    return turns
 
 
 def _blocks(item: AssembledItem, repairs: Repairs) -> list[Block]:

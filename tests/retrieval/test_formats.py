@@ -277,6 +277,15 @@ def test_the_thoughts_of_one_vendors_model_are_not_shown_to_another():
     assert [message["role"] for message in context.messages] == ["user", "assistant", "tool", "tool", "assistant"]
 
 
+def test_a_thought_that_came_before_its_call_as_a_message_of_its_own_is_shown_with_it():
+    asked, (thought, redacted, words, *calls) = AS_ANTHROPIC_HAS_IT[0], AS_ANTHROPIC_HAS_IT[1]["content"]
+    apart = [{"role": "assistant", "content": blocks} for blocks in ([thought], [redacted], [words, *calls])]
+
+    context = shown("anthropic", *map(from_anthropic, (asked, *apart, *AS_ANTHROPIC_HAS_IT[2:])))
+
+    assert context.messages == AS_ANTHROPIC_HAS_IT
+
+
 @pytest.mark.parametrize("format", CHECKS)
 def test_a_thought_that_led_to_nothing_and_one_that_nobody_signed_are_left_out(format):
     unsigned = NewPart(PartType.REASONING, text_content="hmm")

@@ -10,6 +10,8 @@ from conversations.types import NewMessage, NewPart, PartType, Role
 from tests.retrieval.showing import PNG, shown
 from tests.retrieval.vendors import CHECKS
 
+SIGNED = {"anthropic": {"add": {"signature": "EqQB"}}}
+
 _texts = st.one_of(st.sampled_from(["", " ", "word", "\n", "\x00", "\ud800", "[x]"]), st.text(max_size=5))
 _maybe = st.one_of(st.none(), _texts)
 _ids = st.one_of(st.none(), st.sampled_from(["a", "b", "a b", "", "é" * 70, "\ud800"]))
@@ -18,7 +20,7 @@ _inputs = st.one_of(
 )
 _parts = st.builds(
     NewPart,
-    part_type=st.sampled_from([*PartType, *([PartType.TOOL] * 20)]),
+    part_type=st.sampled_from([*PartType, *([PartType.TOOL] * 20), *([PartType.REASONING] * 8)]),
     text_content=_maybe,
     tool_call_id=_ids,
     tool_name=_ids,
@@ -32,7 +34,9 @@ _parts = st.builds(
     ),
     patch_files=st.sampled_from([None, ("a.py",)]),
     subtask_prompt=_maybe,
-    metadata=st.sampled_from([None, {"openai_chat": {"add": {"type": "custom"}}}, {"openai_chat": 1}, [1]]),
+    metadata=st.sampled_from(
+        [None, {"openai_chat": {"add": {"type": "custom"}}}, {"openai_chat": 1}, [1], SIGNED, SIGNED]
+    ),
 )
 _messages = st.builds(
     NewMessage,

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Sequence
 
 import pytest
 
 from compaction.engine import CompactionEngine
-from conversations.interchange import from_neutral
+from conversations.interchange import from_anthropic, from_neutral
 from conversations.scope import Scope
+from conversations.types import NewMessage
 from retrieval.assembler import ContextAssembler
-from tests.conversations.real_data import conversation_files, needs_data, rows_of
+from tests.conversations.real_data import DATA, conversation_files, needs_data, rows_of
 from tests.factories import a_conversation, a_store, a_workspace
 from tests.retrieval.vendors import CHECKS
 
@@ -21,10 +22,9 @@ BUDGETS = (500, 2000, 8000, 32_000, 200_000)
 FEW = ("swe_flash", "tau_airline_2_1", "cc_ccl_4379d1bf-ccb1-414e-a", "cc_spotter_4d5611e5-241a-462a-8")
 
 
-def assembled_by_all(file: Path) -> None:
+def assembled_by_all(messages: Sequence[NewMessage]) -> None:
     """Store a conversation, assemble it whole and compacted, and have each answer checked."""
     conversation_id = a_conversation(overrides={"leaf_chunk_tokens": 4000, "condense_fan_in": 3}).conversation_id
-    messages = [from_neutral(row) for row in rows_of(file)]
     for start in range(0, len(messages), 1000):
         a_store().append_messages(conversation_id=conversation_id, messages=messages[start : start + 1000])
     assembler = ContextAssembler.from_settings(Scope(a_workspace().pk))
@@ -48,13 +48,22 @@ def test_the_vendors_take_a_few_real_conversations(name):
     files = [file for file in conversation_files() if file.name.startswith(name)]
 
     for file in files:
-        assembled_by_all(file)
+        assembled_by_all([from_neutral(row) for row in rows_of(file)])
 
     assert files
+
+
+def test_the_vendors_take_what_an_agent_on_one_of_them_wrote_down_itself():
+    [file] = (DATA / "originals").glob("claude_code_ccl__7acd37a8*.jsonl.gz")
+    rows = [row["message"] for row in rows_of(file) if row.get("type") in ("user", "assistant")]
+
+    assembled_by_all([from_anthropic(row) for row in rows])
+
+    assert len(rows) > 50
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("file", conversation_files(), ids=lambda file: file.name.removesuffix(".jsonl.gz"))
 def test_the_vendors_take_every_real_conversation(file):
-    assembled_by_all(file)
+    assembled_by_all([from_neutral(row) for row in rows_of(file)])

@@ -88,6 +88,7 @@ def check_anthropic(context: AssembledContext) -> None:
             assert _TOOL.fullmatch(call["name"])
             seen.add(call["id"])
         assert blocks
+        assert blocks[-1]["type"] not in ("thinking", "redacted_thinking")
         _never_empty(blocks)
     assert waiting == []
     _never_empty(system)
