@@ -1,4 +1,4 @@
-"""Tests run against a PostgreSQL of their own, started once for all workers and gone with them.
+"""Tests run against a PostgreSQL of their own, started once for all workers and gone with them, however they end.
 
 `LCM_DATABASE_URL` names another server, on which databases for the tests are made and removed. No other `LCM_*` of
 whoever runs them is read: what a test is told, it is told by itself.
@@ -25,6 +25,7 @@ from xdist.scheduler import LoadScopeScheduling
 from lcmsite.embedded.lease import EmbeddedPostgres
 from lcmsite.embedded.location import Location
 from tests.committed import committed_db  # noqa: F401
+from tests.guardian import have_it_guarded
 from tests.surroundings import leave_the_callers_settings
 
 # pytest-django would read the settings before any file of ours, so it is not told of them in pyproject.toml.
@@ -67,6 +68,8 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.PASSWORD_HASHERS = ["tests.passwords.QuickHasher"]
     # Looked for when asked for. A site lists its static files as it starts, and so would every client of a test.
     settings.WHITENOISE_AUTOREFRESH = True
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        have_it_guarded()
     # A worker finds the directory in the environment, where the process that started it has put it.
     if settings.EMBEDDED_DATABASE and "PYTEST_XDIST_WORKER" not in os.environ:
         data_dir = Path(tempfile.mkdtemp(prefix="lcm-tests-"))

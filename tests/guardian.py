@@ -1,0 +1,72 @@
+"""Ends what a run of the tests leaves behind when it is killed itself: workers, sites, servers, browsers.
+
+Run as `python -m tests.guardian PID MARK`: it waits for the end of the run, and ends every process that has the mark of
+the run in its environment, as children inherit it.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+
+PROJECT = Path(__file__).resolve().parent.parent
+NAME = "RUN_OF_TESTS"
+SECONDS_TO_END = 10
+
+
+def have_it_guarded() -> None:
+    """From now on, what this process starts ends with it, however that ends."""
+    mark = secrets.token_hex(8)
+    subprocess.Popen(
+        [sys.executable, "-m", "tests.guardian", str(os.getpid()), mark],
+        cwd=PROJECT,
+        # It has not the mark of this run, nor of one that this is a part of.
+        env={name: value for name, value in os.environ.items() if name != NAME},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        # Neither Ctrl-C nor who kills the run's group reaches it.
+        start_new_session=True,
+    )
+    os.environ[NAME] = mark
+
+
+def marked(mark: str) -> list[psutil.Process]:
+    """The living processes with this mark."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get(NAME) == mark and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+        except psutil.Error:
+            continue
+    return found
+
+
+def end(mark: str) -> None:
+    """Have them all end: in good order, and after some seconds whether they like it or not."""
+    until = time.monotonic() + SECONDS_TO_END
+    while left := marked(mark):
+        for process in left:
+            try:
+                process.terminate() if time.monotonic() < until else process.kill()
+            except psutil.NoSuchProcess:
+                continue
+        # Asked again: one that was about to be started has heard nothing.
+        psutil.wait_procs(left, timeout=1)
+
+
+def main(run: str, mark: str) -> None:
+    while os.getppid() == int(run):
+        time.sleep(0.5)
+    end(mark)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
