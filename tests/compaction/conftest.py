@@ -8,6 +8,8 @@ import pytest
 
 from compaction.engine import CompactionEngine
 from compaction.policy import CompactionPolicy
+from tests.compaction.guarded import Worker
+from tests.compaction.model_settings import Clock, models
 
 
 @pytest.fixture
@@ -18,3 +20,9 @@ def engine() -> Callable[..., CompactionEngine]:
         return replace(CompactionEngine.from_settings(), policy=CompactionPolicy(**settings))
 
     return build
+
+
+@pytest.fixture
+def worker(db: None) -> Callable[..., Worker]:
+    clock = Clock()
+    return lambda **settings: Worker(models(**settings), clock)

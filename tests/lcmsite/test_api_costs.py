@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from django.urls import resolve
 
-from lcmsite.adapters import known_keys
+from compaction.engine import CompactionEngine
+from conversations.models import Message, Summary
+from lcmsite.adapters import known_keys, rest
+from lcmsite.adapters.catalogue import CATALOGUE
+from lcmsite.adapters.operation import placeholders
 from tests.factories import a_conversation
+from tests.lcmsite.bad_appends import said
 from tests.lcmsite.callers import Api, an_api_key
 from tests.statements import counted_statements
 
@@ -38,3 +44,66 @@ def test_a_request_of_a_program_has_no_session(path):
     assert not [statement for statement in asked if "django_session" in statement or "auth_user" in statement]
     assert "Set-Cookie" not in reply.headers
     assert "Cookie" not in reply.headers.get("Vary", "")
+
+
+# The most statements that each may send: the look-up of the key, and its own.
+STATEMENTS = {
+    "lcm_open": 9,
+    "lcm_list": 2,
+    "lcm_find": 2,
+    "lcm_show": 2,
+    "lcm_messages": 5,
+    "lcm_message": 3,
+    "lcm_items": 3,
+    "lcm_append": 2,
+    "lcm_evaluate": 3,
+    "lcm_runs": 3,
+    "lcm_run": 2,
+    "lcm_grep": 16,
+    "lcm_describe": 4,
+    "lcm_expand": 5,
+    "lcm_lineage": 6,
+    "lcm_assemble": 9,
+}
+
+
+@pytest.mark.parametrize("tool", STATEMENTS)
+def test_an_operation_sends_no_more_statements_than_it_needs(tool):
+    api = Api(an_api_key())
+    conversation = a_conversation(*(f"message {number} " * 50 for number in range(50)))
+    engine = CompactionEngine.from_settings()
+    engine.compact(conversation_id=conversation.conversation_id)
+    summary_id = Summary.objects.first().summary_id
+    message_id = Message.objects.filter(conversation_id=conversation.conversation_id).first().pk
+    operation = next(each for each in CATALOGUE if each.tool == tool)
+    known = {
+        "conversation_id": conversation.conversation_id,
+        "message_id": message_id,
+        "session_id": conversation.session_id,
+        "run_id": engine.list_runs(conversation_id=conversation.conversation_id)[0].run_id,
+        "summary_id": summary_id,
+        "id": summary_id,
+        "query": "message",
+        **said("hello"),
+    }
+    needed = [name for name, field in operation.params.prototype().fields.items() if field.required]
+    given = {name: known[name] for name in {*needed, *placeholders(operation.path)}}
+    api.get("conversations/")
+
+    with counted_statements() as statements:
+        reply = api.perform(operation, given)
+
+    assert reply.status < 300
+    assert len(statements) <= STATEMENTS[tool], statements
+
+
+@pytest.mark.parametrize("path", rest.BUSIEST)
+def test_what_an_agent_asks_with_every_turn_is_found_without_trying_any_other_path(path):
+    match = resolve(f"/api/v1/{path.format(conversation_id=7)}")
+
+    others = [each for tried in match.tried or () for each in tried if str(each.pattern) not in _BUSIEST_PATTERNS]
+    assert match.kwargs == {"conversation_id": "7"}
+    assert others == []
+
+
+_BUSIEST_PATTERNS = {str(each.pattern) for each in rest.busiest}

@@ -1,6 +1,5 @@
 """The command line as somebody types it: verbs, exit statuses, and what is shown."""
 
-import gzip
 import json
 import os
 import subprocess
@@ -11,14 +10,14 @@ from pathlib import Path
 import pytest
 from django.utils import timezone
 
-from conversations.models import Conversation, Message, Workspace
+from conversations.models import Message, Workspace
 from lcmsite.adapters.catalogue import CATALOGUE
 from lcmsite.adapters.cli.program import run, verbs
 from lcmsite.adapters.problems import EXIT_CODES
 from lcmsite.models import ApiKey
 from tests.factories import a_conversation, a_workspace
+from tests.lcmsite.bad_appends import BAD_APPENDS
 from tests.lcmsite.callers import an_api_key, lcm
-from tests.lcmsite.test_rest import BAD_APPENDS
 
 pytestmark = pytest.mark.django_db
 
@@ -216,176 +215,6 @@ def test_a_file_goes_in_and_comes_out_unchanged(conversation, tmp_path, settings
     assert (stored["file_name"], stored["byte_size"]) == ("data.bin", 10240)
     assert lcm("--json", "file", stored["file_id"]).json == stored
     assert first["content"].startswith("AAEC")
-
-
-ROWS = [
-    {"session_id": "a" if number < 700 else "b", "seq": number, "role": "user" if number % 2 else "assistant",
-     "content": f"message {number}", "parts": [{"type": "text", "text": f"message {number}"}],
-     "created_at": "2026-01-31T12:00:00Z", "meta": {}}
-    for number in range(1200)
-]  # fmt: skip
-
-
-def _lines(rows):
-    return "".join(json.dumps(row) + "\n" for row in rows)
-
-
-@pytest.fixture
-def history(tmp_path):
-    file = tmp_path / "history.jsonl"
-    file.write_text(_lines(ROWS))
-    return file
-
-
-def _contents(session_id):
-    messages = Message.objects.filter(conversation__session_id=session_id).order_by("seq")
-    return list(messages.values_list("content", flat=True))
-
-
-@pytest.mark.parametrize("packed", [False, True])
-def test_a_history_is_imported_into_its_sessions_in_order(history, tmp_path, packed):
-    if packed:
-        file = tmp_path / "history.jsonl.gz"
-        file.write_bytes(gzip.compress(history.read_bytes()))
-        history = file
-
-    report = lcm("--json", "import", str(history)).json
-
-    assert [(each["session_id"], each["created"]) for each in report["conversations"]] == [("a", 700), ("b", 500)]
-    assert _contents("a") == [row["content"] for row in ROWS[:700]]
-    assert _contents("b") == [row["content"] for row in ROWS[700:]]
-
-
-def test_a_second_import_stores_nothing_twice(history):
-    lcm("import", str(history))
-
-    report = lcm("--json", "import", str(history)).json
-
-    assert [(each["created"], each["stored_before"]) for each in report["conversations"]] == [(0, 700), (0, 500)]
-    assert Message.objects.count() == 1200
-
-
-def test_an_import_cut_short_names_the_line_and_is_taken_up_again(history):
-    whole = history.read_text()
-    cut = _lines(ROWS[:750])[:-10]
-    history.write_text(cut)
-
-    refused = lcm("--json", "import", str(history))
-
-    assert (refused.exit_code, refused.problem["code"]) == (2, "malformed_history")
-    assert "line 750" in refused.problem["detail"]
-    # The first batch of 500 is kept; of the second, nothing.
-    assert Message.objects.count() == 500
-
-    history.write_text(whole)
-    assert lcm("import", str(history)).exit_code == 0
-    assert _contents("a") + _contents("b") == [row["content"] for row in ROWS]
-
-
-def test_a_compressed_file_cut_short_is_refused_with_the_line(history, tmp_path):
-    file = tmp_path / "history.jsonl.gz"
-    file.write_bytes(gzip.compress(history.read_bytes())[:-500])
-
-    refused = lcm("--json", "import", str(file))
-
-    assert refused.problem["code"] == "malformed_history"
-    assert "line" in refused.problem["detail"]
-    assert Message.objects.count() % 500 == 0
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("", "empty"),
-        ("\n\n", "empty"),
-        ("hello\n", "line 1"),
-        ('{"role": "wizard", "content": "x"}\n', "line 1"),
-        ('{"role": "user", "content": "x"}\n[1]\n', "line 2"),
-        ('[{"role": "user", "content": "x"}, 5]', "item 2"),
-        ('[{"role": "user", "content": "x"', "JSON"),
-        ('{"messages": [{"role": "user", "content": "x"}, {"role": "?"}]}', "message 2"),
-        ('{"role": "user", "content": "x", "seq": 0, "created_at": "soon"}', "created_at"),
-    ],
-)
-def test_a_history_that_cannot_be_read_is_refused_and_nothing_stored(tmp_path, text, words):
-    file = tmp_path / "history.json"
-    file.write_text(text)
-
-    refused = lcm("--json", "import", str(file))
-
-    assert (refused.exit_code, refused.problem["code"]) == (2, "malformed_history")
-    assert words in refused.problem["detail"]
-    assert not Message.objects.exists()
-
-
-CHAT = [
-    {"role": "system", "content": "Be brief."},
-    {"role": "user", "content": "What is the weather?"},
-    {"role": "assistant", "content": None, "tool_calls": [
-        {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Rome"}'}}]},
-    {"role": "tool", "tool_call_id": "c1", "content": "sunny"},
-    {"role": "assistant", "content": "Sunny."},
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("text", "session_id"),
-    [
-        (json.dumps(CHAT), "chat"),
-        (json.dumps({"messages": CHAT}, indent=2), "chat"),
-        (json.dumps({"messages": CHAT, "session_id": "mine"}), "mine"),
-        (json.dumps([{"messages": CHAT, "session_id": "mine"}]), "mine"),
-        (json.dumps({"messages": CHAT}) + "\n", "chat-1"),
-        (_lines(CHAT), "chat"),
-    ],
-)
-def test_chat_completions_are_imported_in_all_their_wrappings(tmp_path, text, session_id):
-    file = tmp_path / "chat.json"
-    file.write_text(text)
-
-    report = lcm("import", str(file))
-
-    assert report.exit_code == 0
-    assert Conversation.objects.get().session_id == session_id
-    assert [message.role for message in Message.objects.order_by("seq")] == [row["role"] for row in CHAT]
-    assert _contents(session_id)[3] == "sunny"
-
-
-def test_the_first_message_that_tells_says_for_which_api_a_history_was(tmp_path):
-    rows = [
-        {"role": "user", "content": "What is the weather?"},
-        {"role": "assistant", "content": [{"type": "tool_use", "id": "t1", "name": "weather", "input": {}}]},
-        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "sunny"}]},
-    ]
-    file = tmp_path / "chat.jsonl"
-    file.write_text(_lines(rows))
-
-    report = lcm("import", str(file))
-
-    assert report.exit_code == 0
-    assert [message.role for message in Message.objects.order_by("seq")] == ["user", "assistant", "tool"]
-    assert _contents("chat")[1:] == ["[tool_call weather] {}", "sunny"]
-
-
-def test_a_session_named_by_the_caller_takes_all(history):
-    lcm("import", str(history), "--session", "mine")
-
-    assert list(Conversation.objects.values_list("session_id", flat=True)) == ["mine"]
-    assert len(_contents("mine")) == 1200
-
-
-def test_an_import_may_compact_at_once(history):
-    report = lcm("--json", "import", str(history), "--compact").json
-
-    assert [each["outcome"] for each in report["compactions"]] == ["compacted", "compacted"]
-    assert all(each["tokens_after"] < each["tokens_before"] for each in report["compactions"])
-
-
-def test_an_import_needs_a_key_that_may_write(history):
-    refused = lcm("--api-key", an_api_key(None, "read"), "import", str(history))
-
-    assert refused.exit_code == 5
-    assert not Message.objects.exists()
 
 
 def _program(*arguments, **environment):

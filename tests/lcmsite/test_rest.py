@@ -1,4 +1,4 @@
-"""REST as a caller meets it: what is taken, what is refused and how, and what it costs."""
+"""REST as a caller meets it: what is taken, what is refused and how."""
 
 import json
 import threading
@@ -8,16 +8,11 @@ from http.client import HTTPConnection
 import pytest
 from django.test import Client
 from django.test.testcases import LiveServerThread, _StaticFilesHandler
-from django.urls import resolve
 
-from compaction.engine import CompactionEngine
-from conversations.models import Conversation, Message, Summary
-from lcmsite.adapters import rest
-from lcmsite.adapters.catalogue import CATALOGUE
-from lcmsite.adapters.operation import placeholders
+from conversations.models import Conversation, Message
 from tests.factories import a_conversation, a_workspace
+from tests.lcmsite.bad_appends import BAD_APPENDS, said
 from tests.lcmsite.callers import Api, an_api_key
-from tests.statements import counted_statements
 
 PROBLEM_FIELDS = {"code", "detail", "retryable", "status"}
 
@@ -30,10 +25,6 @@ def api(db):
 @pytest.fixture
 def conversation(db):
     return a_conversation("hello", "hi there", session_id="s1")
-
-
-def said(content, **more):
-    return {"messages": [{"role": "user", "content": content, **more}]}
 
 
 def test_a_conversation_is_opened_filled_and_read_back(api):
@@ -139,60 +130,6 @@ def test_five_megabytes_of_distinct_words_are_stored(api, conversation):
     assert appended.status == 201
     message_id = appended.body["messages"][0]["message_id"]
     assert api.get(f"messages/{message_id}/", whole="true").body["content"] == words
-
-
-BAD_APPENDS = [
-    ('{"messages": [{"role": "user", "conte', "malformed_json", "line 1"),
-    ('{"messages": [{"role": "user", "content": NaN}]}', "malformed_json", "NaN"),
-    ('{"messages": [{"role": "user", "content": "x", "metadata": {"n": 1e999}}]}', "malformed_json", "too large"),
-    ('{"messages": [{"role": "user", "content": "x", "metadata": {"n": ' + "9" * 5000 + "}}]}",
-     "malformed_json", "A whole number in this JSON has more than 4300 digits."),
-    ('{"messages": ' + "[" * 100_000, "nested_too_deeply", "nested"),
-    ('{"messages": [{"role": "user", "content": "x", "metadata": {"a": ' + "[" * 900 + "]" * 900 + "}}]}",
-     "invalid", "nested"),
-    (b'{"messages": "\xff"}', "malformed_json", "UTF-8"),
-    ([], "invalid_params", "object"),
-    ({}, "invalid_params", "messages"),
-    ({"messages": "hello"}, "invalid_params", "messages: "),
-    ({"messages": []}, "invalid", "1 to 1000"),
-    ({"messages": [{"role": "user", "content": "x"}] * 1001}, "invalid", "1001"),
-    ({"messages": ["hello"]}, "invalid_params", "messages[0]"),
-    ({"messages": [{"role": "wizard", "content": "x"}]}, "invalid_params", "messages[0].role: 'wizard'"),
-    ({"messages": [{"content": "x"}]}, "invalid_params", "messages[0].role"),
-    ({"messages": [{"role": "user"}]}, "invalid_params", "messages[0].content"),
-    ({"messages": [{"role": "user", "content": 5}]}, "invalid_params", "messages[0].content: This must be a text"),
-    ({"messages": [{"role": "user", "content": "x", "colour": 1}]}, "invalid_params", "messages[0].colour"),
-    (said("x", author="a", name="b"), "invalid_params", "messages[0].name"),
-    (said("x", created_at="2026-01-31T12:00:00"), "invalid_params", "messages[0].created_at: The time needs its zone"),
-    (said("x", created_at="soon"), "invalid_params", "messages[0].created_at: 'soon'"),
-    (said("x", created_at=5), "invalid_params", "messages[0].created_at"),
-    (said("x", created_at="0001-01-01T00:00:00+10:00"), "invalid", "created_at"),
-    (said("x", metadata=[]), "invalid_params", "messages[0].metadata"),
-    (said("x", idempotency_key=""), "invalid", "idempotency_key"),
-    (said("x", idempotency_key="\x00"), "invalid", "idempotency_key"),
-    (said("x", parts={}), "invalid_params", "messages[0].parts"),
-    (said("x", parts=[7]), "invalid_params", "messages[0].parts[0]"),
-    (said("x", parts=[{}]), "invalid_params", "messages[0].parts[0].part_type"),
-    (said("x", parts=[{"part_type": "x"}]), "invalid_params", "messages[0].parts[0].part_type: 'x'"),
-    (said("x", parts=[{"part_type": "text", "x": 1}]), "invalid_params", "messages[0].parts[0].x"),
-    (said("x", parts=[{"part_type": "text", "text_content": []}]), "invalid_params", "parts[0].text_content"),
-    (said("x", parts=[{"part_type": "text", "is_ignored": 1}]), "invalid_params", "messages[0].parts[0].is_ignored"),
-    (said("x", parts=[{"part_type": "text", "patch_files": [1]}]), "invalid_params", "parts[0].patch_files"),
-    (said("x", parts=[{"part_type": "text", "step_tokens_in": True}]), "invalid_params", "parts[0].step_tokens_in"),
-    (said("x", parts=[{"part_type": "text", "step_tokens_in": 2**31}]), "invalid", "step_tokens_in"),
-    (said("x", parts=[{"part_type": "text", "step_cost": "dear"}]), "invalid_params", "parts[0].step_cost"),
-    (said("x", parts=[{"part_type": "text", "step_cost": "Infinity"}]), "invalid_params", "parts[0].step_cost"),
-    (said("x", parts=[{"part_type": "text"}] * 100_000), "invalid", "100000 parts"),
-    ({**said("x"), "format": "xml"}, "invalid_params", "format"),
-    ({**said("x"), "colour": 1}, "invalid_params", "colour"),
-    ({**said("x"), "conversation_id": 1}, "invalid_params", "conversation_id"),
-    ({"format": "openai", "messages": [{"role": "user"}]}, "invalid_params", "messages[0]"),
-    ({"format": "neutral", "messages": [{"role": "user"}]}, "invalid_params", "messages[0]"),
-    ({"format": "anthropic", "messages": [{"role": "tool", "content": "x"}]}, "invalid_params", "messages[0]: role"),
-    ({"messages": [{"role": "developer", "content": "x"}]}, "invalid_params", 'say so with "format": "openai"'),
-    ({"messages": [{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "1"}]}]},
-     "invalid_params", 'say so with "format": "anthropic"'),
-]  # fmt: skip
 
 
 @pytest.mark.parametrize(("body", "code", "words"), BAD_APPENDS, ids=lambda value: str(value)[:40])
@@ -375,56 +312,6 @@ def test_no_cookie_is_set_and_none_is_asked_for(api):
     assert "Set-Cookie" not in reply.headers
 
 
-# The most statements that each may send: the look-up of the key, and its own.
-STATEMENTS = {
-    "lcm_open": 9,
-    "lcm_list": 2,
-    "lcm_find": 2,
-    "lcm_show": 2,
-    "lcm_messages": 5,
-    "lcm_message": 3,
-    "lcm_items": 3,
-    "lcm_append": 2,
-    "lcm_evaluate": 3,
-    "lcm_runs": 3,
-    "lcm_run": 2,
-    "lcm_grep": 16,
-    "lcm_describe": 4,
-    "lcm_expand": 5,
-    "lcm_lineage": 6,
-    "lcm_assemble": 9,
-}
-
-
-@pytest.mark.parametrize("tool", STATEMENTS)
-def test_an_operation_sends_no_more_statements_than_it_needs(api, tool):
-    conversation = a_conversation(*(f"message {number} " * 50 for number in range(50)))
-    engine = CompactionEngine.from_settings()
-    engine.compact(conversation_id=conversation.conversation_id)
-    summary_id = Summary.objects.first().summary_id
-    message_id = Message.objects.filter(conversation_id=conversation.conversation_id).first().pk
-    operation = next(each for each in CATALOGUE if each.tool == tool)
-    known = {
-        "conversation_id": conversation.conversation_id,
-        "message_id": message_id,
-        "session_id": conversation.session_id,
-        "run_id": engine.list_runs(conversation_id=conversation.conversation_id)[0].run_id,
-        "summary_id": summary_id,
-        "id": summary_id,
-        "query": "message",
-        **said("hello"),
-    }
-    needed = [name for name, field in operation.params.prototype().fields.items() if field.required]
-    given = {name: known[name] for name in {*needed, *placeholders(operation.path)}}
-    api.get("conversations/")
-
-    with counted_statements() as statements:
-        reply = api.perform(operation, given)
-
-    assert reply.status < 300
-    assert len(statements) <= STATEMENTS[tool], statements
-
-
 @pytest.fixture
 def real_server(committed_db):
     server = LiveServerThread("127.0.0.1", _StaticFilesHandler, port=0)
@@ -480,15 +367,3 @@ def test_a_real_server_refuses_a_body_cut_short_and_one_without_a_length(real_se
 
     assert (cut[0], cut[1]["code"]) == (400, "malformed_json")
     assert (endless[0], endless[1]["code"]) == (411, "length_required")
-
-
-@pytest.mark.parametrize("path", rest.BUSIEST)
-def test_what_an_agent_asks_with_every_turn_is_found_without_trying_any_other_path(path):
-    match = resolve(f"/api/v1/{path.format(conversation_id=7)}")
-
-    others = [each for tried in match.tried or () for each in tried if str(each.pattern) not in _BUSIEST_PATTERNS]
-    assert match.kwargs == {"conversation_id": "7"}
-    assert others == []
-
-
-_BUSIEST_PATTERNS = {str(each.pattern) for each in rest.busiest}

@@ -1,0 +1,228 @@
+"""A model that does not answer is left alone for a while, and tried again by one call."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from compaction.language_models.guards import MOST_PAUSES, callable_models
+from compaction.language_models.types import CallOutcome
+from compaction.language_models.withheld import BreakerOpen
+from tests.compaction.guarded import NOTHING, Worker
+from tests.statements import counted_statements
+
+FAULTS = (CallOutcome.UNREACHABLE, CallOutcome.RATE_LIMITED, CallOutcome.DENIED)
+
+
+@pytest.mark.parametrize("outcome", FAULTS)
+def test_after_so_many_faults_in_a_row_nobody_asks_for_a_while(worker, outcome):
+    first = worker(breaker_failures=3, breaker_pause_seconds=60)
+    second = Worker(first.policy, first.clock)
+    first.fail(2, outcome)
+    assert second.is_reachable()
+
+    second.fail(1, outcome)
+
+    refusal = first.refusal()
+    assert refusal.reason == "breaker_open"
+    assert refusal.retry_at == first.clock() + timedelta(seconds=60)
+    assert not refusal.is_transient
+    assert not second.is_reachable()
+    assert first.row.calls == 3
+
+
+def test_an_answer_in_between_makes_the_count_begin_anew(worker):
+    asking = worker(breaker_failures=3)
+
+    for _ in range(4):
+        asking.fail(2)
+        asking.call(CallOutcome.ANSWERED)
+
+    assert asking.is_reachable()
+    assert asking.row.consecutive_failures == 0
+    assert asking.row.failures == 8
+
+
+@pytest.mark.parametrize("outcome", [CallOutcome.CONTEXT_LENGTH, CallOutcome.BAD_ANSWER])
+def test_a_long_prompt_or_a_bad_answer_does_not_open_the_breaker(worker, outcome):
+    asking = worker(breaker_failures=2)
+
+    asking.fail(6, outcome)
+
+    assert asking.is_reachable()
+    assert asking.row.open_until is None
+
+
+def test_a_prompt_that_is_too_long_shows_that_somebody_is_there(worker):
+    asking = worker(breaker_failures=2, breaker_pause_seconds=60)
+    asking.fail(2)
+    asking.clock.forward(60)
+
+    asking.call(CallOutcome.CONTEXT_LENGTH)
+
+    assert asking.row.open_until is None
+    assert asking.row.consecutive_failures == 0
+
+
+def test_when_the_pause_is_over_one_call_finds_out_and_an_answer_closes_the_breaker(worker):
+    asking = worker(breaker_failures=2, breaker_pause_seconds=60, model_timeout_seconds=30)
+    asking.fail(2)
+    asking.clock.forward(60)
+    assert asking.is_reachable()
+
+    asking.guard.before_call()
+    refusal = asking.refusal()
+    was_reachable_for_others = asking.is_reachable()
+    asking.guard.after_call(CallOutcome.ANSWERED, NOTHING)
+
+    assert refusal.reason == "breaker_open"
+    assert refusal.retry_at == asking.clock() + timedelta(seconds=40)
+    assert not was_reachable_for_others
+    assert asking.is_reachable()
+    asking.fail(1)
+    assert asking.is_reachable()
+
+
+def test_a_probe_that_nobody_ends_is_taken_over(worker):
+    asking = worker(breaker_failures=1, breaker_pause_seconds=60, model_timeout_seconds=30)
+    asking.fail(1)
+    asking.clock.forward(60)
+    asking.guard.before_call()
+
+    asking.clock.forward(40)
+
+    asking.call(CallOutcome.ANSWERED)
+    assert asking.row.open_until is None
+
+
+@pytest.mark.parametrize("outcome", [CallOutcome.REFUSED, CallOutcome.BAD_ANSWER])
+def test_a_probe_with_no_usable_answer_has_found_somebody(worker, outcome):
+    asking = worker(breaker_failures=2, breaker_pause_seconds=60)
+    asking.fail(2)
+    asking.clock.forward(60)
+
+    asking.fail(1, outcome)
+
+    assert asking.is_reachable()
+    assert (asking.row.open_until, asking.row.last_failure) == (None, outcome.value)
+
+
+def test_one_chunk_whose_summary_is_always_withheld_does_not_keep_the_others_from_being_asked_for(worker):
+    asking = worker(breaker_failures=2, breaker_pause_seconds=60)
+    asking.fail(2)
+
+    for _ in range(5):
+        asking.clock.forward(60)
+        asking.fail(1, CallOutcome.BAD_ANSWER)
+        asking.call(CallOutcome.ANSWERED)
+
+    assert asking.is_reachable()
+    assert asking.made.count(CallOutcome.ANSWERED) == 5
+
+
+@pytest.mark.parametrize("outcome", FAULTS)
+def test_a_probe_that_fails_makes_the_pause_longer_up_to_a_bound(worker, outcome):
+    asking = worker(breaker_failures=2, breaker_pause_seconds=60)
+    asking.fail(2)
+    pauses = []
+
+    for _ in range(5):
+        asking.clock.forward((asking.row.open_until - asking.clock()).total_seconds())
+        asking.fail(1, outcome)
+        pauses.append((asking.row.open_until - asking.clock()).total_seconds())
+
+    assert pauses == [120, 240, 240, 240, 240]
+    assert max(pauses) == MOST_PAUSES * 60
+
+
+def test_calls_that_had_begun_before_it_opened_make_no_pause_longer(worker):
+    asking = worker(breaker_failures=2, breaker_pause_seconds=60)
+    for _ in range(6):
+        asking.guard.before_call()
+
+    for _ in range(6):
+        asking.clock.forward(1)
+        asking.guard.after_call(CallOutcome.UNREACHABLE, NOTHING)
+
+    assert asking.row.consecutive_failures == 2
+    assert asking.row.open_until == asking.clock() + timedelta(seconds=60 - 4)
+    assert asking.row.failures == 6
+
+
+def test_each_time_the_breaker_opens_the_log_says_so_once(worker, caplog):
+    asking = worker(breaker_failures=2, breaker_pause_seconds=60)
+    for _ in range(4):
+        asking.guard.before_call()
+
+    for _ in range(4):
+        asking.guard.after_call(CallOutcome.RATE_LIMITED, NOTHING)
+        asking.clock.forward(1)
+    asking.clock.forward(60)
+    asking.fail(1)
+
+    said = [record.msg for record in caplog.records if "model_left_alone" in str(record.msg)]
+    assert [(each["model"], each["reason"]) for each in said] == [("chat", "rate_limited"), ("chat", "unreachable")]
+
+
+def test_an_answer_that_comes_late_closes_the_breaker_too(worker):
+    asking = worker(breaker_failures=1)
+    asking.guard.before_call()
+    asking.fail(1)
+
+    asking.guard.after_call(CallOutcome.ANSWERED, NOTHING)
+
+    assert asking.is_reachable()
+
+
+def test_an_hour_without_a_model_costs_a_handful_of_calls(worker):
+    asking = worker()
+    came_back_at = asking.clock() + timedelta(hours=1)
+    asked = 0
+
+    while not asking.made or asking.made[-1] is not CallOutcome.ANSWERED:
+        asked += 1
+        try:
+            asking.call(CallOutcome.UNREACHABLE if asking.clock() < came_back_at else CallOutcome.ANSWERED)
+        except BreakerOpen as refusal:
+            assert refusal.retry_at > asking.clock()
+        asking.clock.forward(10)
+
+    assert asked > 360
+    assert len(asking.made) == 5 + 4 + 1
+    assert asking.clock() - came_back_at <= timedelta(seconds=MOST_PAUSES * 300)
+    assert asking.row.calls == len(asking.made)
+
+
+def test_each_model_has_a_breaker_of_its_own(worker):
+    chat = worker(breaker_failures=1)
+    anthropic = Worker(chat.policy, chat.clock, name="anthropic")
+
+    chat.fail(1)
+
+    anthropic.call(CallOutcome.ANSWERED)
+    assert not chat.is_reachable()
+    chain = ["chat", "anthropic", "extractive"]
+    assert callable_models(chain, policy=chat.policy, now=chat.clock) == {"anthropic": True}
+    anthropic.fail(1)
+    assert callable_models(chain, policy=chat.policy, now=chat.clock) == {}
+
+
+def test_a_model_whose_pause_is_over_may_be_called_and_is_not_yet_known_to_answer(worker):
+    asking = worker(breaker_failures=1, breaker_pause_seconds=60)
+    asking.fail(1)
+    asking.clock.forward(60)
+
+    found = callable_models(["anthropic", "chat"], policy=asking.policy, now=asking.clock)
+
+    assert list(found.items()) == [("anthropic", True), ("chat", False)]
+
+
+def test_who_has_no_model_reaches_none_and_asks_nobody(db, settings):
+    settings.LCM = {}
+
+    with counted_statements() as sent:
+        found = callable_models(["extractive"]), callable_models(["chat", "extractive"])
+
+    assert found == ({}, {})
+    assert sent == []
