@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import cache, cached_property
 from typing import Any, Self, cast
 
@@ -14,7 +15,7 @@ from conversations.errors import Invalid
 from conversations.exactness import MAX_NAME
 from conversations.interchange import READERS, Format, detect
 from conversations.interchange.fields import noun_of
-from conversations.interchange.native import Misfit
+from conversations.interchange.native import Misfit, from_native
 from conversations.param_fields import (
     Bytes,
     ConversationId,
@@ -30,6 +31,7 @@ from conversations.param_fields import (
 )
 from conversations.types import NewMessage
 
+_KEY = "idempotency_key"
 _VENDORS = (Format.OPENAI_CHAT, Format.ANTHROPIC)
 # A larger file is read piece by piece.
 MOST_BYTES_READ = 8 * 1024**2
@@ -138,7 +140,7 @@ class AppendMessagesParams(ConversationParams):
         choices=list(READERS),
         required=False,
         help_text="What the messages look like: LCM's own form, the neutral form, OpenAI chat completions, or "
-        "Anthropic messages.",
+        "Anthropic messages. In any of them a message may have an `idempotency_key`.",
     )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
@@ -152,13 +154,23 @@ def _message(read: Callable[[Mapping[str, Any]], NewMessage], row: Any, place: i
     try:
         if not isinstance(row, dict):
             raise Misfit("", f"A message is an object, not {noun_of(row)}.")
-        return read(row)
+        return read(row) if read is from_native else _with_our_key(read, row)
     except Misfit as wrong:
         raise ValidationError(
             {f"{where}.{wrong.path}" if wrong.path else where: [wrong.sentence + _hint(row)]}
         ) from None
     except ValueError as wrong:
         raise ValidationError({where: [str(wrong)]}) from None
+
+
+def _with_our_key(read: Callable[[Mapping[str, Any]], NewMessage], row: Mapping[str, Any]) -> NewMessage:
+    """The message of a row in a foreign form, which has no word for the key that keeps it from being stored twice."""
+    key = row.get(_KEY)
+    if key is None:
+        return read(row)
+    if not isinstance(key, str):
+        raise Misfit(_KEY, f"This must be a text, not {noun_of(key)}.")
+    return replace(read({name: value for name, value in row.items() if name != _KEY}), idempotency_key=key)
 
 
 def _hint(row: Any) -> str:

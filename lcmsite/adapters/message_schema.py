@@ -25,6 +25,7 @@ def or_null(schema: Schema) -> Schema:
 
 
 _NAME: Schema = {"type": "string", "minLength": 1, "maxLength": MAX_NAME, "pattern": NO_NUL}
+_KEY: Schema = {**or_null(_NAME), "description": "Your own, unique in the conversation: what has it is stored once."}
 _OBJECTS: Schema = {"type": "array", "items": {"type": "object"}}
 _COUNT: Schema = {"type": "integer", "minimum": -(2**31), "maximum": 2**31 - 1}
 _PRICE: Schema = {"type": "string", "format": "decimal", "pattern": r"^-?[0-9]{1,100}(\.[0-9]{1,100})?$"}
@@ -75,6 +76,7 @@ NEUTRAL_MESSAGE: Schema = {
         "author": or_null(_NAME),
         "created_at": or_null({"type": "string", "format": "date-time"}),
         "meta": or_null({"type": "object"}),
+        "idempotency_key": _KEY,
         "session_id": or_null({"type": "string"}),
         "seq": or_null({"type": "integer"}),
     },
@@ -92,6 +94,7 @@ CHAT_MESSAGE: Schema = {
         "role": {"type": "string", "enum": list(ROLES)},
         "content": {"anyOf": [{"type": "string"}, _OBJECTS, {"type": "null"}]},
         "name": or_null({"type": "string"}),
+        "idempotency_key": _KEY,
         # Each read of one role, and kept as it is of any other.
         "tool_call_id": {"description": "Of a tool's message: the call that it answers, as a text."},
         "tool_calls": {"description": "Of an assistant's message: its calls, as a list of objects."},
@@ -111,6 +114,7 @@ ANTHROPIC_MESSAGE: Schema = {
     "properties": {
         "role": {"type": "string", "enum": list(anthropic_messages.ROLES)},
         "content": {"anyOf": [{"type": "string"}, {"type": "array", "items": _BLOCK}]},
+        "idempotency_key": _KEY,
     },
 }
 

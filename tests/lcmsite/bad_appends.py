@@ -56,6 +56,8 @@ BAD_APPENDS: list[tuple[Any, str, str]] = [
     ({**said("x"), "conversation_id": 1}, "invalid_params", "conversation_id"),
     ({"format": "openai", "messages": [{"role": "user"}]}, "invalid_params", "messages[0]"),
     ({"format": "neutral", "messages": [{"role": "user"}]}, "invalid_params", "messages[0]"),
+    ({**said("x", idempotency_key=7), "format": "openai"}, "invalid_params", "messages[0].idempotency_key"),
+    ({**said("x", idempotency_key=""), "format": "anthropic"}, "invalid", "idempotency_key"),
     ({"format": "anthropic", "messages": [{"role": "tool", "content": "x"}]}, "invalid_params", "messages[0]: role"),
     ({"messages": [{"role": "developer", "content": "x"}]}, "invalid_params", 'say so with "format": "openai"'),
     ({"messages": [{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "1"}]}]},

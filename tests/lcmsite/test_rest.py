@@ -9,6 +9,7 @@ import pytest
 from django.test import Client
 from django.test.testcases import LiveServerThread, _StaticFilesHandler
 
+from conversations.interchange import Format
 from conversations.models import Conversation, Message
 from tests.factories import a_conversation, a_workspace
 from tests.lcmsite.bad_appends import BAD_APPENDS, said
@@ -154,12 +155,13 @@ def test_one_bad_message_keeps_the_others_out(api, conversation):
     assert Message.objects.count() == 2
 
 
-def test_the_same_key_stores_once_and_other_content_is_a_conflict(api, conversation):
+@pytest.mark.parametrize("form", Format)
+def test_the_same_key_stores_once_and_other_content_is_a_conflict_in_every_form(api, conversation, form):
     path = f"conversations/{conversation.conversation_id}/messages/"
-    first = api.post(path, said("once", idempotency_key="k"))
+    first = api.post(path, {**said("once", idempotency_key="k"), "format": form})
 
-    again = api.post(path, said("once", idempotency_key="k"))
-    other = api.post(path, said("twice", idempotency_key="k"))
+    again = api.post(path, {**said("once", idempotency_key="k"), "format": form})
+    other = api.post(path, {**said("twice", idempotency_key="k"), "format": form})
 
     assert first.body["messages"][0]["message_id"] == again.body["messages"][0]["message_id"]
     assert (first.body["messages"][0]["created"], again.body["messages"][0]["created"]) == (True, False)
