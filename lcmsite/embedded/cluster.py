@@ -12,6 +12,7 @@ from pathlib import Path
 from lcmsite.embedded.account import Account
 from lcmsite.embedded.binaries import Binaries, choose, reachable
 from lcmsite.embedded.location import DATABASE, PORT, REFUGE, ROLE, EmbeddedPostgresError, Location, make_directory
+from lcmsite.embedded.memory import shared_buffers, usable_memory
 
 # What PostgreSQL logs is about itself. Errors are told to the client; their texts, details and statements could
 # repeat a message's words.
@@ -74,7 +75,7 @@ class Cluster:
         # the process id in them is somebody else's by now, or that of a dead process nobody has reaped.
         for stale in (self.location.cluster / "postmaster.pid", *self.location.socket_dir.glob(".s.PGSQL.*")):
             stale.unlink(missing_ok=True)
-        settings = SETTINGS | ({} if self.durable else CARELESS)
+        settings = SETTINGS | ({} if self.durable else CARELESS) | {"shared_buffers": shared_buffers(usable_memory())}
         command = [self.binaries.program("postgres"), "-D", str(self.location.cluster.resolve()), "-p", str(PORT)]
         command += ["-k", _quoted(self._socket_dir())]
         for name, value in (settings | self._access_files()).items():

@@ -20,6 +20,7 @@ from lcmsite.embedded.binaries import Binaries, choose, reachable
 from lcmsite.embedded.lease import EmbeddedPostgres
 from lcmsite.embedded.location import DATABASE, PORT, ROLE, EmbeddedPostgresError, Location
 from lcmsite.embedded.locks import could_lock
+from lcmsite.embedded.memory import shared_buffers, usable_memory
 
 PROJECT = Path(__file__).resolve().parents[2]
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root runs the server as another user")
@@ -133,6 +134,32 @@ def test_the_server_orders_text_alike_everywhere_and_lets_tests_switch_triggers_
     assert collation == "bC.UTF-8"
     assert superuser is True
     assert addresses == ""
+
+
+@pytest.mark.parametrize(
+    ("memory", "expected"), [(2**28, "128MB"), (2**32, "512MB"), (2**35, "1024MB")], ids=("little", "some", "plenty")
+)
+def test_pages_are_kept_in_a_part_of_the_memory(memory, expected):
+    assert shared_buffers(memory) == expected
+
+
+@pytest.mark.parametrize(
+    ("bound", "is_bound"), [("268435456\n", True), ("max\n", False), ("9223372036854771712\n", False)]
+)
+def test_a_container_has_the_memory_that_it_may_use(tmp_path, bound, is_bound):
+    told = tmp_path / "memory.max"
+    told.write_text(bound)
+
+    memory = usable_memory((tmp_path / "elsewhere", told))
+
+    assert (memory == 2**28) is is_bound
+
+
+def test_the_server_keeps_as_many_pages_as_the_memory_allows(server):
+    with server.lease():
+        kept = ask(server, "SELECT pg_size_bytes(current_setting('shared_buffers'))")
+
+        assert kept == ask(server, f"SELECT pg_size_bytes('{shared_buffers(usable_memory())}')")
 
 
 def test_a_careful_server_writes_through(data_dir):
