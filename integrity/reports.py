@@ -120,7 +120,7 @@ def list_of(
     if before_report is not None:
         last = report_of(scope, before_report)
         reports = reports.filter(behind(field="started_at", moment=last.started_at, key=last.report_id))
-    return [ReportOutline(**_figures(report)) for report in reports[:limit]]
+    return [outline_of(report) for report in reports[:limit]]
 
 
 def page_of(report: models.IntegrityReport, *, code: str | None, after_id: int, limit: int) -> ReportPage:
@@ -138,6 +138,11 @@ def page_of(report: models.IntegrityReport, *, code: str | None, after_id: int, 
         findings=tuple(_finding_record(row) for row in found[:limit]),
         next_after_id=found[limit - 1].finding_id if more else None,
     )
+
+
+def outline_of(report: models.IntegrityReport) -> ReportOutline:
+    """What it looked at until now, and in how many places something does not hold."""
+    return ReportOutline(**_figures(report))
 
 
 def record_of(report: models.IntegrityReport, found: Mapping[str, Found]) -> IntegrityReport:

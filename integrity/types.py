@@ -160,6 +160,8 @@ class ScanRecord:
     attempts: int
     report_id: str | None
     repair_id: str | None
+    # What its report says until now; None before a worker has begun with it.
+    report: ReportOutline | None
 
 
 @dataclass(frozen=True)

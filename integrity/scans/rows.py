@@ -13,6 +13,7 @@ from conversations.errors import Conflict, NotFound
 from conversations.models import Workspace
 from conversations.scope import Scope
 from integrity import models
+from integrity.reports import outline_of
 from integrity.signals import scan_due
 from integrity.types import ScanMode, ScanRecord, ScanState
 
@@ -135,7 +136,7 @@ def workspaces_unscanned_since(moment: datetime, mode: ScanMode) -> list[int]:
 
 def scan_of(scope: Scope, scan_id: int) -> models.IntegrityScan:
     """The row of a scan; NotFound if there is none that the scope may see."""
-    scan = scope.narrow(models.IntegrityScan.objects.all()).filter(pk=scan_id).first()
+    scan = scope.narrow(models.IntegrityScan.objects.select_related("report")).filter(pk=scan_id).first()
     if scan is None:
         raise NotFound(f"There is no scan {scan_id} that you may see.")
     return scan
@@ -153,4 +154,5 @@ def record_of(scan: models.IntegrityScan) -> ScanRecord:
         attempts=scan.attempts,
         report_id=scan.report_id,
         repair_id=scan.plan_id,
+        report=outline_of(scan.report) if scan.report else None,
     )

@@ -115,10 +115,7 @@ def _explained(result: InvariantResult) -> dict[str, Any]:
 
 def _progress(visit: Visit, scan: ScanRecord) -> dict[str, Any]:
     """How far a scan is: what its report says that it has looked at, of all that there is."""
-    if scan.report_id is None:
-        return {"scan": scan, "report": None, "total": None}
-    newest: list[ReportOutline] = ask(visit.caller, "lcm_reports", limit=ON_A_PAGE)
-    report = next((each for each in newest if each.report_id == scan.report_id), None)
-    is_of_all = scan.conversation_id is None and scan.extent is ScanMode.FULL and scan.finished_at is None
-    total = ask(visit.caller, "lcm_browse", limit=1).total if is_of_all else None
-    return {"scan": scan, "report": report, "total": total}
+    is_of_all = scan.conversation_id is None and scan.extent is ScanMode.FULL
+    is_at_it = scan.report is not None and scan.finished_at is None
+    total = ask(visit.caller, "lcm_browse", limit=1).total if is_of_all and is_at_it else None
+    return {"scan": scan, "report": scan.report, "total": total}

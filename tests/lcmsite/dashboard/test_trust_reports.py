@@ -234,6 +234,8 @@ def test_how_far_a_check_is_can_be_seen(reader, damaged, django_assert_max_num_q
         conversations_checked=1, messages_checked=40,
     )  # fmt: skip
     models.IntegrityScan.objects.filter(pk=scan.pk).update(state=ScanState.LEASED, report=report)
+    for _ in range(21):
+        a_report_on()
 
     with django_assert_max_num_queries(8):
         piece = as_part(reader, f"{INTEGRITY}scans/{scan.pk}/")
