@@ -136,7 +136,8 @@ class _Search:
 
     def ranked(self, looked: Sequence[Looked], how: Plan, dates: Dates) -> Answer:
         # Where messages are searched too, a word is as rare in a summary as it is among them.
-        weights = Weights(looked[0].rarity, ranking.names_in(self.question.text), dates, how.is_sentence)
+        names = ranking.names_in(self.question.text)
+        weights = Weights(looked[0].rarity, names, dates, how.is_sentence, pairs=len(how.pairs))
         complete = sum(hit.is_complete for each in looked for hit in each.hits)
         is_settled = complete >= self._enough(how)
         found: list[Found] = []
@@ -166,7 +167,7 @@ class _Search:
         if is_settled:
             places &= complete
         if own is not None:
-            return [self._hit(own[place], ranking.finished(worths[place], own[place], weights)) for place in places]
+            return [self._hit(own[place], worths[place] + weights.of_its_own(own[place])) for place in places]
         is_one = self.rows.reach.is_one_conversation
         found = []
         for row in self.rows.neighbours(places, dated=bool(weights.dates)):
@@ -177,7 +178,7 @@ class _Search:
                     row.id,
                     row.conversation_id,
                     row.seq,
-                    ranking.finished(worths[place], row, weights),
+                    worths[place] + weights.of_its_own(row),
                     is_complete,
                     is_first=self.complete_first and is_complete,
                     order_place=row.seq if is_one else row.id,

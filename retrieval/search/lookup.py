@@ -92,7 +92,7 @@ _BEFORE_A_HIT = (
     "CASE WHEN (conversation_id, seq + 1) IN (SELECT conversation_id, seq FROM best) THEN {asks} ELSE false END"
 )
 _NEIGHBOURS = """
-    SELECT message_id, conversation_id, seq, token_count, {created_at}, author
+    SELECT message_id, conversation_id, seq, {created_at}, author
     FROM unnest(%(conversations)s::bigint[], %(seqs)s::bigint[]) AS near(conversation_id, seq)
          JOIN messages USING (conversation_id, seq)
     WHERE {where}

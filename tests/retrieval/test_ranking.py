@@ -15,8 +15,8 @@ def a_hit(seq: int, shares: dict[int, float], *, tokens: int = 20, asks: bool = 
     return Hit(id=seq, place=place_of(1, seq), shares=shares, tokens=tokens, asks=asks)
 
 
-def a_neighbour(seq: int, *, tokens: int = 20, author: str | None = None, at: datetime = MOMENT) -> Neighbour:
-    return Neighbour(id=seq, conversation_id=1, seq=seq, tokens=tokens, created_at=at, author=author)
+def a_neighbour(*, author: str | None = None, at: datetime = MOMENT) -> Neighbour:
+    return Neighbour(id=1, conversation_id=1, seq=1, created_at=at, author=author)
 
 
 def order(hits: list[Hit], weights: Weights) -> list[int]:
@@ -84,28 +84,46 @@ def test_a_message_among_others_that_answer_is_worth_more_than_one_alone():
     assert order([alone, *together], Weights((2.0, 2.0)))[0] in (203, 204)
 
 
+def test_what_is_said_a_little_farther_on_counts_wherever_a_stretch_ends():
+    def worth(*others: int) -> float:
+        hits = [a_hit(40, {0: 0.6}), *(a_hit(other, {1: 0.6}) for other in others)]
+        return ranking.in_context(hits, Weights((2.0, 2.0)))[place_of(1, 40)]
+
+    assert worth(47) > worth(48) > worth()
+    assert worth(48) - worth() > (worth(47) - worth()) / 2
+
+
 def test_length_costs_only_beyond_that_of_a_turn_of_talk():
-    weights = Weights(())
+    weights = Weights((2.0,))
 
-    short, turn, log = (ranking.finished(1.0, a_neighbour(1, tokens=tokens), weights) for tokens in (1, 100, 5000))
+    short, turn, log = (ranking.in_context([a_hit(10, {0: 0.6}, tokens=tokens)], weights) for tokens in (1, 100, 5000))
 
-    assert short == turn == 1.0
-    assert log < 0.6
+    assert short == turn
+    assert log.keys() == turn.keys()
+    assert all(log[place] < 0.6 * turn[place] for place in turn)
+
+
+def test_words_that_follow_each_other_count_in_full_however_long_the_text():
+    together, apart = (Weights((2.0,), pairs=pairs) for pairs in (1, 0))
+    turn, log = (a_hit(10, {0: 0.6}, tokens=tokens) for tokens in (100, 5000))
+
+    assert ranking.in_context([log], together) == ranking.in_context([turn], together)
+    assert ranking.alone(log, together) == ranking.alone(turn, together) > ranking.alone(log, apart)
 
 
 def test_a_message_by_the_person_named_is_worth_more():
     weights = Weights((), names=ranking.names_in("What did Caroline’s brother say?"))
 
-    named, other = (ranking.finished(1.0, a_neighbour(1, author=author), weights) for author in ("Caroline", "Mel"))
+    named, other = (weights.of_its_own(a_neighbour(author=author)) for author in ("Caroline", "Mel"))
 
-    assert named > other == ranking.finished(1.0, a_neighbour(1), weights)
+    assert named > other == weights.of_its_own(a_neighbour())
 
 
 def test_a_message_of_the_day_named_is_worth_more():
     weights = Weights((), dates=dates_in("on 7 May"))
 
-    assert ranking.finished(1.0, a_neighbour(1), weights) > 1.0
-    assert ranking.finished(1.0, a_neighbour(1, at=MOMENT.replace(month=6)), weights) == 1.0
+    assert weights.of_its_own(a_neighbour()) > 0
+    assert weights.of_its_own(a_neighbour(at=MOMENT.replace(month=6))) == 0
     assert Weights(()).dates == Dates()
 
 
@@ -120,4 +138,4 @@ def test_a_summary_is_judged_by_itself_on_the_same_scale():
 
     alone = ranking.alone(hit, weights)
 
-    assert 0 < alone <= ranking.finished(ranking.in_context([hit], weights)[hit.place], a_neighbour(5), weights)
+    assert 0 < alone <= ranking.in_context([hit], weights)[hit.place]
