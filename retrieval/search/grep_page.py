@@ -66,12 +66,14 @@ class Page:
         return Answered(tuple(found[:fitting]), behind, **said)
 
     def _fitting(self, found: Sequence[Match]) -> int:
-        # No text has more tokens than bytes: mostly that is enough to know, and nothing needs to be counted.
-        if sum(_tokens(match, _bytes) for match in found) <= self.max_tokens:
-            return len(found)
+        # No text has more tokens than bytes: mostly that is enough to know, and none needs to be counted, or but a few.
+        most = [_tokens(match, _bytes) for match in found]
         count = self.tokens.count if self.tokens is not None else _bytes
-        room = self.max_tokens
+        room, ahead = self.max_tokens, sum(most)
         for place, match in enumerate(found):
+            if ahead <= room:
+                break
+            ahead -= most[place]
             room -= _tokens(match, count)
             if room < 0:
                 return max(1, place)

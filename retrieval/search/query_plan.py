@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from retrieval.search.query import UNSPACED, Term
 from retrieval.search.word_index import WordIndex, together
@@ -121,7 +122,7 @@ class Plan:
             return False
         return any(lexeme not in self.anchors for lexeme in self._alone) or self.newest < 1
 
-    @property
+    @cached_property
     def _alone(self) -> tuple[str, ...]:
         """The lexemes that may each bring in rows."""
         if not self.wants_words:
@@ -136,7 +137,7 @@ class Plan:
             (self.required and not self.is_sentence) or self.excluded or self.wants_every_clause or self.is_one_word
         )
 
-    @property
+    @cached_property
     def query(self) -> str:
         """The tsquery that every candidate answers."""
         if self.wants_every_clause:
@@ -146,7 +147,7 @@ class Plan:
             conditions = [" | ".join([*whole, *map(self._in_any_form, self._sought_alone)]), *self.required]
         return self._all_of(conditions)
 
-    @property
+    @cached_property
     def sought(self) -> str:
         """The tsquery for the index, which may give more rows than answer the query."""
         if self.wants_every_clause:
@@ -154,7 +155,7 @@ class Plan:
         whole = (f"({each.as_sought})" for each in self._sought_whole)
         return self._all_of([" | ".join([*whole, *map(self._in_any_form, self._sought_alone)]), *self.required])
 
-    @property
+    @cached_property
     def by_words_alone(self) -> bool:
         """Whether the index for words had better be the only one that is looked into."""
         if self.wants_every_clause:
@@ -167,7 +168,7 @@ class Plan:
         # A text that has a compound as it stands mostly has its parts, too.
         return self.index.share_of_all(term.parts or term.whole)
 
-    @property
+    @cached_property
     def _compounds(self) -> tuple[Meaning, ...]:
         return tuple(each for clause in self.clauses for each in clause if each.parts)
 
@@ -201,7 +202,7 @@ class Plan:
         total = sum(self.expected.get(lexeme, 0.0) for lexeme in self.lexemes)
         return replace(self, anchors=self.lexemes, newest=min(1.0, MOST_CANDIDATES / total) if total else 1.0)
 
-    @property
+    @cached_property
     def terms(self) -> tuple[str, ...]:
         """The tsqueries to rank by: of each lexeme, then of each pair. In a sentence, a word may stand between."""
         pairs = (tuple(map(self._in_any_form, pair)) for pair in self.pairs)

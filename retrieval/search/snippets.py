@@ -74,7 +74,8 @@ def _spots(content: str, needles: Needles) -> list[tuple[int, int, int]]:
     folded = folded_in_place(content)
     lowered = _lowered_in_place(folded)
     # By their beginning, and of those that begin together the longest first. This is most of the work of showing what
-    # was found, so that what is mostly so is seen without a call.
+    # was found, so that what is mostly so is seen without a call: no part begins with a lower case letter, and mostly
+    # the word ends with the needle. A slice beyond either end is empty.
     found: list[tuple[int, int, int]] = []
     for stem, number, ending in needles.stems:
         # One after the other: to look for all at once, as an expression can, takes several times as long.
@@ -82,8 +83,12 @@ def _spots(content: str, needles: Needles) -> list[tuple[int, int, int]]:
         for _ in range(_MOST_PLACES):
             if begin < 0:
                 break
-            if not begin or not folded[begin - 1].isalnum() or _begins_part(folded, begin):
-                end = begin + length
+            end = begin + length
+            if folded[begin - 1 : begin].isalnum() and (folded[begin].islower() or not _begins_part(folded, begin)):
+                pass
+            elif not lowered[end : end + 1].isalnum():
+                found.append((begin, -end, number))
+            else:
                 word_end = _rest_of_word(lowered, end).end()  # type: ignore[union-attr]  # which may be empty
                 if word_end - end <= ending:
                     found.append((begin, -word_end, number))

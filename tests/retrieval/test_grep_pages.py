@@ -18,6 +18,7 @@ from conversations.types import NewMessage, Role
 from lcmsite.adapters.results import as_json
 from retrieval.engine import RetrievalEngine
 from retrieval.policy import RetrievalPolicy
+from retrieval.search.grep_page import FRAME_TOKENS, HIGHLIGHT_TOKENS
 from retrieval.types import GrepResult, GrepSort, ItemKind
 from tests.factories import a_conversation, a_store, a_workspace
 from tests.summaries import a_summary_of
@@ -182,6 +183,20 @@ def test_no_page_takes_more_tokens_than_its_cap_and_the_cursor_has_the_rest(talk
         assert page.more
 
     assert seen == ids(whole)
+
+
+def test_no_more_texts_are_counted_than_it_takes_to_know_that_the_rest_fits(talk, monkeypatch):
+    whole = engine().grep(query="boats", sort="recency", conversation_id=talk)
+    shown = [match.snippet for match in whole.matches]
+    bytes_of_all = sum(FRAME_TOKENS + HIGHLIGHT_TOKENS * len(each.highlights) + len(each.text) for each in shown)
+    counted: list[str] = []
+    count = TokenEstimator.count
+    monkeypatch.setattr(TokenEstimator, "count", lambda self, text: counted.append(text) or count(self, text))
+
+    page = engine().grep(query="boats", sort="recency", conversation_id=talk, max_tokens=bytes_of_all - 1)
+
+    assert ids(page) == ids(whole)
+    assert [text for text in counted if text] == [shown[0].text]
 
 
 def test_a_match_is_given_however_little_room_there_is(talk):
