@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from decimal import Decimal
+from operator import itemgetter
 from typing import Any
 
 from conversations.cold import MARK, ColdTexts, cold_texts, is_cold, until_settled
@@ -62,15 +63,19 @@ _FOLLOWING_THERE = f"""
       AND EXISTS (SELECT FROM conversations c WHERE c.conversation_id = %s AND c.workspace_id = %s)
     ORDER BY seq LIMIT %s
 """
+# Of those, the ones that are nothing but text as they are read; before them stands what a part is.
+TEXTS = _USUAL[4:]
 # A part as `parts_in` takes it apart.
 PART = f"""{_columns(_USUAL)}, exact,
     CASE WHEN num_nonnulls({_columns(_UNUSUAL)}) > 0 THEN json_build_array({_columns(_UNUSUAL)})::text END AS more"""
 PART_WIDTH = len(_USUAL) + 2
 # The part that compaction leaves on a message is a note of our own; nobody said it.
 SAID = "(part_type = 'compaction' AND is_synthetic AND is_ignored) IS NOT TRUE"
-_PARTS = f"SELECT {PART} FROM message_parts WHERE message_id = ANY(%s) ORDER BY message_id, ordinal"
+_PARTS = f"SELECT {PART} FROM message_parts WHERE message_id = ANY(%s)"
+# By message and ordinal; the server would carry all texts around to sort them.
+in_order = itemgetter(1, 2)
 ROLES = {role.value: role for role in Role}
-_PART_TYPES = {part_type.value: part_type for part_type in PartType}
+PART_TYPES = {part_type.value: part_type for part_type in PartType}
 # Once for all: `json.loads` looks for what it is to do, and for white space, which the database writes none of.
 _decode = json.JSONDecoder().raw_decode
 
@@ -140,7 +145,18 @@ def parts_of(message_ids: Iterable[int], *, cold: ColdTexts | None = None) -> di
 
     `cold` has the blocks that were read for the messages already. Raises BlockGone; see `cold.until_settled`.
     """
-    return parts_in(rows(_PARTS, [array(message_ids)]), cold=cold)
+    return parts_in(part_rows_of(message_ids), cold=cold)
+
+
+def part_rows_of(message_ids: Iterable[int]) -> list[tuple[Any, ...]]:
+    """The parts of these messages as rows of `PART`, by message, in order."""
+    return sorted(rows(_PARTS, [array(message_ids)]), key=in_order)
+
+
+def has_only_texts(row: tuple[Any, ...]) -> bool:
+    """Whether all that the part in a row of `PART` says is in the columns of `TEXTS`, as it was said."""
+    *_, exact, more = row
+    return not exact and more is None
 
 
 def parts_in(fetched: Sequence[tuple[Any, ...]], *, cold: ColdTexts | None = None) -> dict[int, list[PartRecord]]:
@@ -150,7 +166,7 @@ def parts_in(fetched: Sequence[tuple[Any, ...]], *, cold: ColdTexts | None = Non
     for row in fetched:
         part_id, message_id, ordinal, kind, text, call_id, tool, status, given, output, metadata, exact, more = row
         # What a part does not have is left out, for a page holds a thousand parts of thirty values each.
-        stored: dict[str, Any] = {"part_type": _PART_TYPES[kind]}
+        stored: dict[str, Any] = {"part_type": PART_TYPES[kind]}
         if text is not None:
             stored["text_content"] = text
         if call_id is not None:

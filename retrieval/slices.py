@@ -60,10 +60,29 @@ class PartView:
 
 def views(parts: Iterable[PartRecord], content: str) -> tuple[PartView, ...]:
     """The parts, beside this content."""
-    return tuple([_view(part, content) for part in parts])
+    return tuple([view_of(part, content) for part in parts])
 
 
-def _view(part: PartRecord, content: str) -> PartView:
+def view_of_texts(ordinal: int, part_type: PartType, texts: Iterable[tuple[str, str | None]], content: str) -> PartView:
+    """The same of a part whose values are all texts, those of JSON columns too, as the database writes them.
+
+    That is how `view_of` would write them: a value that the database has another way is none of these.
+    """
+    values: dict[str, Any] = {}
+    spans: dict[str, tuple[int, int]] = {}
+    for name, text in texts:
+        if text is None:
+            continue
+        begin = _place_of(text, content)
+        if begin >= 0:
+            spans[name] = (begin, begin + len(text))
+        else:
+            values[name] = json.loads(text) if name in _JSON_COLUMNS else text
+    return record(PartView, {"ordinal": ordinal, "part_type": part_type, "values": values, "spans": spans})
+
+
+def view_of(part: PartRecord, content: str) -> PartView:
+    """The part, beside this content."""
     values: dict[str, Any] = {}
     spans: dict[str, tuple[int, int]] = {}
     for name, value in vars(part).items():
@@ -76,12 +95,20 @@ def _view(part: PartRecord, content: str) -> PartView:
         else:
             values[name] = _plain(value)
             continue
-        begin = content.find(text) if len(text) >= SHORTEST_SPAN else -1
+        begin = _place_of(text, content)
         if begin >= 0:
             spans[name] = (begin, begin + len(text))
         else:
             values[name] = value if text is value else _plain(value)
     return record(PartView, {"ordinal": part.ordinal, "part_type": part.part_type, "values": values, "spans": spans})
+
+
+def _place_of(text: str, content: str) -> int:
+    """Where the content has the text; -1 for nowhere, and for a text that is too short to be worth a span."""
+    if len(text) < SHORTEST_SPAN:
+        return -1
+    # Most texts are all of the content, or its beginning, which is sooner seen than searched for.
+    return 0 if content.startswith(text) else content.find(text)
 
 
 def _plain(value: Any) -> Any:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from operator import itemgetter
 from typing import Any
 
 from compaction.rendering import ERASED, render_summary
 from conversations.cold import BLOCK, ColdTexts, cold_texts
 from conversations.frozen import record
 from conversations.reading import array, rows
-from conversations.records import PART, PART_WIDTH, SAID, metadata_of, parts_in
+from conversations.records import PART, PART_WIDTH, SAID, in_order, metadata_of, parts_in
 from conversations.types import ContextItemType, PartRecord, Role
 from retrieval.assembly.candidates import Candidate
 from retrieval.assembly.shown_summaries import FIGURES, ids, shown_summary
@@ -35,7 +34,6 @@ _ITEMS = f"""
     FROM summaries WHERE summary_id = ANY(%(summaries)s::text[]){{blocks}}
 """
 _WIDTH = 17
-_in_order = itemgetter(1, 2)
 _ALL_WARM = _ITEMS.format(of_no_block="", blocks="")
 # Where some messages are cold, with the blocks that their texts are in, which come behind all columns.
 _SOME_COLD = _ITEMS.format(
@@ -68,7 +66,7 @@ def read_items(selected: Sequence[Candidate], *, some_are_cold: bool) -> tuple[A
     summaries = {row[0]: row for row in found if row[1] is None}
     cold = cold_texts([row[-2] for row in messages.values()], cold)
     # Sorted here: the server would carry all texts around for it.
-    of_parts = sorted([row[:PART_WIDTH] for row in found if row[3] is not None], key=_in_order)
+    of_parts = sorted([row[:PART_WIDTH] for row in found if row[3] is not None], key=in_order)
     parts = parts_in(of_parts, cold=cold)
     return tuple(
         _shown_message(candidate, messages[candidate.message_id], parts.get(candidate.message_id, ()), cold)

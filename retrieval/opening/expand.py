@@ -33,7 +33,7 @@ DEEPEST = 1_000_000
 # How many messages are looked up for a page in one go: about as many as it holds of most, and a few are soon read.
 FEWEST_AT_ONCE, TOKENS_A_MESSAGE = 64, 128
 # How many rows of a page are in hand at once: what is dropped soon is made anew in memory that is still near, and where
-# a page ends sooner, as its parts cost more than texts alone tell, no more than these were read in vain.
+# a page ends sooner, as its parts cost more than texts alone tell, no more than these were looked up in vain.
 READ_AT_ONCE = 1000
 _BEGINNING = Position(Key(0, -DEEPEST))
 _MORE = "There is more: expand with the same arguments and this cursor."
@@ -149,6 +149,8 @@ class Expansion:
 
     def _page(self, outline: Outline, position: Position, cap: int, keep_ends: bool) -> _Page:
         at_once = max(FEWEST_AT_ONCE, cap // TOKENS_A_MESSAGE)
+        if not outline.is_shallow:
+            at_once = min(at_once, READ_AT_ONCE)
         items, following = self._filled(entries_of(outline, start=position.key, at_once=at_once), position, cap)
         last = last_entry(outline) if keep_ends and following is not None and cap > 1 else None
         if following is None or last is None or last.key == following.key:
@@ -172,24 +174,29 @@ class Expansion:
         self, entries: Iterator[Entry], position: Position, cap: int
     ) -> tuple[list[ExpandedItem], Position | None]:
         """The items of a page, and where the next one begins."""
-        planned, beyond = _planned(entries, position, cap)
         items: list[ExpandedItem] = []
         room = cap
-        for place, entry in enumerate(planned):
-            if place % READ_AT_ONCE == 0:
-                read = Items.read(planned[place : place + READ_AT_ONCE])
-            is_inside = place == 0 and position.is_inside and entry.key == position.key
-            whole = None if is_inside else read.whole(entry)
-            if whole is not None and whole.tokens <= room:
-                items.append(whole)
-            elif items and not is_inside:
-                return items, Position(entry.key)
-            else:
-                item, following = self._sliced(entry, read, position if is_inside else Position(entry.key), room)
-                items.append(item)
-                if following is not None:
-                    return items, following
-            room -= items[-1].tokens
+        # The one that is being sliced is the first; of it, nobody knows what is left.
+        sliced = position.key if position.is_inside else None
+        beyond: Entry | None = None
+        while beyond is None:
+            planned, beyond = _planned(entries, room, is_begun=bool(items), sliced=sliced)
+            if not planned:
+                break
+            read = Items.read(planned)
+            for entry in planned:
+                is_inside = entry.key == sliced
+                whole = None if is_inside else read.whole(entry)
+                if whole is not None and whole.tokens <= room:
+                    items.append(whole)
+                elif items and not is_inside:
+                    return items, Position(entry.key)
+                else:
+                    item, following = self._sliced(entry, read, position if is_inside else Position(entry.key), room)
+                    items.append(item)
+                    if following is not None:
+                        return items, following
+                room -= items[-1].tokens
         return items, Position(beyond.key) if beyond is not None else None
 
     def _sliced(self, entry: Entry, read: Items, begins: Position, room: int) -> tuple[ExpandedItem, Position | None]:
@@ -211,17 +218,22 @@ class Expansion:
         )
 
 
-def _planned(entries: Iterator[Entry], position: Position, cap: int) -> tuple[list[Entry], Entry | None]:
-    """As many entries as could fit by what their texts cost, at least one; and the one after them."""
+def _planned(
+    entries: Iterator[Entry], room: int, *, is_begun: bool, sliced: Key | None
+) -> tuple[list[Entry], Entry | None]:
+    """The next entries that could fit by what their texts cost, and the one after them if that could not.
+
+    At least one, where the page is not begun yet, and no more than are in hand at once.
+    """
     planned: list[Entry] = []
     total = 0
-    sliced = position.key if position.is_inside else None
     for entry in entries:
-        # Of one that is being sliced, nobody knows what is left.
         total += 0 if entry.key == sliced else entry.tokens + MESSAGE_OVERHEAD_TOKENS
-        if planned and total > cap:
+        if total > room and (planned or is_begun):
             return planned, entry
         planned.append(entry)
+        if len(planned) == READ_AT_ONCE:
+            break
     return planned, None
 
 

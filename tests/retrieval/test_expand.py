@@ -16,7 +16,7 @@ from conversations.types import NewMessage, NewPart, PartType, Role
 from retrieval.engine import RetrievalEngine
 from retrieval.opening import expand
 from retrieval.policy import RetrievalPolicy
-from retrieval.slices import joined
+from retrieval.slices import joined, views
 from retrieval.types import ExpandedItem, ExpandResult, ItemKind
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
 from tests.statements import counted_statements, rows_gone_through
@@ -186,6 +186,27 @@ def test_tool_calls_and_results_come_back_with_their_parts():
     assert [(m.content, m.parts) for m in joined(found.items)] == [(m.content, m.parts) for m in stored]
     # The tool's output is not said twice.
     assert found.tokens < 1.6 * sum(message.token_count for message in stored)
+
+
+def test_parts_are_seen_as_they_are_stored_whether_all_they_say_is_text_or_not():
+    parts = (
+        NewPart(PartType.REASONING, text_content="I will have to look at this file before I say anything."),
+        NewPart(PartType.TOOL, tool_call_id="call_1", tool_name="read", tool_input={"z": 1.50, "a": ["\x00", 10**20]}),
+        NewPart(
+            PartType.TOOL, tool_call_id="call_2", tool_name="read", tool_input={"path": "a file with a long name.py"}
+        ),
+        NewPart(PartType.FILE, file_mime="image/png", file_name="a.png", is_synthetic=False),
+        NewPart(PartType.TEXT, text_content="Said: \ud800", metadata={"kind": "aside", "n": None}),
+    )
+    store, conversation = a_store(), a_conversation()
+    number = conversation.conversation_id
+    store.append_messages(conversation_id=number, messages=[NewMessage(Role.ASSISTANT, parts=parts)])
+    leaf = a_summary_of(store, number, seqs=[1])
+
+    (item,) = engine().expand(summary_id=leaf.summary_id, include_messages=True).items
+
+    (stored,) = store.list_messages(conversation_id=number)
+    assert item.parts == views(stored.parts, stored.content)
 
 
 def test_a_part_added_between_two_pages_is_not_missed():
