@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from django.contrib.auth import get_user_model
 from django.test import Client
-from pytest_django import DjangoDbBlocker
 
 from tests.browser.conftest import Window
 from tests.browser.served import served
@@ -60,22 +59,12 @@ AXE_RUN = """async rules => {
 }"""
 
 
-@pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("files")
+furnished = furnished_in(STRINGS)
 
 
 @pytest.fixture(autouse=True)
-def files_of_its_own(files: Path, settings: Any) -> None:
-    """One place for all tests here, who look at the same files."""
-    settings.MEDIA_ROOT = files
-
-
-@pytest.fixture(scope="module")
-def furnished(django_db_setup: None, django_db_blocker: DjangoDbBlocker, files: Path) -> Iterator[Furnished]:
-    """Everything in hostile words; made before there is a browser, which keeps this thread from asking a database."""
-    with furnished_in(files, STRINGS, django_db_blocker) as made:
-        yield made
+def files_of_its_own(furnished: Furnished) -> None:
+    """None: all tests here look at the same files."""
 
 
 @pytest.fixture(scope="module")

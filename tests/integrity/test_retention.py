@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import importlib
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 from django.core.files.storage import InMemoryStorage
-from django.db import connection
 from django_huey import get_queue
 
 from compaction.engine import CompactionEngine
-from compaction.locks import compaction_lock
 from conversations.audit import AuditLog
 from conversations.errors import ConversationBusy, Invalid, NotFound
 from conversations.large_files import LargeFileService
@@ -31,6 +26,7 @@ from integrity.retention.tiers import Retention
 from integrity.retention.types import Tier
 from retrieval.assembler import ContextAssembler
 from retrieval.engine import RetrievalEngine
+from tests.compacting import another_session_compacts
 from tests.conversations.breaking import breaking
 from tests.factories import a_conversation, a_store, a_workspace
 from tests.statements import counted_statements
@@ -195,7 +191,7 @@ def test_the_sweep_goes_on_where_it_was_stopped_and_then_leaves_the_conversation
     assert cold_messages_of(conversation) == 250
 
 
-def test_a_conversation_that_is_being_compacted_is_passed_over_until_it_is_free(another_session_compacts):
+def test_a_conversation_that_is_being_compacted_is_passed_over_until_it_is_free():
     busy, free = unused_for(40), unused_for(30)
 
     with another_session_compacts(busy.conversation_id):
@@ -207,32 +203,6 @@ def test_a_conversation_that_is_being_compacted_is_passed_over_until_it_is_free(
 
     assert while_busy == (0, 10)
     assert cold_messages_of(busy) == 10
-
-
-@pytest.fixture
-def another_session_compacts() -> Callable[[int], AbstractContextManager[None]]:
-    """Holds the lock of a conversation for as long as the context lasts."""
-
-    @contextmanager
-    def compacting(conversation_id: int) -> Iterator[None]:
-        locked, done = threading.Event(), threading.Event()
-
-        def hold() -> None:
-            with compaction_lock(conversation_id):
-                locked.set()
-                done.wait(60)
-            connection.close()
-
-        holder = threading.Thread(target=hold)
-        holder.start()
-        locked.wait(60)
-        try:
-            yield
-        finally:
-            done.set()
-            holder.join()
-
-    return compacting
 
 
 def test_damaged_messages_are_named_stay_where_they_are_and_are_not_tried_again_at_every_wake_up():

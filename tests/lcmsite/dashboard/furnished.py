@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
+import pytest
 from django.db import transaction
 from django.test import override_settings
 from pytest_django import DjangoDbBlocker
@@ -200,9 +199,20 @@ def _let_in(scope: Scope, names: Sequence[str], usernames: Sequence[str], conver
         Delegation.from_settings(scope).expand_query(question=f"The harbour? {name}", conversation_id=conversation_id)
 
 
-@contextmanager
-def furnished_in(files: Path, words: Sequence[str], blocker: DjangoDbBlocker) -> Iterator[Furnished]:
-    """The same, committed, with its files there, for as long as a module's tests look at it."""
-    quickly = {"PASSWORD_HASHERS": ["django.contrib.auth.hashers.MD5PasswordHasher"]}
-    with committed(blocker), override_settings(MEDIA_ROOT=files, **quickly):
-        yield furnish(words)
+def furnished_in(words: Sequence[str]) -> Any:
+    """The fixture of a module whose tests look at one of these: committed, and with its files for all of them.
+
+    It is made before there is a browser, which keeps this thread from asking a database; and in no transaction of a
+    test's own, where there would be savepoints to count.
+    """
+
+    @pytest.fixture(scope="module")
+    def furnished(
+        django_db_setup: None, django_db_blocker: DjangoDbBlocker, tmp_path_factory: pytest.TempPathFactory
+    ) -> Iterator[Furnished]:
+        files = tmp_path_factory.mktemp("files")
+        quickly = {"PASSWORD_HASHERS": ["django.contrib.auth.hashers.MD5PasswordHasher"]}
+        with committed(django_db_blocker), override_settings(MEDIA_ROOT=files, **quickly):
+            yield furnish(words)
+
+    return furnished

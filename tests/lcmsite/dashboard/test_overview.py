@@ -7,7 +7,6 @@ import re
 from datetime import timedelta
 
 import pytest
-from django.test import Client
 from django.utils import timezone
 
 from compaction.engine import CompactionEngine
@@ -16,19 +15,12 @@ from compaction.types import JobState
 from conversations.scope import Scope
 from integrity.checker import IntegrityChecker
 from integrity.models import IntegrityReport
-from lcmsite import people
 from lcmsite.types import Role
 from tests.factories import a_conversation, a_workspace
+from tests.lcmsite.dashboard.visiting import browser_of
 
 HOSTILE = "<script>alert(1)</script>"
 TEXTS = [f"Message {number} about the harbour and its boats. " * 30 for number in range(40)]
-
-
-def visitor(role: Role) -> Client:
-    people.add(Scope(a_workspace().pk), username=f"a-{role}", role=role, password="correct horse")
-    client = Client()
-    client.post("/login/", {"username": f"a-{role}", "password": "correct horse"})
-    return client
 
 
 @pytest.fixture
@@ -50,7 +42,7 @@ def counted(captured: list[dict[str, str]]) -> list[str]:
 @pytest.mark.parametrize("role", [Role.READER, Role.ADMIN])
 @pytest.mark.parametrize("piece", ["", "pulse/", "shelf/"])
 def test_no_piece_asks_more_than_eight_questions(busy, role, piece, django_assert_max_num_queries):
-    client = visitor(role)
+    client = browser_of(role)
 
     with django_assert_max_num_queries(100) as asked:
         assert client.get(f"/w/default/{piece}").status_code == 200
@@ -59,14 +51,14 @@ def test_no_piece_asks_more_than_eight_questions(busy, role, piece, django_asser
 
 
 def test_an_empty_workspace_says_so(db):
-    page = visitor(Role.ADMIN).get("/w/default/").content.decode()
+    page = browser_of(Role.ADMIN).get("/w/default/").content.decode()
 
     assert "All contexts have room." in page and "Nobody has looked yet" in page
     assert "No conversation has called for room" in page
 
 
 def test_what_goes_on_is_shown_and_leads_on(busy):
-    page = visitor(Role.READER).get("/w/default/").content.decode()
+    page = browser_of(Role.READER).get("/w/default/").content.decode()
 
     assert f'href="/w/default/conversations/{busy}/"' in page
     assert ">clean</p>" in page
@@ -74,7 +66,7 @@ def test_what_goes_on_is_shown_and_leads_on(busy):
 
 
 def test_the_figures_of_the_chart_stand_in_the_page_as_data(busy):
-    page = visitor(Role.READER).get("/w/default/").content.decode()
+    page = browser_of(Role.READER).get("/w/default/").content.decode()
 
     found = re.search(r'<script id="runs-data" type="application/json">(.*?)</script>', page)
 
@@ -89,7 +81,7 @@ def test_the_figures_of_the_chart_stand_in_the_page_as_data(busy):
 
 
 def test_what_has_not_changed_is_not_sent_again(busy):
-    client = visitor(Role.READER)
+    client = browser_of(Role.READER)
     # What is told in seconds changes by itself.
     earlier = timezone.now() - timedelta(minutes=90)
     CompactionJob.objects.update(requested_at=earlier)
@@ -107,7 +99,7 @@ def test_what_has_not_changed_is_not_sent_again(busy):
 
 
 def test_what_is_of_the_site_is_shown_to_admins_alone(busy):
-    reader, admin = visitor(Role.READER), visitor(Role.ADMIN)
+    reader, admin = browser_of(Role.READER), browser_of(Role.ADMIN)
 
     assert "models-title" not in reader.get("/w/default/").content.decode()
     assert "models-title" in admin.get("/w/default/").content.decode()
@@ -116,7 +108,7 @@ def test_what_is_of_the_site_is_shown_to_admins_alone(busy):
 
 
 def test_models_are_shown_and_reset_by_admins_alone(db):
-    reader, admin = visitor(Role.OPERATOR), visitor(Role.ADMIN)
+    reader, admin = browser_of(Role.OPERATOR), browser_of(Role.ADMIN)
 
     assert reader.get("/w/default/models/").status_code == 403
     assert reader.post("/w/default/models/chat/reset/").status_code == 403

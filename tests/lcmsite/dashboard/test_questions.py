@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from django.contrib.auth import get_user_model
 from django.test import Client
-from pytest_django import DjangoDbBlocker
 
 from conversations.models import Workspace
 from conversations.scope import Scope
@@ -27,22 +25,12 @@ WHO_AND_WHERE = 2
 WORDS = ("the harbour", "its boats", "the lighthouse.txt", "Ann", "seven_ferries")
 
 
-@pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("files")
+furnished = furnished_in(WORDS)
 
 
 @pytest.fixture(autouse=True)
-def files_of_its_own(files: Path, settings: Any) -> None:
-    """One place for all tests here, who look at the same files."""
-    settings.MEDIA_ROOT = files
-
-
-@pytest.fixture(scope="module")
-def furnished(django_db_setup: None, django_db_blocker: DjangoDbBlocker, files: Path) -> Iterator[Furnished]:
-    """Committed, as in a transaction of the test's own there would be savepoints to count."""
-    with furnished_in(files, WORDS, django_db_blocker) as made:
-        yield made
+def files_of_its_own(furnished: Furnished) -> None:
+    """None: all tests here look at the same files."""
 
 
 @pytest.fixture(scope="module")

@@ -10,19 +10,12 @@ from compaction.models import CompactionJob, CompactionPlan, CompactionRun
 from compaction.plans import CompactionPlans
 from compaction.types import JobState
 from conversations.scope import Scope
-from lcmsite import people
 from lcmsite.types import Role
 from tests.factories import a_conversation, a_workspace
+from tests.lcmsite.dashboard.visiting import browser_of
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 TEXTS = [f"Message {number} about the harbour and its boats. " * 30 for number in range(40)]
-
-
-def visitor(role: Role) -> Client:
-    people.add(Scope(a_workspace().pk), username=f"a-{role}", role=role, password="correct horse")
-    client = Client()
-    client.post("/login/", {"username": f"a-{role}", "password": "correct horse"})
-    return client
 
 
 @pytest.fixture
@@ -37,7 +30,7 @@ def engine(db: None) -> CompactionEngine:
 
 @pytest.fixture
 def reader(db: None) -> Client:
-    return visitor(Role.READER)
+    return browser_of(Role.READER)
 
 
 @pytest.mark.parametrize(
@@ -108,7 +101,7 @@ def test_older_runs_follow(conversation_id, engine, reader):
 
 
 def test_a_plan_is_told_and_then_done_by_a_worker(conversation_id, django_capture_on_commit_callbacks):
-    operator = visitor(Role.OPERATOR)
+    operator = browser_of(Role.OPERATOR)
     path = f"/w/default/conversations/{conversation_id}/plans/"
 
     told = operator.post(f"{path}new/", follow=True).content.decode()
@@ -124,7 +117,7 @@ def test_a_plan_is_told_and_then_done_by_a_worker(conversation_id, django_captur
 
 
 def test_a_plan_that_no_longer_fits_says_so(conversation_id, engine):
-    operator = visitor(Role.OPERATOR)
+    operator = browser_of(Role.OPERATOR)
     path = f"/w/default/conversations/{conversation_id}/plans/"
     operator.post(f"{path}new/")
     plan = CompactionPlan.objects.get()

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import itertools
-import threading
-from collections.abc import Iterator
 from functools import partial
 
 import pytest
-from django.db import connection
 from django.test import Client
 
-from compaction.locks import compaction_lock
 from conversations.models import Conversation, Quarantine, Workspace
 from integrity.policy import MOST_DAYS, RetentionPolicy
 from integrity.retention.tiers import Retention
+from tests.compacting import another_session_compacts
 from tests.factories import a_conversation, a_store
 from tests.integrity.breaking import breaking
 from tests.lcmsite.dashboard.visiting import HOSTILE, as_part, browser_of
@@ -212,30 +209,12 @@ def test_a_move_that_takes_longer_goes_on_by_itself(admin, monkeypatch):
     assert 0 < cold < 400 and "There is more: go on." in without_script
 
 
-@pytest.fixture
-def compacting(conversation_id: int) -> Iterator[None]:
-    """Another session compacts the conversation."""
-    locked, done = threading.Event(), threading.Event()
-
-    def hold() -> None:
-        with compaction_lock(conversation_id):
-            locked.set()
-            done.wait(60)
-        connection.close()
-
-    holder = threading.Thread(target=hold)
-    holder.start()
-    locked.wait(60)
-    yield
-    done.set()
-    holder.join()
-
-
-def test_a_conversation_that_is_being_compacted_is_not_moved_and_says_so(admin, conversation_id, compacting):
+def test_a_conversation_that_is_being_compacted_is_not_moved_and_says_so(admin, conversation_id):
     path = f"/w/default/conversations/{conversation_id}/archive/"
 
-    piece = admin.post(path, headers={"HX-Request": "true"})
-    page = admin.post(path, follow=True).content.decode()
+    with another_session_compacts(conversation_id):
+        piece = admin.post(path, headers={"HX-Request": "true"})
+        page = admin.post(path, follow=True).content.decode()
 
     assert piece.status_code == 409 and "Archive: let it go cold" in piece.content.decode()
     assert all("is being compacted already" in each for each in (piece.content.decode(), page))

@@ -1,0 +1,32 @@
+"""Somebody else who compacts a conversation."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from django.db import connection
+
+from compaction.locks import compaction_lock
+
+
+@contextmanager
+def another_session_compacts(conversation_id: int) -> Iterator[None]:
+    """Holds the lock of the conversation for as long as the context lasts."""
+    locked, done = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with compaction_lock(conversation_id):
+            locked.set()
+            done.wait(60)
+        connection.close()
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    locked.wait(60)
+    try:
+        yield
+    finally:
+        done.set()
+        holder.join()
