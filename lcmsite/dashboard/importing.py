@@ -38,7 +38,10 @@ def imported(visit: Visit) -> HttpResponse:
     new = sum(each.created for each in found)
     known = sum(each.stored_before for each in found)
     stored = f"{counted(new, 'message')} stored"
-    messages.success(visit.request, f"{stored}, {known:,} were there already." if known else f"{stored}.")
+    beside = [f"{known:,} were there already"] if known else []
+    if passed_over := history.passed_over.total():
+        beside.append(f"{counted(passed_over, 'line')} without a message passed over")
+    messages.success(visit.request, f"{', '.join([stored, *beside])}.")
     if len(found) == 1:
         return redirect("transcript", workspace=visit.workspace.name, conversation_id=found[0].conversation_id)
     return redirect("conversations", workspace=visit.workspace.name)

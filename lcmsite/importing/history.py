@@ -1,6 +1,7 @@
 """Reads a history from a file, message by message, in whichever of the known forms it has.
 
-JSON Lines, each a message or an object with `messages`; or one JSON value: a list of either, or one such object.
+JSON Lines, each a message or an object with `messages`; or one JSON value: a list of either, or one such object; or a
+transcript of Claude Code, whose lines say by themselves what they are.
 """
 
 from __future__ import annotations
@@ -9,13 +10,14 @@ import gzip
 import hashlib
 import json
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from conversations.errors import Invalid
-from conversations.interchange import READERS, Format, detect
+from conversations.interchange import READERS, Format, claude_code, detect
 from conversations.types import NewMessage
 from lcmsite.adapters import strict_json
 
@@ -42,6 +44,8 @@ class History:
     path: Path
     session: str = ""
     format: str = ""
+    # Lines of a transcript that hold no message, by their type.
+    passed_over: Counter[str] = field(default_factory=Counter)
     _file: BinaryIO | None = field(default=None, repr=False)
 
     @property
@@ -103,8 +107,21 @@ class History:
             for place, row in enumerate(value["messages"], start=1):
                 inner = f"{where}, message {place}".lstrip(", ")
                 yield self._entry(inner, row, named if isinstance(named, str) else session)
+        elif claude_code.is_line(value):
+            yield from self._of_transcript(where or "line 1", value)
         else:
             yield self._entry(where or "line 1", value, self._stem)
+
+    def _of_transcript(self, where: str, line: dict[str, Any]) -> Iterator[Entry]:
+        if not claude_code.holds_message(line):
+            self.passed_over[line["type"]] += 1
+            return
+        try:
+            message = claude_code.from_claude_code(line)
+        except ValueError as wrong:
+            raise self._malformed(where, str(wrong)) from wrong
+        session_id = self.session or claude_code.session_of(line) or self._stem
+        yield Entry(where, session_id, message, key=_key(session_id, where, line))
 
     def _entry(self, where: str, row: Any, session: str) -> Entry:
         try:

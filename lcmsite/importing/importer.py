@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -73,6 +74,6 @@ class Importer:
             if record.counters.message_count and not self._is_compared:
                 # Something may have been imported before: the whole file is compared with it, once.
                 self._is_compared = True
-                Comparison(self.store.scope).check(replace(self.history, _file=None).entries())
+                Comparison(self.store.scope).check(replace(self.history, passed_over=Counter(), _file=None).entries())
             self._found[session_id] = ImportedConversation(record.conversation_id, session_id)
         return self._found[session_id]

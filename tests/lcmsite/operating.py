@@ -35,8 +35,16 @@ def processes_of(data_dir: Path) -> list[psutil.Process]:
 
 def process_of(data_dir: Path, what: str) -> psutil.Process | None:
     """The first process with this in its command line, the parent before its children."""
-    found = [process for process in processes_of(data_dir) if what in " ".join(process.cmdline())]
+    found = [process for process in processes_of(data_dir) if what in _command(process)]
     return min(found, key=lambda process: process.pid, default=None)
+
+
+def _command(process: psutil.Process) -> str:
+    """Nothing of one that has ended meanwhile."""
+    try:
+        return " ".join(process.cmdline())
+    except psutil.NoSuchProcess:
+        return ""
 
 
 def until_ready(running: "subprocess.Popen[str]") -> str:

@@ -159,6 +159,47 @@ def test_the_first_message_that_tells_says_for_which_api_a_history_was(tmp_path)
     assert _contents("chat")[1:] == ["[tool_call weather] {}", "sunny"]
 
 
+def _noted(number, content, **more):
+    said = {"role": "user" if isinstance(content, str) else "assistant", "content": content}
+    at = {"sessionId": "s1", "uuid": f"u{number}", "timestamp": f"2026-01-31T12:00:{number:02}.000Z"}
+    return {"type": said["role"], "message": said, "isSidechain": False, **at, **more}
+
+
+TRANSCRIPT = [
+    {"type": "summary", "summary": "The weather", "leafUuid": "u2"},
+    _noted(1, "What is the weather?"),
+    {"type": "progress", "sessionId": "s1", "uuid": "u9"},
+    _noted(2, [{"type": "thinking", "thinking": "hm", "signature": "EqQB"}]),
+    _noted(3, [{"type": "tool_use", "id": "t1", "name": "Task", "input": {"prompt": "Look outside."}}]),
+    _noted(4, "Look outside.", isSidechain=True, agentId="a28"),
+    {"type": "progress", "sessionId": "s1", "uuid": "u8"},
+]
+
+
+def test_a_transcript_of_claude_code_is_imported_and_what_holds_no_message_is_told(tmp_path):
+    file = tmp_path / "transcript.jsonl"
+    file.write_text(_lines(TRANSCRIPT))
+
+    report = lcm("--json", "import", str(file)).json
+    again = lcm("--json", "import", str(file)).json
+
+    assert [(each["session_id"], each["created"]) for each in report["conversations"]] == [("s1", 3), ("s1:a28", 1)]
+    assert [(each["created"], each["stored_before"]) for each in again["conversations"]] == [(0, 3), (0, 1)]
+    assert report["passed_over"] == again["passed_over"] == {"summary": 1, "progress": 2}
+    assert _contents("s1") == ["What is the weather?", "", '[tool_call Task] {"prompt": "Look outside."}']
+
+
+def test_a_transcript_that_is_damaged_is_refused_with_the_line(tmp_path):
+    file = tmp_path / "transcript.jsonl"
+    file.write_text(_lines([*TRANSCRIPT, _noted(5, 7)]))
+
+    refused = lcm("--json", "import", str(file))
+
+    assert (refused.exit_code, refused.problem["code"]) == (2, "malformed_history")
+    assert "line 8" in refused.problem["detail"]
+    assert Message.objects.count() == 0
+
+
 def test_a_session_named_by_the_caller_takes_all(history):
     lcm("import", str(history), "--session", "mine")
 

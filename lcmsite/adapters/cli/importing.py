@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from argparse import ArgumentParser, Namespace
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -30,6 +31,8 @@ class ImportReport:
     file: str
     conversations: list[ImportedConversation]
     compactions: list[CompactionResult] = field(default_factory=list)
+    # Lines of a transcript that hold no message, by their type.
+    passed_over: Mapping[str, int] = field(default_factory=dict)
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
@@ -55,7 +58,11 @@ def _run(session: Session, arguments: Namespace) -> Outcome:
             engine = CompactionEngine.from_settings(caller.scope)
             for each in progress.track(conversations, description="Compacting"):
                 compactions.append(_compact(engine, each.conversation_id))
-    return Outcome(ImportReport(file=path.name, conversations=conversations, compactions=compactions))
+    return Outcome(
+        ImportReport(
+            file=path.name, conversations=conversations, compactions=compactions, passed_over=dict(history.passed_over)
+        )
+    )
 
 
 def _compact(engine: CompactionEngine, conversation_id: int) -> CompactionResult:
@@ -89,7 +96,7 @@ VERB = Verb(
     _run,
     description=(
         "Store a history from a file: JSON Lines of messages, in the neutral form or as OpenAI or Anthropic have them, "
-        "or a list of such. Messages are stored in batches, each whole or not at all; what was stored before is not "
-        "stored again."
+        "or a list of such; or a transcript of Claude Code. Messages are stored in batches, each whole or not at all; "
+        "what was stored before is not stored again."
     ),
 )

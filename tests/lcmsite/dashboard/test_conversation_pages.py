@@ -187,6 +187,17 @@ def test_a_history_is_imported_from_a_file_once(db):
         assert conversation.counters.message_count == 3
 
 
+def test_lines_of_a_transcript_that_hold_no_message_are_told(db):
+    transcript = b"""
+        {"type": "summary", "summary": "The weather", "leafUuid": "u1"}
+        {"type": "user", "sessionId": "s1", "uuid": "u1", "message": {"role": "user", "content": "Is it raining?"}}
+    """
+
+    answer = logged_in(PersonRole.OPERATOR).post("/w/default/import/", {"file": a_file(transcript)}, follow=True)
+
+    assert "1 message stored, 1 line without a message passed over." in answer.content.decode()
+
+
 @pytest.mark.parametrize(
     ("content", "told"),
     [(b"", "Choose a file"), (b"{broken", "line 1"), (LINES + b'{"role": "clown"}', "line 4"), (b"\x1f\x8bno", "")],
