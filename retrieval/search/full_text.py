@@ -12,7 +12,7 @@ from retrieval.search import ranking
 from retrieval.search.lookup import Looked, Lookup, Try
 from retrieval.search.meanings import Meanings
 from retrieval.search.query import Question
-from retrieval.search.query_dates import Dates, dates_in
+from retrieval.search.query_dates import Dates, asks_when, dates_in
 from retrieval.search.query_plan import Plan
 from retrieval.search.ranking import Hit, Weights, conversation_of, seq_of
 from retrieval.search.reach import Reach
@@ -136,8 +136,15 @@ class _Search:
 
     def ranked(self, looked: Sequence[Looked], how: Plan, dates: Dates) -> Answer:
         # Where messages are searched too, a word is as rare in a summary as it is among them.
-        names = ranking.names_in(self.question.text)
-        weights = Weights(looked[0].rarity, names, dates, how.is_sentence, pairs=len(how.pairs))
+        text = self.question.text
+        weights = Weights(
+            looked[0].rarity,
+            ranking.names_in(text),
+            dates,
+            is_sentence=how.is_sentence,
+            asks_when=how.is_sentence and asks_when(text),
+            pairs=len(how.pairs),
+        )
         complete = sum(hit.is_complete for each in looked for hit in each.hits)
         is_settled = complete >= self._enough(how)
         found: list[Found] = []
@@ -170,7 +177,7 @@ class _Search:
             return [self._hit(own[place], worths[place] + weights.of_its_own(own[place])) for place in places]
         is_one = self.rows.reach.is_one_conversation
         found = []
-        for row in self.rows.neighbours(places, dated=bool(weights.dates)):
+        for row in self.rows.neighbours(places, dated=bool(weights.dates), asks_when=weights.asks_when):
             place = row.place
             is_complete = place in complete
             found.append(

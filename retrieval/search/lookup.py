@@ -92,11 +92,17 @@ _BEFORE_A_HIT = (
     "CASE WHEN (conversation_id, seq + 1) IN (SELECT conversation_id, seq FROM best) THEN {asks} ELSE false END"
 )
 _NEIGHBOURS = """
-    SELECT message_id, conversation_id, seq, {created_at}, author
+    SELECT message_id, conversation_id, seq, {created_at}, author, {tells_when}
     FROM unnest(%(conversations)s::bigint[], %(seqs)s::bigint[]) AS near(conversation_id, seq)
          JOIN messages USING (conversation_id, seq)
     WHERE {where}
 """
+# Whether a message tells a time, by the lexemes of such words. A long text has one of them by chance.
+_TELLS_WHEN = """(octet_length(content) < 2000 AND content_tsv @@ '
+    ago | yesterday | today | tonight | tomorrow | last | next | night | morn | week | weekend | month | year
+    | monday | tuesday | wednesday | thursday | friday | saturday | sunday
+    | januari | februari | march | april | june | juli | august | septemb | octob | novemb | decemb
+    '::tsquery) IS TRUE"""
 
 
 @dataclass(frozen=True)
@@ -219,8 +225,11 @@ class Lookup:
         values |= {f"expected{n}": how.expected_of(n) for n in places}
         return bound(statement, values)
 
-    def neighbours(self, places: Collection[Place], *, dated: bool) -> list[Neighbour]:
-        """The messages at these places, if they are within reach; some places are beyond a conversation's end."""
+    def neighbours(self, places: Collection[Place], *, dated: bool, asks_when: bool) -> list[Neighbour]:
+        """The messages at these places, if they are within reach; some places are beyond a conversation's end.
+
+        The date of each, if `dated`, and if it `asks_when`, whether they tell a time.
+        """
         if not places:
             return []
         reach = self.reach
@@ -228,6 +237,7 @@ class Lookup:
             where=reach.where(MESSAGES) if reach.is_narrowed else "true",
             # Thousands of dates take a while to read.
             created_at="created_at" if dated else "NULL",
+            tells_when=_TELLS_WHEN if asks_when else "false",
         )
         near = {"conversations": array(map(conversation_of, places)), "seqs": array(map(seq_of, places))}
         return [Neighbour(*row) for row in rows(statement, {**reach.values, **near} if reach.is_narrowed else near)]

@@ -1,4 +1,4 @@
-"""The days, months and years that a question names, and how well a moment answers to them. Pure."""
+"""The days, months and years that a question names, and how well a moment answers to them; if it asks for one. Pure."""
 
 from __future__ import annotations
 
@@ -32,6 +32,12 @@ _NAMED = re.compile(
 _YEAR = re.compile(r"\b(?:19|20)\d\d\b")
 _WEEKDAY = re.compile(rf"\b({'|'.join(_WEEKDAYS)})s?\b", re.IGNORECASE)
 
+_ASKS_WHEN = re.compile(
+    r"^\W*when\b|\bwhen\s+(?:did|do|does|is|are|was|were|will|has|have|had)\b"
+    r"|\b(?:what|which)\s+(?:day|date|week|month|year)\b|\bhow\s+long\s+ago\b",
+    re.IGNORECASE,
+)
+
 # What it tells of a moment that it lies in a given month, day of the month, weekday, year: the logarithm of how many
 # there are. Of years a conversation sees few.
 _MONTH_TELLS, _DAY_TELLS, _WEEKDAY_TELLS, _YEAR_TELLS = math.log(12), math.log(30), math.log(7), math.log(2)
@@ -57,6 +63,11 @@ class Dates:
             + _WEEKDAY_TELLS * (moment.weekday() in self.weekdays)
             + _YEAR_TELLS * (moment.year in self.years)
         )
+
+
+def asks_when(text: str) -> bool:
+    """Whether a question is answered by a time."""
+    return _ASKS_WHEN.search(text) is not None
 
 
 def dates_in(text: str) -> Dates:

@@ -188,6 +188,16 @@ def test_the_message_by_the_person_asked_about_comes_first():
     assert {match.author for match in result.matches} == {"Bob"}
 
 
+def test_to_a_question_for_a_time_what_tells_one_comes_first():
+    told, untold = "The parser was released on Tuesday.", "The parser was released with a party."
+    a_conversation(told, *FILLER * 8, untold, *FILLER * 8)
+
+    when, how = (texts_found(f"{word} was the parser released?", limit=2) for word in ("When", "How"))
+
+    assert when == [told, untold]
+    assert how == [untold, told]
+
+
 def test_summaries_are_found_beside_messages_and_say_whether_they_are_active():
     conversation = a_conversation(*(f"message {number} about kubernetes" for number in range(6)))
     store, number = a_store(), conversation.conversation_id

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval.search.query_dates import Dates, dates_in
+from retrieval.search.query_dates import Dates, asks_when, dates_in
 
 
 def asked(*, months=(), days=(), weekdays=(), years=()) -> Dates:
@@ -47,6 +47,27 @@ def test_a_moment_answers_better_the_more_of_the_date_is_true_of_it():
     )
 
     assert exact > same_month > same_year > other == 0
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "When did the build break?",
+        "so when was it deployed?",
+        "In which year did she move?",
+        "what day is the release",
+        "How long ago did we talk?",
+    ],
+)
+def test_a_question_for_a_time_is_known_as_one(text):
+    assert asks_when(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["What broke when we deployed?", "Where were you in May?", "whenever", "How long is it?"]
+)
+def test_a_question_that_only_speaks_of_times_is_none(text):
+    assert not asks_when(text)
 
 
 @given(st.text(alphabet="0123456789- MayJuneth", max_size=60), st.datetimes())

@@ -64,6 +64,16 @@ def test_an_answer_counts_as_if_it_had_said_the_words_of_its_question():
     assert worths[place_of(1, 11)] == worths[place_of(1, 10)]
 
 
+def test_to_a_question_for_a_time_a_message_that_asks_lends_less_to_its_answer():
+    when, other = (
+        ranking.in_context([a_hit(10, {0: 0.6}, asks=True)], Weights((2.0,), asks_when=is_one))
+        for is_one in (True, False)
+    )
+
+    assert when[place_of(1, 12)] < when[place_of(1, 11)] < when[place_of(1, 10)]
+    assert when[place_of(1, 11)] < other[place_of(1, 11)]
+
+
 def test_what_stands_before_a_question_has_less_to_do_with_it_than_with_anything_else():
     asking, saying = (ranking.in_context([a_hit(10, {0: 0.6}, asks=asks)], Weights((2.0,))) for asks in (True, False))
 
@@ -125,6 +135,12 @@ def test_a_message_of_the_day_named_is_worth_more():
     assert weights.of_its_own(a_neighbour()) > 0
     assert weights.of_its_own(a_neighbour(at=MOMENT.replace(month=6))) == 0
     assert Weights(()).dates == Dates()
+
+
+def test_a_message_that_tells_a_time_is_worth_more():
+    telling = a_neighbour()._replace(tells_when=True)
+
+    assert Weights(()).of_its_own(telling) > Weights(()).of_its_own(a_neighbour()) == 0
 
 
 def test_rarity_never_counts_against_a_word():
