@@ -15,23 +15,28 @@ from tests.lcmsite.operating import free_port, processes_of
 def test_two_first_starts_at_once_announce_the_same_compacted_sample(up, fresh_dir):
     both = [up("--sample", "--port", str(free_port()), LCM_DATA_DIR=str(fresh_dir)) for _ in range(2)]
 
-    announced = [_until_announced(running) for running in both]
+    said = [_until_announced(running) for running in both]
 
     for running in both:
         running.send_signal(signal.SIGTERM)
     for running in both:
         running.wait(timeout=60)
-    stored, active = (int(number.replace(",", "")) for number in re.findall(r"\d+,\d+", announced[0]))
-    assert announced[0] == announced[1]
+    announced = said[0][-1]
+    stored, active = (int(number.replace(",", "")) for number in re.findall(r"\d+,\d+", announced))
+    assert announced == said[1][-1]
     assert active < 0.7 * stored
     assert processes_of(fresh_dir) == []
+    migrated = [line for line in said[0] + said[1] if "Applying" in line]
+    assert migrated and all(line.endswith("... OK\n") for line in migrated), "a migration is a line"
 
 
-def _until_announced(running: "subprocess.Popen[str]") -> str:
-    """What it says of the sample."""
+def _until_announced(running: "subprocess.Popen[str]") -> list[str]:
+    """What it says until it has announced the sample."""
     # Nobody else reads it, and a full pipe would hold it up.
     threading.Thread(target=running.stderr.read, daemon=True).start()
+    said = []
     while line := running.stdout.readline():
+        said.append(line)
         if "active context" in line:
-            return line
+            return said
     raise AssertionError("It ended before it had announced the sample.")

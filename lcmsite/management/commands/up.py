@@ -107,7 +107,7 @@ class Command(BaseCommand):
         with _alone("lcm.migrations"):
             executor = MigrationExecutor(connection)
             if executor.migration_plan(executor.loader.graph.leaf_nodes()):
-                call_command("migrate", interactive=False, verbosity=1, stdout=self.stdout)
+                call_command("migrate", interactive=False, verbosity=1)
         default_workspace()
 
     def _run(
