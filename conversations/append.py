@@ -57,7 +57,7 @@ def rows_of(
     Raises Invalid, naming the message by its place in the batch, for anything the store cannot keep.
     """
     _check_batch(messages, policy)
-    message_rows, part_rows = [], []
+    message_rows, part_rows, texts = [], [], []
     for position, message in enumerate(messages, start=1):
         try:
             hashes, parts = [], []
@@ -67,11 +67,15 @@ def rows_of(
                 part_rows.append(part_row)
                 hashes.append(bytes.fromhex(part_row["part_hash"]))
                 parts.append(_as_kept(part, part_row["exact"]) if "exact" in part_row else part)
-            message_row = _message_row(message, parts, hashes, tokens, now)
+            message_row, text = _message_row(message, parts, hashes, tokens, now)
             message_row["position"] = position
+            texts.append(text)
             message_rows.append(message_row)
         except ValueError as wrong:
             raise Invalid(f"Message {position} of {len(messages)}: {wrong}") from wrong
+    # Last, and all at once: between hashes and rows, the tokenizer's tables would be fetched anew for every text.
+    for message_row, count in zip(message_rows, tokens.count_each(texts), strict=True):
+        message_row["token_count"] += count
     return message_rows, part_rows
 
 
@@ -137,7 +141,8 @@ def _as_kept(part: NewPart, exact: str) -> NewPart:
 
 def _message_row(
     message: NewMessage, parts: list[NewPart], part_hashes: list[bytes], tokens: TokenEstimator, now: datetime
-) -> dict[str, Any]:
+) -> tuple[dict[str, Any], str]:
+    """The row of a message, and its text: whose tokens are still to be added, beside those of what was only thought."""
     content = flattened(parts) if message.content is None else message.content
     if not isinstance(content, str):
         raise ValueError("content must be a text.")
@@ -153,7 +158,7 @@ def _message_row(
     # As it will be read: what JSON cannot hold otherwise stands in `exact`.
     metadata = columns.get("metadata")
     sealed = hashing.metadata_hash(exact.get("metadata", metadata)) if metadata else None
-    return {
+    row = {
         "content": columns["content"],
         "metadata": metadata,
         "exact": json.dumps(exact) if exact else None,
@@ -161,7 +166,7 @@ def _message_row(
         "author": checked_name("author", message.author),
         "idempotency_key": checked_name("idempotency_key", message.idempotency_key),
         "created_at": _moment(message.created_at or now).isoformat(),
-        "token_count": tokens.count(whole) + (tokens.count(thought) if (thought := reasoning_in(parts)) else 0),
+        "token_count": tokens.count(thought) if (thought := reasoning_in(parts)) else 0,
         "token_counter": tokens.name,
         "chained_parts": len(part_hashes),
         "content_hash": content_hash.hex(),
@@ -170,6 +175,7 @@ def _message_row(
         ).hex(),
         "metadata_hash": None if sealed is None else sealed.hex(),
     }
+    return row, whole
 
 
 def _check_batch(messages: Sequence[NewMessage], policy: StorePolicy) -> None:

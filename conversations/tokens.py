@@ -11,7 +11,7 @@ import hashlib
 import re
 import threading
 from binascii import a2b_base64
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
@@ -52,6 +52,10 @@ class TokenEstimator:
 
     def count(self, text: str) -> int:
         return _counter(_known(self.encoding))(text)
+
+    def count_each(self, texts: Iterable[str]) -> list[int]:
+        """What `count` says of each text, in less time: a tokenizer is quick while nothing else is done in between."""
+        return list(map(_counter(self.name), texts))
 
     def fewest(self, text: str) -> int:
         """As many tokens as the text has at least, told in a tenth of the time that it takes to count them."""

@@ -58,6 +58,15 @@ def test_hostile_text_is_counted_all_the_same(encoding, text):
     assert 0 < TokenEstimator(encoding).count(text) <= 4 * len(text)
 
 
+@pytest.mark.parametrize("encoding", ["o200k_base", "some-model-of-tomorrow"])
+def test_texts_that_are_counted_together_cost_what_each_costs_alone(encoding):
+    estimator, texts = TokenEstimator(encoding), ["hello world", "", *HOSTILE.values(), "hello world"]
+
+    together = estimator.count_each(texts)
+
+    assert together == [estimator.count(text) for text in texts]
+
+
 @given(st.text(st.characters(codec=None)))
 def test_any_text_has_a_count(text):
     assert (O200K.count(text) > 0) is (text != "")
