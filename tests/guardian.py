@@ -1,4 +1,4 @@
-"""Ends what a run of the tests leaves behind when it is killed itself: workers, sites, servers, browsers.
+"""Ends what a run of the tests, or a measurement, leaves behind when it is killed: workers, sites, servers, browsers.
 
 Run as `python -m tests.guardian PID MARK`: it waits for the end of the run, and ends every process that has the mark of
 the run in its environment, as children inherit it.

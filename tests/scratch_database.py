@@ -18,13 +18,15 @@ import psycopg
 from psycopg import sql
 
 from lcmsite.embedded.lease import EmbeddedPostgres
+from tests.guardian import have_it_guarded
 
 
 @contextmanager
 def scratch_database() -> Iterator[None]:
     """Within, Django is set up on an empty LCM database: on the server of LCM_DATABASE_URL, or on one of its own."""
-    # Whoever stops the measurement, by either signal, stops its server, too.
+    # Whoever stops the measurement, by either signal, stops its server, too; and so does a kill, in disorder.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    have_it_guarded()
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lcmsite.settings")
     # A measurement prints a table; what the site would log of it says nothing more.
     os.environ.setdefault("LCM_LOG_LEVEL", "ERROR")

@@ -19,6 +19,7 @@ from typing import Any
 from playwright.sync_api import sync_playwright
 
 from tests.browser.conftest import Site, Window, browser_program, running_site
+from tests.guardian import have_it_guarded
 
 MESSAGES = 100_000
 FIRST_MS, WINDOW_MS, SERVER_MS = 2_000, 300, 50
@@ -48,6 +49,7 @@ SERVER = """() => ["navigation", "resource"].flatMap(each => performance.getEntr
 def main(given: list[str]) -> None:
     if browser_program() is None:
         sys.exit("No Chromium is installed: Debian's package is called chromium.")
+    have_it_guarded()
     messages = int(given[0]) if given else MESSAGES
     # A worker's sweep would come upon so long a history before it is all there, and compact it at the same time.
     with running_site("--no-worker") as site:

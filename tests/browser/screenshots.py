@@ -19,6 +19,7 @@ from PIL import Image
 from playwright.sync_api import sync_playwright
 
 from tests.browser.conftest import browser_program, running_site
+from tests.guardian import have_it_guarded
 
 SCREENSHOTS = Path(__file__).resolve().parents[2] / "docs" / "screenshots"
 WIDTH, HEIGHT = 1280, 800
@@ -43,6 +44,7 @@ PAGES = {
 def main(given: list[str]) -> None:
     if browser_program() is None:
         sys.exit("No Chromium is installed: Debian's package is called chromium.")
+    have_it_guarded()
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)
     with _site(given) as (address, name, password), sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=browser_program(), args=["--no-sandbox", "--disable-gpu"])
