@@ -58,7 +58,7 @@ _HITS = """
         ORDER BY ({worth}) / {length_cost} DESC, id DESC
         LIMIT %(most)s
     )
-    SELECT {number}, {kind}, id::text, {one_place}, ARRAY[{share_columns}], token_count, {asks}, order_place,
+    SELECT {number}, {kind}, id::text, {one_place}, ARRAY[{share_columns}], token_count, {answered_in}, order_place,
            author, created_at, CASE WHEN row_number() OVER () = 1 THEN rarity END, looked_at
     FROM best
 """
@@ -88,9 +88,7 @@ _PAIR_SHARE = (
     "CASE WHEN r{a} > 0 AND r{b} > 0 AND vector @@ %(term{n})s::tsquery THEN 0.6::real ELSE 0::real END AS r{n}"
 )
 # To look at the end of a text takes longer than to see that what follows it is no hit.
-_BEFORE_A_HIT = (
-    "CASE WHEN (conversation_id, seq + 1) IN (SELECT conversation_id, seq FROM best) THEN {asks} ELSE false END"
-)
+_BEFORE_A_HIT = "CASE WHEN (conversation_id, seq + 1) IN (SELECT conversation_id, seq FROM best) THEN {answered_in} END"
 _NEIGHBOURS = """
     SELECT message_id, conversation_id, seq, {created_at}, author, {tells_when}
     FROM unnest(%(conversations)s::bigint[], %(seqs)s::bigint[]) AS near(conversation_id, seq)
@@ -194,7 +192,7 @@ class Lookup:
             # Of the copy, where there is one: what the index gives may be more than what answers.
             answering="true" if how.sought == how.query else "vector @@ %(query)s::tsquery",
             matching=matching,
-            asks=_asks(table, tried),
+            answered_in=_answered_in(table, tried),
             # Whose it is matters where the hits alone are ranked: of neighbours it is asked together with theirs.
             author="author" if table is MESSAGES else "NULL::text",
             created_at="created_at" if table is MESSAGES and dated else "NULL::timestamptz",
@@ -260,12 +258,12 @@ class Lookup:
         return f"{condition} AND {reach.place(table)} > %(after)s", values, ""
 
 
-def _asks(table: Table, tried: Try) -> str:
-    """Whether a hit ends with a question: it says something about what stands beside it, and about nothing else."""
+def _answered_in(table: Table, tried: Try) -> str:
+    """Where a hit that asks is answered: that says something about what stands beside it, and about nothing else."""
     if not tried.by_length:
-        return "false"
-    how = tried.how
-    return table.asks if how.takes_neighbours or how.is_sentence else _BEFORE_A_HIT.format(asks=table.asks)
+        return "NULL::integer"
+    how, answered_in = tried.how, table.answered_in
+    return answered_in if how.takes_neighbours or how.is_sentence else _BEFORE_A_HIT.format(answered_in=answered_in)
 
 
 def _is_enough(looked: Sequence[Looked], tried: Try) -> bool:
@@ -277,7 +275,7 @@ def _hits(fetched: Sequence[tuple[Any, ...]], how: Plan, *, is_message: bool) ->
     # Hundreds of rows hold the same few combinations of words.
     combinations: dict[tuple[bool, ...], tuple[tuple[int, ...], bool]] = {}
     hits = []
-    for _, _, id, place, held, tokens, asks, order_place, author, created_at, _, _ in fetched:
+    for _, _, id, place, held, tokens, answered_in, order_place, author, created_at, _, _ in fetched:
         combination = tuple(map(bool, held))
         if combination not in combinations:
             terms = tuple(compress(range(len(held)), held))
@@ -285,5 +283,5 @@ def _hits(fetched: Sequence[tuple[Any, ...]], how: Plan, *, is_message: bool) ->
         terms, is_complete = combinations[combination]
         shares = dict(zip(terms, compress(held, held), strict=True))
         own_id = int(id) if is_message else id
-        hits.append(Hit(own_id, place, shares, tokens, asks is True, is_complete, order_place, author, created_at))
+        hits.append(Hit(own_id, place, shares, tokens, answered_in, is_complete, order_place, author, created_at))
     return tuple(hits), frozenset(chain.from_iterable(terms for terms, _ in combinations.values()))

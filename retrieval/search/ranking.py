@@ -2,9 +2,9 @@
 
 A message is worth the sum, over what is looked for, of how rare it is times how much of it the message holds. In a
 conversation the question carries the words and the answer carries the fact: so a message also borrows from the two
-before and after it, all of the one before if that asks something, and a little from the stretch it stands in. All of
-it is added up before it saturates, so that no term counts twice. Weights are round numbers; none is delicate (measured
-on questions about conversations; see `make eval`).
+before and after it, all of a question that it answers, and a little from the stretch it stands in. All of it is added
+up before it saturates, so that no term counts twice. Weights are round numbers; none is delicate (measured on questions
+about conversations; see `make eval`).
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ from typing import NamedTuple
 
 from retrieval.search.query_dates import Dates
 
-# How much of what a message says counts for those beside it: one on, one back, two on, two back. An answer
-# need not repeat a word of its question, so it counts as if it had said them all; what stands before a question does
-# not answer it. By `make eval ARGS="--only retrieval"`: with 0.6 instead of 1.0 for an answer, nDCG@10 is 0.669, not
-# 0.677; with no less for what stands before a question than for anything else, 0.675.
-_AROUND = (0.2, 0.2, 0.2, 0.2)
-_AROUND_A_QUESTION = (1.0, 0.1, 0.2, 0.1)
+# How much of what a message says counts for those so many places on. An answer need not repeat a word of its question,
+# so it counts as if it had said them all, wherever it stands; what stands before a question does not answer it. By
+# `make eval ARGS="--only retrieval"`: with 0.6 instead of 1.0 for an answer, nDCG@10 is 0.669, not 0.677; with no less
+# for what stands before a question than for anything else, 0.675.
+_AROUND = {1: 0.2, -1: 0.2, 2: 0.2, -2: 0.2}
+_AROUND_A_QUESTION = {1: 0.2, -1: 0.1, 2: 0.2, -2: 0.1}
+_ANSWER = 1.0
 # Whoever wants to know when something was is told by what speaks of it, whatever it asks at its end: R@1 of temporal
 # questions is 0.634 with 1.0, 0.669 with 0.6, 0.675 so, and 0.694 with 0.2, but R@10 0.911, not 0.915.
 _ANSWER_TO_WHEN = 0.4
@@ -77,7 +78,8 @@ class Hit(NamedTuple):
     place: Place
     shares: Mapping[int, float]
     tokens: int
-    asks: bool = False
+    # Of one that asks something, how many messages on it is answered: 0 if not near; None if it asks nothing.
+    answered_in: int | None = None
     # Whether it answers every clause of the question.
     is_complete: bool = False
     # Where it stands among everything that is searched, by when it came.
@@ -185,12 +187,14 @@ def in_context(hits: Collection[Hit], weights: Weights, *, only: Collection[Plac
     held: Mapping[int, dict[Place, float]] = defaultdict(lambda: defaultdict(float))
     stretches: Mapping[int, dict[Place, float]] = defaultdict(lambda: defaultdict(float))
     words = weights.words
-    answer, *others = _AROUND_A_QUESTION
-    around_a_question = (_ANSWER_TO_WHEN if weights.asks_when else answer, *others)
+    answer = _ANSWER_TO_WHEN if weights.asks_when else _ANSWER
+    offsets: dict[int | None, dict[int, float]] = {None: _AROUND, 0: _AROUND_A_QUESTION}
     for hit in hits:
         place, stretch = hit.place, hit.place // STRETCH
-        after, before, second_after, second_before = around_a_question if hit.asks else _AROUND
-        beside = [(place + 1, after), (place - 1, before), (place + 2, second_after), (place - 2, second_before)]
+        on = hit.answered_in
+        if on and on not in offsets:
+            offsets[on] = {**_AROUND_A_QUESTION, on: answer}
+        beside = [(place + offset, weight) for offset, weight in offsets[on].items()]
         if only is not None:
             # Mostly none: what few words have in common lies far apart.
             beside = [each for each in beside if each[0] in only]
@@ -203,7 +207,7 @@ def in_context(hits: Collection[Hit], weights: Weights, *, only: Collection[Plac
     worths = _summed(held, weights, SATURATION)
     if weights.is_sentence:
         for hit in hits:
-            if hit.asks:
+            if hit.answered_in is not None:
                 worths[hit.place] = max(0.0, worths[hit.place] - _ASKING_COSTS)
     around = _summed(_spread(stretches), weights, STRETCH_SATURATION)
     return {place: worth + STRETCH_WEIGHT * around.get(place // STRETCH, 0.0) for place, worth in worths.items()}

@@ -29,10 +29,21 @@ FILE_TEXT = "(coalesce(file_name, '') || E'\\n' || coalesce(exploration_summary,
 
 # Of a text that asks something towards its end, the answer is near, whether or not a remark or the caption of a picture
 # comes after the question: single-hop R@10 of `make eval` is 0.913, not 0.922, where only the very end counts. Of a
-# long text, the end would have to be fetched and unpacked.
-_ASKS = """(
-    SELECT octet_length(content) < 2000 AND right(content, 100) ~ '[?？؟](\\s|$)'
-    FROM messages WHERE ctid = best.place
+# long text, the end would have to be fetched and unpacked. An agent looks things up before it answers: the answer is in
+# the first message after the question that neither calls a tool nor is what one gave back; if that is not near, nobody
+# knows where.
+_ANSWERED_IN = """(
+    SELECT coalesce((
+        SELECT answer.seq - best.seq
+        FROM messages AS answer
+        WHERE answer.conversation_id = best.conversation_id AND answer.seq > best.seq AND answer.seq <= best.seq + 12
+          AND answer.role <> 'tool' AND NOT EXISTS (
+              SELECT FROM message_parts p WHERE p.message_id = answer.message_id AND p.part_type = 'tool'
+          )
+        ORDER BY answer.seq LIMIT 1
+    ), 0)
+    FROM messages
+    WHERE ctid = best.place AND octet_length(content) < 2000 AND right(content, 100) ~ '[?？؟](\\s|$)'
 )"""
 
 
@@ -55,7 +66,8 @@ class Table:
     text: str = "content"
     vector: str = "content_tsv"
     tokens: str = "token_count"
-    asks: str = "false"
+    # For a row that asks something, how many messages on it is answered: 0 if not near; of any other, null.
+    answered_in: str = "NULL::integer"
     # What a row must be to be searched at all, now and at an earlier moment.
     only: str = "true"
     only_then: str = "true"
@@ -84,7 +96,7 @@ MESSAGES = Table(
     place_in_one="seq",
     place_in_many="message_id",
     rank=str(MESSAGE_RANK),
-    asks=_ASKS,
+    answered_in=_ANSWERED_IN,
     has_text="cold_block_id IS NULL AND erased_by_id IS NULL",
 )
 SUMMARIES = Table(

@@ -11,8 +11,8 @@ from retrieval.search.ranking import Hit, Neighbour, Weights, conversation_of, p
 MOMENT = datetime(2024, 5, 7, tzinfo=UTC)
 
 
-def a_hit(seq: int, shares: dict[int, float], *, tokens: int = 20, asks: bool = False) -> Hit:
-    return Hit(id=seq, place=place_of(1, seq), shares=shares, tokens=tokens, asks=asks)
+def a_hit(seq: int, shares: dict[int, float], *, tokens: int = 20, answered_in: int | None = None) -> Hit:
+    return Hit(id=seq, place=place_of(1, seq), shares=shares, tokens=tokens, answered_in=answered_in)
 
 
 def a_neighbour(*, author: str | None = None, at: datetime = MOMENT) -> Neighbour:
@@ -36,14 +36,24 @@ def test_a_message_with_two_words_beats_one_that_says_one_of_them_often():
 
 
 def test_the_answer_after_a_question_outranks_what_stands_before_it():
-    places = order([a_hit(10, {0: 0.6}, asks=True)], Weights((2.0,)))
+    places = order([a_hit(10, {0: 0.6}, answered_in=1)], Weights((2.0,)))
 
     assert places.index(11) < places.index(9)
     assert set(places) == {8, 9, 10, 11, 12}
 
 
+def test_an_answer_farther_on_is_worth_as_much_as_one_right_behind_its_question():
+    near, far, unknown = (
+        ranking.in_context([a_hit(10, {0: 0.6}, answered_in=on)], Weights((2.0,))) for on in (1, 5, 0)
+    )
+
+    assert near[place_of(1, 11)] > far[place_of(1, 11)] == unknown[place_of(1, 11)]
+    assert far[place_of(1, 15)] > far[place_of(1, 11)]
+    assert place_of(1, 15) not in unknown
+
+
 def test_to_a_question_in_words_a_message_that_asks_is_worth_less_than_one_that_says_the_same():
-    hits = [a_hit(10, {0: 0.6}, asks=True), a_hit(50, {0: 0.6})]
+    hits = [a_hit(10, {0: 0.6}, answered_in=1), a_hit(50, {0: 0.6})]
 
     asked, sought = (ranking.in_context(hits, Weights((2.0,), is_sentence=is_one)) for is_one in (True, False))
 
@@ -53,20 +63,20 @@ def test_to_a_question_in_words_a_message_that_asks_is_worth_less_than_one_that_
 
 
 def test_a_message_that_asks_is_never_worth_less_than_nothing():
-    worths = ranking.in_context([a_hit(10, {0: 0.6}, asks=True)], Weights((0.1,), is_sentence=True))
+    worths = ranking.in_context([a_hit(10, {0: 0.6}, answered_in=1)], Weights((0.1,), is_sentence=True))
 
     assert min(worths.values()) >= 0
 
 
 def test_an_answer_counts_as_if_it_had_said_the_words_of_its_question():
-    worths = ranking.in_context([a_hit(10, {0: 0.6}, asks=True)], Weights((2.0,)))
+    worths = ranking.in_context([a_hit(10, {0: 0.6}, answered_in=1)], Weights((2.0,)))
 
     assert worths[place_of(1, 11)] == worths[place_of(1, 10)]
 
 
 def test_to_a_question_for_a_time_a_message_that_asks_lends_less_to_its_answer():
     when, other = (
-        ranking.in_context([a_hit(10, {0: 0.6}, asks=True)], Weights((2.0,), asks_when=is_one))
+        ranking.in_context([a_hit(10, {0: 0.6}, answered_in=1)], Weights((2.0,), asks_when=is_one))
         for is_one in (True, False)
     )
 
@@ -75,7 +85,7 @@ def test_to_a_question_for_a_time_a_message_that_asks_lends_less_to_its_answer()
 
 
 def test_what_stands_before_a_question_has_less_to_do_with_it_than_with_anything_else():
-    asking, saying = (ranking.in_context([a_hit(10, {0: 0.6}, asks=asks)], Weights((2.0,))) for asks in (True, False))
+    asking, saying = (ranking.in_context([a_hit(10, {0: 0.6}, answered_in=on)], Weights((2.0,))) for on in (1, None))
 
     assert asking[place_of(1, 9)] < saying[place_of(1, 9)]
     assert asking[place_of(1, 8)] < saying[place_of(1, 8)]
