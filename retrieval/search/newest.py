@@ -1,13 +1,14 @@
-"""The newest texts that hold the words of a question, all kinds of things in one statement."""
+"""The newest texts with the words of a question: all kinds in one statement, of messages alone the near ones first."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from conversations.reading import bound, rows_as_planned
+from conversations.reading import bound, rows, rows_as_planned
 from retrieval.search import ranking
+from retrieval.search.first_look import Stretch, stretches
 from retrieval.search.meanings import Meanings
 from retrieval.search.places import Key, Spot, collated, high_before, ordered, within
 from retrieval.search.query import Question
@@ -16,17 +17,8 @@ from retrieval.search.reach import Reach
 from retrieval.search.tables import FILES, MESSAGE_RANK, MESSAGES, SUMMARIES, Table
 from retrieval.search.trying import one_after_the_other
 
-# A walk looks at so many rows at least, if it promises anything; what it has not found among them, or among many times
-# as many as should have been enough, is clustered elsewhere, and the index has it.
-_WALKED, _MANY_TIMES = 5000, 4
-# So few rows that to walk past them tells sooner than any figures whether words come together.
-_AT_ONCE = 500
-# To fetch so few rows, whosever they are, takes less time than to begin with the newest.
-_FEW = 300
-# In so many of the newest, a word that is in one text of five hundred is found often enough.
-_UNCOUNTED = 10_000
-# Rows that the index picks out take long to be asked for more than words; of so many, a walk is sooner done.
-_MANY = 1500
+# Of a table that had fewer rows when they were last counted, no plan is kept: by now there may be a better one.
+_FEWEST_FOR_A_PLAN = 1000
 
 # A walk by place. As it is written, the index for words does not serve the condition, and the planner takes it to hold
 # for every other row: where it expects hardly any, it would rather read and sort them all.
@@ -100,6 +92,15 @@ class _Try:
 
 
 @dataclass(frozen=True)
+class _Asked:
+    """A statement and its values. `is_plain`: there is one good way to answer it, whatever the values are."""
+
+    text: str
+    values: Mapping[str, Any]
+    is_plain: bool
+
+
+@dataclass(frozen=True)
 class NewestWords:
     """Texts that hold the words of a question, the newest first. Call it within `limits.bounded`.
 
@@ -114,7 +115,7 @@ class NewestWords:
     def read(self, readings: Sequence[Question], *, reading: int | None = None, key: Key | None = None) -> Read | None:
         """The first that stand behind the key; None if the query has no word that could be looked for.
 
-        In two statements at most.
+        In three statements at most.
         """
         tries = [each for each in self._tries(readings) if reading is None or each.reading == reading]
         if not tries:
@@ -160,82 +161,84 @@ class NewestWords:
 
     def _spots(self, tries: Sequence[_Try], key: Key | None) -> list[list[Spot]]:
         """What each try gives, up to the first that gives anything."""
-        asked = [self._statement(number, each, key) for number, each in enumerate(tries)]
-        spots: list[list[Spot]] = [[] for _ in tries]
-        # Planned for these values: how often the words occur decides the plan.
-        for number, id, place, rank, held in rows_as_planned(one_after_the_other(asked, [1] * len(asked))):
+        high = high_before(self.reach, key)
+        looks = [stretches(each.chosen, self.reach, high=high, limit=self.limit) for each in tries]
+        if len(tries) > 1 or self.reach.tables != (MESSAGES,):
+            asked = zip(tries, looks, strict=True)
+            return self._given([self._statement(number, *each, key) for number, each in enumerate(asked)])
+        # Mostly what is near is enough, and to plan the rest in vain takes as long as to find that.
+        spots: list[Spot] = []
+        for stretch in looks[0]:
+            if len(spots) < self.limit:
+                spots += self._given([self._statement(0, tries[0], [stretch], key)])[0]
+        return [spots[: self.limit]]
+
+    def _given(self, asked: Sequence[_Asked]) -> list[list[Spot]]:
+        """What each of these gives, in order, up to the first that gives anything."""
+        if len(asked) == 1 and asked[0].is_plain:
+            found = rows(asked[0].text, asked[0].values)
+        else:
+            # Planned for these values: how often the words occur decides the plan.
+            texts = [bound(each.text, each.values) for each in asked]
+            found = rows_as_planned(one_after_the_other(texts, [1] * len(asked)))
+        spots: list[list[Spot]] = [[] for _ in asked]
+        for number, id, place, rank, held in found:
             spot = Spot(int(id) if rank == MESSAGE_RANK else id, place, rank, held=tuple(held or ()))
             spots[number].append(spot)
         return [ordered(each)[: self.limit] for each in spots]
 
-    def _statement(self, number: int, tried: _Try, key: Key | None) -> str:
+    def _statement(self, number: int, tried: _Try, looks: Sequence[Stretch], key: Key | None) -> _Asked:
         """Of each kind as many as may be given; of all these, the newest are."""
-        how = tried.chosen
+        how, reach = tried.chosen, self.reach
         steps: list[str] = []
         answers: list[str] = []
         values: dict[str, Any] = {"limit": self.limit, "lexemes": list(how.lexemes)}
-        for table in self.reach.tables:
+        for table in reach.tables:
             name = _NAMES[table]
             held = _HELD.format(vector=table.vector, table=table.name, name=name) if tried.is_any else "NULL::text[]"
             if table is MESSAGES:
-                steps.append(self._messages(how, high_before(self.reach, key), values))
+                steps.append(self._messages(how, looks, values))
                 answers.append(_SAID.format(number=number, rank=MESSAGE_RANK, held=held))
             else:
-                condition, of_key = within(self.reach, table, key, None)
-                if MESSAGES in self.reach.tables:
-                    condition += " AND " + _NOT_BEFORE_MESSAGES.format(place=self.reach.place(table))
+                condition, of_key = within(reach, table, key, None)
+                if MESSAGES in reach.tables:
+                    condition += " AND " + _NOT_BEFORE_MESSAGES.format(place=reach.place(table))
                 alone = how.by_words_alone
                 steps.append(self._written(_OTHERS, table, how, condition, alone, name=name, rank=table.rank))
                 answers.append(_NEWEST_OTHERS.format(number=number, name=name, held=held, collated=collated(table)))
                 values |= of_key
-        statement = f"WITH {', '.join(steps)} {' UNION ALL '.join(answers)}"
-        return bound(statement, {**self.reach.values, **values, "query": how.query, "sought": how.sought})
+        return _Asked(
+            f"WITH {', '.join(steps)} {' UNION ALL '.join(answers)}",
+            {**reach.values, **values, "query": how.query, "sought": how.sought},
+            self._is_plain(how, looks),
+        )
 
-    def _messages(self, how: Plan, high: int, values: dict[str, Any]) -> str:
-        """The steps that lead to messages: near ones by a walk or by the index, whichever is sooner done; then all."""
+    def _is_plain(self, how: Plan, looks: Sequence[Stretch]) -> bool:
+        """Whether only one index leads to what is asked for."""
         reach = self.reach
-        walks, looked_at = self._first_look(how)
-        after = reach.low if looked_at is None else max(reach.low, high - looked_at)
-        statement = _WALKING if walks else _COLLECTED
-        # What is near is found by its place, at least as well as by its words.
-        is_all = after <= reach.low
-        alone = how.by_words_alone and is_all and not walks
-        near = self._written(statement, MESSAGES, how, self._between("near", after, high, values), alone)
-        if is_all:
-            return _ALL_MESSAGES.format(near=near)
-        condition = self._between("far", reach.low, after, values)
-        far = self._written(_COLLECTED, MESSAGES, how, condition, how.by_words_alone)
-        return _MESSAGES.format(near=near, far=far)
+        if reach.tables != (MESSAGES,) or not reach.is_one_conversation or reach.is_narrowed:
+            return False
+        is_settled = how.index.everywhere >= _FEWEST_FOR_A_PLAN
+        return is_settled and all(each.walks or each.by_words_alone for each in looks)
 
-    def _first_look(self, how: Plan) -> tuple[bool, int | None]:
-        """Whether to walk back from the newest, and how many places to look at, by either way, before the rest."""
-        share, reach = how.expected_share(), self.reach
-        if reach.of_tools is not None:
-            return False, None
-        if reach.picks_among_messages:
-            # What criteria pick is spread as words are: to ask them of every row that the index gives takes longest.
-            return how.greatest_share() * reach.rows > _MANY, None
-        # Among several conversations, the places between are those of others.
-        apart = max(1.0, (reach.high - reach.low) / max(1, reach.rows))
-        if not share:
-            # Too rare to be counted, one word may still be in thousands of texts; several hardly ever are.
-            is_worth_a_look = len(how.lexemes) == 1 and reach.rows > _MANY_TIMES * _UNCOUNTED
-            return False, int(_UNCOUNTED * apart) if is_worth_a_look else None
-        enough, to_collect = self.limit / share * apart, how.rows_worth_collecting()
-        # Twice, because words mostly come in clusters, and a walk in vain is followed by the index.
-        if 2 * enough <= to_collect:
-            return True, int(min(to_collect, max(_WALKED, _MANY_TIMES * enough)))
-        if self.limit / how.greatest_share() * apart <= _AT_ONCE <= to_collect:
-            # These words may come together more often than others do.
-            return True, _AT_ONCE
-        return False, int(2 * enough) if how.expected_everywhere() > _FEW else None
+    def _messages(self, how: Plan, looks: Sequence[Stretch], values: dict[str, Any]) -> str:
+        """The steps that lead to messages."""
+        found = {}
+        for name, each in zip(("near", "far"), looks, strict=False):
+            condition = self._between(name, each, values)
+            statement = _WALKING if each.walks else _COLLECTED
+            found[name] = self._written(statement, MESSAGES, how, condition, each.by_words_alone)
+        return (_MESSAGES if "far" in found else _ALL_MESSAGES).format(**found)
 
-    def _between(self, name: str, after: int, upto: int, values: dict[str, Any]) -> str:
+    def _between(self, name: str, stretch: Stretch, values: dict[str, Any]) -> str:
         place = self.reach.place(MESSAGES)
-        values |= {f"{name}_after": after, f"{name}_upto": upto}
+        values |= {f"{name}_after": stretch.after, f"{name}_upto": stretch.upto}
         # What is true of every message there is not asked: the index for words is not to be left for it.
-        conditions = [f"{place} > %({name}_after)s"] if after > 0 else []
-        conditions += [f"{place} <= %({name}_upto)s"] if upto < self.reach.newest else []
+        conditions = [f"{place} > %({name}_after)s"] if stretch.after > 0 else []
+        conditions += [f"{place} <= %({name}_upto)s"] if stretch.upto < self.reach.newest else []
+        if stretch.by_words_alone:
+            # As they are written, no other index serves them.
+            conditions = [f"({each}) IS TRUE" for each in conditions]
         return " AND ".join(conditions) or "true"
 
     def _written(
@@ -251,3 +254,14 @@ class NewestWords:
             answering=table.answering(how),
             **names,
         )
+
+
+def _held(table: Table, tried: _Try) -> str:
+    """What of the words a row holds: it matters where any of them is enough."""
+    if not tried.is_any:
+        return "NULL::text[]"
+    return _HELD.format(vector=table.vector, table=table.name, name=_NAMES[table])
+
+
+def _said(number: int, tried: _Try) -> str:
+    return _SAID.format(number=number, rank=MESSAGE_RANK, held=_held(MESSAGES, tried))

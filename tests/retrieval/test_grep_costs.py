@@ -9,7 +9,7 @@ from django.db import connection
 
 from conversations.scope import Scope
 from retrieval.engine import RetrievalEngine
-from retrieval.search import newest
+from retrieval.search import first_look
 from retrieval.types import GrepResult
 from tests.factories import a_conversation, a_store, a_workspace
 from tests.statements import counted_statements, rows_gone_through
@@ -91,13 +91,41 @@ def test_words_that_come_together_more_often_than_the_statistics_foresee_are_fou
 
 
 def test_a_word_without_a_count_is_looked_for_among_the_newest_before_all_that_hold_it(monkeypatch):
-    monkeypatch.setattr(newest, "_UNCOUNTED", 100)
+    monkeypatch.setattr(first_look, "_UNCOUNTED", 100)
     texts = ["red boat", *["green house"] * 4] * 240
     conversation_id = a_conversation(*texts).conversation_id
     of_long_ago = a_conversation("lighthouse", *texts).conversation_id
 
     assert rows_for("boat", conversation_id) < 200
     assert [match.first_seq for match in the_newest("lighthouse", of_long_ago).matches] == [1]
+
+
+def test_the_rest_is_asked_for_only_if_what_is_near_was_too_little(monkeypatch):
+    monkeypatch.setattr(first_look, "_WALKED", 100)
+    near, far = analyzed(*["a red boat"] * 700), analyzed(*["a red boat"] * 3, *["a red house", "a green boat"] * 400)
+    looked_up = {}
+
+    for conversation_id in (near, far):
+        with counted_statements() as sent:
+            assert len(the_newest("red boat", conversation_id, limit=3).matches) == 3
+        looked_up[conversation_id] = sum("@@" in statement for statement in sent)
+
+    assert looked_up == {near: 1, far: 2}
+
+
+def test_where_only_one_index_leads_to_the_words_the_way_is_planned_once_a_connection():
+    conversation_id = analyzed(
+        *["a red boat", "a green boat", "a blue boat"] * 400, "lighthouse keeper", "ferry keeper"
+    )
+
+    found = [len(the_newest(query, conversation_id).matches) for query in ("red", "blue", "lighthouse", "ferry")]
+
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT statement FROM pg_prepared_statements WHERE statement LIKE '%@@%LIMIT%'")
+        kept = {statement for (statement,) in cursor.fetchall()}
+    assert found == [20, 20, 1, 1]
+    assert {"CASE WHEN content_tsv" in statement for statement in kept} == {True, False}
+    assert not any(word in statement for statement in kept for word in ("red", "blue", "lighthous", "ferri"))
 
 
 def test_common_words_that_hardly_ever_come_together_are_all_found():
