@@ -143,7 +143,7 @@ class _Search:
             dates,
             is_sentence=how.is_sentence,
             asks_when=how.is_sentence and asks_when(text),
-            pairs=len(how.pairs),
+            in_a_row=len(how.in_a_row),
         )
         complete = sum(hit.is_complete for each in looked for hit in each.hits)
         is_settled = complete >= self._enough(how)

@@ -27,8 +27,8 @@ MOST_PROMISING = 5000
 # A lexeme's ts_rank saturates with its number: a message that says it twice holds 1.25 times as much as one that says
 # it once. How rare a lexeme is comes from the candidates themselves, which are all the rows that have an anchor. A
 # large tsvector is fetched and unpacked by each function that is given it: so all are given a copy. Whatever is counted
-# is materialized, as it would be counted anew for each row where few rows are foreseen. Whether two words follow each
-# other is found out only of texts that hold both; hence the offset, without which ranks would be worked out twice.
+# is materialized, as it would be counted anew for each row where few rows are foreseen. Whether words follow each
+# other is found out only of texts that hold them all; hence the offset, without which ranks would be worked out twice.
 _HITS = """
     WITH {matching} hits AS MATERIALIZED (
         SELECT id, conversation_id, seq, token_count, order_place, place, author, created_at, {shares}
@@ -84,9 +84,7 @@ _SHARE = "ts_rank('{{1,1,1,1}}', vector, %(term{n})s::tsquery){forms} AS r{n}"
 _FORMS = " * {0}::real"
 # As much as of a word that is said once. As a real number like the others: to count and to sort thousands of exact ones
 # takes as long as to rank them.
-_PAIR_SHARE = (
-    "CASE WHEN r{a} > 0 AND r{b} > 0 AND vector @@ %(term{n})s::tsquery THEN 0.6::real ELSE 0::real END AS r{n}"
-)
+_SHARE_IN_A_ROW = "CASE WHEN {all_held} AND vector @@ %(term{n})s::tsquery THEN 0.6::real ELSE 0::real END AS r{n}"
 # To look at the end of a text takes longer than to see that what follows it is no hit.
 _BEFORE_A_HIT = "CASE WHEN (conversation_id, seq + 1) IN (SELECT conversation_id, seq FROM best) THEN {answered_in} END"
 _NEIGHBOURS = """
@@ -177,7 +175,13 @@ class Lookup:
     def _of_table(self, table: Table, tried: Try, *, most: int, dated: bool, **names: int) -> str:
         how, terms, by_length = tried.how, tried.how.terms, tried.by_length
         places, of_lexemes = range(len(terms)), range(len(how.lexemes))
-        of_pairs = enumerate(([how.lexemes.index(each) for each in pair] for pair in how.pairs), start=len(of_lexemes))
+        in_a_row = [
+            _SHARE_IN_A_ROW.format(
+                n=n, all_held=" AND ".join(f"r{how.lexemes.index(lexeme)} > 0" for lexeme in each.lexemes)
+            )
+            for n, each in enumerate(how.in_a_row, start=len(of_lexemes))
+        ]
+        weights = [*(1 for _ in of_lexemes), *(each.weight for each in how.in_a_row)]
         where, values, matching = self._where(table, how)
         statement = _HITS.format(
             **names,
@@ -201,15 +205,11 @@ class Lookup:
                 _SHARE.format(n=n, forms=_FORMS.format(len(found_as)) if len(found_as) > 1 else "")
                 for n, found_as in enumerate(map(how.found_as, how.lexemes))
             ),
-            shares=", ".join(
-                [*(f"r{n}" for n in of_lexemes), *(_PAIR_SHARE.format(n=n, a=a, b=b) for n, (a, b) in of_pairs)]
-            ),
+            shares=", ".join([*(f"r{n}" for n in of_lexemes), *in_a_row]),
             counts=", ".join(
                 f"greatest(count(*) FILTER (WHERE r{n} > 0), %(expected{n})s::float8) AS d{n}" for n in places
             ),
-            rarities=", ".join(
-                _RARITY.format(n=n, weight=1 if n < len(how.lexemes) else how.pair_weight) for n in places
-            ),
+            rarities=", ".join(_RARITY.format(n=n, weight=weight) for n, weight in enumerate(weights)),
             rarity_columns=", ".join(f"w{n}" for n in places),
             share_columns=", ".join(f"r{n}" for n in places),
             worth=" + ".join(f"r{n} * w{n}" for n in places),

@@ -25,6 +25,8 @@ LEXED = """
                tsvector_to_array(to_tsvector('pg_catalog.english', words)) AS whole,
                tsvector_to_array(to_tsvector('pg_catalog.english', lcm_compound_parts(words))) AS parts,
                tsvector_to_array(to_tsvector('pg_catalog.english', forms)) AS forms,
+               CASE WHEN is_phrase OR is_excluded OR lcm_compound_parts(words) = '' THEN ''
+                    ELSE lcm_tsquery(ltrim(term, '-'))::text END AS in_a_row,
                CASE WHEN is_phrase THEN lcm_tsquery('"' || term || '"')::text
                     WHEN is_excluded THEN lcm_tsquery(term)::text
                     ELSE '' END AS query
@@ -33,7 +35,8 @@ LEXED = """
 """
 # The statistics come with the first term.
 TOLD = f"""
-    whole, parts, forms, query, now(), {", ".join(f"CASE WHEN place = 1 THEN ({each}) END" for each in statistics.TOLD)}
+    whole, parts, forms, in_a_row, query, now(),
+    {", ".join(f"CASE WHEN place = 1 THEN ({each}) END" for each in statistics.TOLD)}
 """
 
 # A term, and whether it is to be left out.
@@ -68,10 +71,10 @@ class Meanings:
         if not terms:
             return cls({})
         known = {
-            (term, is_excluded): meaning(term, whole=whole, parts=parts, query=query, forms=forms)
-            for (term, is_excluded), (whole, parts, forms, query, *_) in zip(terms, told, strict=True)
+            (term, is_excluded): meaning(term, whole=whole, parts=parts, query=query, forms=forms, in_a_row=in_a_row)
+            for (term, is_excluded), (whole, parts, forms, in_a_row, query, *_) in zip(terms, told, strict=True)
         }
-        at, *counted = told[0][4:]
+        at, *counted = told[0][5:]
         return cls(known, at, statistics.told(counted, before))
 
     def understood(self, question: Question, reach: Reach, *, in_all_forms: bool = False) -> Understood:

@@ -115,13 +115,13 @@ class Weights:
     dates: Dates = field(default_factory=Dates)
     is_sentence: bool = False
     asks_when: bool = False
-    # So many of the terms, the last ones, are pairs of words.
-    pairs: int = 0
+    # So many of the terms, the last ones, are words that follow each other.
+    in_a_row: int = 0
 
     @property
     def words(self) -> int:
         """So many of the terms, the first ones, are single words."""
-        return len(self.rarity) - self.pairs
+        return len(self.rarity) - self.in_a_row
 
     def of_its_own(self, row: Neighbour | Hit) -> float:
         """What a message is worth for who said it, when, and for the time it tells."""

@@ -378,6 +378,17 @@ def test_a_path_of_parts_that_are_nearly_everywhere_finds_texts_with_all_of_them
     assert {match.first_seq for match in result.matches} == {701, 702, 703, 705, 706, 707}
 
 
+@pytest.mark.parametrize(
+    "query",
+    ["display_formats", "displayFormats()", "display-formats", "src/display_formats", "Where is displayFormats?"],
+)
+def test_a_compound_is_found_where_its_parts_follow_each_other_before_where_they_are_said_more_often(query):
+    rivals = [f"In src formats {number} have a display, and formats of that display are formats" for number in range(6)]
+    a_conversation(*rivals, "src/display_formats.ts is gone", *rivals, *FILLER)
+
+    assert texts_found(query, limit=1) == ["src/display_formats.ts is gone"]
+
+
 def test_any_of_two_paths_is_found_without_all_that_a_directory_has_in_it():
     conversation = a_conversation(
         *(f"see src/reader/frames.py:{line}" for line in range(3)),

@@ -189,6 +189,19 @@ def test_one_character_of_chinese_is_sought_as_the_beginning_of_a_pair():
     assert lexeme_query("x") == "'x'"
 
 
+def test_compounds_are_ranked_by_their_parts_in_a_row_and_words_by_those_beside_them():
+    compound = meaning(Term("a_b"), whole=(), parts=("a", "b"), query="", in_a_row="'a' <-> 'b'")
+
+    how = plan([[compound], [compound], [word("c")], [word("d")]], [], frequencies={}, rows=10)
+
+    assert how is not None
+    assert [(each.lexemes, each.query) for each in how.in_a_row] == [
+        (("a", "b"), "'a' <-> 'b'"),
+        (("c", "d"), "'c' <-> 'd'"),
+    ]
+    assert how.terms[len(how.lexemes) :] == ("'a' <-> 'b'", "'c' <-> 'd'")
+
+
 def test_pairs_of_chinese_stand_for_their_characters():
     found = meaning(Term("数据库"), whole=("数", "数据", "据库", "库"), parts=(), query="")
 

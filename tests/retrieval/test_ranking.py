@@ -124,7 +124,7 @@ def test_length_costs_only_beyond_that_of_a_turn_of_talk():
 
 
 def test_words_that_follow_each_other_count_in_full_however_long_the_text():
-    together, apart = (Weights((2.0,), pairs=pairs) for pairs in (1, 0))
+    together, apart = (Weights((2.0,), in_a_row=how_many) for how_many in (1, 0))
     turn, log = (a_hit(10, {0: 0.6}, tokens=tokens) for tokens in (100, 5000))
 
     assert ranking.in_context([log], together) == ranking.in_context([turn], together)
