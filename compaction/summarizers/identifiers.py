@@ -25,6 +25,9 @@ _URL = re.compile(r"https?://[\w.-]+[^\s]*")
 _FLAG = re.compile(r"--[a-z][\w-]{2,}")
 _SEGMENT = re.compile(r"[\w.@+%~-]+")
 _HEX = re.compile(r"[0-9a-f]{7,64}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+# What looks like a name and is a value: the colours and measures of style sheets.
+_COLOUR = re.compile(r"#[0-9a-fA-F]{8}")
+_MEASURE = re.compile(r"\d+\.\d+[A-Za-z]{1,3}")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _SYMBOL = re.compile(
     r"[A-Za-z_$][\w$]*_\w+"  # snake_case
@@ -67,6 +70,8 @@ def _name(piece: str) -> str:
     if piece.startswith("--") and _FLAG.fullmatch(piece):
         return piece
     name = piece.rstrip(_EDGES)
+    if _COLOUR.fullmatch(name):
+        return ""
     # "/etc", "./run" and "~/x" begin with what is punctuation elsewhere; ".env" too.
     if "/" not in name and not (name.startswith(".") and name[1:2].isalpha()):
         name = name.lstrip(_EDGES)
@@ -87,7 +92,7 @@ def _is_path(name: str) -> bool:
 
 
 def _is_symbol(name: str) -> bool:
-    if _DATE.match(name):
+    if _DATE.match(name) or _MEASURE.fullmatch(name):
         return False
     if _HEX.fullmatch(name):
         return any(map(str.isdigit, name))

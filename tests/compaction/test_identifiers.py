@@ -40,6 +40,7 @@ def test_a_name_is_found_letter_by_letter(text, found):
         "Caroline said: It was 2026-05-11T08:38:39.",
         "</div>",
         "3.5 1.2",
+        "color: #ffffff66; font-size: 0.85em; margin: 1.25rem",
     ],
 )
 def test_prose_has_no_names(text):
