@@ -24,6 +24,8 @@ _IDENTIFIER = re.compile(
     r"|^(?=\w*\d)(?=\w*[a-zA-Z])[\w-]{6,}$"  # a hash, a ticket
     r"|\w\(\)?$"  # a call
 )
+# A file and a line of it, as traces and compilers write: `src/x.ts:42`, `x.py:42:7:`.
+_LINE = re.compile(r"(?P<file>.*\.[^\W\d_]\w*):\d+(?::\d+)?[:,]?")
 # So many words, some of which only hold the others together, are a sentence.
 _SENTENCE_WORDS = 6
 _HOLDING = """
@@ -104,11 +106,17 @@ def parse(text: str) -> Question:
         if is_excluded:
             excluded.append(term)
         elif joins_last:
-            clauses[-1].append(term)
-        elif [term] not in clauses:
-            clauses.append([term])
+            clauses[-1] += _alternatives(term)
+        elif _alternatives(term) not in clauses:
+            clauses.append(_alternatives(term))
         joins_last = False
     return Question(text, tuple(tuple(clause) for clause in clauses), tuple(excluded))
+
+
+def _alternatives(term: Term) -> list[Term]:
+    """A term, and what else answers it: the file, where nobody said which line of it."""
+    line = None if term.is_phrase else _LINE.fullmatch(term.text)
+    return [term, Term(line["file"])] if line else [term]
 
 
 def readings(text: str) -> tuple[Question, ...]:

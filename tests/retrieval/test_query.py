@@ -39,6 +39,17 @@ def test_or_at_the_edge_of_a_query_is_nothing():
     assert clauses("or docker or") == [["docker"]]
 
 
+@pytest.mark.parametrize("line", ["src/x.ts:42", "src/x.ts:42:7", "src/x.ts:42:7:"])
+def test_a_line_of_a_file_is_answered_by_the_file(line):
+    assert clauses(f"error at {line}") == [["error"], ["at"], [line, "src/x.ts"]]
+    assert clauses(f"parser or {line}") == [["parser", line, "src/x.ts"]]
+
+
+@pytest.mark.parametrize("text", ["10.0.4.17:6379", "12:30", "a::b", "x.ts:", "std::io:7", '"x.ts:42 fails"'])
+def test_what_else_ends_with_a_colon_and_a_number_has_no_line(text):
+    assert [len(clause) for clause in clauses(text)] == [1]
+
+
 @pytest.mark.parametrize(
     ("query", "excluded"),
     [
