@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 
 from compaction.planner import MAX_ATOM_MESSAGES
 from conversations.records import ROLES
-from conversations.types import Counters
+from conversations.types import Counters, Role
 from retrieval.assembly.candidates import Candidate
 from retrieval.assembly.types import Moment
 
@@ -24,9 +24,9 @@ REACH = MAX_ATOM_MESSAGES
 
 # Rows of many kinds are rows of one statement, and each says `what` it is: slots of the context; what must be shown
 # from `before` them; messages that are `sought`, and those `near` some of them; the summary that stands for a message
-# (`above`); who said a message (`role`) and what it is made of (`part`); what is `withheld`; how many summaries there
-# are. The columns: what, ordinal, tokens, message, summary, last seq, what is said of it, and its call or role. Of a
-# message that the context does not show itself it is said that it is `recalled`.
+# (`above`); who said which messages (`role`) and what one is made of (`part`); what is `withheld`; how many summaries
+# there are. The columns: what, ordinal, tokens, message, summary, last seq, what is said of it, and its call or role.
+# Of a message that the context does not show itself it is said that it is `recalled`.
 #
 # What the messages that are `named` are made of, and which tool calls they make or answer. All of them at once: to look
 # up each where it is found takes four times as long.
@@ -107,8 +107,8 @@ class ContextSlots(Protocol):
 
 
 def look_in(found: Sequence[tuple[Any, ...]]) -> Look:
-    """What these rows tell; the first eight columns of each are read."""
-    roles: dict[int | None, str] = {}
+    """What these rows of eight columns tell."""
+    roles: dict[int | None, Role] = {}
     calls: dict[int, list[str]] = defaultdict(list)
     tools: set[int] = set()
     words: set[int] = set()
@@ -116,11 +116,11 @@ def look_in(found: Sequence[tuple[Any, ...]]) -> Look:
     for row in found:
         what = row[0]
         if what == "role":
-            roles[row[3]] = row[6]
+            roles.update(dict.fromkeys(map(int, row[7].split(",")), ROLES[row[6]]))
         elif what != "part":
             of_kind[what].append(row)
             if row[3] is not None and row[7] is not None:
-                roles[row[3]] = row[7]
+                roles[row[3]] = ROLES[row[7]]
         elif row[6] != "tool":
             words.add(row[3])
         else:
@@ -138,15 +138,15 @@ def look_in(found: Sequence[tuple[Any, ...]]) -> Look:
                     tokens,
                     message_id,
                     summary_id,
-                    ROLES.get(roles.get(message_id, "")),
+                    roles.get(message_id),
                     None,
                     tuple(calls[message_id]) if message_id in calls else (),
-                    message_id in tools and message_id not in words and roles[message_id] == "user",
+                    message_id in tools and message_id not in words and roles[message_id] is Role.USER,
                     last_seq,
                     said == "recalled",
                 )
             )
-            for _, ordinal, tokens, message_id, summary_id, last_seq, said, *_ in of_kind[what]
+            for _, ordinal, tokens, message_id, summary_id, last_seq, said, _ in of_kind[what]
         ]
 
     return Look(

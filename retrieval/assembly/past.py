@@ -158,14 +158,16 @@ def past_context(
 
 
 def _priced(found: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """The rows, each summary's with what it costs: one that is in the context no longer has to be counted again."""
-    if all(row[2] is not None for row in found if row[0] == "slot"):
-        return list(found)
+    """The rows as `look_in` reads them, each summary's with what it costs.
+
+    One that is in the context no longer has to be counted again.
+    """
     count = TokenEstimator.from_settings().count
 
     def cost(row: tuple[Any, ...]) -> int:
         return count(render_dearest(shown_summary(row[4], row[6], row[7]))) + MESSAGE_OVERHEAD_TOKENS
 
     return [
-        (*row[:2], cost(row), *row[3:6], None, None) if row[0] == "slot" and row[2] is None else row for row in found
+        (*row[:2], cost(row), *row[3:6], None, None) if row[0] == "slot" and row[2] is None else row[:8]
+        for row in found
     ]

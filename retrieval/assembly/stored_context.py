@@ -40,9 +40,11 @@ _SLOTS = """
            NULL::text, NULL::text
     FROM page
 """
+# A row for each role, not for each message: those are a third of all that is read otherwise.
 _ROLES = """
-    SELECT 'role', NULL, NULL, message_id, NULL, NULL, role::text, NULL
+    SELECT 'role', NULL, NULL, NULL, NULL, NULL, role::text, string_agg(message_id::text, ',')
     FROM messages WHERE message_id = ANY(ARRAY(SELECT message_id FROM page))
+    GROUP BY role
 """
 # A user's message that only carries tool results is nobody's question.
 _BEFORE = """
