@@ -10,11 +10,17 @@ import psycopg
 from django.db import DEFAULT_DB_ALIAS, connection, connections, transaction
 
 
+# The planner may think a plan for the values at hand worth its while for ever, and to make one can take longer than to
+# follow it.
+_PLANNED_ONCE = "SELECT set_config('plan_cache_mode', 'force_generic_plan', true)"
+
+
 @contextmanager
-def snapshot() -> Iterator[None]:
+def snapshot(*, planned_once: bool = False) -> Iterator[None]:
     """Let every read in the block see one moment of the database, whatever others commit meanwhile; nothing is written.
 
-    Inside a transaction that is open already the reads are that transaction's, as isolated as it is.
+    Inside a transaction that is open already the reads are that transaction's, as isolated as it is. `planned_once`:
+    what is prepared here is surely planned once, for any values.
     """
     if connection.in_atomic_block:
         yield
@@ -26,6 +32,8 @@ def snapshot() -> Iterator[None]:
     _begin_with(driver, psycopg.IsolationLevel.REPEATABLE_READ, True)
     try:
         with transaction.atomic():
+            if planned_once:
+                rows(_PLANNED_ONCE)
             yield
     finally:
         _begin_with(driver, *before)

@@ -161,7 +161,7 @@ class ContextAssembler:
     def _at_hand(self, conversation_id: int, query: str | None) -> Iterator[tuple[Conversation, Sequence[Found]]]:
         """The conversation and what answers the query, of one moment with whatever is read within."""
         if query is None or not query.strip():
-            with snapshot():
+            with snapshot(planned_once=True):
                 yield self.scope.conversation(conversation_id), ()
             return
         grep = Grep(policy=self.limits, scope=self.scope)
