@@ -9,7 +9,6 @@ from typing import Any, cast
 import psycopg
 from django.db import DEFAULT_DB_ALIAS, connection, connections, transaction
 
-
 # The planner may think a plan for the values at hand worth its while for ever, and to make one can take longer than to
 # follow it.
 _PLANNED_ONCE = "SELECT set_config('plan_cache_mode', 'force_generic_plan', true)"
