@@ -24,7 +24,8 @@ from conversations.waking import wake
 logger = structlog.get_logger(__name__)
 
 # While the pressure lasts, a job is asked for again after so many messages: the first may have ended without a word.
-ASK_AGAIN_AFTER = 16
+# The sweep finds that, too, in a minute at most; asking takes half as long as an append.
+ASK_AGAIN_AFTER = 64
 
 
 @receiver(messages_appended)

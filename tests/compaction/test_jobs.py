@@ -266,12 +266,12 @@ def test_while_the_pressure_lasts_an_append_asks_again_only_now_and_then(setting
     CompactionJob.objects.all().delete()
     asked = []
 
-    for count in range(6, 36):
+    for count in range(6, 132):
         store.append_messages(conversation_id=conversation.conversation_id, messages=[NewMessage(Role.USER, "more")])
         if CompactionJob.objects.all().delete()[0]:
             asked.append(count)
 
-    assert asked == [16, 32]
+    assert asked == [64, 128]
 
 
 @pytest.mark.parametrize("setting", [{"enabled": False}, {"autocompact_disabled": True}])
