@@ -28,10 +28,15 @@ _ONE = (
     "role", "content", "token_count", "token_counter", "created_at", "author", "idempotency_key", "metadata", "exact",
     "chained_parts", "content_hash", "entry_hash", "metadata_hash",
 )  # fmt: skip
+# And of its part, where it has one that says no more than these.
+_PLAIN = (
+    "part_type", "text_content", "tool_call_id", "tool_name", "tool_status", "tool_input", "tool_output", "part_hash",
+)  # fmt: skip
+_PLAIN_NAMES = frozenset({*_PLAIN, "position", "ordinal"})
 APPEND_ONE = f"""
     SELECT ARRAY[message_id] AS message_ids, ARRAY[seq] AS seqs, ARRAY[true] AS created, NULL AS conflicting_key,
            seq AS message_count, active_messages, active_tokens, total_tokens, rest_until_seq, overrides
-    FROM lcm_append_message(%s, %s, %s, {", ".join("%s" for _ in _ONE)}, %s)
+    FROM lcm_append_message(%s, %s, %s, {", ".join("%s" for _ in _ONE)}, %s, {", ".join("%s" for _ in _PLAIN)})
     WHERE message_id IS NOT NULL
 """
 
@@ -123,8 +128,14 @@ def as_values(message_row: Mapping[str, Any], part_rows: list[dict[str, Any]]) -
     """One message's row and those of its parts as `lcm_append_message` takes them."""
     if message_row["metadata"] is not None:
         message_row = {**message_row, "metadata": _ENCODER.encode(message_row["metadata"])}
+    values = _IN_ORDER(message_row)
+    if len(part_rows) == 1 and part_rows[0].keys() <= _PLAIN_NAMES:
+        part = part_rows[0]
+        if "tool_input" in part:
+            part = {**part, "tool_input": _ENCODER.encode(part["tool_input"])}
+        return [*values, None, *map(part.get, _PLAIN)]
     # A part's row has nothing to leave out.
-    return [*_IN_ORDER(message_row), _ENCODER.encode(part_rows) if part_rows else None]
+    return [*values, _ENCODER.encode(part_rows) if part_rows else None, *(None for _ in _PLAIN)]
 
 
 def as_json(given: list[dict[str, Any]] | dict[str, Any]) -> str:

@@ -34,6 +34,13 @@ EVERYTHING = NewPart(
     | {"part_type": PartType.TOOL}
 )
 MOMENT = datetime(2024, 2, 29, 23, 59, 59, 123_456, tzinfo=UTC)
+
+
+def _alone(**values: Any) -> NewMessage:
+    """A message whose one part is a tool's."""
+    return NewMessage(Role.TOOL, parts=(NewPart(PartType.TOOL, **values),), created_at=MOMENT)
+
+
 MESSAGES = {
     "a text": NewMessage(Role.USER, "ordinary", created_at=MOMENT),
     "no text": NewMessage(Role.USER, "", created_at=MOMENT),
@@ -43,6 +50,12 @@ MESSAGES = {
         created_at=MOMENT, idempotency_key="k", metadata={"none": None, "z": 1.50, "a": "\x00"},
     ),
     "parts alone": NewMessage(Role.SYSTEM, parts=(NewPart(PartType.TEXT, "said"),), created_at=MOMENT),
+    "a call": _alone(tool_call_id="c", tool_name="grep", tool_input={"a": {"b": ["ü", None]}}, tool_status="pending"),
+    "a call with a text": _alone(tool_call_id="c", tool_name="grep", tool_input='a "text"'),
+    "a call that jsonb would change": _alone(tool_call_id="c", tool_name="grep", tool_input={"bb": 1.0, "a": 2}),
+    "an answer": _alone(tool_call_id="c", tool_output="found \\ 'it'", tool_status="completed"),
+    "an answer with a title": _alone(tool_call_id="c", tool_output="found", tool_title="Search"),
+    "an empty text": NewMessage(Role.USER, parts=(NewPart(PartType.TEXT, ""),), created_at=MOMENT),
     "plain metadata": NewMessage(Role.USER, "x", created_at=MOMENT, metadata={"a": None, "bb": "ü"}),
 }  # fmt: skip
 
