@@ -148,14 +148,26 @@ class Lookup:
         return looked[: len(vain) + 1]
 
     def _looked(self, tries: Sequence[Try], *, most: int, dated: bool) -> list[tuple[Looked, ...]]:
-        asked = [self._statement(number, each, most=most, dated=dated) for number, each in enumerate(tries)]
+        asked = [self._statements(number, each, most=most, dated=dated) for number, each in enumerate(tries)]
+        if len(tries) == 1 and self._is_plain(tries[0].how):
+            ((statement, values),) = asked[0]
+            given = rows(statement, values)
+        else:
+            # Planned for these values: how often the words occur decides the plan.
+            texts = [" UNION ALL ".join(f"({bound(*of_table)})" for of_table in each) for each in asked]
+            given = rows_as_planned(one_after_the_other(texts, [each.enough for each in tries]))
         found: dict[tuple[int, int], list[tuple[Any, ...]]] = defaultdict(list)
-        for row in rows_as_planned(one_after_the_other(asked, [each.enough for each in tries])):
+        for row in given:
             found[row[0], row[1]].append(row)
         return [
             tuple(self._of(table, found[number, kind], each) for kind, table in enumerate(self.reach.tables))
             for number, each in enumerate(tries)
         ]
+
+    def _is_plain(self, how: Plan) -> bool:
+        """Whether only the index for words leads to what is asked for, whatever the words are."""
+        is_by_words = how.by_words_alone and how.newest >= 1
+        return is_by_words and self.reach.is_all_said_in_one_conversation and how.index.is_settled
 
     def _of(self, table: Table, fetched: Sequence[tuple[Any, ...]], tried: Try) -> Looked:
         if not fetched:
@@ -164,15 +176,16 @@ class Lookup:
         rarity, looked_at = fetched[0][-2:]
         return Looked(hits, tuple(rarity), present, is_cut=looked_at >= _MOST_ROWS)
 
-    def _statement(self, number: int, tried: Try, *, most: int, dated: bool) -> str:
-        """The rows of all tables that answer the plan's query, the best of each."""
-        of_tables = (
+    def _statements(self, number: int, tried: Try, *, most: int, dated: bool) -> list[tuple[str, dict[str, Any]]]:
+        """For each table, which rows answer the plan's query, the best of them; and the values of these statements."""
+        return [
             self._of_table(table, tried, most=most, dated=dated, number=number, kind=kind)
             for kind, table in enumerate(self.reach.tables)
-        )
-        return " UNION ALL ".join(f"({each})" for each in of_tables)
+        ]
 
-    def _of_table(self, table: Table, tried: Try, *, most: int, dated: bool, **names: int) -> str:
+    def _of_table(
+        self, table: Table, tried: Try, *, most: int, dated: bool, **names: int
+    ) -> tuple[str, dict[str, Any]]:
         how, terms, by_length = tried.how, tried.how.terms, tried.by_length
         places, of_lexemes = range(len(terms)), range(len(how.lexemes))
         in_a_row = [
@@ -221,7 +234,7 @@ class Lookup:
         values |= {"most_promising": MOST_PROMISING}
         values |= {f"term{n}": term for n, term in enumerate(terms)}
         values |= {f"expected{n}": how.expected_of(n) for n in places}
-        return bound(statement, values)
+        return statement, values
 
     def neighbours(self, places: Collection[Place], *, dated: bool, asks_when: bool) -> list[Neighbour]:
         """The messages at these places, if they are within reach; some places are beyond a conversation's end.

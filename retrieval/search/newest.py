@@ -17,9 +17,6 @@ from retrieval.search.reach import Reach
 from retrieval.search.tables import FILES, MESSAGE_RANK, MESSAGES, SUMMARIES, Table
 from retrieval.search.trying import one_after_the_other
 
-# Of a table that had fewer rows when they were last counted, no plan is kept: by now there may be a better one.
-_FEWEST_FOR_A_PLAN = 1000
-
 # A walk by place. As it is written, the index for words does not serve the condition, and the planner takes it to hold
 # for every other row: where it expects hardly any, it would rather read and sort them all.
 _WALKING = """
@@ -215,11 +212,8 @@ class NewestWords:
 
     def _is_plain(self, how: Plan, looks: Sequence[Stretch]) -> bool:
         """Whether only one index leads to what is asked for."""
-        reach = self.reach
-        if reach.tables != (MESSAGES,) or not reach.is_one_conversation or reach.is_narrowed:
-            return False
-        is_settled = how.index.everywhere >= _FEWEST_FOR_A_PLAN
-        return is_settled and all(each.walks or each.by_words_alone for each in looks)
+        is_by_one_index = all(each.walks or each.by_words_alone for each in looks)
+        return is_by_one_index and self.reach.is_all_said_in_one_conversation and how.index.is_settled
 
     def _messages(self, how: Plan, looks: Sequence[Stretch], values: dict[str, Any]) -> str:
         """The steps that lead to messages."""

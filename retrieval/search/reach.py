@@ -84,6 +84,11 @@ class Reach:
         """Whether a message beside one within reach may be beyond it."""
         return self.picks_among_messages or self.low > 0 or self.high < self.newest or self.at is not None
 
+    @property
+    def is_all_said_in_one_conversation(self) -> bool:
+        """Whether it is the messages of one conversation, every one of them and nothing else."""
+        return self.is_one_conversation and self.tables == (MESSAGES,) and not self.is_narrowed
+
     def place(self, table: Table) -> str:
         return table.place_in_one if self.is_one_conversation else table.place_in_many
 

@@ -19,6 +19,8 @@ _ENTRIES_A_CHECK = 800
 # To look at a row of a walk, the newest first, takes as long as to pass so many entries for a word, and a little less
 # than to fetch a row from anywhere.
 _ENTRIES_A_STEP, _STEPS_A_ROW = 24, 1.2
+# Of a table that had fewer rows when they were last counted, no plan is kept: by now there may be a better one.
+_FEWEST_FOR_A_PLAN = 1000
 # A word in fewer texts than this leaves out so many that the index is asked for it in any case.
 _EVERYWHERE = 0.2
 
@@ -32,6 +34,11 @@ class WordIndex:
 
     frequencies: Mapping[str, float]
     everywhere: float
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether a plan by which rows are found now will be as good when there are more."""
+        return self.everywhere >= _FEWEST_FOR_A_PLAN
 
     def share(self, lexeme: str) -> float:
         return self.frequencies.get(lexeme, _UNCOUNTED)

@@ -128,6 +128,21 @@ def test_where_only_one_index_leads_to_the_words_the_way_is_planned_once_a_conne
     assert not any(word in statement for statement in kept for word in ("red", "blue", "lighthous", "ferri"))
 
 
+def test_where_only_the_index_for_words_leads_to_the_best_the_way_is_planned_once_a_connection():
+    conversation_id = analyzed(
+        *["a red boat", "a green boat", "a blue boat"] * 400, "lighthouse keeper", "ferry keeper"
+    )
+    engine = RetrievalEngine.from_settings(Scope(a_workspace().pk))
+
+    found = [len(engine.grep(query=word, conversation_id=conversation_id).matches) for word in ("lighthouse", "ferry")]
+
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT statement FROM pg_prepared_statements WHERE statement LIKE '%ts_rank%'")
+        kept = cursor.fetchall()
+    assert found == [1, 1]
+    assert len(kept) == 1
+
+
 def test_common_words_that_hardly_ever_come_together_are_all_found():
     texts = ["red boat"] * 3 + ["red house", "green boat"] * 400
     conversation_id = analyzed(*texts)
