@@ -4,7 +4,8 @@ LoCoMo's questions are used word for word; what they should find are the message
 each word in quotes, joins them with AND and gives the newest first (porter unicode61). All conversations of the data
 lie in one workspace, so that "everywhere" is a mixed store, talk among agent sessions: goals 2 and 3 at once.
 Identifiers are those of agent sessions that stand in at most three messages: as they are, as the last part of a path,
-and as the words they are made of.
+and as the words they are made of; and as people ask who do not look them up first, for which no goal was set. Lines, of
+errors and of programs, are of the same sessions, pasted as they are.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ WORKSPACE = "evaluation of retrieval"
 DEPTH = 10
 IDENTIFIERS_A_SESSION = 30
 MOST_MESSAGES_OF_AN_IDENTIFIER = 3
+FORMS_OF_PEOPLE = ("in another style", "with a line", "in a question")
 CATEGORIES = {4: "single-hop", 1: "multi-hop", 2: "temporal"}
 ADVERSARIAL = 5
 
@@ -52,6 +54,9 @@ _IDENTIFIER = re.compile(
     | (?<![\w/.-])[\w-]+\.(?:py|tsx?|jsx?|exs?|md|json|rs|go|sh|toml)\b""",
     re.VERBOSE,
 )
+
+
+_CODE = re.compile(r"[=({;]|Error|Exception|error:|fatal:|\.\w+:\d")
 
 
 @dataclass(frozen=True)
@@ -138,13 +143,30 @@ class Corpus:
                 found.append(Query(row["question"], conversation_id, answers, row["category"], str(row["answer"])))
         return found
 
+    def sessions_of_agents(self) -> Iterator[tuple[int, dict[int, str]]]:
+        """Each conversation with tools in it, and its texts by message."""
+        for name, conversation_id in sorted(self.conversations.items()):
+            if not name.startswith(("locomo", "lme")):
+                texts = Message.objects.filter(conversation_id=conversation_id).values_list("message_id", "content")
+                yield conversation_id, dict(texts)
+
+    def lines(self) -> Iterator[Query]:
+        """Queries for lines that few messages of their session hold, which look like code or like what it says."""
+        drawn = random.Random(7)
+        for conversation_id, texts in self.sessions_of_agents():
+            seen: dict[str, set[int]] = defaultdict(set)
+            for message_id, text in texts.items():
+                for line in set(map(str.strip, text.splitlines())):
+                    if 15 < len(line) < 300 and _CODE.search(line):
+                        seen[line].add(message_id)
+            rare = sorted(line for line, holders in seen.items() if len(holders) <= MOST_MESSAGES_OF_AN_IDENTIFIER)
+            for line in drawn.sample(rare, min(IDENTIFIERS_A_SESSION, len(rare))):
+                yield Query(line, conversation_id, frozenset(id for id, text in texts.items() if line in text))
+
     def identifiers(self) -> Iterator[tuple[str, Query]]:
         """Queries for identifiers that few messages of their session hold, by the form they are asked in."""
         drawn = random.Random(7)
-        for name, conversation_id in sorted(self.conversations.items()):
-            if name.startswith(("locomo", "lme")):
-                continue
-            texts = dict(Message.objects.filter(conversation_id=conversation_id).values_list("message_id", "content"))
+        for conversation_id, texts in self.sessions_of_agents():
             seen: dict[str, set[int]] = defaultdict(set)
             for message_id, text in texts.items():
                 for identifier in set(_IDENTIFIER.findall(text)):
@@ -196,6 +218,7 @@ def figures() -> Iterator[Figure]:
     identifiers: dict[str, list[Query]] = defaultdict(list)
     for form, query in corpus.identifiers():
         identifiers[form].append(query)
+    lines = list(corpus.lines())
     for method, search in methods.items():
         goal = _Goals(method == "lcm")
         here = _scored(questions, search)
@@ -214,6 +237,9 @@ def figures() -> Iterator[Figure]:
         for form, value in (("as they are", 0.98), ("last part of a path", 0.88), ("as words", 0.95)):
             measure = f"identifiers {form}: R@10"
             yield Figure(6, measure, method, _scored(identifiers[form], search)[0].mean("R@10"), goal.of(value))
+        for form in FORMS_OF_PEOPLE:
+            yield Figure(6, f"identifiers {form}: R@10", method, _scored(identifiers[form], search)[0].mean("R@10"))
+        yield Figure(6, "lines pasted: R@10", method, _scored(lines, search)[0].mean("R@10"))
 
 
 @dataclass(frozen=True)
@@ -260,10 +286,17 @@ def _scored(queries: Sequence[Query], search: Search, *, everywhere: bool = Fals
 def _forms(identifier: str) -> Iterator[tuple[str, str]]:
     yield "as they are", identifier
     if "/" in identifier:
-        yield "last part of a path", identifier.rsplit("/", 1)[1]
+        file = identifier.rsplit("/", 1)[1]
+        yield "last part of a path", file
+        yield "with a line", f"{file}:42"
+        yield "in a question", f"Where did we change {file}?"
     spaced = re.sub(r"([a-z0-9])([A-Z])", r"\1 \2", re.sub(r"[_/.@:-]+", " ", identifier))
     if len(spaced.split()) > 1:
         yield "as words", " ".join(spaced.lower().split())
+        if identifier.isalnum() or identifier.replace("_", "").isalnum():
+            camel, *capitals = spaced.lower().split()
+            other = "_".join([camel, *capitals]) if identifier.isalnum() else camel + "".join(map(str.title, capitals))
+            yield "in another style", other
 
 
 def _message(row: dict[str, Any]) -> NewMessage:
