@@ -7,7 +7,6 @@ whoever runs them is read: what a test is told, it is told by itself.
 import gc
 import os
 import shutil
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,7 +24,7 @@ from xdist.scheduler import LoadScopeScheduling
 from lcmsite.embedded.lease import EmbeddedPostgres
 from lcmsite.embedded.location import Location
 from tests.committed import committed_db  # noqa: F401
-from tests.guardian import have_it_guarded
+from tests.guardian import a_directory, have_it_guarded
 from tests.surroundings import leave_the_callers_settings
 
 # pytest-django would read the settings before any file of ours, so it is not told of them in pyproject.toml.
@@ -72,9 +71,7 @@ def pytest_configure(config: pytest.Config) -> None:
         have_it_guarded()
     # A worker finds the directory in the environment, where the process that started it has put it.
     if settings.EMBEDDED_DATABASE and "PYTEST_XDIST_WORKER" not in os.environ:
-        data_dir = Path(tempfile.mkdtemp(prefix="lcm-tests-"))
-        # Open to be entered: for root, the server runs as another user.
-        data_dir.chmod(0o711)
+        data_dir = a_directory()
         os.environ["LCM_DATA_DIR"] = str(data_dir)
         settings.DATA_DIR = data_dir
         connections["default"].settings_dict["HOST"] = str(Location(data_dir).socket_dir)

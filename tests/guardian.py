@@ -1,15 +1,17 @@
 """Ends what a run of the tests, or a measurement, leaves behind when it is killed: workers, sites, servers, browsers.
 
-Run as `python -m tests.guardian PID MARK`: it waits for the end of the run, and ends every process that has the mark of
-the run in its environment, as children inherit it.
+Run as `python -m tests.guardian PID MARK`: it waits for the end of the run, ends every process that has the mark of the
+run in its environment, as children inherit it, and removes the directories that have it in their names.
 """
 
 from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -22,7 +24,7 @@ SECONDS_TO_END = 10
 
 def have_it_guarded() -> None:
     """From now on, what this process starts ends with it, however that ends."""
-    mark = secrets.token_hex(8)
+    mark = secrets.token_hex(4)
     subprocess.Popen(
         [sys.executable, "-m", "tests.guardian", str(os.getpid()), mark],
         cwd=PROJECT,
@@ -35,6 +37,19 @@ def have_it_guarded() -> None:
         start_new_session=True,
     )
     os.environ[NAME] = mark
+
+
+def a_directory() -> Path:
+    """A new directory for what LCM keeps, which goes with this run at the latest."""
+    made = Path(tempfile.mkdtemp(prefix=_prefix(os.environ[NAME])))
+    # Open to be entered, unlike pytest's own: for root, the server runs as another user.
+    made.chmod(0o711)
+    return made
+
+
+def _prefix(mark: str) -> str:
+    # Short: the path of a socket has a hundred bytes.
+    return f"lcm-{mark}-"
 
 
 def marked(mark: str) -> list[psutil.Process]:
@@ -66,6 +81,8 @@ def main(run: str, mark: str) -> None:
     while os.getppid() == int(run):
         time.sleep(0.5)
     end(mark)
+    for directory in Path(tempfile.gettempdir()).glob(_prefix(mark) + "*"):
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -8,17 +8,15 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import psycopg
 from psycopg import sql
 
 from lcmsite.embedded.lease import EmbeddedPostgres
-from tests.guardian import have_it_guarded
+from tests.guardian import a_directory, have_it_guarded
 
 
 @contextmanager
@@ -59,9 +57,7 @@ def _database_on(url: str) -> Iterator[None]:
 
 @contextmanager
 def _own_server() -> Iterator[None]:
-    data_dir = Path(tempfile.mkdtemp(prefix="lcm-scratch-"))
-    # Open to be entered: for root, the server runs as another user.
-    data_dir.chmod(0o711)
+    data_dir = a_directory()
     os.environ["LCM_DATA_DIR"] = str(data_dir)
     server = EmbeddedPostgres(data_dir)
     try:

@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import urllib.parse
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from tests.guardian import a_directory
 from tests.lcmsite.operating import free_port, processes_of, until_ready
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -56,9 +56,7 @@ def environment(data_dir: Path, **settings: str) -> dict[str, str]:
 @contextmanager
 def running_site(*options: str) -> Iterator[Site]:
     """A site of its own, with a worker, in a directory that goes with it; `options` are those of `lcm up`."""
-    data_dir = Path(tempfile.mkdtemp(prefix="lcm-browser-"))
-    # Open to be entered: for root, the server runs as another user.
-    data_dir.chmod(0o711)
+    data_dir = a_directory()
     port = free_port()
     running = subprocess.Popen(
         [sys.executable, "manage.py", "up", *options],

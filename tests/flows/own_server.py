@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from lcmsite.embedded.lease import EmbeddedPostgres
 from lcmsite.embedded.location import DATABASE, PORT, ROLE
 from lcmsite.queues import QUEUES
 from tests.flows.processes import wait_until
+from tests.guardian import a_directory
 
 
 @dataclass(frozen=True)
@@ -54,9 +54,7 @@ class OwnServer:
 @pytest.fixture
 def own_server(django_db_blocker: Any) -> Iterator[OwnServer]:
     """A server with LCM's tables that this process, too, works on for as long as the test lasts."""
-    data_dir = Path(tempfile.mkdtemp(prefix="lcm-own-"))
-    # Open to be entered: for root, the server runs as another user.
-    data_dir.chmod(0o711)
+    data_dir = a_directory()
     server = OwnServer(EmbeddedPostgres(data_dir))
     try:
         with server.embedded.lease(), django_db_blocker.unblock(), _connected_to(server.embedded):

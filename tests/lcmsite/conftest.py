@@ -5,7 +5,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from pytest_django import DjangoDbBlocker
 from conversations.models import Workspace
 from tests.committed import committed
 from tests.factories import a_workspace
+from tests.guardian import a_directory
 from tests.lcmsite.operating import free_port, processes_of
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -61,9 +61,7 @@ def fresh_dir() -> Iterator[Path]:
 
 @contextmanager
 def _directory() -> Iterator[Path]:
-    directory = Path(tempfile.mkdtemp(prefix="lcm-up-"))
-    # Open to be entered: for root, the server runs as another user.
-    directory.chmod(0o711)
+    directory = a_directory()
     yield directory
     shutil.rmtree(directory, ignore_errors=True)
 

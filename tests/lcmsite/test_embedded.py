@@ -6,7 +6,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,6 +20,7 @@ from lcmsite.embedded.lease import EmbeddedPostgres
 from lcmsite.embedded.location import DATABASE, PORT, ROLE, EmbeddedPostgresError, Location
 from lcmsite.embedded.locks import could_lock
 from lcmsite.embedded.memory import shared_buffers, usable_memory
+from tests.guardian import a_directory
 
 PROJECT = Path(__file__).resolve().parents[2]
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root runs the server as another user")
@@ -28,9 +28,8 @@ as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root runs the serve
 
 @pytest.fixture
 def data_dir() -> Iterator[Path]:
-    """A directory that the server's user can enter, unlike pytest's own."""
-    directory = Path(tempfile.mkdtemp(prefix="lcm-embedded-"))
-    directory.chmod(0o711)
+    """Of its own, for one test."""
+    directory = a_directory()
     yield directory
     server = EmbeddedPostgres(directory)
     server.let_go()
@@ -42,8 +41,7 @@ def data_dir() -> Iterator[Path]:
 @pytest.fixture(scope="module")
 def used_before() -> Iterator[EmbeddedPostgres]:
     """A server that was started and stopped."""
-    directory = Path(tempfile.mkdtemp(prefix="lcm-embedded-"))
-    directory.chmod(0o711)
+    directory = a_directory()
     server = EmbeddedPostgres(directory, durable=False)
     with server.lease():
         pass
