@@ -130,6 +130,8 @@ AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_RESET_ON_SUCCESS = True
 AXES_LOCKOUT_TEMPLATE = "dashboard/locked_out.html"
 AXES_ENABLE_ADMIN = False
+# Nobody reads these, and each would keep an address and a browser for ever.
+AXES_DISABLE_ACCESS_LOG = True
 AXES_VERBOSE = False
 
 UNFOLD: dict[str, Any] = {

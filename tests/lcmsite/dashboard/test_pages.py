@@ -6,6 +6,7 @@ import hashlib
 from pathlib import Path
 
 import pytest
+from axes.models import AccessAttempt, AccessLog
 from django.test import Client
 
 from conversations.scope import Scope
@@ -94,6 +95,19 @@ def test_a_name_tried_too_often_has_to_wait():
     assert tries == [200, 200, 200, 200, 429]
     assert right.status_code == 429
     assert "Too many attempts" in right.content.decode()
+
+
+@pytest.mark.django_db
+def test_of_who_logged_in_and_out_no_address_is_kept():
+    people.add(Scope(a_workspace().pk), username="ann", role=Role.READER, password=PASSWORD)
+    client = Client()
+
+    for password in ("wrong", PASSWORD):
+        client.post("/login/", {"username": "ann", "password": password})
+    client.post("/logout/")
+
+    assert not AccessLog.objects.exists()
+    assert not AccessAttempt.objects.exists()
 
 
 @pytest.mark.django_db
