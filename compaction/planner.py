@@ -67,6 +67,8 @@ class AnySlot(Protocol):
 
 S = TypeVar("S", bound=AnySlot)
 _tokens = attrgetter("tokens")
+# Looked up once: to name a member takes longer than to compare it, and a plan asks each slot several times.
+_SYSTEM, _USER, _ASSISTANT, _TOOL = Role.SYSTEM, Role.USER, Role.ASSISTANT, Role.TOOL
 
 
 class Slot(NamedTuple):
@@ -93,11 +95,11 @@ class Slot(NamedTuple):
 
     @property
     def is_system(self) -> bool:
-        return self.role is Role.SYSTEM
+        return self.role is _SYSTEM
 
     @property
     def is_question(self) -> bool:
-        return self.role is Role.USER and not self.is_answer
+        return self.role is _USER and not self.is_answer
 
 
 @dataclass(frozen=True)
@@ -176,13 +178,13 @@ def each_atom(slots: Iterable[S]) -> Iterator[tuple[S, ...]]:
         reach.append(index)
         for call in slot.calls:
             # Ids are not unique in a history: an assistant that names one anew makes another call.
-            if slot.role is Role.ASSISTANT or index - called_at.get(call, index) >= MAX_ATOM_MESSAGES:
+            if slot.role is _ASSISTANT or index - called_at.get(call, index) >= MAX_ATOM_MESSAGES:
                 called_at[call] = index
             first = called_at.setdefault(call, index)
             if first >= start:
                 # What comes later reaches farther.
                 reach[first - start] = index
-        if slot.role is Role.TOOL and len(held) > 1:
+        if slot.role is _TOOL and len(held) > 1:
             reach[-2] = index
         if len(called_at) > _MOST_CALLS:
             called_at = {call: at for call, at in called_at.items() if index - at < MAX_ATOM_MESSAGES}

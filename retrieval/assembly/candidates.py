@@ -14,6 +14,8 @@ from typing import NamedTuple
 from conversations.types import Role
 from retrieval.assembly.types import AssemblyReason
 
+# Looked up once: a context asks for them thousands of times, and to name a member takes longer than to compare it.
+_SYSTEM, _USER, _AS_SYSTEM = Role.SYSTEM, Role.USER, AssemblyReason.SYSTEM
 _is_recalled = attrgetter("is_recalled")
 _place = attrgetter("ordinal", "is_recalled")
 
@@ -39,11 +41,11 @@ class Candidate(NamedTuple):
 
     @property
     def is_system(self) -> bool:
-        return self.role is Role.SYSTEM
+        return self.role is _SYSTEM
 
     @property
     def is_question(self) -> bool:
-        return self.role is Role.USER and not self.is_answer
+        return self.role is _USER and not self.is_answer
 
     @property
     def id(self) -> str:
@@ -83,7 +85,7 @@ class Group(NamedTuple):
 
     @property
     def is_system(self) -> bool:
-        return self.mandatory is AssemblyReason.SYSTEM
+        return self.mandatory is _AS_SYSTEM
 
     @property
     def is_recalled(self) -> bool:

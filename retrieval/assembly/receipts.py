@@ -11,6 +11,8 @@ from retrieval.assembly.types import AssemblyReason, LeftOut, ReceiptLine
 
 # So many of the newest items that did not fit have a line of their own.
 LINES_LEFT_OUT = 100
+# Looked up once, and not for each line.
+_MESSAGE, _SUMMARY = ContextItemType.MESSAGE, ContextItemType.SUMMARY
 
 
 def left_out(selection: Selection, whole: LeftOut) -> LeftOut:
@@ -73,7 +75,7 @@ def _line(decision: Decision) -> ReceiptLine:
         "first_seq": candidate.ordinal,
         "last_seq": candidate.last_seq,
         "id": candidate.id,
-        "kind": ContextItemType.MESSAGE if is_raw else ContextItemType.SUMMARY,
+        "kind": _MESSAGE if is_raw else _SUMMARY,
         "messages": int(is_raw),
         "summaries": int(not is_raw),
     }
