@@ -158,12 +158,14 @@ def _item_of(part: NewPart) -> dict[str, Any]:
     """The object of a part, the exact inverse of `_part_of`."""
     kind = _kind_of(part)
     metadata, rest = split_note(part.metadata, NOTE)
+    # A stored part holds only what it has; to look the others up on its class takes as long as all the rest.
+    given, implied = vars(part), kind.implied
     item = {
         "type": kind.type,
         **{
-            key: _json_value(getattr(part, column))
+            key: _json_value(value)
             for key, column in kind.columns.items()
-            if getattr(part, column) != kind.implied.get(column)
+            if (value := given.get(column)) != implied.get(column)
         },
         **kind.constant,
     }

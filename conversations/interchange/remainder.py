@@ -32,6 +32,8 @@ def remainder(row: Mapping[str, Any], plain: Mapping[str, Any]) -> dict[str, Any
 
 def restored(plain: Mapping[str, Any], rest: Mapping[str, Any]) -> dict[str, Any]:
     """The row whose plain form and remainder these are."""
+    if not rest:
+        return dict(plain)
     dropped = set(rest.get("drop", ()))
     row = {key: value for key, value in plain.items() if key not in dropped}
     for key, deeper in rest.get("inside", {}).items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from conversations.frozen import record
 from conversations.interchange import to_neutral
 from conversations.types import MessageRecord
 from retrieval.assembly.types import AssembledContext, AssembledItem
@@ -30,18 +31,19 @@ def _row(item: AssembledItem) -> dict[str, Any]:
 
 def _record(item: AssembledItem) -> MessageRecord:
     # Of hashes, counts and ids of other rows a neutral row says nothing.
-    return MessageRecord(
-        message_id=0,
-        conversation_id=0,
-        seq=item.first_seq,
-        role=item.role,
-        content=item.text,
-        token_count=item.tokens,
-        token_counter="",
-        created_at=item.created_at,
-        content_hash="",
-        chain_hash="",
-        author=item.author,
-        metadata=item.metadata,
-        parts=item.parts,
-    )
+    values = {
+        "message_id": 0,
+        "conversation_id": 0,
+        "seq": item.first_seq,
+        "role": item.role,
+        "content": item.text,
+        "token_count": item.tokens,
+        "token_counter": "",
+        "created_at": item.created_at,
+        "content_hash": "",
+        "chain_hash": "",
+        "author": item.author,
+        "metadata": item.metadata,
+        "parts": item.parts,
+    }
+    return record(MessageRecord, values)
