@@ -19,6 +19,16 @@ def test_an_irregular_form_leads_to_the_verb_and_to_the_other_irregular_ones():
     assert other_forms("children") == ("child",)
 
 
+@pytest.mark.parametrize("word", ["fail", "fails", "failed", "failing"])
+def test_what_is_done_leads_to_how_it_is_called(word):
+    assert other_forms(word) == ("failure",)
+    assert other_forms("failures") == ("fail",)
+
+
+def test_a_word_of_a_family_keeps_its_irregular_forms():
+    assert other_forms("lose") == ("lost", "loss")
+
+
 def test_a_regular_word_has_no_other_forms():
     assert other_forms("paint") == ()
     assert other_forms("left") == ()
