@@ -28,6 +28,19 @@ def end_with_parent(parent: int) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
+def heeding_signals() -> None:
+    """Have the workers that a server forks end when told to while they load: its own handlers would pass over it.
+
+    When it has loaded, the server's library gives each worker handlers of its own.
+    """
+
+    def forget_handlers() -> None:
+        for each in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(each, signal.SIG_DFL)
+
+    os.register_at_fork(after_in_child=forget_handlers)
+
+
 def serve(*, host: str, port: int) -> None:
     """Answer requests until told to stop."""
     with loading():
@@ -37,6 +50,7 @@ def serve(*, host: str, port: int) -> None:
         from granian.server import Server
 
         deployment = settings.DEPLOYMENT
+    heeding_signals()
     Server(
         "lcmsite.wsgi:application",
         address=host,
@@ -72,6 +86,7 @@ def serve_agents(*, host: str, port: int) -> None:
         from granian.log import LogLevels
         from granian.server import Server
 
+    heeding_signals()
     Server(
         "lcmsite.asgi:application",
         address=host,
