@@ -72,8 +72,7 @@ def signed_thought(part: NewPart) -> dict[str, Any] | None:
 def _plain(message: NewMessage | MessageRecord) -> dict[str, Any]:
     """What the columns say of a message, by the format's names."""
     role = Role.USER if message.role is Role.TOOL else message.role
-    said = [part for part in message.parts if part.part_type is not PartType.COMPACTION]
-    return {"role": role.value, "content": list(_blocks(said)) if said else message.content or ""}
+    return {"role": role.value, "content": list(_blocks(message.parts)) or message.content or ""}
 
 
 def _kind(block: Mapping[str, Any]) -> str:

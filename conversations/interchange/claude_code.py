@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any
 
 from conversations.interchange.anthropic_messages import from_anthropic, to_anthropic
-from conversations.interchange.fields import read
+from conversations.interchange.fields import moment, written
 from conversations.interchange.remainder import remainder, restored, split_note, with_note
 from conversations.types import MessageRecord, NewMessage
 
@@ -27,7 +26,8 @@ _SIDE = "sidechain"
 
 def is_line(row: Any) -> bool:
     """Whether this is a line of such a transcript, with a message or without."""
-    return isinstance(row, Mapping) and isinstance(row.get("type"), str) and not row.keys().isdisjoint(_OF_A_LINE)
+    is_envelope = isinstance(row, Mapping) and isinstance(row.get("type"), str) and "role" not in row
+    return is_envelope and not row.keys().isdisjoint(_OF_A_LINE)
 
 
 def holds_message(line: Mapping[str, Any]) -> bool:
@@ -47,7 +47,7 @@ def session_of(line: Mapping[str, Any]) -> str:
 def from_claude_code(line: Mapping[str, Any]) -> NewMessage:
     """The message of a line that holds one; ValueError names the field that is not right."""
     message = from_anthropic(line["message"])
-    said = replace(message, created_at=_moment(read(line, "timestamp", str)))
+    said = replace(message, created_at=moment(line, "timestamp"))
     return replace(said, metadata=with_note(said.metadata, NOTE, remainder(line, _plain(said, line["message"]))))
 
 
@@ -58,16 +58,6 @@ def to_claude_code(record: MessageRecord) -> dict[str, Any]:
 
 
 def _plain(message: NewMessage | MessageRecord, row: Mapping[str, Any]) -> dict[str, Any]:
-    moment = message.created_at
-    written = moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z") if moment else None
-    return {"type": row["role"], "message": row} | ({"timestamp": written} if written else {})
-
-
-def _moment(text: str | None) -> datetime | None:
-    if text is None:
-        return None
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise ValueError("timestamp is not a time in ISO 8601, such as 2026-01-31T12:00:00Z.") from None
-    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    # The store fills in the time that is not given; the line must be able to say that it was not.
+    timestamp = written(message.created_at) or "the time of recording"
+    return {"type": row["role"], "message": row, "timestamp": timestamp}

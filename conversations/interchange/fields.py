@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 _NOUNS = {
@@ -48,3 +49,23 @@ def choice(value: Any, choices: Any, *, field: str) -> Any:
         shown = repr(value[:80]) if isinstance(value, str) else noun_of(value)
         raise ValueError(f"{field} must be one of {', '.join(choices)}, not {shown}.")
     return choices[value]
+
+
+def moment(row: Mapping[str, Any], key: str) -> datetime | None:
+    """The time under the key, without a zone taken as UTC; None if it is null or absent; ValueError if it is none."""
+    text = read(row, key, str)
+    if text is None:
+        return None
+    try:
+        told = datetime.fromisoformat(text)
+        return (told if told.tzinfo else told.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise ValueError(f"{key} must be a time as ISO 8601 writes it, not {text[:80]!r}.") from None
+
+
+def written(moment: datetime | None) -> str | None:
+    """The time in UTC, as precise as it has to be, in the way most others write it."""
+    if moment is None:
+        return None
+    precision = "seconds" if not moment.microsecond else "milliseconds" if not moment.microsecond % 1000 else "auto"
+    return moment.astimezone(UTC).isoformat(timespec=precision).replace("+00:00", "Z")

@@ -11,13 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from functools import cached_property
 from typing import Any
 
 from conversations.flattening import flattened
-from conversations.interchange.fields import as_message, choice, noun_of, objects, read
+from conversations.interchange.fields import as_message, choice, moment, noun_of, objects, read, written
 from conversations.interchange.remainder import remainder, restored, split_note, with_note
 from conversations.types import MessageRecord, NewMessage, NewPart, PartType, Role
 
@@ -105,12 +104,12 @@ def from_neutral(row: Mapping[str, Any]) -> NewMessage:
         content=content,
         parts=parts,
         author=read(row, "author", str),
-        created_at=_moment_of(read(row, "created_at", str)),
+        created_at=moment(row, "created_at"),
         metadata={} if NOTE in meta else meta,
     )
     # The store fills in what is not given; the row must be able to say that it was not.
     stored = replace(said, content=flattened(parts) if content is None else content)
-    plain = {**_plain(stored), "created_at": _written(said.created_at) or "the time of recording"}
+    plain = {**_plain(stored), "created_at": written(said.created_at) or "the time of recording"}
     rest = remainder({key: value for key, value in row.items() if key not in _PLACE}, plain)
     return replace(said, metadata=with_note(said.metadata, NOTE, rest))
 
@@ -128,7 +127,7 @@ def _plain(message: NewMessage | MessageRecord) -> dict[str, Any]:
         "role": message.role.value,
         "content": message.content,
         "parts": [_item_of(part) for part in message.parts if not _is_bookkeeping(part)],
-        "created_at": _written(message.created_at),
+        "created_at": written(message.created_at),
         **({} if message.author is None else {"author": message.author}),
         **({"meta": dict(metadata)} if metadata else {}),
     }
@@ -220,21 +219,3 @@ def _json_value(value: Any) -> Any:
     if isinstance(value, Decimal):
         return format(value, "f")
     return list(value) if isinstance(value, tuple) else value
-
-
-def _moment_of(text: str | None) -> datetime | None:
-    if text is None:
-        return None
-    try:
-        moment = datetime.fromisoformat(text)
-        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
-    except (ValueError, OverflowError):
-        raise ValueError(f"created_at must be a time as ISO 8601 writes it, not {text[:80]!r}.") from None
-
-
-def _written(moment: datetime | None) -> str | None:
-    """The time in UTC, as precise as it has to be, in the way most others write it."""
-    if moment is None:
-        return None
-    precision = "seconds" if not moment.microsecond else "milliseconds" if not moment.microsecond % 1000 else "auto"
-    return moment.astimezone(UTC).isoformat(timespec=precision).replace("+00:00", "Z")

@@ -248,14 +248,3 @@ class NewestWords:
             answering=table.answering(how),
             **names,
         )
-
-
-def _held(table: Table, tried: _Try) -> str:
-    """What of the words a row holds: it matters where any of them is enough."""
-    if not tried.is_any:
-        return "NULL::text[]"
-    return _HELD.format(vector=table.vector, table=table.name, name=_NAMES[table])
-
-
-def _said(number: int, tried: _Try) -> str:
-    return _SAID.format(number=number, rank=MESSAGE_RANK, held=_held(MESSAGES, tried))

@@ -51,7 +51,8 @@ def test_a_time_comes_back_as_it_was_written(timestamp):
 @pytest.mark.parametrize(
     ("changed", "sentence"),
     [
-        ({"timestamp": "noon"}, "timestamp is not a time in ISO 8601"),
+        ({"timestamp": "noon"}, "timestamp must be a time as ISO 8601 writes it"),
+        ({"timestamp": "0001-01-01T00:00:00+10:00"}, "timestamp must be a time as ISO 8601 writes it"),
         ({"timestamp": 5}, "timestamp must be a text, not a whole number."),
         ({"message": {"role": "user", "content": 5}}, "content must be a text or a list"),
     ],
@@ -82,7 +83,7 @@ def test_what_an_agent_was_sent_to_do_is_a_session_of_its_own(row, session):
     [
         None,
         {"role": "user", "content": "x"},
-        {"type": "message", "role": "user", "content": "x"},
+        {"type": "message", "role": "user", "content": "x", "sessionId": "s1", "messageId": "m1"},
         {"type": "response_item", "timestamp": "2026-01-31T12:00:00Z", "payload": {}},
         {"messages": [], "sessionId": "x"},
     ],
