@@ -31,14 +31,23 @@ def end_with_parent(parent: int) -> None:
 def heeding_signals() -> None:
     """Have the workers that a server forks end when told to while they load: its own handlers would pass over it.
 
-    When it has loaded, the server's library gives each worker handlers of its own.
+    Python forgets what arrives while it forks, so such a signal waits until the worker has done with that. When it has
+    loaded, the server's library gives each worker handlers of its own.
     """
+    ends = (signal.SIGTERM, signal.SIGINT)
+
+    def wait() -> None:
+        signal.pthread_sigmask(signal.SIG_BLOCK, ends)
+
+    def go_on() -> None:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, ends)
 
     def forget_handlers() -> None:
-        for each in (signal.SIGTERM, signal.SIGINT):
+        for each in ends:
             signal.signal(each, signal.SIG_DFL)
+        go_on()
 
-    os.register_at_fork(after_in_child=forget_handlers)
+    os.register_at_fork(before=wait, after_in_parent=go_on, after_in_child=forget_handlers)
 
 
 def serve(*, host: str, port: int) -> None:

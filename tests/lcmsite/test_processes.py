@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 
@@ -12,9 +13,23 @@ import pytest
 from tests.flows.processes import PROJECT, environment
 from tests.lcmsite.operating import eventually, free_port
 
+FORKS_A_WORKER_THAT_IS_TOLD_TO_STOP = """
+import os, signal, time
+from lcmsite.processes import heeding_signals
+
+signal.signal(signal.SIGTERM, lambda *_: None)
+os.register_at_fork(after_in_child=lambda: os.kill(os.getpid(), signal.SIGTERM))
+heeding_signals()
+worker = os.fork()
+if not worker:
+    time.sleep(1)
+    os._exit(0)
+print(os.waitstatus_to_exitcode(os.waitpid(worker, 0)[1]))
+"""
+
 
 @pytest.mark.parametrize("kind", ["web", "mcp"])
-def test_a_server_told_to_stop_while_its_workers_load_stops_with_them(data_dir, kind):
+def test_workers_that_are_told_to_stop_while_they_load_stop(data_dir, kind):
     # Nothing is asked of the database while all is loaded.
     given = {
         "LCM_DATA_DIR": str(data_dir),
@@ -31,9 +46,25 @@ def test_a_server_told_to_stop_while_its_workers_load_stops_with_them(data_dir, 
     )
     server = psutil.Process(running.pid)
     eventually(lambda: server.children() != [])
+    workers = server.children()
+
+    for worker in workers:
+        worker.terminate()
+    _, deaf = psutil.wait_procs(workers, timeout=60)
 
     server.terminate()
     said, _ = running.communicate(timeout=60)
+    assert deaf == [], said
 
-    assert running.returncode == 0, said
-    assert "refused to gracefully stop" not in said
+
+def test_a_worker_that_is_told_to_stop_in_the_moment_of_its_fork_stops():
+    ran = subprocess.run(
+        [sys.executable, "-c", FORKS_A_WORKER_THAT_IS_TOLD_TO_STOP],
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+
+    assert int(ran.stdout) == -signal.SIGTERM
