@@ -20,7 +20,7 @@ from conversations.types import NewMessage, NewPart, PartType, Role
 APPEND = """
     SELECT message_ids, seqs, created, conflicting_key, message_count, active_messages, active_tokens,
            total_tokens, rest_until_seq, overrides
-    FROM lcm_append_messages(%s, %s, %s, %s, %s, %s)
+    FROM lcm_append_messages(%s, %s, %s, %s, %s, %b, %s)
 """
 
 # What `lcm_append_message` takes of a message's row, in its order.
@@ -57,7 +57,7 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False)
 def rows_of(
     messages: Sequence[NewMessage], *, tokens: TokenEstimator, policy: StorePolicy, now: datetime
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The rows of `messages` and of `message_parts`, from which `as_json` and `as_values` make what the database takes.
+    """The rows of `messages` and of `message_parts`, of which `as_batch` and `as_values` make what the database takes.
 
     Raises Invalid, naming the message by its place in the batch, for anything the store cannot keep.
     """
@@ -136,6 +136,21 @@ def as_values(message_row: Mapping[str, Any], part_rows: list[dict[str, Any]]) -
         return [*values, None, *map(part.get, _PLAIN)]
     # A part's row has nothing to leave out.
     return [*values, _ENCODER.encode(part_rows) if part_rows else None, *(None for _ in _PLAIN)]
+
+
+def as_batch(message_rows: Sequence[Mapping[str, Any]], part_rows: list[dict[str, Any]]) -> tuple[str, list[str], str]:
+    """The rows as `lcm_append_messages` takes them: what is said of each message, their contents, and the parts."""
+    contents = [row["content"] for row in message_rows]
+    rest = [{name: value for name, value in row.items() if name != "content"} for row in message_rows]
+    return as_json(rest), contents, as_json([_beside(contents[row["position"] - 1], row) for row in part_rows])
+
+
+def _beside(content: str, part_row: dict[str, Any]) -> dict[str, Any]:
+    """A part's row beside its message's content, which it does not say again."""
+    for name in ("text_content", "tool_output"):
+        if part_row.get(name) == content:
+            return {**part_row, name: None, "repeats": name}
+    return part_row
 
 
 def as_json(given: list[dict[str, Any]] | dict[str, Any]) -> str:

@@ -13,7 +13,7 @@ from django.db import DataError, transaction
 from django.db.models import F, Max
 
 from conversations import observability
-from conversations.append import APPEND, APPEND_ONE, as_json, as_values, part_rows_of, rows_of
+from conversations.append import APPEND, APPEND_ONE, as_batch, as_values, part_rows_of, rows_of
 from conversations.cold import cold_texts, until_settled
 from conversations.db import prepared
 from conversations.errors import Conflict, Invalid, NotFound
@@ -100,7 +100,7 @@ class MessageStore(Store):
                 row = prepared(APPEND_ONE, (*where, *as_values(message_rows[0], part_rows)))
             if row is None:
                 keyed = any(row["idempotency_key"] is not None for row in message_rows)
-                row = prepared(APPEND, (*where, keyed, as_json(message_rows), as_json(part_rows)))
+                row = prepared(APPEND, (*where, keyed, *as_batch(message_rows, part_rows)))
         except DataError as refused:
             raise Invalid("The database cannot hold one of these values.") from refused
         if row is None or row["message_ids"] is None:

@@ -96,6 +96,28 @@ def test_without_a_content_the_text_is_that_of_the_parts(conversation_id):
     ]
 
 
+def test_each_part_of_a_batch_keeps_its_own_text_be_it_its_messages_or_another(conversation_id):
+    # What parts repeat of their message goes to the database once; a message that is stored already shifts the others.
+    append(conversation_id, keyed("there", "first"))
+    said = (
+        keyed("there", "first"),
+        NewMessage(Role.USER, parts=(NewPart(PartType.TEXT, text_content="second"),)),
+        a_tool_result("call", "third"),
+        NewMessage(Role.USER, "fourth", parts=(NewPart(PartType.TEXT, text_content="an echo of fourth"),)),
+        NewMessage(
+            Role.TOOL,
+            "fifth",
+            parts=(NewPart(PartType.TOOL, text_content="fifth", tool_output="fifth", tool_name="t"),),
+        ),
+        NewMessage(Role.USER, "", parts=(NewPart(PartType.TEXT, text_content=""), NewPart(PartType.AGENT))),
+    )
+
+    append(conversation_id, *said)
+
+    kept = [[(part.text_content, part.tool_output) for part in message.parts] for message in stored(conversation_id)]
+    assert kept == [[(part.text_content, part.tool_output) for part in message.parts] for message in said]
+
+
 def test_without_a_time_a_message_is_of_now(conversation_id):
     before = datetime.now(UTC)
 
