@@ -7,7 +7,7 @@ from rest_framework import serializers
 from compaction.hosts import MOST_KEYS
 from compaction.types import JobState, Outcome, Reason
 from conversations.exactness import MAX_NAME
-from conversations.param_fields import ConversationId, Flag, JsonObject, Text, WholeNumber
+from conversations.param_fields import Choice, ConversationId, Flag, JsonObject, Text, WholeNumber
 from conversations.params import ConversationParams, Params
 
 
@@ -25,17 +25,15 @@ class ActivityParams(Params):
 
 class ListRunsParams(Params):
     conversation_id = ConversationId(required=False, help_text="The conversation; all of the workspace without one.")
-    outcome = serializers.ChoiceField(
-        choices=list(Outcome), required=False, help_text="Only runs that ended so, such as failed."
-    )
-    reason = serializers.ChoiceField(choices=list(Reason), required=False, help_text="Only runs for this reason.")
+    outcome = Choice(choices=list(Outcome), required=False, help_text="Only runs that ended so, such as failed.")
+    reason = Choice(choices=list(Reason), required=False, help_text="Only runs for this reason.")
     before_run = Text(required=False, max_length=200, help_text="Only runs older than this one.")
     limit = WholeNumber(required=False, min_value=1, max_value=1000, help_text="The most to list.")
 
 
 class ListJobsParams(Params):
     conversation_id = ConversationId(required=False, help_text="The conversation; all of the workspace without one.")
-    state = serializers.ChoiceField(choices=list(JobState), required=False, help_text="Only jobs in this state.")
+    state = Choice(choices=list(JobState), required=False, help_text="Only jobs in this state.")
     before_id = WholeNumber(required=False, help_text="Only jobs older than this one.")
     limit = WholeNumber(required=False, min_value=1, max_value=1000, help_text="The most to list.")
 

@@ -125,6 +125,12 @@ class Id(WholeNumber):
 class ConversationId(Id):
     """The number of a conversation."""
 
+    def to_internal_value(self, data: Any) -> int:
+        if isinstance(data, str):
+            where = "conversations/find/?session_id=... tells that of a session"
+            _refuse(f"This must be a conversation's number{_otherwise(self, data)}; {where}.")
+        return super().to_internal_value(data)
+
 
 class MessageId(Id):
     """The number of a message, bare or as `msg_12`."""
@@ -136,6 +142,17 @@ class MessageId(Id):
         # A text in JSON, too: ids of several kinds are told apart by how they begin.
         is_text = isinstance(data, str) and data.startswith("msg_")
         return super().to_internal_value(self.read(data) if is_text else data)
+
+
+class Choice(serializers.ChoiceField):
+    """One of a few words; a refusal names them all."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        try:
+            return super().to_internal_value(data)
+        except ValidationError:
+            shown = repr(data[:40]) if isinstance(data, str) else noun_of(data)
+            _refuse(f"{shown} is none of {', '.join(self.choices)}.")
 
 
 class Several(serializers.ListField):

@@ -18,6 +18,7 @@ from conversations.interchange.fields import noun_of
 from conversations.interchange.native import Misfit, from_native
 from conversations.param_fields import (
     Bytes,
+    Choice,
     ConversationId,
     Flag,
     JsonObject,
@@ -136,7 +137,7 @@ class ConfigureConversationParams(ConversationParams):
 
 class AppendMessagesParams(ConversationParams):
     messages = MessageList(help_text="1 to 1000 messages, oldest first.")
-    format = serializers.ChoiceField(
+    format = Choice(
         choices=list(READERS),
         required=False,
         help_text="What the messages look like: LCM's own form, the neutral form, OpenAI chat completions, or "

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 M = TypeVar("M", bound=Model)
 
+# How ids begin: who asks for a thing by the id of another kind is told so, whether that is there or not.
+_KINDS = {"sum_": "summary", "msg_": "message", "file_": "file", "run_": "run", "conv_": "conversation"}
 # Which way from a model to its workspace.
 _PATHS = {
     "Workspace": "workspace_id",
@@ -108,7 +110,9 @@ def _seen(found: M | None, noun: str, shown: Any) -> M:
 
 def unseen(noun: str, shown: Any) -> NotFound:
     """The refusal of what is not there and, alike, of what is somebody else's."""
-    return NotFound(f"There is no {noun} {str(shown)[:80]!r} that you may see.")
+    other = next((kind for begin, kind in _KINDS.items() if kind != noun and str(shown).startswith(begin)), None)
+    hint = f" That is the id of a {other}; describe takes ids of every kind." if other else ""
+    return NotFound(f"There is no {noun} {str(shown)[:80]!r} that you may see.{hint}")
 
 
 def _unaskable(*values: Any) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rest_framework import serializers
 
-from conversations.param_fields import ConversationId, Flag, Text, WholeNumber
+from conversations.param_fields import Choice, ConversationId, Flag, Text, WholeNumber
 from conversations.params import Params
 from integrity.types import PlanState, ScanMode
 
@@ -13,7 +13,7 @@ _SHOWN = "The most to list."
 
 class CheckParams(Params):
     conversation_id = ConversationId(required=False, help_text="The conversation; all of the workspace without one.")
-    extent = serializers.ChoiceField(
+    extent = Choice(
         choices=[mode.value for mode in ScanMode],
         required=False,
         help_text="full: everything. incremental: what has changed since it was last found clean, with samples.",
@@ -28,9 +28,7 @@ class ScanParams(Params):
 
 class ListReportsParams(Params):
     conversation_id = ConversationId(required=False, help_text="The conversation; all of the workspace without one.")
-    extent = serializers.ChoiceField(
-        choices=[mode.value for mode in ScanMode], required=False, help_text="Only checks of this extent."
-    )
+    extent = Choice(choices=[mode.value for mode in ScanMode], required=False, help_text="Only checks of this extent.")
     whole = Flag(required=False, help_text="Only checks of the whole workspace, none of a single conversation.")
     before_report = Text(required=False, max_length=200, help_text="Only reports older than this one.")
     limit = WholeNumber(required=False, min_value=1, max_value=1000, help_text=_SHOWN)
@@ -59,9 +57,7 @@ class RepairParams(Params):
 
 class ListRepairsParams(Params):
     report_id = Text(required=False, max_length=200, help_text="The report; those of all reports without one.")
-    state = serializers.ChoiceField(
-        choices=[state.value for state in PlanState], required=False, help_text="Only plans in this state."
-    )
+    state = Choice(choices=[state.value for state in PlanState], required=False, help_text="Only plans in this state.")
     before_plan = Text(required=False, max_length=200, help_text="Only plans older than this one.")
     limit = WholeNumber(required=False, min_value=1, max_value=1000, help_text=_SHOWN)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from conversations.param_fields import ConversationId, Flag, Moment, Number, Several, Text, WholeNumber
+from conversations.param_fields import Choice, ConversationId, Flag, Moment, Number, Several, Text, WholeNumber
 from conversations.params import ConversationParams, Params
 from conversations.types import PartType, Role
 from retrieval.assembly.types import MessageFormat
@@ -27,25 +27,23 @@ LONGEST_QUESTION = 10_000
 class GrepParams(Params):
     conversation_id = ConversationId(required=False, help_text="The conversation; all of the workspace without one.")
     query = Text(max_length=LONGEST_QUERY, help_text="What to look for.")
-    mode = serializers.ChoiceField(
+    mode = Choice(
         choices=["full_text", "regex"], required=False, help_text="Words in websearch syntax, or a regular expression."
     )
-    scope = serializers.ChoiceField(
-        choices=list(GrepScope), required=False, help_text="Where to look; both is messages and summaries."
-    )
+    scope = Choice(choices=list(GrepScope), required=False, help_text="Where to look; both is messages and summaries.")
     conversation_ids = Several(
         child=ConversationId(), max_length=MOST_NAMED, required=False, help_text="Several conversations instead of one."
     )
     since = Moment(required=False, help_text="Only what is of this moment or later, such as 2026-01-31T09:00:00Z.")
     until = Moment(required=False, help_text="Only what is of before this moment.")
     roles = Several(
-        child=serializers.ChoiceField(choices=list(Role)),
+        child=Choice(choices=list(Role)),
         max_length=MOST_NAMED,
         required=False,
         help_text="Only messages of these roles.",
     )
     part_types = Several(
-        child=serializers.ChoiceField(choices=list(PartType)),
+        child=Choice(choices=list(PartType)),
         max_length=MOST_NAMED,
         required=False,
         help_text="Only messages with a part of these types.",
@@ -60,7 +58,7 @@ class GrepParams(Params):
     to_seq = WholeNumber(required=False, help_text="Only messages up to this seq, and summaries that begin there.")
     depth = WholeNumber(required=False, help_text="Only summaries of this depth; 0 for those made from messages.")
     under = Text(required=False, max_length=200, help_text="Only what this summary was made from, all the way down.")
-    sort = serializers.ChoiceField(
+    sort = Choice(
         choices=list(GrepSort),
         required=False,
         help_text="By relevance if not said, a regular expression by recency; for hybrid, what is newer is worth more.",
@@ -167,7 +165,7 @@ class BrowseParams(Params):
     """Which of the conversations, and in which order."""
 
     query = Text(max_length=200, required=False, help_text="A piece of a title or of a session's name.")
-    sort = serializers.ChoiceField(
+    sort = Choice(
         choices=list(BrowseSort),
         required=False,
         help_text="The newest use first, the largest or the coldest first, or by title.",
@@ -210,7 +208,7 @@ class AssembleParams(ConversationParams):
         required=False, allow_null=True, min_value=1, max_value=MOST_TOKENS, help_text="The most tokens to give."
     )
     query = Text(required=False, allow_null=True, max_length=LONGEST_QUERY, help_text="What the next turn is about.")
-    format = serializers.ChoiceField(
+    format = Choice(
         choices=[each.value for each in MessageFormat],
         required=False,
         allow_null=True,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rest_framework import serializers
 
 from conversations.audit import Act
-from conversations.param_fields import ConversationId, Id, MessageId, Text, WholeNumber
+from conversations.param_fields import Choice, ConversationId, Id, MessageId, Text, WholeNumber
 from conversations.params import ConversationParams, Params
 from integrity.policy import MOST_DAYS
 from integrity.retention.erasure import MOST_NAMED
@@ -61,7 +61,7 @@ class EraseParams(Params):
 
 class ListActsParams(Params):
     conversation_id = ConversationId(required=False, allow_null=True, help_text="Only what was done to this one.")
-    act = serializers.ChoiceField(
+    act = Choice(
         choices=[each.value for each in Act], required=False, allow_null=True, help_text="Only acts of this kind."
     )
     target = Text(

@@ -48,10 +48,11 @@ Made by `make docs` from the catalogue (`lcmsite/adapters/catalogue.py`); edit t
 shows the same, to be tried out, at `/api/v1/docs/`, and as an OpenAPI document at `/api/v1/schema/`.
 
 **Over REST**, paths begin with `{prefix}` and every request carries `Authorization: Bearer lcm_...`. Params that are
-not in the path stand in the query of a GET, and in the JSON body of anything else. **On the command line**, params in
-the path, and those that are needed, are arguments in this order; the others are options (`token_cap` is
-`--token-cap`); a conversation is named by its number or its session, and `--json` answers as REST does. **As a tool**
-(MCP), params are the tool's arguments.
+not in the path stand in the query of a GET (a list by its name once for each value: `roles=user&roles=tool`), and in
+the JSON body of anything else. **On the command line**, params in the path, and those that are needed, are arguments
+in this order; the others are options (`token_cap` is `--token-cap`); a conversation is named by its number or its
+session, and `--json` answers as REST does. **As a tool** (MCP), params are the tool's arguments; null is as good as
+nothing for one that can be left out.
 
 A scope includes those before it: `read`, `write`, `admin`. Answers are JSON; a list comes as `{{"items": [...]}}`.
 

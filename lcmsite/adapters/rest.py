@@ -123,10 +123,17 @@ def _require_utf_8(query: str) -> None:
 
 
 def _raw_field(operation: Operation, request: HttpRequest) -> str | None:
-    """The field that the body is, as it is, where a file is sent and the request says so."""
-    if not operation.has_body or request.content_type != OCTETS:
+    """The field that the body is, as it is, where a file is sent and the request says so.
+
+    UnsupportedMediaType for a file that is sent as anything else, such as a form or its own type.
+    """
+    if not operation.has_body or request.content_type == JSON:
         return None
-    return next((name for name, field in operation.params.prototype().fields.items() if isinstance(field, Bytes)), None)
+    fields = operation.params.prototype().fields.items()
+    raw = next((name for name, field in fields if isinstance(field, Bytes)), None)
+    if raw and request.content_type not in ("", OCTETS):
+        raise UnsupportedMediaType(f"The body must be the bytes themselves, sent as Content-Type: {OCTETS}, or {JSON}.")
+    return raw if request.content_type == OCTETS else None
 
 
 def _body(request: HttpRequest) -> dict[str, Any]:
@@ -187,8 +194,8 @@ def failed(request: HttpRequest) -> HttpResponse:
 
 def nothing_here(request: HttpRequest, rest: str = "") -> HttpResponse:
     """The answer of every path under /api/ that there is not."""
-    hint = "" if rest.endswith("/") else " Paths end with a slash."
-    return problem_response(NotFound(f"There is nothing at this path.{hint}", code="no_such_path"))
+    hint = f"Those there are: {PREFIX}docs/." if request.path.endswith("/") else "Paths end with a slash."
+    return problem_response(NotFound(f"There is nothing at this path. {hint}", code="no_such_path"))
 
 
 def _view(path: str, operations: list[Operation]) -> type[CatalogueView]:

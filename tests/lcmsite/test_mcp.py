@@ -109,6 +109,19 @@ def test_what_cannot_be_answered_is_refused_as_rest_refuses_it(harbour, agents, 
         assert problem_in(answers[name]) == expected.body
 
 
+def test_what_a_model_fills_in_with_null_is_as_if_it_had_left_it_out(harbour, agents, key):
+    given = {"query": "boats", "limit": 1}
+    filled_in = dict.fromkeys(TOOLS["lcm_grep"].params.prototype().fields) | given
+
+    async def ask(client):
+        return await client.call_tool("lcm_grep", given), await client.call_tool("lcm_grep", filled_in)
+
+    bare, full = agents.do(key, ask)
+
+    assert bare.structured_content["matches"]
+    assert full.structured_content["matches"] == bare.structured_content["matches"]
+
+
 @pytest.mark.parametrize(
     ("tool", "wrong", "status"),
     [

@@ -150,3 +150,57 @@ def test_what_is_no_hash_is_refused_where_one_is_announced(conversation, sha256)
     reply = Api(an_api_key()).post(path, {"byte_size": 1, "sha256": sha256})
 
     assert (reply.status, list(reply.body["errors"])) == (400, ["sha256"])
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ({"sort": "newest"}, "sort: 'newest' is none of relevance, recency, hybrid."),
+        ({"roles": ["user", "robot"]}, "roles.1: 'robot' is none of system, user, assistant, tool."),
+    ],
+)
+def test_who_names_no_choice_there_is_is_told_the_choices(query, said):
+    reply = Api(an_api_key()).get("matches/", query="hello", **query)
+
+    assert (reply.status, reply.body["detail"]) == (400, said)
+
+
+def test_who_names_a_conversation_by_its_session_is_told_where_its_number_is(conversation):
+    api = Api(an_api_key())
+
+    reply = api.get("conversations/s1/context/")
+
+    assert (reply.status, reply.body["code"]) == (400, "invalid_params")
+    assert "conversations/find/?session_id=" in reply.body["detail"]
+    assert api.get("conversations/find/", session_id="s1").body["conversation_id"] == conversation.conversation_id
+
+
+def test_who_opens_a_thing_of_another_kind_is_told_what_the_id_is_of(conversation):
+    message = Message.objects.get(conversation_id=conversation.conversation_id, seq=1)
+
+    answers = [Api(an_api_key()).get(f"summaries/{id}/expansion/") for id in (f"msg_{message.pk}", "msg_0", "sum_0")]
+
+    assert [reply.status for reply in answers] == [404, 404, 404]
+    # Whether there is such a message is not told.
+    assert ["the id of a message" in reply.body["detail"] for reply in answers] == [True, True, False]
+
+
+@pytest.mark.parametrize("kind", ["text/csv", "multipart/form-data; boundary=x", "application/x-www-form-urlencoded"])
+def test_a_file_that_is_sent_as_something_else_than_bytes_is_told_how_to_be_sent(conversation, kind):
+    path = f"/api/v1/conversations/{conversation.conversation_id}/files/?file_name=a.csv"
+    headers = {"Authorization": f"Bearer {an_api_key()}"}
+
+    reply = Client().generic("POST", path, b"a,b", content_type=kind, headers=headers)
+
+    assert (reply.status_code, reply.json()["code"]) == (415, "unsupported_media_type")
+    assert "application/octet-stream" in reply.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("path", "hint"), [("/api/v1/matches", "end with a slash"), ("/api/v1/", "/api/v1/docs/"), ("/api/", "docs/")]
+)
+def test_a_path_that_leads_nowhere_is_told_what_may_be_meant(path, hint):
+    reply = Client().get(path)
+
+    assert (reply.status_code, reply.json()["code"]) == (404, "no_such_path")
+    assert hint in reply.json()["detail"] and ("slash" in hint) == ("slash" in reply.json()["detail"])

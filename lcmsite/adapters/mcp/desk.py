@@ -71,8 +71,9 @@ def perform(operation: Operation, given: Mapping[str, Any], *, caller: Caller) -
     # Before anything is looked up: whoever may not write is told so, whatever they would have written.
     caller.require(operation.scope)
     fields = operation.params.prototype().fields
-    named = {name: _named(fields.get(name), value, caller) for name, value in given.items()}
-    # Models write numbers as texts now and then, whatever the schema says.
+    # Models fill in null for what they would leave out, and write numbers as texts, whatever the schema says.
+    said = {name: value for name, value in given.items() if value is not None or not _can_be_left_out(fields.get(name))}
+    named = {name: _named(fields.get(name), value, caller) for name, value in said.items()}
     return operation.perform(caller, operation.params.read_from(named)).result
 
 
@@ -82,6 +83,10 @@ def told(error: Exception) -> Problem:
     if problem is INTERNAL:
         logger.error("call_failed", exc_info=error)
     return problem
+
+
+def _can_be_left_out(field: serializers.Field | None) -> bool:
+    return field is not None and not field.required
 
 
 def _named(field: serializers.Field | None, value: Any, caller: Caller) -> Any:
