@@ -175,9 +175,19 @@ def _with_our_key(read: Callable[[Mapping[str, Any]], NewMessage], row: Mapping[
 
 
 def _hint(row: Any) -> str:
-    """What to say beside messages of another API, whose names do not belong in our own form."""
-    form = detect(row) if isinstance(row, dict) and "role" in row else None
-    return f' This looks like a message for another API: say so with "format": "{form}".' if form in _VENDORS else ""
+    """What to say beside messages of another form, whose names do not belong in our own."""
+    if not isinstance(row, dict) or "role" not in row:
+        return ""
+    form, parts = detect(row), row.get("parts")
+    if form in _VENDORS:
+        forms: tuple[Format, ...] = (form,)
+    elif isinstance(parts, list) and any(isinstance(part, dict) and "type" in part for part in parts):
+        forms = (Format.NEUTRAL,)
+    else:
+        # A list of contents without anything that only one of them has.
+        forms = _VENDORS if isinstance(row.get("content"), list) else ()
+    named = " or ".join(f'"{each}"' for each in forms)
+    return f' This looks like a message in another form: say so with "format": {named}.' if forms else ""
 
 
 class ListMessagesParams(ConversationParams):

@@ -45,7 +45,8 @@ _OPENING = """\
 # Reference
 
 Made by `make docs` from the catalogue (`lcmsite/adapters/catalogue.py`); edit that, not this page. A running site
-shows the same, to be tried out, at `/api/v1/docs/`, and as an OpenAPI document at `/api/v1/schema/`.
+shows the same, to be tried out, at `/api/v1/docs/`, and as an OpenAPI document at `/api/v1/schema/`. What a message
+looks like is in [messages.md](messages.md).
 
 **Over REST**, paths begin with `{prefix}` and every request carries `Authorization: Bearer lcm_...`. Params that are
 not in the path stand in the query of a GET (a list by its name once for each value: `roles=user&roles=tool`), and in

@@ -60,6 +60,10 @@ BAD_APPENDS: list[tuple[Any, str, str]] = [
     ({**said("x", idempotency_key=""), "format": "anthropic"}, "invalid", "idempotency_key"),
     ({"format": "anthropic", "messages": [{"role": "tool", "content": "x"}]}, "invalid_params", "messages[0]: role"),
     ({"messages": [{"role": "developer", "content": "x"}]}, "invalid_params", 'say so with "format": "openai"'),
+    ({"messages": [{"role": "user", "parts": [{"type": "text", "text": "x"}]}]},
+     "invalid_params", 'say so with "format": "neutral"'),
+    ({"messages": [{"role": "user", "content": [{"type": "text", "text": "x"}]}]},
+     "invalid_params", 'say so with "format": "openai" or "anthropic"'),
     ({"messages": [{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "1"}]}]},
      "invalid_params", 'say so with "format": "anthropic"'),
 ]  # fmt: skip
