@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import psycopg
-from django.core.exceptions import RequestDataTooBig, SuspiciousOperation
+from django.core.exceptions import DisallowedHost, RequestDataTooBig, SuspiciousOperation
 from django.db import DataError, Error, IntegrityError, InterfaceError, OperationalError, ProgrammingError
 from django.db.migrations.exceptions import MigrationSchemaMissing
 from django.http import Http404
@@ -149,6 +149,8 @@ def _as_lcm_error(error: BaseException) -> LcmError | None:
             return UnsupportedMediaType("The body must be JSON, sent as Content-Type: application/json.")
         case RequestDataTooBig():
             return RequestTooLarge("The request body is larger than LCM_MAX_REQUEST_BYTES allows.")
+        case DisallowedHost():
+            return Invalid("LCM was asked for by a host name that is not in LCM_ALLOWED_HOSTS.", code="unknown_host")
         case SuspiciousOperation() | rest.APIException():
             return Invalid("The request is not one that LCM understands.")
         case RecursionError():
@@ -165,7 +167,10 @@ def _of_database(error: BaseException) -> LcmError | None:
         case psycopg.errors.QueryCanceled():
             return Unavailable("The database took too long over this.", code="timeout")
         case psycopg.errors.UndefinedTable() | psycopg.errors.UndefinedFunction():
-            return Unavailable("The database is not set up for this version of LCM; run `lcm migrate`.")
+            return Unavailable(
+                "The database is not set up for this version of LCM; run `lcm migrate`, "
+                "or name the one you mean (LCM_DATA_DIR, LCM_DATABASE_URL)."
+            )
         case psycopg.errors.InsufficientPrivilege() | MigrationSchemaMissing():
             return Unavailable("The database user that LCM was given may not do this; it must own LCM's tables.")
     match error:

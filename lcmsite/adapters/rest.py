@@ -9,8 +9,9 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import unquote
 
+from django.core.exceptions import DisallowedHost
 from django.core.signals import got_request_exception
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest
 from django.urls import URLPattern, path
 from django.views import defaults
 from rest_framework.parsers import JSONParser
@@ -182,6 +183,9 @@ def refused(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Django's handler400: of requests that no view has seen, such as for a host that is not ours."""
     if request.path.startswith(API):
         return problem_response(exception)
+    if isinstance(exception, DisallowedHost):
+        # Whoever has just put LCM behind a name sees this first, and in a browser.
+        return HttpResponseBadRequest(problem_of(exception).detail, content_type="text/plain")
     return defaults.bad_request(request, exception)
 
 

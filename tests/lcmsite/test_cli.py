@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from datetime import timedelta
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -251,8 +252,40 @@ def test_the_program_refuses_a_setting_that_there_is_not():
     assert "LCM_COLOUR" in refused.stderr
 
 
-def test_a_database_that_does_not_answer_is_unavailable():
-    refused = _program(*START, "--json", "list", LCM_DATABASE_URL="postgres://nobody@127.0.0.1:1/none")
+def test_a_database_that_does_not_answer_is_unavailable_and_named():
+    refused = _program(*START, "--json", "list", LCM_DATABASE_URL="postgres://me:hunter2@127.0.0.1:1/none")
 
     assert refused.returncode == 6
-    assert json.loads(refused.stderr)["code"] == "unavailable"
+    problem = json.loads(refused.stderr)
+    assert problem["code"] == "unavailable"
+    assert problem["detail"] == "LCM_DATABASE_URL: the database at 127.0.0.1:1 does not answer."
+
+
+def test_the_version_is_that_of_the_package(capsys):
+    with pytest.raises(SystemExit) as end:
+        run(["--version"])
+
+    assert (end.value.code, capsys.readouterr().out) == (0, f"lcm {version('lcm')}\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "choices"),
+    [
+        (["key", "create", "x", "--scope", "root"], "read', 'write', 'admin'"),
+        (["user", "create", "ann", "--role", "king"], "reader', 'operator', 'admin'"),
+    ],
+)
+def test_choices_are_told_as_they_are_typed(arguments, choices):
+    refused = lcm(*arguments)
+
+    assert refused.exit_code == 2
+    assert choices in refused.err and "<" not in refused.err
+
+
+def test_a_role_is_given_in_so_many_words():
+    lcm("user", "create", "ann", "--role", "admin")
+
+    forgotten = lcm("user", "role", "ann")
+
+    assert forgotten.exit_code == 2 and "--role" in forgotten.err
+    assert lcm("--json", "user", "list").json["items"][0]["role"] == "admin"

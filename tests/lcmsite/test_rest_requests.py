@@ -204,3 +204,11 @@ def test_a_path_that_leads_nowhere_is_told_what_may_be_meant(path, hint):
 
     assert (reply.status_code, reply.json()["code"]) == (404, "no_such_path")
     assert hint in reply.json()["detail"] and ("slash" in hint) == ("slash" in reply.json()["detail"])
+
+
+@pytest.mark.parametrize("path", ["/api/v1/conversations/", "/"])
+def test_a_host_name_that_is_not_ours_is_told_which_setting_would_make_it_so(path):
+    reply = Client().get(path, headers={"Host": "lcm.example.org"})
+
+    assert reply.status_code == 400
+    assert "LCM_ALLOWED_HOSTS" in reply.content.decode()

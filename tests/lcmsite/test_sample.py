@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.test import Client
 from pytest_django import DjangoDbBlocker
@@ -217,6 +218,18 @@ def test_what_it_says_to_try_can_be_tried(first, db, capsys):
     assert [command[0] for command in commands] == ["grep", "expand"]
     assert statuses == [0, 0]
     assert "staging" in capsys.readouterr().out
+
+
+def test_another_terminal_is_told_where_the_data_is(load, monkeypatch):
+    monkeypatch.delenv("LCM_DATA_DIR", raising=False)
+    here = load()
+    monkeypatch.setenv("LCM_DATA_DIR", str(settings.DATA_DIR))
+    elsewhere = load()
+
+    assert "LCM_DATA_DIR" not in here
+    commands = [line.strip() for line in elsewhere.splitlines() if re.search(r"lcm (grep|expand) ", line)]
+    assert len(commands) == 2
+    assert all(command.startswith(f"LCM_DATA_DIR={settings.DATA_DIR} ") for command in commands)
 
 
 def test_a_second_time_says_the_same_and_changes_nothing(first, load):

@@ -31,7 +31,7 @@ def _create_key_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--scope",
         action="append",
-        choices=list(KeyScope),
+        choices=[scope.value for scope in KeyScope],
         help="What it may do: write includes read, admin includes both. Default: read.",
     )
     parser.add_argument("--days", metavar="N", help="After how many days it expires. Default: never.")

@@ -12,15 +12,16 @@ from django.conf import settings
 from django.core.checks import run_checks
 from django.core.management import get_commands, load_command_class
 from django.core.management.base import CommandError
-from django.db import connections
+from django.db import InterfaceError, OperationalError, connections
 
-from conversations.errors import Invalid
+from conversations.errors import Invalid, LcmError
 from lcmsite.adapters.catalogue import CATALOGUE
 from lcmsite.adapters.cli import administration, agents, backups, importing, ledger, rendering, uploading, users
 from lcmsite.adapters.cli.session import DEFAULT_WORKSPACE, Session
 from lcmsite.adapters.cli.verbs import Outcome, Parser, Verb, from_operation
 from lcmsite.adapters.problems import EXIT_CODES, INTERNAL, INTERRUPTED_EXIT_CODE, problem_of
 from lcmsite.adapters.results import as_json
+from lcmsite.servers import require_servers
 
 logger = logging.getLogger(__name__)
 
@@ -143,12 +144,14 @@ def _top_parser() -> ArgumentParser:
     lines += ["", "`lcm VERB --help` tells more. A conversation is named by its number or by its session."]
     parser = Parser(
         prog="lcm",
-        usage="lcm [--json] [--workspace NAME] [--api-key KEY] VERB ...",
+        usage="lcm [--json] [--workspace NAME] [--api-key KEY] [--version] VERB ...",
         description="A memory for LLM agents that never loses a word.",
         epilog="\n".join(lines),
         formatter_class=RawDescriptionHelpFormatter,
     )
     _add_globals(parser)
+    told = f"lcm {settings.SPECTACULAR_SETTINGS['VERSION']}"
+    parser.add_argument("--version", action="version", version=told, help="Show which LCM this is.")
     parser.add_argument("verb", nargs="?", help=SUPPRESS)
     parser.add_argument("rest", nargs=REMAINDER, help=SUPPRESS)
     return parser
@@ -179,9 +182,19 @@ def _show(result: Any, *, wants_json: bool) -> None:
 
 
 def _report(error: Exception, *, wants_json: bool) -> int:
-    problem = problem_of(error)
+    problem = problem_of(_explained(error))
     if problem is INTERNAL:
         logger.error("The command failed.", exc_info=error)
     line = as_json(problem.as_json()) if wants_json else f"lcm: {problem.detail} [{problem.code}]"
     sys.stderr.write(" ".join(line.splitlines()) + "\n")
     return problem.exit_code
+
+
+def _explained(error: Exception) -> Exception:
+    """Where the database does not answer, the refusal that says which one, and what it says itself."""
+    if isinstance(error, OperationalError | InterfaceError):
+        try:
+            require_servers(with_our_own=True)
+        except LcmError as refusal:
+            return refusal
+    return error

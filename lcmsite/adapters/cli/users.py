@@ -9,16 +9,23 @@ from lcmsite.adapters.cli.session import Session
 from lcmsite.adapters.cli.verbs import Outcome, Verb
 from lcmsite.types import KeyScope, MemberRecord, Role
 
-ROLE_HELP = "What they may do: an operator what a reader may and compact, an admin everything. Default: reader."
+ROLE_HELP = "What they may do: an operator what a reader may and compact, an admin everything."
+ROLES = [role.value for role in Role]
 
 
 def _name_argument(parser: ArgumentParser) -> None:
     parser.add_argument("username", metavar="NAME", help="The person's user name.")
 
 
+def _create_arguments(parser: ArgumentParser) -> None:
+    _name_argument(parser)
+    parser.add_argument("--role", choices=ROLES, default=Role.READER, help=f"{ROLE_HELP} Default: reader.")
+
+
 def _role_arguments(parser: ArgumentParser) -> None:
     _name_argument(parser)
-    parser.add_argument("--role", choices=list(Role), default=Role.READER, help=ROLE_HELP)
+    # No default here: whoever forgets it would make a reader of an admin.
+    parser.add_argument("--role", choices=ROLES, required=True, help=ROLE_HELP)
 
 
 def _no_arguments(parser: ArgumentParser) -> None:
@@ -55,7 +62,7 @@ def _password(session: Session, arguments: Namespace) -> Outcome:
 
 
 VERBS = (
-    Verb("user create", "A new person in the workspace; the password is shown this once.", _role_arguments, _create),
+    Verb("user create", "A new person in the workspace; the password is shown this once.", _create_arguments, _create),
     Verb("user list", "The people of the workspace.", _no_arguments, _list),
     Verb("user role", "Make a person a reader, operator or admin here.", _role_arguments, _role),
     Verb("user remove", "Put a person out of the workspace.", _name_argument, _remove),
