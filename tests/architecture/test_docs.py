@@ -19,7 +19,7 @@ _PATH = re.compile(
     r"`((?:conversations|compaction|retrieval|integrity|lcmsite|tests|templates|docs)/[\w/.-]+\.\w+|[\w/-]+\.(?:py|sql))`"
 )
 # Options of `lcm` itself, before the verb; those that take a value.
-_OPTIONS = {"--json": 0, "--help": 0, "--workspace": 1, "--api-key": 1}
+_OPTIONS = {"--json": 0, "--help": 0, "--version": 0, "--workspace": 1, "--api-key": 1}
 
 
 def targets() -> set[str]:
