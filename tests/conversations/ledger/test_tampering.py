@@ -9,6 +9,8 @@ import copy
 import io
 import json
 import random
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -216,13 +218,35 @@ def test_both_verifiers_accept_what_was_exported(ledger):
 def test_the_verifier_is_short_and_imports_nothing_of_ours():
     text = Path(verifier.__file__).read_text()
 
-    assert len(text.splitlines()) <= 60
+    assert len(text.splitlines()) <= 80
     assert [line.split()[1] for line in text.splitlines() if line.startswith(("import ", "from "))] == [
         "base64",
         "hashlib",
         "json",
+        "sys",
         "datetime",
+        "pathlib",
     ]
+
+
+def test_the_verifier_run_as_a_program_tells_a_whole_ledger_from_an_altered_one(ledger, tmp_path):
+    (tmp_path / "whole.jsonl").write_bytes(ledger)
+    (tmp_path / "altered.jsonl").write_bytes(ledger.replace(b'"role":"user"', b'"role":"tool"', 1))
+
+    def verdict(*arguments: str) -> tuple[int, str, str]:
+        ran = subprocess.run(
+            [sys.executable, *arguments], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+        )
+        return ran.returncode, ran.stdout, ran.stderr
+
+    program = verifier.__file__
+    held, said, _ = verdict(program, "whole.jsonl")
+    altered, nothing, why = verdict(program, "altered.jsonl")
+
+    assert (held, objects_in(ledger)[-1]["line_hash"] in said) == (0, True)
+    assert (altered, nothing, why.startswith("Not everything holds")) == (1, "", True)
+    # Who names no file, or has Python pass over assertions, is not told that anything holds.
+    assert [verdict(program)[:2], verdict("-O", program, "altered.jsonl")[:2]] == [(1, ""), (1, "")]
 
 
 @pytest.mark.parametrize("tampering", TAMPERINGS)

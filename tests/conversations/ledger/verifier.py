@@ -1,9 +1,14 @@
-"""Verifies a ledger by docs/ledger.md alone, with nothing but Python: verify(open("FILE", "rb"))."""
+"""Verifies a ledger by docs/ledger.md alone, with nothing but Python: `python3 verifier.py FILE`.
+
+It says that everything holds, with the last line_hash, and ends with 0; or what does not, and ends with 1.
+"""
 
 import base64
 import hashlib
 import json
+import sys
 from datetime import datetime, timedelta
+from pathlib import Path
 
 EPOCH, CROCKFORD = datetime(1970, 1, 1), str.maketrans("JKMNPQRSTVWXYZ", "IJKLMNOPQRSTUV")
 unhex, canonical = bytes.fromhex, json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
@@ -58,3 +63,15 @@ def verify(file, previous=""):
             said = line["message_count"], line["chain_head"] or "", line["total_tokens"], sum(line["counts"].values())
             assert said == counted and all(stated == found.hexdigest() for stated, found in files), "end"
     assert kind == "trailer" and line["lines"] == number, "the end is missing"
+    return previous
+
+
+if __name__ == "__main__":
+    # Without assertions, as with `python -O`, anything would hold.
+    if len(sys.argv) != 2 or not __debug__:
+        sys.exit("Say which ledger, and without -O: python3 verifier.py FILE")
+    try:
+        with Path(sys.argv[1]).open("rb") as ledger:
+            print("Everything holds. The last line_hash is", verify(ledger))
+    except Exception as wrong:
+        sys.exit(f"Not everything holds: {wrong!r}")
