@@ -35,8 +35,15 @@ from lcmsite.middleware import OPERATION
 
 API = "/api/"
 JSON = "application/json"
-# What an agent asks with every turn.
-BUSIEST = ("conversations/{conversation_id}/messages/", "conversations/{conversation_id}/context/")
+# What an agent asks with every turn, and what it looks things up with.
+BUSIEST = (
+    "conversations/{conversation_id}/messages/",
+    "conversations/{conversation_id}/context/",
+    "conversations/{conversation_id}/matches/",
+    "matches/",
+    "items/{id}/",
+    "summaries/{summary_id}/expansion/",
+)
 
 
 class CatalogueView(APIView):
