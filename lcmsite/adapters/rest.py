@@ -30,7 +30,7 @@ from lcmsite.adapters.ledger_stream import LEDGER, ledger
 from lcmsite.adapters.openapi import PREFIX, documented
 from lcmsite.adapters.operation import Operation, operation_id
 from lcmsite.adapters.problems import INTERNAL, LengthRequired, MethodNotAllowed, UnsupportedMediaType, problem_of
-from lcmsite.adapters.results import as_json
+from lcmsite.adapters.results import as_bytes
 from lcmsite.middleware import OPERATION
 
 API = "/api/"
@@ -89,7 +89,7 @@ def _handler(operation: Operation, path: str) -> Handler:
         # Before the body is read: whoever may not write is told so, whatever they would have written.
         caller.require(operation.scope)
         answer = operation.perform(caller, _given(operation, request, in_path))
-        return HttpResponse(as_json(answer.result), status=answer.status, content_type=JSON)
+        return HttpResponse(as_bytes(answer.result), status=answer.status, content_type=JSON)
 
     return handle
 
@@ -171,7 +171,7 @@ def problem_response(error: BaseException, request: HttpRequest | None = None) -
     if problem is INTERNAL and request is not None:
         # As Django itself does for errors that no view answers: who listens writes the log.
         got_request_exception.send(sender=CatalogueView, request=request)
-    response = HttpResponse(as_json(problem.as_json()), status=problem.status, content_type=JSON)
+    response = HttpResponse(as_bytes(problem.as_json()), status=problem.status, content_type=JSON)
     if problem.status == 401:
         response["WWW-Authenticate"] = CHALLENGE
     if problem.retryable:

@@ -23,7 +23,7 @@ from lcmsite.adapters.mcp.exact import holdable, may_hold_surrogates
 from lcmsite.adapters.naming import conversation_named
 from lcmsite.adapters.operation import Operation
 from lcmsite.adapters.problems import INTERNAL, Problem, problem_of
-from lcmsite.adapters.results import as_json
+from lcmsite.adapters.results import as_bytes
 from lcmsite.metrics.faces import CALL_SECONDS, CALLS
 
 logger = structlog.get_logger(__name__)
@@ -98,16 +98,16 @@ def _named(field: serializers.Field | None, value: Any, caller: Caller) -> Any:
 
 
 def _answered(result: Any) -> CallToolResult:
-    text = as_json(result)
-    structured = json.loads(text)
-    if may_hold_surrogates(text.encode()):
+    written = as_bytes(result)
+    structured = json.loads(written)
+    if may_hold_surrogates(written):
         # The text is exact: there, they are escapes.
         structured = holdable(structured)
-    return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=structured)
+    return CallToolResult(content=[TextContent(type="text", text=written.decode())], structured_content=structured)
 
 
 def _refused(problem: Problem) -> CallToolResult:
-    return CallToolResult(content=[TextContent(type="text", text=as_json(problem.as_json()))], is_error=True)
+    return CallToolResult(content=[TextContent(type="text", text=as_bytes(problem.as_json()).decode())], is_error=True)
 
 
 def _tidily(work: Callable[[], T]) -> T:

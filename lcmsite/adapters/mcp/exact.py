@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-# How JSON in ASCII begins to say any surrogate, paired or not.
+# How JSON begins to say any surrogate, paired or not; in UTF-8 itself there is none.
 _SUSPICIOUS = b"\\ud"
 
 

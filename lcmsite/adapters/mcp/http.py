@@ -28,7 +28,7 @@ from lcmsite.adapters.mcp.desk import Desk, told
 from lcmsite.adapters.mcp.exact import holdable, may_hold_surrogates
 from lcmsite.adapters.mcp.server import MESSAGE, Context, build_server
 from lcmsite.adapters.problems import MethodNotAllowed, UnsupportedMediaType
-from lcmsite.adapters.results import as_json
+from lcmsite.adapters.results import as_bytes
 
 PATH = "/mcp"
 CALLER = "lcm.caller"
@@ -149,7 +149,7 @@ def _problem_response(error: Exception) -> Response:
     if problem.retryable:
         headers["Retry-After"] = str(problem.retry_after)
     headers |= problem.headers
-    return Response(as_json(problem.as_json()), status_code=problem.status, media_type=JSON, headers=headers)
+    return Response(as_bytes(problem.as_json()), status_code=problem.status, media_type=JSON, headers=headers)
 
 
 def application() -> App:

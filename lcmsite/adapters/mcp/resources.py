@@ -17,7 +17,7 @@ from lcmsite.adapters.catalogue import CATALOGUE
 from lcmsite.adapters.keys import Caller
 from lcmsite.adapters.mcp.desk import perform
 from lcmsite.adapters.mcp.exact import holdable
-from lcmsite.adapters.results import as_json
+from lcmsite.adapters.results import as_bytes
 
 JSON = "application/json"
 PAGE = 100
@@ -81,7 +81,7 @@ def _record(tool: str, param: str, begins: str = "") -> Callable[[str, str, Call
     def read(uri: str, id: str, caller: Caller) -> Contents:
         if not id.startswith(begins):
             raise NotFound(f"The ids of these resources begin with {begins}.")
-        text = as_json(perform(_OPERATIONS[tool], {param: id}, caller=caller))
+        text = as_bytes(perform(_OPERATIONS[tool], {param: id}, caller=caller)).decode()
         return TextResourceContents(uri=uri, mime_type=JSON, text=text)
 
     return read
