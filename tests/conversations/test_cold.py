@@ -255,7 +255,7 @@ def test_messages_are_left_out_of_their_blocks_and_the_others_read_as_before(con
     append(conversation_id, *(NewMessage(Role.USER, f"{n}: {WORDS}", parts=(full_part(),)) for n in range(150)))
     archived(conversation_id)
     before = stored(conversation_id)
-    block_ids = list(ColdBlock.objects.values_list("pk", flat=True))
+    block_ids = list(ColdBlock.objects.order_by("pk").values_list("pk", flat=True))
     gone = [message.message_id for message in before[:100:7]]
 
     with transaction.atomic():
