@@ -11,7 +11,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from decimal import Decimal
-from operator import itemgetter
 from typing import Any
 
 from conversations.cold import MARK, ColdTexts, cold_texts, is_cold, until_settled
@@ -29,7 +28,7 @@ _MESSAGE_COLUMNS = (
 # What nearly every part is made of. The other columns are empty in nearly all parts, and to read and keep thirty values
 # of each takes twice as long: a part that has any of them has all of them in one value.
 _USUAL = (
-    "part_id", "message_id", "ordinal", "part_type", "text_content", "tool_call_id", "tool_name", "tool_status",
+    "message_id", "ordinal", "part_id", "part_type", "text_content", "tool_call_id", "tool_name", "tool_status",
     "tool_input", "tool_output", "metadata"
 )  # fmt: skip
 _EMPTY_PART: dict[str, Any] = dict.fromkeys(PartRecord.__dataclass_fields__)
@@ -65,15 +64,13 @@ _FOLLOWING_THERE = f"""
 """
 # Of those, the ones that are nothing but text as they are read; before them stands what a part is.
 TEXTS = _USUAL[4:]
-# A part as `parts_in` takes it apart.
+# A part as `parts_in` takes it apart; what comes first puts such rows in order.
 PART = f"""{_columns(_USUAL)}, exact,
     CASE WHEN num_nonnulls({_columns(_UNUSUAL)}) > 0 THEN json_build_array({_columns(_UNUSUAL)})::text END AS more"""
 PART_WIDTH = len(_USUAL) + 2
 # The part that compaction leaves on a message is a note of our own; nobody said it.
 SAID = "(part_type = 'compaction' AND is_synthetic AND is_ignored) IS NOT TRUE"
 _PARTS = f"SELECT {PART} FROM message_parts WHERE message_id = ANY(%s)"
-# By message and ordinal; the server would carry all texts around to sort them.
-in_order = itemgetter(1, 2)
 ROLES = {role.value: role for role in Role}
 PART_TYPES = {part_type.value: part_type for part_type in PartType}
 # Once for all: `json.loads` looks for what it is to do, and for white space, which the database writes none of.
@@ -150,7 +147,8 @@ def parts_of(message_ids: Iterable[int], *, cold: ColdTexts | None = None) -> di
 
 def part_rows_of(message_ids: Iterable[int]) -> list[tuple[Any, ...]]:
     """The parts of these messages as rows of `PART`, by message, in order."""
-    return sorted(rows(_PARTS, [array(message_ids)]), key=in_order)
+    # Sorted here: the server would carry all texts around for it.
+    return sorted(rows(_PARTS, [array(message_ids)]))
 
 
 def has_only_texts(row: tuple[Any, ...]) -> bool:
@@ -164,7 +162,7 @@ def parts_in(fetched: Sequence[tuple[Any, ...]], *, cold: ColdTexts | None = Non
     found: dict[int, list[PartRecord]] = defaultdict(list)
     cold = _with_blocks(fetched, cold)
     for row in fetched:
-        part_id, message_id, ordinal, kind, text, call_id, tool, status, given, output, metadata, exact, more = row
+        message_id, ordinal, part_id, kind, text, call_id, tool, status, given, output, metadata, exact, more = row
         # What a part does not have is left out, for a page holds a thousand parts of thirty values each.
         stored: dict[str, Any] = {"part_type": PART_TYPES[kind]}
         if text is not None:

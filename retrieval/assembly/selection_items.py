@@ -10,7 +10,7 @@ from compaction.rendering import ERASED, render_summary
 from conversations.cold import BLOCK, ColdTexts, cold_texts
 from conversations.frozen import record
 from conversations.reading import array, rows
-from conversations.records import PART, PART_WIDTH, SAID, in_order, metadata_of, parts_in
+from conversations.records import PART, PART_WIDTH, SAID, metadata_of, parts_in
 from conversations.types import ContextItemType, PartRecord, Role
 from retrieval.assembly.candidates import Candidate
 from retrieval.assembly.shown_summaries import FIGURES, ids, shown_summary
@@ -22,14 +22,14 @@ from retrieval.assembly.types import AssembledItem
 # Messages, their parts and summaries are all texts with something to say of them, and so rows of one statement: a part
 # has a kind, a summary has no message.
 _ITEMS = f"""
-    SELECT NULL AS part_id, message_id, NULL::integer AS ordinal, NULL, content, NULL, NULL, NULL, NULL, NULL,
+    SELECT message_id, NULL::integer AS ordinal, NULL AS part_id, NULL, content, NULL, NULL, NULL, NULL, NULL,
            metadata::text, exact, NULL, author, created_at::text, cold_block_id, erased_by_id{{of_no_block}}
     FROM messages WHERE message_id = ANY(%(messages)s)
     UNION ALL
     SELECT {PART}, NULL, NULL, NULL, NULL{{of_no_block}}
     FROM message_parts WHERE message_id = ANY(%(messages)s) AND {SAID}
     UNION ALL
-    SELECT summary_id, NULL, NULL, NULL, content, NULL, NULL, NULL, NULL, NULL,
+    SELECT NULL, NULL, summary_id, NULL, content, NULL, NULL, NULL, NULL, NULL,
            NULL, NULL, {FIGURES}, NULL, NULL, NULL, NULL{{of_no_block}}
     FROM summaries WHERE summary_id = ANY(%(summaries)s::text[]){{blocks}}
 """
@@ -62,11 +62,11 @@ def read_items(selected: Sequence[Candidate], *, some_are_cold: bool) -> tuple[A
         cold = ColdTexts()
         cold.keep(row[_WIDTH:] for row in found if row[_WIDTH] is not None)
         found = [row[:_WIDTH] for row in found]
-    messages = {row[1]: row for row in found if row[3] is None and row[1] is not None}
-    summaries = {row[0]: row for row in found if row[1] is None}
+    messages = {row[0]: row for row in found if row[3] is None and row[0] is not None}
+    summaries = {row[2]: row for row in found if row[0] is None}
     cold = cold_texts([row[-2] for row in messages.values()], cold)
     # Sorted here: the server would carry all texts around for it.
-    of_parts = sorted([row[:PART_WIDTH] for row in found if row[3] is not None], key=in_order)
+    of_parts = sorted([row[:PART_WIDTH] for row in found if row[3] is not None])
     parts = parts_in(of_parts, cold=cold)
     return tuple(
         _shown_message(candidate, messages[candidate.message_id], parts.get(candidate.message_id, ()), cold)
@@ -79,7 +79,7 @@ def read_items(selected: Sequence[Candidate], *, some_are_cold: bool) -> tuple[A
 def _shown_message(
     candidate: Candidate, row: tuple[Any, ...], parts: Iterable[PartRecord], cold: ColdTexts | None
 ) -> AssembledItem:
-    _, message_id, _, _, content, _, _, _, _, _, metadata, exact, _, author, created_at, block_id, erased_by_id = row
+    message_id, _, _, _, content, _, _, _, _, _, metadata, exact, _, author, created_at, block_id, erased_by_id = row
     if block_id is not None and cold is not None:
         texts = cold.message(block_id, message_id)
         content, metadata, exact = texts.content, texts.metadata, texts.exactly
@@ -106,7 +106,7 @@ def _shown_message(
 
 
 def _shown_summary(candidate: Candidate, row: tuple[Any, ...]) -> AssembledItem:
-    summary = shown_summary(row[0], row[4], row[12])
+    summary = shown_summary(row[2], row[4], row[12])
     values = {
         "id": candidate.id,
         "kind": ContextItemType.SUMMARY,

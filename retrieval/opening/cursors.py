@@ -14,21 +14,14 @@ LONGEST = 4000
 
 
 class Key(NamedTuple):
-    """The place of an item in the order of an expansion: by seq; of summaries that begin there, the widest first."""
+    """The place of an item in the order of an expansion: by seq; of summaries that begin there, the widest first.
 
-    # A tuple, as those are compared fastest: all that may come on a page is put in this order.
+    A summary's rank is its depth, below zero; a message's is 1, and it has no summary's id.
+    """
 
     seq: int
     rank: int
-    id: str = ""
-
-    @classmethod
-    def of_message(cls, seq: int) -> Key:
-        return cls(seq, 1)
-
-    @classmethod
-    def of_summary(cls, first_seq: int, depth: int, summary_id: str) -> Key:
-        return cls(first_seq, -depth, summary_id)
+    summary_id: str = ""
 
 
 @dataclass(frozen=True)
@@ -68,10 +61,10 @@ def read(cursor: str, request: Request) -> Position:
     except (BadSignature, ValueError) as error:
         # A signature that holds is over what `written` wrote, so nothing else needs to be checked.
         raise bad("This is not a cursor that expand gave, or it was changed") from error
-    *asked, seq, rank, item_id, content_offset, parts_offset = values
+    *asked, seq, rank, summary_id, content_offset, parts_offset = values
     if asked != list(astuple(request)):
         raise bad("This cursor belongs to another expansion, asked for otherwise, or what it goes through has changed")
-    return Position(Key(seq, rank, item_id), content_offset, parts_offset)
+    return Position(Key(seq, rank, summary_id), content_offset, parts_offset)
 
 
 def bad(what: str) -> Invalid:

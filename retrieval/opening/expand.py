@@ -161,8 +161,8 @@ class Expansion:
             entries_of(outline, start=position.key, at_once=at_once), position, cap - end.tokens
         )
         # With less room it stops no later than before.
-        begins = following.key.seq if following is not None else last.key.seq
-        return _Page([*items, end], following, MessageSpan(begins, max(begins, last.key.seq - 1)))
+        begins = following.key.seq if following is not None else last.seq
+        return _Page([*items, end], following, MessageSpan(begins, max(begins, last.seq - 1)))
 
     def _beginning_of(self, entry: Entry, room: int) -> ExpandedItem:
         """The item whole, or as much of its beginning as the room holds."""
@@ -185,7 +185,7 @@ class Expansion:
                 break
             read = Items.read(planned)
             for entry in planned:
-                is_inside = entry.key == sliced
+                is_inside = sliced is not None and entry.key == sliced
                 whole = None if is_inside else read.whole(entry)
                 if whole is not None and whole.tokens <= room:
                     items.append(whole)
@@ -210,7 +210,7 @@ class Expansion:
             budget=room,
             count=self.tokens.count,
         )
-        item = read.sliced(entry, piece, content_total=len(content), parts_total=len(parts_json))
+        item = read.sliced(entry, piece, parts_total=len(parts_json))
         if piece.is_last:
             return item, None
         return item, Position(
@@ -228,7 +228,8 @@ def _planned(
     planned: list[Entry] = []
     total = 0
     for entry in entries:
-        total += 0 if entry.key == sliced else entry.tokens + MESSAGE_OVERHEAD_TOKENS
+        if sliced is None or entry.key != sliced:
+            total += entry.tokens + MESSAGE_OVERHEAD_TOKENS
         if total > room and (planned or is_begun):
             return planned, entry
         planned.append(entry)

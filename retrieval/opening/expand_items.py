@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from conversations.cold import ColdTexts, cold_texts, until_settled
 from conversations.frozen import record
@@ -14,7 +14,7 @@ from conversations.reading import array, rows
 from conversations.records import PART_TYPES, ROLES, TEXTS, has_only_texts, part_rows_of, parts_in
 from conversations.store.base import MESSAGE_OVERHEAD_TOKENS
 from conversations.tokens import estimate
-from conversations.types import Role, SummaryKind
+from conversations.types import SummaryKind
 from retrieval.opening.expand_outline import Entry
 from retrieval.slices import PartView, Slice, as_json, view_of, view_of_texts
 from retrieval.types import ExpandedItem, ItemKind
@@ -33,83 +33,79 @@ _SUMMARIES = """
 """
 
 
-class MessageText(NamedTuple):
-    seq: int
-    role: Role
-    content: str
-    token_count: int
-    created_at: datetime
-    author: str | None
-    erased: bool
-    parts: tuple[PartView, ...]
-
-
-@dataclass(frozen=True)
-class SummaryText:
-    summary_id: str
-    kind: str
-    depth: int
-    content: str
-    token_count: int
-    created_at: datetime
-    first_seq: int
-    last_seq: int
-    descendant_count: int
-    erased: bool
-
-
 @dataclass(frozen=True)
 class Items:
-    """The rows of a page's entries, and the items to be made of them."""
+    """The values of items for a page's entries, each but for whose source it is; their tokens are those of its text."""
 
-    messages: dict[int, MessageText]
-    summaries: dict[str, SummaryText]
+    messages: Mapping[int, Mapping[str, Any]]
+    summaries: Mapping[str, Mapping[str, Any]]
 
     @classmethod
     def read(cls, entries: Sequence[Entry]) -> Items:
         """Four queries at most, whatever the number of entries."""
-        message_ids = [entry.id for entry in entries if isinstance(entry.id, int)]
-        summary_ids = [entry.id for entry in entries if isinstance(entry.id, str)]
-        summaries = [SummaryText(*row) for row in rows(_SUMMARIES, [summary_ids])] if summary_ids else []
+        message_ids = [entry.message_id for entry in entries if entry.message_id is not None]
+        summary_ids = [entry.summary_id for entry in entries if entry.message_id is None]
         return cls(
             messages=until_settled(lambda: _messages(message_ids)) if message_ids else {},
-            summaries={summary.summary_id: summary for summary in summaries},
+            summaries=_summaries(summary_ids) if summary_ids else {},
         )
 
     def whole(self, entry: Entry) -> ExpandedItem:
         """The entry as one item, with what it costs."""
-        if isinstance(entry.id, str):
-            summary = self.summaries[entry.id]
-            return _of_summary(entry, summary, {"tokens": summary.token_count + MESSAGE_OVERHEAD_TOKENS})
-        message = self.messages[entry.id]
-        content, parts = message.content, message.parts
-        cost = message.token_count + MESSAGE_OVERHEAD_TOKENS + estimate(as_json(parts))
-        return _of_message(entry, message, tokens=cost, content=content, content_total=len(content), parts=parts)
+        values = self._of(entry)
+        tokens = values["tokens"] + estimate(as_json(values["parts"]))
+        return record(ExpandedItem, {**values, "of": entry.of, "level": entry.level, "tokens": tokens})
 
     def texts(self, entry: Entry) -> tuple[str, str]:
         """The entry's content, and its parts as text: what slices are cut from."""
-        if isinstance(entry.id, str):
-            return self.summaries[entry.id].content, ""
-        message = self.messages[entry.id]
-        return message.content, as_json(message.parts)
+        values = self._of(entry)
+        return values["content"], as_json(values["parts"])
 
-    def sliced(self, entry: Entry, piece: Slice, *, content_total: int, parts_total: int) -> ExpandedItem:
+    def sliced(self, entry: Entry, piece: Slice, *, parts_total: int) -> ExpandedItem:
         """The entry as an item that is a piece of it."""
-        given: dict[str, Any] = {
+        of_piece = {
+            "of": entry.of,
+            "level": entry.level,
             "tokens": piece.tokens,
             "complete": piece.is_last,
             "content": piece.content,
             "content_offset": piece.content_offset,
-            "content_total": content_total,
+            "parts": (),
+            "parts_json": piece.parts_json,
+            "parts_offset": piece.parts_offset,
+            "parts_total": parts_total,
         }
-        if isinstance(entry.id, str):
-            return _of_summary(entry, self.summaries[entry.id], given)
-        of_parts = {"parts_json": piece.parts_json, "parts_offset": piece.parts_offset, "parts_total": parts_total}
-        return _of_message(entry, self.messages[entry.id], **given, **of_parts)
+        return record(ExpandedItem, {**self._of(entry), **of_piece})
+
+    def _of(self, entry: Entry) -> Mapping[str, Any]:
+        return self.summaries[entry.summary_id] if entry.message_id is None else self.messages[entry.message_id]
 
 
-def _messages(message_ids: Sequence[int]) -> dict[int, MessageText]:
-    """The messages by their ids, with their parts; raises BlockGone, see `cold.until_settled`."""
+def _summaries(summary_ids: Sequence[str]) -> dict[str, dict[str, Any]]:
+    return {
+        summary_id: {
+            "id": summary_id,
+            "kind": ItemKind.SUMMARY,
+            "first_seq": first_seq,
+            "last_seq": last_seq,
+            "tokens": tokens + MESSAGE_OVERHEAD_TOKENS,
+            "content": content,
+            "content_total": len(content),
+            "created_at": created_at,
+            "parts": (),
+            "summary_kind": SummaryKind(kind),
+            "depth": depth,
+            "descendant_count": descendant_count,
+            "erased": erased,
+        }
+        for summary_id, kind, depth, content, tokens, created_at, first_seq, last_seq, descendant_count, erased in rows(
+            _SUMMARIES, [summary_ids]
+        )
+    }
+
+
+def _messages(message_ids: Sequence[int]) -> dict[int, dict[str, Any]]:
+    """Raises BlockGone, see `cold.until_settled`."""
     found = rows(_MESSAGES, [array(message_ids)])
     cold = cold_texts(row[-1] for row in found)
     contents: dict[int, str] = {}
@@ -120,16 +116,20 @@ def _messages(message_ids: Sequence[int]) -> dict[int, MessageText]:
         contents[message_id] = exact.get("content", content) if exact else content
     parts = _views(contents, cold)
     return {
-        message_id: MessageText(
-            seq,
-            ROLES[role],
-            contents[message_id],
-            tokens,
-            datetime.fromisoformat(created_at),
-            author,
-            erased,
-            tuple(parts.get(message_id, ())),
-        )
+        message_id: {
+            "id": f"msg_{message_id}",
+            "kind": ItemKind.MESSAGE,
+            "first_seq": seq,
+            "last_seq": seq,
+            "tokens": tokens + MESSAGE_OVERHEAD_TOKENS,
+            "content": contents[message_id],
+            "content_total": len(contents[message_id]),
+            "created_at": datetime.fromisoformat(created_at),
+            "role": ROLES[role],
+            "author": author,
+            "parts": tuple(parts.get(message_id, ())),
+            "erased": erased,
+        }
         for message_id, seq, role, _, tokens, created_at, author, erased, *_ in found
     }
 
@@ -140,7 +140,7 @@ def _views(contents: Mapping[int, str], cold: ColdTexts | None) -> dict[int, lis
     strange = parts_in([row for row in fetched if not has_only_texts(row)], cold=cold)
     records = {part.part_id: part for parts in strange.values() for part in parts}
     found: dict[int, list[PartView]] = defaultdict(list)
-    for part_id, message_id, ordinal, kind, *texts, _, _ in fetched:
+    for message_id, ordinal, part_id, kind, *texts, _, _ in fetched:
         content = contents[message_id]
         found[message_id].append(
             view_of(records[part_id], content)
@@ -148,40 +148,3 @@ def _views(contents: Mapping[int, str], cold: ColdTexts | None) -> dict[int, lis
             else view_of_texts(ordinal, PART_TYPES[kind], zip(TEXTS, texts, strict=True), content)
         )
     return found
-
-
-def _of_message(entry: Entry, message: MessageText, **given: Any) -> ExpandedItem:
-    values = {
-        "id": f"msg_{entry.id}",
-        "kind": ItemKind.MESSAGE,
-        "of": entry.of,
-        "level": entry.level,
-        "first_seq": message.seq,
-        "last_seq": message.seq,
-        "created_at": message.created_at,
-        "role": message.role,
-        "author": message.author,
-        "erased": message.erased,
-        **given,
-    }
-    return record(ExpandedItem, values)
-
-
-def _of_summary(entry: Entry, summary: SummaryText, given: dict[str, Any]) -> ExpandedItem:
-    values = {
-        "id": summary.summary_id,
-        "kind": ItemKind.SUMMARY,
-        "of": entry.of,
-        "level": entry.level,
-        "first_seq": summary.first_seq,
-        "last_seq": summary.last_seq,
-        "content": summary.content,
-        "content_total": len(summary.content),
-        "created_at": summary.created_at,
-        "summary_kind": SummaryKind(summary.kind),
-        "depth": summary.depth,
-        "descendant_count": summary.descendant_count,
-        "erased": summary.erased,
-        **given,
-    }
-    return record(ExpandedItem, values)

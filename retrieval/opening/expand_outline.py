@@ -51,29 +51,34 @@ _WINDOW = f"""
     WITH RECURSIVE reach(summary_id, level) AS (
         SELECT %(root)s, 0
         {BELOW}
-    SELECT NULL, s.summary_id, s.first_seq, s.depth, s.token_count, nodes.level,
+    SELECT s.first_seq, -s.depth, s.summary_id, NULL::bigint, s.token_count, nodes.level,
            (SELECT p.summary_id FROM summary_parents p JOIN nodes n ON n.summary_id = p.summary_id
             WHERE p.parent_summary_id = s.summary_id AND n.level = nodes.level - 1 ORDER BY p.summary_id LIMIT 1)
     FROM nodes JOIN summaries s ON s.summary_id = nodes.summary_id
     WHERE nodes.level > 0 AND s.first_seq BETWEEN %(from)s AND %(upto)s
     UNION ALL
-    SELECT message_id, NULL, seq, 0, token_count, level, of FROM linked
+    SELECT seq, 1, '', message_id, token_count, level, of FROM linked
 """
 
 
 class Entry(NamedTuple):
-    """One item below a summary: its place, what its text costs, and whose source it is."""
+    """One item below a summary: its place, what its text costs, and whose source it is.
 
-    # The key comes first: entries are in order as they are.
-    key: Key
-    id: int | str
+    As a window's row has it; its place comes first, so that entries are in order as they are.
+    """
+
+    seq: int
+    rank: int
+    # Empty for a message.
+    summary_id: str
+    message_id: int | None
     tokens: int
     level: int
     of: str
 
     @property
-    def is_message(self) -> bool:
-        return isinstance(self.id, int)
+    def key(self) -> Key:
+        return Key(self.seq, self.rank, self.summary_id)
 
 
 class Outline(Protocol):
@@ -106,13 +111,13 @@ def entries_of(outline: Outline, *, start: Key, at_once: int) -> Iterator[Entry]
     while begin <= outline.last_seq:
         upto = min(outline.last_seq, begin + window - 1)
         entries = outline.window(begin, upto, at_once)
-        messages = [entry for entry in entries if entry.is_message]
+        messages = [entry.seq for entry in entries if entry.message_id is not None]
         if len(messages) >= at_once:
             # There may be more behind the last message, so nothing that comes after it is told yet.
-            upto = min(upto, messages[-1].key.seq)
+            upto = min(upto, messages[-1])
         elif len(messages) < at_once // 2:
             window *= _WIDENING
-        yield from (entry for entry in entries if start <= entry.key and entry.key.seq <= upto)
+        yield from (entry for entry in entries if entry.seq <= upto and (entry.seq > start.seq or start <= entry.key))
         begin = upto + 1
 
 
@@ -172,9 +177,4 @@ def levels(depth: int) -> int:
 
 def as_entries(found: Iterable[tuple[Any, ...]]) -> list[Entry]:
     """Rows of a window as entries, in order."""
-    return sorted(
-        Entry(Key.of_message(seq), message_id, tokens, level, of)
-        if message_id is not None
-        else Entry(Key.of_summary(seq, depth, summary_id), summary_id, tokens, level, of)
-        for message_id, summary_id, seq, depth, tokens, level, of in found
-    )
+    return sorted(map(Entry._make, found))

@@ -37,17 +37,17 @@ _WINDOW = f"""
     ), near AS (
         SELECT * FROM (SELECT * FROM linked UNION ALL SELECT * FROM raw) AS both_kinds ORDER BY seq LIMIT %(most)s
     )
-    SELECT NULL, s.summary_id, greatest(s.first_seq, %(first)s), s.depth, s.token_count, nodes.level,
+    SELECT greatest(s.first_seq, %(first)s), -s.depth, s.summary_id, NULL::bigint, s.token_count, nodes.level,
            coalesce((SELECT p.summary_id FROM summary_parents p JOIN nodes n ON n.summary_id = p.summary_id
                      WHERE p.parent_summary_id = s.summary_id AND n.level = nodes.level - 1
                      ORDER BY p.summary_id LIMIT 1), %(of)s)
     FROM nodes JOIN summaries s ON s.summary_id = nodes.summary_id
     WHERE greatest(s.first_seq, %(first)s) BETWEEN %(from)s AND %(upto)s
     UNION ALL
-    SELECT message_id, NULL, seq, 0, token_count, level, of FROM near
+    SELECT seq, 1, '', message_id, token_count, level, of FROM near
 """
 _MESSAGES = """
-    SELECT message_id, NULL, seq, 0, token_count, 1, %(of)s::text
+    SELECT seq, 1, '', message_id, token_count, 1, %(of)s::text
     FROM messages
     WHERE conversation_id = %(conversation_id)s AND seq BETWEEN %(from)s AND %(upto)s
     ORDER BY seq LIMIT %(most)s

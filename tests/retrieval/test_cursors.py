@@ -53,6 +53,6 @@ def test_a_text_that_is_no_cursor_is_refused(text):
 
 
 def test_keys_put_the_widest_summary_first_and_its_message_last():
-    outer, inner, message = Key.of_summary(5, 2, "sum_b"), Key.of_summary(5, 0, "sum_a"), Key.of_message(5)
+    outer, inner, message = Key(5, -2, "sum_b"), Key(5, 0, "sum_a"), Key(5, 1)
 
-    assert sorted([message, inner, outer, Key.of_message(4)]) == [Key.of_message(4), outer, inner, message]
+    assert sorted([message, inner, outer, Key(4, 1)]) == [Key(4, 1), outer, inner, message]
