@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 # How many more records there must be than before, until somebody looks whether some are held by nothing but each other.
-# Python would look after 700, hundreds of times in one large read, and up to a third of its time went into that. What
-# gathers between two looks is a few MB at most.
-_RECORDS_BETWEEN_LOOKS = 25_000
+# Python would look after 700, hundreds of times in one large read, and up to a third of its time went into that; the
+# largest page of an expansion has some 45,000. What gathers between two looks is a few MB at most.
+_RECORDS_BETWEEN_LOOKS = 50_000
 
 
 @contextmanager
