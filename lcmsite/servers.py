@@ -11,6 +11,7 @@ from django.conf import settings
 from conversations.errors import Invalid, LcmError, Unavailable
 from lcmsite.connections import connect
 from lcmsite.embedded.binaries import OLDEST
+from lcmsite.embedded.location import EmbeddedPostgresError
 
 # Whoever starts LCM wants an answer now, also when a server swallows every packet.
 SECONDS_FOR_AN_ANSWER = 3
@@ -34,6 +35,8 @@ def _of_database() -> LcmError | None:
     try:
         with connect(connect_timeout=SECONDS_FOR_AN_ANSWER) as connection:
             version = connection.info.server_version // 10_000
+    except EmbeddedPostgresError as failure:
+        return Unavailable(f"{where} cannot be started: {failure}")
     except (psycopg.Error, OSError) as failure:
         told = _REFUSAL.search(str(failure))
         return Unavailable(f"{where} {f'refuses: {told[1]}' if told else 'does not answer'}.")

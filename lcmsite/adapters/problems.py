@@ -166,6 +166,8 @@ def _of_database(error: BaseException) -> LcmError | None:
             return Contention("Another writer was at work on the same rows; nothing was changed.")
         case psycopg.errors.QueryCanceled():
             return Unavailable("The database took too long over this.", code="timeout")
+        case psycopg.errors.DiskFull():
+            return Unavailable("The database's disk is full; nothing was changed.", code="disk_full")
         case psycopg.errors.UndefinedTable() | psycopg.errors.UndefinedFunction():
             return Unavailable(
                 "The database is not set up for this version of LCM; run `lcm migrate`, "

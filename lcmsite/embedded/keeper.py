@@ -7,6 +7,7 @@ server was stopped in good order, or another keeper is at work. 1: it cannot run
 import argparse
 import fcntl
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -25,6 +26,9 @@ SECONDS_FOR_REMAINS = 120
 # A server that ends sooner than this after its start, several times over, cannot be kept running.
 SECONDS_OF_A_GOOD_START = 10
 BAD_STARTS = 3
+
+# But for what it says to those who come while it starts.
+_CRY = re.compile(r"(?:FATAL|PANIC):  (?!the database system is )(.+)")
 
 
 @dataclass
@@ -49,7 +53,9 @@ class Keeper:
             bad_starts = bad_starts + 1 if time.monotonic() - started < SECONDS_OF_A_GOOD_START else 0
             if bad_starts == BAD_STARTS:
                 log = self.cluster.location.cluster / "log"
-                raise EmbeddedPostgresError(f"PostgreSQL ended {bad_starts} times with status {status}: see {log}.")
+                raise EmbeddedPostgresError(
+                    f"PostgreSQL ended {bad_starts} times with status {status}{_last_cry(log)}: see {log}."
+                )
 
     def stop(self) -> None:
         """Ask for a stop in good order, then for a quick one, then end it."""
@@ -74,6 +80,13 @@ class Keeper:
             return self.cluster.start(lock=lock)
         finally:
             os.close(lock)
+
+
+def _last_cry(log: Path) -> str:
+    """What the server itself said last of why it could not go on, such as that the disk is full."""
+    newest = max(log.glob("*.log"), key=lambda file: file.stat().st_mtime, default=None)
+    said = _CRY.findall(newest.read_text(errors="replace")) if newest else []
+    return f" ({said[-1]})" if said else ""
 
 
 def keep(location: Location, *, durable: bool, refuge: Path) -> None:

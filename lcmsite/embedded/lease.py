@@ -130,7 +130,12 @@ class EmbeddedPostgres:
         return keeper
 
     def _last_words(self) -> str:
-        return self.location.keeper_log.read_text(errors="replace").strip() or "The embedded PostgreSQL did not start."
+        said = self.location.keeper_log.read_text(errors="replace").splitlines()
+        # At each start the server tells that it goes on in a log of its own.
+        return (
+            "\n".join(line for line in said if "redirecting log output" not in line)
+            or "The embedded PostgreSQL did not start."
+        )
 
     def _see_it_stop(self) -> None:
         """Return when the server is down, or at once when somebody else still uses it."""

@@ -289,3 +289,15 @@ def test_a_role_is_given_in_so_many_words():
 
     assert forgotten.exit_code == 2 and "--role" in forgotten.err
     assert lcm("--json", "user", "list").json["items"][0]["role"] == "admin"
+
+
+def test_a_database_of_our_own_that_does_not_start_is_named_and_says_why(fresh_dir):
+    (fresh_dir / "postgres").mkdir()
+    # What another program left there.
+    (fresh_dir / "postgres" / "server").write_text("no directory")
+
+    refused = _program(*START, "list", LCM_DATABASE_URL="", LCM_DATA_DIR=str(fresh_dir))
+
+    assert refused.returncode == 6
+    assert refused.stderr.startswith(f"lcm: LCM_DATA_DIR: the database in {fresh_dir} cannot be started: ")
+    assert refused.stderr.count("\n") == 1

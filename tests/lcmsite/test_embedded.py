@@ -317,6 +317,18 @@ def test_a_server_that_will_not_run_says_where_to_look(server):
         server.hold()
 
 
+def test_a_server_that_cannot_go_on_says_why(server):
+    for segment in (server.location.cluster / "pg_wal").glob("0*"):
+        segment.unlink()
+
+    with pytest.raises(EmbeddedPostgresError) as refused:
+        server.hold()
+
+    assert "(could not locate a valid checkpoint record" in str(refused.value)
+    # In one sentence, without what each start says of itself.
+    assert str(refused.value).count("\n") == 0
+
+
 @as_root
 def test_for_root_the_server_runs_as_nobody(server):
     with server.lease():

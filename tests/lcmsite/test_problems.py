@@ -50,6 +50,7 @@ from lcmsite.adapters.rest import problem_response
         (PoolTimeout(), "unavailable", 503, 6, True),
         (psycopg.errors.DeadlockDetected(), "contention", 409, 4, True),
         (psycopg.errors.QueryCanceled(), "timeout", 503, 6, True),
+        (psycopg.errors.DiskFull(), "disk_full", 503, 6, True),
         (psycopg.errors.UndefinedTable(), "unavailable", 503, 6, True),
         (psycopg.errors.InsufficientPrivilege(), "unavailable", 503, 6, True),
         (MigrationSchemaMissing(), "unavailable", 503, 6, True),
