@@ -244,6 +244,15 @@ def test_the_program_starts_by_itself_and_under_manage():
     assert (migrate.returncode, "database" in migrate.stdout) == (0, True)
 
 
+def test_the_program_says_what_to_do_where_the_code_was_upgraded_and_its_packages_were_not():
+    without = START[1].replace("import sys;", "import sys; sys.modules['orjson'] = None;")
+
+    refused = _program("-c", without, "list")
+
+    assert refused.returncode == 2
+    assert refused.stderr.startswith("lcm: The package 'orjson'") and refused.stderr.count("\n") == 1
+
+
 def test_the_program_refuses_a_setting_that_there_is_not():
     refused = _program(*START, "--json", "list", LCM_COLOUR="red")
 
