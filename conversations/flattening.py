@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from conversations.types import NewPart, PartType
 
 # Characters of content times parts: a second's work.
 MOST_COMPARED = 1_000_000_000
+# Made once: `json.dumps` makes a new one for every call.
+_as_json = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def flattened(parts: Iterable[NewPart]) -> str:
     """The parts' texts in order, one below the other; reasoning, images and bookkeeping say nothing here."""
-    return "\n".join(text for part in parts for _, text in _texts_of(part))
+    return "\n".join([text for part in parts for _, text in _texts_of(part)])
 
 
 def searchable(content: str, parts: Iterable[NewPart]) -> str:
@@ -39,8 +41,9 @@ def reasoning_in(parts: Iterable[NewPart]) -> str:
     return "\n".join(part.text_content for part in parts if part.part_type is PartType.REASONING and part.text_content)
 
 
-def _texts_of(part: NewPart) -> Iterator[tuple[str, str]]:
+def _texts_of(part: NewPart) -> list[tuple[str, str]]:
     """Each text of a part: as it was said, and as it stands in a flattened message."""
+    texts: list[tuple[str | None, str | None]]
     match part.part_type:
         case PartType.TEXT | PartType.RETRY:
             texts = [(part.text_content, part.text_content)]
@@ -56,14 +59,14 @@ def _texts_of(part: NewPart) -> Iterator[tuple[str, str]]:
             texts = [(text, text)]
         case _:
             texts = []
-    yield from ((said, text) for said, text in texts if said and text)
+    return [(said, text) for said, text in texts if said and text]
 
 
 def _call(part: NewPart) -> tuple[str | None, str | None]:
     """A tool call as `[tool_call NAME] {json}`; none where the part is only what came back."""
     if part.tool_input is None and (not part.tool_name or part.tool_output is not None or part.tool_error is not None):
         return None, None
-    arguments = part.tool_input if isinstance(part.tool_input, str) else json.dumps(part.tool_input, ensure_ascii=False)
+    arguments = part.tool_input if isinstance(part.tool_input, str) else _as_json(part.tool_input)
     text = f"[tool_call {part.tool_name}] {arguments}"
     # An empty call says no more than its name.
     return (arguments if part.tool_input else text), text

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 from conversations.exactness import storable_json
@@ -28,7 +27,9 @@ def as_anthropic(items: Iterable[AssembledItem]) -> Rendered:
     repairs = Repairs()
     system: list[dict[str, Any]] = []
     messages: list[dict[str, Any]] = []
-    sources: list[tuple[str, ...]] = []
+    # The items of each message, in order; of those that are merged, once more.
+    sources: list[dict[str, None]] = []
+    merged: list[dict[str, None]] = []
     for turn in _led_somewhere(paired(turns_of(items, repairs, with_thoughts=True), NAMES, repairs), repairs):
         blocks = _blocks(turn, repairs)
         if not blocks:
@@ -45,17 +46,20 @@ def as_anthropic(items: Iterable[AssembledItem]) -> Rendered:
         if not messages and role == "assistant":
             repairs.note(RepairKind.ADDED_START, turn.item_ids)
             messages.append({"role": "user", "content": [{"type": "text", "text": START}]})
-            sources.append(())
+            sources.append({})
         if messages and messages[-1]["role"] == role:
-            repairs.note(RepairKind.MERGED_NEIGHBOURS, (*sources[-1], *turn.item_ids))
+            if not merged or merged[-1] is not sources[-1]:
+                merged.append(sources[-1])
             messages[-1]["content"] += blocks
-            sources[-1] = tuple(dict.fromkeys((*sources[-1], *turn.item_ids)))
+            sources[-1].update(dict.fromkeys(turn.item_ids))
         else:
             messages.append({"role": role, "content": blocks})
-            sources.append(turn.item_ids)
-    _strip_end(messages, sources, repairs)
+            sources.append(dict.fromkeys(turn.item_ids))
+    for item_ids in merged:
+        repairs.note(RepairKind.MERGED_NEIGHBOURS, item_ids)
+    _strip_end(messages, list(sources[-1]) if sources else [], repairs)
     return Rendered(
-        messages=tuple(messages), sources=tuple(sources), system=tuple(system), repairs=repairs.as_records()
+        messages=tuple(messages), sources=tuple(map(tuple, sources)), system=tuple(system), repairs=repairs.as_records()
     )
 
 
@@ -69,7 +73,7 @@ def _led_somewhere(turns: Iterable[Turn], repairs: Repairs) -> Iterator[Turn]:
             end = max((place for place, block in enumerate(blocks, start=1) if _is_said(block)), default=0)
             thoughts = tuple(block for block in blocks[end:] if isinstance(block, Thought))
             said = (*blocks[:end], *(block for block in blocks[end:] if block not in thoughts))
-            turn = replace(turn, blocks=said, item_ids=tuple(dict.fromkeys((*thinkers, *turn.item_ids))))
+            turn = turn._replace(blocks=said, item_ids=tuple(dict.fromkeys((*thinkers, *turn.item_ids))))
             thinkers = turn.item_ids if thoughts else ()
         elif thoughts:
             repairs.note(RepairKind.DROPPED_EMPTY, thinkers)
@@ -84,11 +88,11 @@ def _is_said(block: Block) -> bool:
     return not isinstance(block, Thought) and not (isinstance(block, Text) and not block.text.strip())
 
 
-def _strip_end(messages: Sequence[dict[str, Any]], sources: Sequence[tuple[str, ...]], repairs: Repairs) -> None:
+def _strip_end(messages: Sequence[dict[str, Any]], item_ids: Sequence[str], repairs: Repairs) -> None:
     """An assistant's last word is a beginning that the model goes on with, and must not end in white space."""
     last = messages[-1]["content"][-1] if messages and messages[-1]["role"] == "assistant" else {}
     if last.get("type") == "text" and last["text"] != last["text"].rstrip():
-        repairs.note(RepairKind.STRIPPED_END, sources[-1][-1:])
+        repairs.note(RepairKind.STRIPPED_END, item_ids[-1:])
         last["text"] = last["text"].rstrip()
 
 

@@ -44,16 +44,16 @@ def _messages(turn: Turn, repairs: Repairs) -> list[dict[str, Any]]:
             if isinstance(block, Result)
         ]
     message: dict[str, Any] = {"role": turn.role.value}
-    content = _content(turn.blocks, turn, repairs)
-    if content or not turn.calls:
+    content, calls = _content(turn.blocks, turn, repairs), turn.calls
+    if content or not calls:
         message["content"] = content
     if turn.author is not None:
         if _NAME.fullmatch(turn.author) and is_storable(turn.author):
             message["name"] = turn.author
         else:
             repairs.note(RepairKind.DROPPED_NAME, turn.item_ids)
-    if turn.calls:
-        message["tool_calls"] = [_call(call, turn, repairs) for call in turn.calls]
+    if calls:
+        message["tool_calls"] = [_call(call, turn, repairs) for call in calls]
     return [message]
 
 

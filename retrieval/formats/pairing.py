@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from conversations.types import Role
 from retrieval.assembly.types import RepairKind
@@ -43,12 +43,13 @@ class _Exchange:
 
     def __init__(self, turn: Turn, place: int) -> None:
         self.turn = turn
+        self.calls = turn.calls
         self.place = place
-        self.results: list[tuple[Result, tuple[str, ...]] | None] = [None] * len(turn.calls)
+        self.results: list[tuple[Result, tuple[str, ...]] | None] = [None] * len(self.calls)
 
     def open_call(self, call_id: str | None) -> int | None:
         """The first call of this id that has no result yet; without an id, the first of all that has none."""
-        for number, call in enumerate(self.turn.calls):
+        for number, call in enumerate(self.calls):
             if self.results[number] is None and (call_id is None or call.part.tool_call_id == call_id):
                 return number
         return None
@@ -72,7 +73,7 @@ def paired(turns: Sequence[Turn], rule: IdRule, repairs: Repairs) -> list[Turn]:
         elif turn.calls:
             exchange = _Exchange(_named(turn, rule, taken, repairs), len(shown))
             shown.append(exchange)
-            for call_id in dict.fromkeys(call.part.tool_call_id for call in turn.calls):
+            for call_id in dict.fromkeys(call.part.tool_call_id for call in exchange.calls):
                 if call_id is not None:
                     by_id.setdefault(call_id, []).append(exchange)
         else:
@@ -113,22 +114,22 @@ def _named(turn: Turn, rule: IdRule, taken: dict[str, int], repairs: Repairs) ->
             shown_id = rule.unique(rule.fitting(own), taken)
             if shown_id != block.part.tool_call_id:
                 repairs.note(RepairKind.RENAMED_CALL, turn.item_ids)
-            block = replace(block, shown_id=shown_id)
+            block = Call(block.part, shown_id)
         blocks.append(block)
-    return replace(turn, blocks=tuple(blocks))
+    return turn._replace(blocks=tuple(blocks))
 
 
 def _whole(exchange: _Exchange, repairs: Repairs) -> tuple[Turn, Turn]:
     """The calls, and the turn of their results."""
     results: list[Result] = []
     item_ids: dict[str, None] = {}
-    for call, found in zip(exchange.turn.calls, exchange.results, strict=True):
+    for call, found in zip(exchange.calls, exchange.results, strict=True):
         if found is None:
             repairs.note(RepairKind.MISSING_RESULT, exchange.turn.item_ids)
             result, made_from = Result(None, (Text(MISSING),), is_error=True), exchange.turn.item_ids
         else:
             result, made_from = found
-        results.append(replace(result, call_id=call.shown_id))
+        results.append(Result(call.shown_id, result.content, result.is_error))
         item_ids.update(dict.fromkeys(made_from))
     return exchange.turn, Turn(Role.TOOL, tuple(results), tuple(item_ids))
 
