@@ -66,7 +66,9 @@ def _tokens(candidates: Sequence[Candidate]) -> int:
 
 def _line(decision: Decision) -> ReceiptLine:
     candidate, included, reason, running_total = decision
-    is_raw = candidate.is_raw
+    id, kind, messages, summaries = (
+        (f"msg_{candidate.message_id}", _MESSAGE, 1, 0) if candidate.is_raw else (candidate.summary_id, _SUMMARY, 0, 1)
+    )
     values = {
         "included": included,
         "reason": reason,
@@ -74,9 +76,9 @@ def _line(decision: Decision) -> ReceiptLine:
         "running_total": running_total,
         "first_seq": candidate.ordinal,
         "last_seq": candidate.last_seq,
-        "id": candidate.id,
-        "kind": _MESSAGE if is_raw else _SUMMARY,
-        "messages": int(is_raw),
-        "summaries": int(not is_raw),
+        "id": id,
+        "kind": kind,
+        "messages": messages,
+        "summaries": summaries,
     }
     return record(ReceiptLine, values)

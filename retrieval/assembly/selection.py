@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from compaction.planner import MAX_ATOM_MESSAGES, TAIL_REACH, atoms, fresh_tail
+from compaction.planner import MAX_ATOM_MESSAGES, TAIL_REACH, atoms, fresh_tail, sum_tokens
 from compaction.policy import CompactionPolicy
 from retrieval.assembly.candidates import Candidate, Decision, Group, Selection
 from retrieval.assembly.types import AssemblyReason
@@ -67,14 +67,14 @@ def is_enough(groups: Sequence[Group], *, edge: int, budget: int, policy: Compac
 
     System messages and a pinned question may lie farther back; they are looked for by themselves.
     """
-    tokens = turns = 0
+    near: list[Candidate] = []
     for group in groups:
         if group.candidates[0].ordinal >= edge:
-            tokens += group.tokens
-            turns += 0 if group.is_summary or group.is_system else len(group.candidates)
+            near += group.candidates
         elif group.mandatory is AssemblyReason.FRESH_TAIL:
             return False
-    return tokens > budget and turns >= TAIL_REACH * policy.fresh_tail_count
+    turns = sum([candidate.is_raw and not candidate.is_system for candidate in near])
+    return sum_tokens(near) > budget and turns >= TAIL_REACH * policy.fresh_tail_count
 
 
 def with_hits(
