@@ -18,6 +18,9 @@ MAX_NAME = 500
 # jsonb keeps numbers as numeric: whole numbers come back as they went in, others only mostly. Far larger ones may be
 # more than Python agrees to write out; that has to show while the message can still be refused.
 MOST_BITS = 1000
+# Lists and objects in each other. So far any reader of JSON goes down, and every Python by recursion, wherever it starts:
+# what was stored can be read, written and restored.
+MOST_LEVELS = 200
 
 
 def storable(text: str) -> str:
@@ -71,9 +74,12 @@ def split(values: Mapping[str, Any], json_columns: frozenset[str]) -> tuple[dict
     """The values as their columns can hold them, and those that had to change, exactly, as JSON says them.
 
     JSON knows no tuples, and two halves of a surrogate pair side by side are the character they make. Raises ValueError
-    for a value that JSON cannot say at all.
+    for a value that JSON cannot say at all, or that has more than MOST_LEVELS of lists and objects in each other.
     """
     columns = dict(values)
+    for name in json_columns & values.keys():
+        if _is_deeper(values[name], MOST_LEVELS):
+            raise ValueError(f"{name} is nested too deeply: it may have {MOST_LEVELS} levels.")
     try:
         exact = {
             name: value
@@ -88,10 +94,23 @@ def split(values: Mapping[str, Any], json_columns: frozenset[str]) -> tuple[dict
             # Of a list, too, each text is made storable.
             columns[name] = storable_json(value)
         return columns, json.loads(json.dumps(exact, allow_nan=False))
-    except RecursionError:
-        raise ValueError("A value is nested too deeply.") from None
     except TypeError as wrong:
         raise ValueError(f"A value is none that JSON has: {wrong}.") from None
+
+
+def _is_deeper(value: Any, levels: int) -> bool:
+    """Whether lists and objects lie in each other in more levels; told level by level, as there may be any number."""
+    layer = [value]
+    for _ in range(levels + 1):
+        layer = [
+            inner
+            for each in layer
+            if isinstance(each, dict | list | tuple)
+            for inner in (each.values() if isinstance(each, dict) else each)
+        ]
+        if not layer:
+            return False
+    return True
 
 
 def _is_held(value: Any, *, as_json: bool) -> bool:

@@ -8,7 +8,16 @@ from django.db import connection
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from conversations.exactness import is_name, is_storable, overlaid, split, storable, storable_json, survives_jsonb
+from conversations.exactness import (
+    MOST_LEVELS,
+    is_name,
+    is_storable,
+    overlaid,
+    split,
+    storable,
+    storable_json,
+    survives_jsonb,
+)
 from tests.conversations.strategies import as_json_says_it, json_of, plain_texts, texts
 
 
@@ -82,13 +91,20 @@ def test_a_value_that_json_cannot_say_is_refused(value, sentence):
         split({"metadata": {"a": [value]}}, frozenset({"metadata"}))
 
 
-def test_a_value_too_deep_to_be_written_is_refused():
-    value: list[Any] = []
-    for _ in range(100_000):
-        value = [value]
+@pytest.mark.parametrize("around", [lambda inner: [inner], lambda inner: {"in": inner}, lambda inner: (1.5, inner)])
+def test_a_value_may_be_nested_deeply_but_not_in_any_number_of_levels(around):
+    def nested(levels: int) -> Any:
+        value: Any = "innermost"
+        for _ in range(levels):
+            value = around(value)
+        return value
 
-    with pytest.raises(ValueError, match="too deeply"):
-        split({"metadata": value}, frozenset({"metadata"}))
+    columns, exact = split({"metadata": nested(MOST_LEVELS)}, frozenset({"metadata"}))
+
+    assert overlaid(columns, exact) == json.loads(json.dumps({"metadata": nested(MOST_LEVELS)}))
+    for levels in (MOST_LEVELS + 1, 100_000):
+        with pytest.raises(ValueError, match="metadata is nested too deeply: it may have 200 levels"):
+            split({"metadata": nested(levels)}, frozenset({"metadata"}))
 
 
 def test_a_stand_in_keeps_the_length_and_everything_that_can_be_kept():

@@ -20,7 +20,7 @@ from compaction.engine import CompactionEngine
 from compaction.models import CompactionRun
 from compaction.policy import CompactionPolicy
 from conversations import hashing
-from conversations.errors import Invalid
+from conversations.exactness import MOST_LEVELS
 from conversations.interchange import READERS, detect
 from conversations.large_files import LargeFileService
 from conversations.ledger.lines import body_in
@@ -279,22 +279,16 @@ def the_findings(conversation_id: int) -> list[tuple[str, str]]:
 
 def test_what_is_nested_as_deeply_as_can_be_stored_comes_back(db, tmp_path):
     conversation_id = a_conversation().conversation_id
-    deepest = 0
-    for depth in range(100, 1000, 25):
-        nested: list[Any] = []
-        for _ in range(depth):
-            nested = [nested]
-        try:
-            said = NewMessage(Role.USER, "x", metadata={"deep": nested})
-            a_store().append_messages(conversation_id=conversation_id, messages=[said])
-        except Invalid:
-            break
-        deepest = depth
+    nested: Any = "innermost"
+    for _ in range(MOST_LEVELS - 1):
+        nested = [nested]
+    said = NewMessage(Role.USER, "x", metadata={"deep": nested})
+    a_store().append_messages(conversation_id=conversation_id, messages=[said])
 
     ledger, again = through_a_ledger(tmp_path, conversation_id)
 
     assert again == ledger
-    assert deepest >= 200
+    assert b"[" * (MOST_LEVELS - 1) + b'"innermost"' in ledger
 
 
 def the_real(name: str, directory: Path) -> tuple[bytes, bytes]:
