@@ -18,8 +18,8 @@ MAX_NAME = 500
 # jsonb keeps numbers as numeric: whole numbers come back as they went in, others only mostly. Far larger ones may be
 # more than Python agrees to write out; that has to show while the message can still be refused.
 MOST_BITS = 1000
-# Lists and objects in each other. So far any reader of JSON goes down, and every Python by recursion, wherever it starts:
-# what was stored can be read, written and restored.
+# Lists and objects in each other. So far any reader of JSON goes down, and every Python by recursion, wherever that
+# starts: what was stored can be read, written and restored.
 MOST_LEVELS = 200
 
 

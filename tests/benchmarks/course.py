@@ -25,6 +25,7 @@ from tests.benchmarks import (
     reading,
     resident,
     search,
+    sqlite,
 )
 from tests.benchmarks.corpus import Corpus
 from tests.benchmarks.report import Line, table, verdict
@@ -67,6 +68,7 @@ def _ingest(sizes: Sequence[int]) -> list[Line]:
         *ingest.four_writers(found),
         *ingest.counting_tokens(found),
         *ingest.evaluating_pressure(),
+        *sqlite.appended(),
         *beside.beside_compaction(),
     ]
 
@@ -93,6 +95,7 @@ def _histories(sizes: Sequence[int]) -> list[Line]:
         if size == max(sizes):
             cells = search.queries_for(size, pair)
             lines += search.searched(size, pair, cells)
+            lines += sqlite.searched(size, pair, cells)
             lines += http_reading.read_over_http(size, pair, cells)
     return [*compaction.lines_of(made), *read.lines(), *lines]
 
