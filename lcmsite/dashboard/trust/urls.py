@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.urls import path
 from django.urls.resolvers import URLPattern
 
-from lcmsite.dashboard.trust import erasures, repairs, reports, retention, withheld
+from lcmsite.dashboard.trust import erasures, ledger, repairs, reports, retention, withheld
 
 WORKSPACE = "w/<str:workspace>/"
 INTEGRITY = WORKSPACE + "integrity/"
@@ -32,6 +32,7 @@ urlpatterns: list[URLPattern] = [
     path(WORKSPACE + "retention/storage/", retention.storage, name="storage"),
     path(WORKSPACE + "erasures/", erasures.erasures, name="erasures"),
     path(CONVERSATION + "trust/", retention.conversation_trust, name="conversation-trust"),
+    path(CONVERSATION + "ledger/", ledger.ledger, name="conversation-ledger"),
     path(CONVERSATION + "archive/", retention.archive, name="archive"),
     path(CONVERSATION + "thaw/", retention.thaw, name="thaw"),
     path(CONVERSATION + "erasure/", erasures.choose, name="choose-erasure"),

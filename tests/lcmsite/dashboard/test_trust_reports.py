@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+
 import pytest
 from django.test import Client
 from django.utils import timezone
@@ -10,6 +12,7 @@ from conversations.models import Conversation
 from integrity import models
 from integrity.invariants import INVARIANTS, MOST_FINDINGS
 from integrity.types import ScanState
+from tests.conversations.ledger.verifier import verify
 from tests.factories import a_conversation, a_workspace
 from tests.integrity.breaking import Compacted, a_compacted_conversation, breaking
 from tests.lcmsite.dashboard.trusting import (
@@ -329,3 +332,16 @@ def test_names_that_are_out_for_readers_of_pages_stay_words(reader):
 
     assert all("alert(1)" in page and HOSTILE not in page for page in pages)
     assert Conversation.objects.get(pk=conversation_id).title == HOSTILE
+
+
+def test_a_conversation_is_taken_along_as_a_ledger_that_a_stranger_verifies(reader):
+    id = a_compacted_conversation().id
+    page = page_of(reader, f"/w/default/conversations/{id}/trust/")
+    path = f"/w/default/conversations/{id}/ledger/"
+
+    answer = reader.get(path)
+    ledger = b"".join(answer)
+
+    assert f'href="{path}"' in page
+    assert answer["Content-Disposition"] == f'attachment; filename="conversation-{id}.jsonl"'
+    assert f'"line_hash":"{verify(io.BytesIO(ledger))}"'.encode() in ledger.splitlines()[-1]
