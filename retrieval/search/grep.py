@@ -309,4 +309,6 @@ def _excerpt(found: Found | Spot, needles: Needles) -> Excerpt:
     def shown(content: str) -> Snippet:
         return snippet(content, needles)
 
-    return Excerpt(found.id, worth=found.worth if isinstance(found, Found) else 0.0, show=shown)
+    if isinstance(found, Found):
+        return Excerpt(found.id, worth=found.worth, show=shown)
+    return Excerpt(found.id, show=shown, row=found.row)

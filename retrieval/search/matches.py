@@ -18,18 +18,17 @@ FILE_PREFIX = "file_"
 # To count the characters of a text takes longer than to fetch it: of most, their bytes tell that there are few enough.
 _SEARCHED = f"CASE WHEN octet_length(content) <= {SEARCHED} THEN content ELSE left(content, {SEARCHED}) END"
 # Up to what nothing was derived from and nothing supersedes: that, too, is looked up for each.
-_MESSAGES = f"""(
-    {above_messages("%(messages)s::bigint[]")}, covering AS MATERIALIZED (
+_MESSAGES = """(
+    {above}, covering AS MATERIALIZED (
         SELECT message_id, min(summary_id) AS summary_id FROM above
         WHERE NOT EXISTS (SELECT FROM summary_parents p WHERE p.parent_summary_id = above.summary_id OFFSET 0)
           AND NOT EXISTS (SELECT FROM summaries later WHERE later.supersedes_id = above.summary_id OFFSET 0)
         GROUP BY message_id
     )
     SELECT message_id::text AS id, conversation_id, seq AS first_seq, seq AS last_seq, created_at, token_count,
-           CASE WHEN message_id = ANY(%(shown_messages)s::bigint[]) THEN {_SEARCHED} END AS content,
-           covering.summary_id AS covered_by, covering.summary_id IS NULL AS active,
+           {content} AS content, covering.summary_id AS covered_by, covering.summary_id IS NULL AS active,
            role::text AS role, author, NULL::integer AS depth, NULL::text AS file_name
-    FROM messages LEFT JOIN covering USING (message_id) WHERE message_id = ANY(%(messages)s::bigint[])
+    FROM messages LEFT JOIN covering USING (message_id) WHERE message_id = ANY({ids})
 )"""
 _SUMMARIES = f"""(
     SELECT summary_id, conversation_id, first_seq, last_seq, latest_at, token_count,
@@ -45,17 +44,32 @@ _FILES = f"""(
            NULL, NULL, NULL, file_name
     FROM large_files WHERE file_id = ANY(%(others)s::text[])
 )"""
-_OF_KIND = {ItemKind.MESSAGE: _MESSAGES, ItemKind.SUMMARY: _SUMMARIES, ItemKind.FILE: _FILES}
+_NAMED_MESSAGES = _MESSAGES.format(
+    above=above_messages("%(messages)s::bigint[]"),
+    content=f"CASE WHEN message_id = ANY(%(shown_messages)s::bigint[]) THEN {_SEARCHED} END",
+    ids="%(messages)s::bigint[]",
+)
+_OF_KIND = {ItemKind.MESSAGE: _NAMED_MESSAGES, ItemKind.SUMMARY: _SUMMARIES, ItemKind.FILE: _FILES}
+
+
+# What is shown of one row, in the order in which `_match` reads it.
+Row = tuple[Any, ...]
+
+
+def of_messages(ids: str) -> str:
+    """The statement for what is shown of the messages with these ids, an array of SQL: a `Row` for each."""
+    return _MESSAGES.format(above=above_messages(ids), content=_SEARCHED, ids=ids)
 
 
 @dataclass(frozen=True)
 class Excerpt:
-    """A row to be shown, with its snippet or with what makes one of its content."""
+    """A thing to be shown, with its snippet or with what makes one of its content; `row`, if it is there already."""
 
     id: int | str
     worth: float = 0.0
     snippet: Snippet | None = None
     show: Callable[[str], Snippet] | None = None
+    row: Row | None = None
 
     def of(self, content: str | None) -> Snippet:
         if self.snippet is not None:
@@ -64,9 +78,16 @@ class Excerpt:
 
 
 def matches(excerpts: Sequence[Excerpt]) -> tuple[Match, ...]:
-    """A match for each of these rows, in the same order: one question for all kinds of things."""
+    """A match for each of these that is there, in the same order."""
+    found = _rows([each for each in excerpts if each.row is None])
+    shown = ((each.row or found.get(str(each.id)), each) for each in excerpts)
+    return tuple(_match(row, _kind(each.id), each) for row, each in shown if row is not None)
+
+
+def _rows(excerpts: Sequence[Excerpt]) -> dict[str, Row]:
+    """What there is to show of these, by id: one question for all kinds of things."""
     if not excerpts:
-        return ()
+        return {}
     kinds = {each.id: _kind(each.id) for each in excerpts}
     to_be_shown = [each.id for each in excerpts if each.snippet is None]
     values = {
@@ -77,8 +98,7 @@ def matches(excerpts: Sequence[Excerpt]) -> tuple[Match, ...]:
     }
     present = set(kinds.values())
     statement = " UNION ALL ".join(asked for kind, asked in _OF_KIND.items() if kind in present)
-    found = {row[0]: row for row in rows(statement, values)}
-    return tuple(_match(found[str(each.id)], kinds[each.id], each) for each in excerpts if str(each.id) in found)
+    return {row[0]: row for row in rows(statement, values)}
 
 
 def _kind(id: int | str) -> ItemKind:
@@ -87,7 +107,7 @@ def _kind(id: int | str) -> ItemKind:
     return ItemKind.FILE if id.startswith(FILE_PREFIX) else ItemKind.SUMMARY
 
 
-def _match(row: tuple[Any, ...], kind: ItemKind, excerpt: Excerpt) -> Match:
+def _match(row: Row, kind: ItemKind, excerpt: Excerpt) -> Match:
     id, conversation_id, first_seq, last_seq, created_at, tokens, content, covered_by, active, role, *more = row
     author, depth, file_name = more
     return Match(

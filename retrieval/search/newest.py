@@ -1,4 +1,7 @@
-"""The newest texts with the words of a question: all kinds in one statement, of messages alone the near ones first."""
+"""The newest texts with the words of a question: all kinds in one statement, of messages alone the near ones first.
+
+Messages that one index alone leads to are shown by the statement that finds them.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from typing import Any
 from conversations.reading import bound, rows, rows_as_planned
 from retrieval.search import ranking
 from retrieval.search.first_look import Stretch, stretches
+from retrieval.search.matches import of_messages
 from retrieval.search.meanings import Meanings
 from retrieval.search.places import Key, Spot, collated, high_before, ordered, within
 from retrieval.search.query import Question
@@ -49,6 +53,7 @@ _OTHERS = """
 # Once there are as many messages as may be given, only what is newer can still come before the last of them.
 _NOT_BEFORE_MESSAGES = "{place} >= (SELECT CASE WHEN count(*) < %(limit)s THEN 0 ELSE min(order_place) END FROM said)"
 _SAID = "SELECT {number}, id::text, order_place, {rank} AS rank, {held} FROM said"
+_SHOWN = f"SELECT * FROM {of_messages('ARRAY(SELECT id FROM said)')} AS shown"
 _NEWEST_OTHERS = """(
     SELECT {number}, id, order_place, rank, {held} FROM {name}
     ORDER BY order_place DESC, rank DESC, id{collated} DESC LIMIT %(limit)s
@@ -90,11 +95,26 @@ class _Try:
 
 @dataclass(frozen=True)
 class _Asked:
-    """A statement and its values. `is_plain`: there is one good way to answer it, whatever the values are."""
+    """A statement and its values. `is_plain`: there is one good way to answer it, whatever the values are.
 
-    text: str
+    `is_any`: what each text holds has to be told, too.
+    """
+
+    steps: str
+    answers: str
     values: Mapping[str, Any]
     is_plain: bool
+    is_any: bool
+
+    @property
+    def text(self) -> str:
+        """The statement for where the texts stand, and what they hold."""
+        return f"WITH {self.steps} {self.answers}"
+
+    @property
+    def showing(self) -> str:
+        """The same for what is shown of messages, as rows of `matches.of_messages`."""
+        return f"WITH {self.steps} {_SHOWN}"
 
 
 @dataclass(frozen=True)
@@ -160,7 +180,7 @@ class NewestWords:
         """What each try gives, up to the first that gives anything."""
         high = high_before(self.reach, key)
         looks = [stretches(each.chosen, self.reach, high=high, limit=self.limit) for each in tries]
-        if len(tries) > 1 or self.reach.tables != (MESSAGES,):
+        if len(tries) > 1 or self.reach.tables != (MESSAGES,) or self._is_plain(tries[0].chosen, looks[0]):
             asked = zip(tries, looks, strict=True)
             return self._given([self._statement(number, *each, key) for number, each in enumerate(asked)])
         # Mostly what is near is enough, and to plan the rest in vain takes as long as to find that.
@@ -172,6 +192,9 @@ class NewestWords:
 
     def _given(self, asked: Sequence[_Asked]) -> list[list[Spot]]:
         """What each of these gives, in order, up to the first that gives anything."""
+        if len(asked) == 1 and asked[0].is_plain and not asked[0].is_any:
+            shown = rows(asked[0].showing, asked[0].values)
+            return [ordered(Spot(int(row[0]), row[2], MESSAGE_RANK, row=row) for row in shown)]
         if len(asked) == 1 and asked[0].is_plain:
             found = rows(asked[0].text, asked[0].values)
         else:
@@ -205,9 +228,11 @@ class NewestWords:
                 answers.append(_NEWEST_OTHERS.format(number=number, name=name, held=held, collated=collated(table)))
                 values |= of_key
         return _Asked(
-            f"WITH {', '.join(steps)} {' UNION ALL '.join(answers)}",
+            ", ".join(steps),
+            " UNION ALL ".join(answers),
             {**reach.values, **values, "query": how.query, "sought": how.sought},
             self._is_plain(how, looks),
+            tried.is_any,
         )
 
     def _is_plain(self, how: Plan, looks: Sequence[Stretch]) -> bool:

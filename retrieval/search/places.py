@@ -15,13 +15,17 @@ Key = tuple[int, int, str]
 
 @dataclass(frozen=True)
 class Spot:
-    """A row that was found, and where it stands by when it came; `held`: what it holds of what was looked for."""
+    """A row that was found, and where it stands by when it came; `held`: what it holds of what was looked for.
+
+    `row`: what is shown of it, where that was told at once.
+    """
 
     id: int | str
     order_place: int
     rank: int
     snippet: Snippet | None = None
     held: tuple[str, ...] = ()
+    row: tuple[Any, ...] | None = None
 
     @property
     def key(self) -> Key:

@@ -125,7 +125,19 @@ def test_where_only_one_index_leads_to_the_words_the_way_is_planned_once_a_conne
         kept = {statement for (statement,) in cursor.fetchall()}
     assert found == [20, 20, 1, 1]
     assert {"CASE WHEN content_tsv" in statement for statement in kept} == {True, False}
-    assert not any(word in statement for statement in kept for word in ("red", "blue", "lighthous", "ferri"))
+    assert not any(f"'{word}'" in statement for statement in kept for word in ("red", "blue", "lighthous", "ferri"))
+
+
+def test_messages_that_one_index_alone_leads_to_are_found_and_shown_by_one_question():
+    conversation_id = analyzed(*["a red boat", "a green boat"] * 600)
+    shown = {}
+
+    for query in ("red", "red boat", "red or nobody"):
+        with counted_statements() as sent:
+            shown[query] = [match.snippet.text for match in the_newest(query, conversation_id, limit=3).matches]
+        assert sum("FROM messages" in statement for statement in sent) == 1
+
+    assert shown == dict.fromkeys(shown, ["a red boat"] * 3)
 
 
 def test_where_only_the_index_for_words_leads_to_the_best_the_way_is_planned_once_a_connection():
