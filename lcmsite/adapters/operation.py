@@ -14,6 +14,7 @@ from lcmsite.adapters.keys import Caller
 from lcmsite.types import KeyScope
 
 _PLACEHOLDER = re.compile(r"{(\w+)}")
+_WITHIN = re.compile(r"(?<=[a-z])([A-Z])")
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,11 @@ class Operation:
     def command(self) -> str:
         """The verb on the command line."""
         return self.tool.removeprefix("lcm_").replace("_", "-")
+
+    @property
+    def chapter(self) -> str:
+        """Under which heading it is told of: CompactionEngine is the Compaction engine."""
+        return _WITHIN.sub(lambda found: f" {found[1].lower()}", self.service.__name__)
 
     @property
     def paths(self) -> tuple[str, ...]:

@@ -6,7 +6,6 @@ Written from the same lines, params and schemas as the faces themselves, so it s
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from typing import Any, get_args, get_origin
@@ -79,8 +78,8 @@ def _lines() -> Iterator[str]:
     yield "\n## Tools of agents\n"
     tools = ((f"`{each.for_agents}`", _link(each), each.summary) for each in CATALOGUE if each.for_agents)
     yield from _table(("tool", "operation", "what it does"), tools)
-    for service in dict.fromkeys(each.service for each in CATALOGUE):
-        yield f"\n## {_title(service)}\n\n{_prose(service.__doc__ or '').partition('. ')[0].rstrip('.')}."
+    for service, chapter in {each.service: each.chapter for each in CATALOGUE}.items():
+        yield f"\n## {chapter}\n\n{_prose(service.__doc__ or '').partition('. ')[0].rstrip('.')}."
         for operation in CATALOGUE:
             if operation.service is service:
                 yield from _operation(operation)
@@ -92,11 +91,6 @@ def _lines() -> Iterator[str]:
     yield "\n## Only over REST\n\nStreams, which no JSON answer could hold. Both need the scope `read`.\n"
     yield from _table(("path", "what it answers with"), ((f"`GET {PREFIX}{path}`", told) for path, told in _STREAMS))
     yield ""
-
-
-def _title(service: type) -> str:
-    """CompactionEngine: Compaction engine."""
-    return re.sub(r"(?<=[a-z])([A-Z])", lambda found: f" {found[1].lower()}", service.__name__)
 
 
 def _link(operation: Operation) -> str:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from datetime import timedelta
@@ -15,6 +16,7 @@ from conversations.models import Message, Workspace
 from lcmsite.adapters.catalogue import CATALOGUE
 from lcmsite.adapters.cli.program import run, verbs
 from lcmsite.adapters.problems import EXIT_CODES
+from lcmsite.documents import PROJECT
 from lcmsite.models import ApiKey
 from tests.factories import a_conversation, a_workspace
 from tests.lcmsite.bad_appends import BAD_APPENDS
@@ -45,6 +47,18 @@ def test_help_tells_every_verb_and_every_exit_status(capsys):
     shown = capsys.readouterr().out
     assert all(f"  {name} " in shown for name in verbs())
     assert all(f"{code:<3} {meaning}" in shown for code, meaning in EXIT_CODES.items())
+
+
+def test_help_has_each_verb_once_under_the_headings_of_the_reference(capsys):
+    with pytest.raises(SystemExit):
+        run(["--help"])
+
+    [listed] = re.findall(r"^verbs:\n(.*?)^exit status:", capsys.readouterr().out, re.S | re.M)
+    headings = re.findall(r"^ (\S.*):$", listed, re.M)
+    reference = re.findall(r"^## (.+)$", (PROJECT / "docs" / "reference.md").read_text(), re.M)
+    assert headings[0] == "On this machine"
+    assert headings[1:] == [heading for heading in reference if heading in headings]
+    assert all(len(re.findall(rf"^  {name} ", listed, re.M)) == 1 for name in verbs())
 
 
 def test_a_conversation_is_opened_in_a_workspace_that_was_made_for_it():

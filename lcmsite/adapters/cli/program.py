@@ -138,8 +138,9 @@ def _found(words: list[str]) -> tuple[Verb, list[str]]:
 
 
 def _top_parser() -> ArgumentParser:
-    summaries = {**MANAGEMENT, **{name: verb.summary for name, verb in verbs().items()}}
-    lines = ["verbs:", *(f"  {name:<17} {summary}" for name, summary in summaries.items())]
+    lines = ["verbs:"]
+    for chapter, summaries in _by_chapter().items():
+        lines += ["", f" {chapter}:", *(f"  {name:<17} {summary}" for name, summary in summaries.items())]
     lines += ["", "exit status:", *(f"  {code:<3} {meaning}" for code, meaning in EXIT_CODES.items())]
     lines += ["", "`lcm VERB --help` tells more. A conversation is named by its number or by its session."]
     parser = Parser(
@@ -155,6 +156,16 @@ def _top_parser() -> ArgumentParser:
     parser.add_argument("verb", nargs="?", help=SUPPRESS)
     parser.add_argument("rest", nargs=REMAINDER, help=SUPPRESS)
     return parser
+
+
+def _by_chapter() -> dict[str, dict[str, str]]:
+    """What each verb does, under the headings of the reference: so many in one list nobody could read."""
+    known = verbs()
+    chapters: dict[str, dict[str, str]] = {"On this machine": dict(MANAGEMENT)}
+    for operation in CATALOGUE:
+        chapters.setdefault(operation.chapter, {})[operation.command] = known.pop(operation.command).summary
+    chapters["On this machine"] |= {name: verb.summary for name, verb in known.items()}
+    return chapters
 
 
 def _add_globals(parser: ArgumentParser) -> None:
