@@ -75,7 +75,7 @@ def _element(summary: Shown, summary_id: str) -> str:
 
 
 def _time(moment: datetime) -> str:
-    return moment.astimezone(UTC).isoformat(timespec="minutes").replace("+00:00", "Z")
+    return moment.astimezone(UTC).isoformat()[: len("2026-01-31T12:00")] + "Z"
 
 
 def readable_source(text: str) -> str:

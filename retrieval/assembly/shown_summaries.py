@@ -13,7 +13,8 @@ from conversations.reading import rows
 # would take longer than all the rest.
 FIGURES = "json_build_array(erased_by_id, kind, depth, first_seq, last_seq, earliest_at::text, latest_at::text)::text"
 _SUMMARIES = f"SELECT summary_id, content, {FIGURES} FROM summaries WHERE summary_id = ANY(%s::text[])"
-_decode = json.JSONDecoder().decode
+# As in `conversations.records`: it does not look for white space, which the database writes none of around a value.
+_decode = json.JSONDecoder().raw_decode
 
 
 class ShownSummary(NamedTuple):
@@ -30,7 +31,7 @@ class ShownSummary(NamedTuple):
 
 def shown_summary(summary_id: str, content: str, figures: str) -> ShownSummary:
     """The summary of these columns, the last of them `FIGURES`."""
-    *told, earliest, latest = _decode(figures)
+    (*told, earliest, latest), _ = _decode(figures)
     return ShownSummary._make((summary_id, content, *told, _time(earliest), _time(latest)))
 
 
