@@ -9,6 +9,8 @@ from datetime import UTC, datetime
 from operator import itemgetter
 from typing import Any, get_args, get_type_hints
 
+import orjson
+
 from conversations import hashing
 from conversations.errors import Invalid
 from conversations.exactness import MAX_NAME, is_name, overlaid, split, storable
@@ -51,7 +53,6 @@ _KINDS: dict[str, type] = {
 }
 # What has bounds of its own, and most parts have not.
 _BOUNDED = frozenset({"patch_files", "step_tokens_in", "step_tokens_out", "step_cost"})
-_ENCODER = json.JSONEncoder(ensure_ascii=False)
 
 
 def rows_of(
@@ -127,15 +128,15 @@ def _check_bounds(values: Mapping[str, Any]) -> None:
 def as_values(message_row: Mapping[str, Any], part_rows: list[dict[str, Any]]) -> list[Any]:
     """One message's row and those of its parts as `lcm_append_message` takes them."""
     if message_row["metadata"] is not None:
-        message_row = {**message_row, "metadata": _ENCODER.encode(message_row["metadata"])}
+        message_row = {**message_row, "metadata": _written(message_row["metadata"])}
     values = _IN_ORDER(message_row)
     if len(part_rows) == 1 and part_rows[0].keys() <= _PLAIN_NAMES:
         part = part_rows[0]
         if "tool_input" in part:
-            part = {**part, "tool_input": _ENCODER.encode(part["tool_input"])}
+            part = {**part, "tool_input": _written(part["tool_input"])}
         return [*values, None, *map(part.get, _PLAIN)]
     # A part's row has nothing to leave out.
-    return [*values, _ENCODER.encode(part_rows) if part_rows else None, *(None for _ in _PLAIN)]
+    return [*values, _written(part_rows) if part_rows else None, *(None for _ in _PLAIN)]
 
 
 def as_batch(message_rows: Sequence[Mapping[str, Any]], part_rows: list[dict[str, Any]]) -> tuple[str, list[str], str]:
@@ -156,8 +157,16 @@ def _beside(content: str, part_row: dict[str, Any]) -> dict[str, Any]:
 def as_json(given: list[dict[str, Any]] | dict[str, Any]) -> str:
     """Rows, or one, as the database reads them: what is left out is null there, and costs nothing on the way."""
     if isinstance(given, dict):
-        return _ENCODER.encode({name: value for name, value in given.items() if value is not None})
-    return _ENCODER.encode([{name: value for name, value in row.items() if value is not None} for row in given])
+        return _written({name: value for name, value in given.items() if value is not None})
+    return _written([{name: value for name, value in row.items() if value is not None} for row in given])
+
+
+def _written(value: Any) -> str:
+    try:
+        return orjson.dumps(value).decode()
+    except TypeError:
+        # A number of more than 64 bits.
+        return json.dumps(value, ensure_ascii=False)
 
 
 def _as_kept(part: NewPart, exact: str) -> NewPart:
