@@ -64,7 +64,8 @@ def _first_look(how: Plan, reach: Reach, limit: int) -> tuple[bool, int | None]:
     enough, to_collect = limit / share * apart, how.rows_worth_collecting()
     # Twice, because words mostly come in clusters, and a walk in vain is followed by the index.
     if 2 * enough <= to_collect:
-        return True, int(min(to_collect, max(_WALKED, _MANY_TIMES * enough)))
+        # What half of that time has not shown comes together more seldom than was thought: the index soon has it all.
+        return True, int(min(to_collect / 2, max(_WALKED, _MANY_TIMES * enough)))
     if limit / how.greatest_share() * apart <= _AT_ONCE <= to_collect:
         # These words may come together more often than others do.
         return True, _AT_ONCE
