@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, compress, takewhile
 from typing import Any
@@ -137,15 +137,24 @@ class Lookup:
     reach: Reach
 
     def tried(self, tries: Sequence[Try], *, most: int, dated: bool) -> list[tuple[Looked, ...]]:
-        """What each try came to, table by table, up to the first that gave enough: in two statements at most.
+        """What each try came to, table by table, up to the first that gave enough: in three statements at most.
 
         Of the hits, the best by their own words; of messages the date, if `dated`.
         """
-        looked = self._looked(tries[:1], most=most, dated=dated)
-        if len(tries) > 1 and not _is_enough(looked[0], tries[0]):
-            looked += self._looked(tries[1:], most=most, dated=dated)
-        vain = list(takewhile(lambda each: not _is_enough(*each), zip(looked, tries, strict=False)))
+        looked: list[tuple[Looked, ...]] = []
+        for at_once in self._at_once(tries):
+            looked += self._looked(at_once, most=most, dated=dated)
+            vain = list(takewhile(lambda each: not _is_enough(*each), zip(looked, tries, strict=False)))
+            if len(vain) < len(looked):
+                break
         return looked[: len(vain) + 1]
+
+    def _at_once(self, tries: Sequence[Try]) -> Iterator[Sequence[Try]]:
+        """The first way by itself, the others together: to plan them takes longest, so a plain second comes before."""
+        alone = 2 if len(tries) > 1 and self._is_plain(tries[1].how) else 1
+        yield from ([each] for each in tries[:alone])
+        if len(tries) > alone:
+            yield tries[alone:]
 
     def _looked(self, tries: Sequence[Try], *, most: int, dated: bool) -> list[tuple[Looked, ...]]:
         asked = [self._statements(number, each, most=most, dated=dated) for number, each in enumerate(tries)]

@@ -155,6 +155,20 @@ def test_where_only_the_index_for_words_leads_to_the_best_the_way_is_planned_onc
     assert len(kept) == 1
 
 
+def test_a_second_way_that_only_the_index_for_words_leads_to_is_taken_before_the_rest_is_planned():
+    paths = ["see src/alpha/chain.py", "see src/beta/index.py"]
+    conversation_id = analyzed(*paths * 3, *["a red boat", "a green boat"] * 600)
+    engine = RetrievalEngine.from_settings(Scope(a_workspace().pk))
+
+    with counted_statements() as sent:
+        result = engine.grep(query="src/alpha/chain.py src/beta/index.py", conversation_id=conversation_id)
+
+    looked_up = [statement for statement in sent if "ts_rank" in statement]
+    assert sorted(match.snippet.text for match in result.matches) == sorted(paths * 3)
+    assert len(looked_up) == 2
+    assert not any("chain" in statement for statement in looked_up)
+
+
 def test_common_words_that_hardly_ever_come_together_are_all_found():
     texts = ["red boat"] * 3 + ["red house", "green boat"] * 400
     conversation_id = analyzed(*texts)
