@@ -158,6 +158,8 @@ class Choice(serializers.ChoiceField):
 class Several(serializers.ListField):
     """A few short values; where there are no lists, they are separated by commas or said one by one."""
 
+    default_error_messages = {"not_a_list": "This must be a list."}
+
 
 class Moment(serializers.Field):
     """A moment in ISO 8601; one without a time zone is of UTC, a day is its beginning."""

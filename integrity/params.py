@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from rest_framework import serializers
-
-from conversations.param_fields import Choice, ConversationId, Flag, Text, WholeNumber
+from conversations.param_fields import Choice, ConversationId, Flag, Several, Text, WholeNumber
 from conversations.params import Params
 from integrity.types import PlanState, ScanMode
 
@@ -63,10 +61,10 @@ class ListRepairsParams(Params):
 
 
 class ApproveRepairsParams(RepairParams):
-    ordinals = serializers.ListField(
+    ordinals = Several(
         child=WholeNumber(min_value=1), max_length=50_000, help_text="The steps that may be carried out."
     )
-    refused = serializers.ListField(
+    refused = Several(
         child=WholeNumber(min_value=1),
         required=False,
         max_length=50_000,

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from rest_framework import serializers
-
 from conversations.param_fields import Choice, ConversationId, Flag, Moment, Number, Several, Text, WholeNumber
 from conversations.params import ConversationParams, Params
 from conversations.types import PartType, Role
@@ -120,7 +118,7 @@ class ExpandRangeParams(Opening, RangeParams):
 
 class ExpandQueryParams(Params):
     question = Text(max_length=LONGEST_QUESTION, help_text="What is to be found out.")
-    ids = serializers.ListField(
+    ids = Several(
         child=Text(max_length=200),
         required=False,
         max_length=MOST_IDS,

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from rest_framework import serializers
-
 from conversations.audit import Act
-from conversations.param_fields import Choice, ConversationId, Id, MessageId, Text, WholeNumber
+from conversations.param_fields import Choice, ConversationId, Id, MessageId, Several, Text, WholeNumber
 from conversations.params import ConversationParams, Params
 from integrity.policy import MOST_DAYS
 from integrity.retention.erasure import MOST_NAMED
@@ -43,10 +41,10 @@ class StorageParams(Params):
 class PreviewErasureParams(ConversationParams):
     from_seq = WholeNumber(required=False, allow_null=True, min_value=1, help_text="The first message of a range.")
     to_seq = WholeNumber(required=False, allow_null=True, min_value=1, help_text="The last message of the range.")
-    message_ids = serializers.ListField(
+    message_ids = Several(
         child=MessageId(), required=False, max_length=MOST_NAMED, help_text="Messages by their ids, beside the range."
     )
-    file_ids = serializers.ListField(
+    file_ids = Several(
         child=Text(max_length=200),
         required=False,
         max_length=MOST_FILES,

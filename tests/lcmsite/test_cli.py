@@ -20,7 +20,7 @@ from lcmsite.documents import PROJECT
 from lcmsite.models import ApiKey
 from tests.factories import a_conversation, a_workspace
 from tests.lcmsite.bad_appends import BAD_APPENDS
-from tests.lcmsite.callers import an_api_key, lcm
+from tests.lcmsite.callers import Api, an_api_key, lcm
 
 pytestmark = pytest.mark.django_db
 
@@ -324,3 +324,20 @@ def test_a_database_of_our_own_that_does_not_start_is_named_and_says_why(fresh_d
     assert refused.returncode == 6
     assert refused.stderr.startswith(f"lcm: LCM_DATA_DIR: the database in {fresh_dir} cannot be started: ")
     assert refused.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("listed", ["msg_{0},msg_{1}", "msg_{0}, {1}", "[{0}, {1}]", "@{2}"])
+def test_a_list_is_said_with_commas_or_in_json(conversation, listed, tmp_path):
+    said = Message.objects.filter(conversation_id=conversation.conversation_id)
+    first, second = said.values_list("pk", flat=True)
+    (tmp_path / "ids").write_text(f"msg_{first},msg_{second}")
+
+    previewed = lcm("--json", "preview-erasure", "s1", "--message-ids", listed.format(first, second, tmp_path / "ids"))
+
+    assert (previewed.exit_code, previewed.json["message_count"]) == (0, 2)
+
+
+def test_what_is_no_list_is_told_so():
+    reply = Api(an_api_key()).post("expand-queries/", {"question": "x", "ids": "sum_1"})
+
+    assert (reply.status, reply.body["detail"]) == (400, "ids: This must be a list.")

@@ -24,6 +24,7 @@ from lcmsite.adapters.operation import Operation, placeholders
 from lcmsite.adapters.problems import FINDINGS_EXIT_CODE
 
 JSON_HELP = "JSON, or @FILE, or - for standard input"
+SEVERAL_HELP = "Separated by commas, or JSON."
 
 
 @dataclass(frozen=True)
@@ -111,6 +112,8 @@ def _positionals(operation: Operation) -> list[str]:
 def _add_positional(parser: ArgumentParser, name: str, field: serializers.Field) -> None:
     is_json = isinstance(field, JsonObject | MessageList)
     help = f"{field.help_text} ({JSON_HELP})" if is_json else str(field.help_text)
+    if isinstance(field, Several):
+        help = f"{help} {SEVERAL_HELP}"
     if isinstance(field, ConversationId):
         help = "The conversation: its number, or its session." + ("" if field.required else " Without it, all of them.")
     if is_json:
@@ -132,7 +135,7 @@ def _add_option(parser: ArgumentParser, name: str, field: serializers.Field, def
         case serializers.ChoiceField():
             parser.add_argument(flag, choices=list(field.choices), default=SUPPRESS, help=help)
         case Several():
-            parser.add_argument(flag, default=SUPPRESS, metavar="A,B", help=f"{help} Separated by commas, or JSON.")
+            parser.add_argument(flag, default=SUPPRESS, metavar="A,B", help=f"{help} {SEVERAL_HELP}")
         case JsonObject() | MessageList() | serializers.ListField():
             parser.add_argument(flag, default=SUPPRESS, metavar="JSON", help=f"{help} ({JSON_HELP})")
         case _:
@@ -146,8 +149,9 @@ def _metavar(name: str) -> str:
 
 def _value(field: serializers.Field, given: Any, session: Session) -> Any:
     if isinstance(field, Several):
-        values = strict_json.read(given) if given.startswith("[") else given.split(",")
         is_named = isinstance(field.child, ConversationId)
+        # A session may be called @FILE.
+        values = _several(given if is_named else _text_of(given))
         return [session.conversation_id(str(each)) for each in values] if is_named else values
     if isinstance(field, JsonObject | MessageList | serializers.ListField):
         return strict_json.read(_text_of(given))
@@ -156,6 +160,12 @@ def _value(field: serializers.Field, given: Any, session: Session) -> Any:
     if isinstance(field, ConversationId):
         return session.conversation_id(given)
     return given
+
+
+def _several(said: str | bytes) -> list[Any]:
+    """The values of a list: in JSON, or between commas."""
+    text = said if isinstance(said, str) else said.decode("utf-8", "replace")
+    return strict_json.read(text) if text.lstrip().startswith("[") else [each.strip() for each in text.split(",")]
 
 
 def _text_of(given: str) -> str | bytes:
