@@ -46,6 +46,8 @@ except OSError as refusal:
     )
 
 INSTALLED_APPS = [
+    # First: the next one takes back what it would do with every connection.
+    "django.contrib.postgres",
     "lcmsite",
     "lcmsite.dashboard",
     "conversations",
@@ -67,7 +69,6 @@ INSTALLED_APPS = [
     "django.contrib.contenttypes",
     "django.contrib.sessions",
     "django.contrib.messages",
-    "django.contrib.postgres",
     "django.contrib.staticfiles",
 ]
 
