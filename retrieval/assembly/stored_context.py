@@ -36,7 +36,8 @@ _PAGE = {
 }
 _SLOTS = """
     SELECT 'slot', ordinal, token_count, message_id, summary_id,
-           coalesce((SELECT s.last_seq FROM summaries s WHERE s.summary_id = page.summary_id), ordinal),
+           CASE WHEN summary_id IS NULL THEN ordinal
+                ELSE (SELECT s.last_seq FROM summaries s WHERE s.summary_id = page.summary_id) END,
            NULL::text, NULL::text
     FROM page
 """
