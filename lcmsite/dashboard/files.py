@@ -18,6 +18,8 @@ from retrieval.types import ItemKind
 
 ON_A_PAGE = 50
 LINES = 200
+# One character in so many may be none: an old encoding is still read.
+MOST_UNREADABLE = 10
 
 
 @page()
@@ -63,7 +65,12 @@ def _lines(visit: Visit, file_id: str, is_erased: bool) -> dict[str, Any]:
         said = ask(visit.caller, "lcm_read_lines", file_id=file_id, first_line=first, line_count=LINES)
     except Unavailable as refusal:
         return {"file_id": file_id, "said": None, "problem": problem_of(refusal)}
-    return {"file_id": file_id, "said": said}
+    return {"file_id": file_id, "said": said, "no_text": not _is_text(said.text)}
+
+
+def _is_text(read: str) -> bool:
+    """Whether somebody could read this: bytes of other kinds have NULs, or much that is not UTF-8."""
+    return "\0" not in read and read.count("\N{REPLACEMENT CHARACTER}") <= len(read) / MOST_UNREADABLE
 
 
 def _listed(visit: Visit, template: str, conversation_id: int | None, **context: Any) -> HttpResponse:

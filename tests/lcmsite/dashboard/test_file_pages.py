@@ -11,7 +11,8 @@ from conversations.file_listing import FileListing
 from conversations.large_files import LargeFileService
 from conversations.models import LargeFile
 from conversations.scope import Scope
-from conversations.types import LargeFileRecord
+from conversations.store import ConversationStore
+from conversations.types import LargeFileRecord, NewMessage, NewPart, PartType, Role
 from tests.factories import a_conversation, a_workspace
 from tests.lcmsite.dashboard.visiting import HOSTILE, as_part, browser_of, shown_links
 
@@ -93,6 +94,33 @@ def test_a_file_is_shown_with_its_lines(reader):
     assert f"/w/default/files/{file.file_id}/lines/?line=201" in page
     assert "Lines 201 to 300" in more and "More lines" not in more
     assert file.content_hash in page
+
+
+@pytest.mark.parametrize("content", [bytes(range(256)) * 20, bytes(range(128, 256)) * 20])
+def test_bytes_that_are_no_text_are_not_shown_as_one(reader, content):
+    file = a_file(content, file_name="a.bin")
+    latin = a_file("So schön ist der Hafen nicht.".encode("latin-1"), file_name="latin.txt")
+
+    page = reader.get(f"/w/default/files/{file.file_id}/").content.decode()
+
+    assert "These bytes are no text" in page and "\N{REPLACEMENT CHARACTER}" not in page
+    assert "ist der Hafen nicht." in reader.get(f"/w/default/files/{latin.file_id}/").content.decode()
+
+
+def test_from_a_file_a_link_leads_to_the_message_that_needs_it(reader):
+    file = a_file(b"ships", file_name="ships.txt")
+    part = NewPart(PartType.FILE, file_url=file.file_id)
+    said = NewMessage(role=Role.USER, content="see there", parts=(part,))
+    [stored] = (
+        ConversationStore.from_settings()
+        .append_messages(conversation_id=file.conversation_id, messages=[said])
+        .messages
+    )
+
+    page = reader.get(f"/w/default/files/{file.file_id}/").content.decode()
+    [link] = [each for each in shown_links(page) if each.endswith(f"?id=msg_{stored.message_id}")]
+
+    assert "see there" in reader.get(link, follow=True).content.decode()
 
 
 def test_a_download_is_the_bytes_and_never_a_page_of_this_site(reader):
