@@ -194,10 +194,12 @@ def in_context(hits: Collection[Hit], weights: Weights, *, only: Collection[Plac
         on = hit.answered_in
         if on and on not in offsets:
             offsets[on] = {**_AROUND_A_QUESTION, on: answer}
-        beside = [(place + offset, weight) for offset, weight in offsets[on].items()]
-        if only is not None:
+        around = offsets[on].items()
+        if only is None:
+            beside = [(place + offset, weight) for offset, weight in around]
+        else:
             # Mostly none: what few words have in common lies far apart.
-            beside = [each for each in beside if each[0] in only]
+            beside = [(place + offset, weight) for offset, weight in around if place + offset in only]
         for term, share in _by_length(hit, words).items():
             of_term = held[term]
             of_term[place] += share
@@ -209,19 +211,21 @@ def in_context(hits: Collection[Hit], weights: Weights, *, only: Collection[Plac
         for hit in hits:
             if hit.answered_in is not None:
                 worths[hit.place] = max(0.0, worths[hit.place] - _ASKING_COSTS)
-    around = _summed(_spread(stretches), weights, STRETCH_SATURATION)
-    return {place: worth + STRETCH_WEIGHT * around.get(place // STRETCH, 0.0) for place, worth in worths.items()}
+    where = {place // STRETCH for place in worths}
+    nearby = _summed(_spread(stretches, where), weights, STRETCH_SATURATION)
+    return {place: worth + STRETCH_WEIGHT * nearby.get(place // STRETCH, 0.0) for place, worth in worths.items()}
 
 
-def _spread(stretches: Mapping[int, Mapping[int, float]]) -> dict[int, dict[int, float]]:
-    """What is said of each term in and beside each stretch."""
+def _spread(stretches: Mapping[int, Mapping[int, float]], where: Collection[int]) -> dict[int, dict[int, float]]:
+    """What is said of each term in and beside each stretch, for those of them that are asked for."""
     spread: dict[int, dict[int, float]] = {}
     for term, shares in stretches.items():
         of_term = spread[term] = defaultdict(float, shares)
         for stretch, share in shares.items():
-            beside = BESIDE_A_STRETCH * share
-            of_term[stretch - 1] += beside
-            of_term[stretch + 1] += beside
+            if stretch - 1 in where:
+                of_term[stretch - 1] += BESIDE_A_STRETCH * share
+            if stretch + 1 in where:
+                of_term[stretch + 1] += BESIDE_A_STRETCH * share
     return spread
 
 
