@@ -291,7 +291,7 @@ def test_whoever_watches_for_errors_hears_of_them(api, monkeypatch):
 def test_a_request_for_another_host_is_refused_in_json(client):
     response = client.get("/api/v1/conversations/", headers={"Host": "evil.example"})
 
-    assert (response.status_code, response.json()["code"]) == (400, "invalid")
+    assert (response.status_code, response.json()["code"]) == (400, "unknown_host")
     assert client.get("/healthz", headers={"Host": "evil.example"}).status_code == 400
 
 

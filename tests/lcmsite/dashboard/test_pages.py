@@ -70,6 +70,15 @@ def test_a_form_from_elsewhere_is_refused(ann):
     assert ann.get("/w/default/").status_code == 200
 
 
+@pytest.mark.parametrize("path", ["/nothing", "/w/default/nothing/"])
+def test_an_address_that_leads_nowhere_leads_back(client, path):
+    answer = client.get(path)
+
+    assert answer.status_code == 404
+    assert "There is no page at this address." in answer.content.decode()
+    assert 'href="/"' in answer.content.decode()
+
+
 def test_a_page_takes_no_other_method(ann):
     token = str(ann.get("/w/default/").context["csrf_token"])
 
