@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from conversations.reading import array, rows
 from conversations.types import Role
@@ -61,8 +60,7 @@ def of_messages(ids: str) -> str:
     return _MESSAGES.format(above=above_messages(ids), content=_SEARCHED, ids=ids)
 
 
-@dataclass(frozen=True)
-class Excerpt:
+class Excerpt(NamedTuple):
     """A thing to be shown, with its snippet or with what makes one of its content; `row`, if it is there already."""
 
     id: int | str

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from retrieval.search.reach import Reach
 from retrieval.search.tables import MESSAGES, Table
@@ -13,8 +12,7 @@ from retrieval.types import Snippet
 Key = tuple[int, int, str]
 
 
-@dataclass(frozen=True)
-class Spot:
+class Spot(NamedTuple):
     """A row that was found, and where it stands by when it came; `held`: what it holds of what was looked for.
 
     `row`: what is shown of it, where that was told at once.
