@@ -92,7 +92,7 @@ def documented(operation: Operation, path: str) -> Callable[[Any], Any]:
         operation_id=operation_id(operation, path),
         summary=operation.summary,
         description=operation.description,
-        tags=[operation.service.__name__],
+        tags=[operation.chapter],
         parameters=list(_parameters(operation, in_path)),
         request={"application/json": _body(operation, in_path)} if operation.has_body else None,
         responses=_responses(operation),
@@ -148,6 +148,8 @@ def completed(result: dict[str, Any], **_: Any) -> dict[str, Any]:
     given = [operation.returns for operation in CATALOGUE]
     given += [operation.returns_in_background for operation in CATALOGUE if operation.background]
     result.setdefault("components", {}).setdefault("schemas", {}).update(schema.components(given))
+    # In the order of the reference, which begins where a newcomer does; otherwise they come by their paths.
+    result["tags"] = [{"name": chapter} for chapter in dict.fromkeys(each.chapter for each in CATALOGUE)]
     for operation in CATALOGUE:
         for path in operation.paths:
             told = result["paths"][f"{PREFIX}{path}"][operation.verb.lower()]

@@ -137,7 +137,7 @@ def _introduction(store: ConversationStore, conversation_id: int, *, url: str, k
         f"  URL      {url}/  (log in as {USERNAME}, password {password})",
         f"  API      {url}/api/v1/docs/",
         f"  API key  {key}",
-        f"Try:{' (with the same LCM_DATABASE_URL)' if os.environ.get('LCM_DATABASE_URL') else ''}",
+        f"Try:{' (with the same LCM_DATABASE_URL)' if settings.DEPLOYMENT.database_url else ''}",
         f'  curl -H "Authorization: Bearer {key}" "{url}/api/v1/conversations/{conversation_id}/context/?budget=8000"',
         f'  {_program()} grep {SESSION_ID} "staging machine"',
         *(f"  {_program()} expand {summary_id}" for summary_id in summaries[:1]),
@@ -147,7 +147,7 @@ def _introduction(store: ConversationStore, conversation_id: int, *, url: str, k
 
 def _program() -> str:
     """The command line as it can be typed here, and in a terminal where the data directory is not set."""
-    where = f"LCM_DATA_DIR={shlex.quote(str(settings.DATA_DIR))} " if os.environ.get("LCM_DATA_DIR") else ""
+    where = f"LCM_DATA_DIR={shlex.quote(str(settings.DATA_DIR))} " if settings.DEPLOYMENT.data_dir else ""
     return where + _installed()
 
 

@@ -6,11 +6,11 @@ import shutil
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.test import Client
 from pytest_django import DjangoDbBlocker
@@ -220,10 +220,10 @@ def test_what_it_says_to_try_can_be_tried(first, db, capsys):
     assert "staging" in capsys.readouterr().out
 
 
-def test_another_terminal_is_told_where_the_data_is(load, monkeypatch):
-    monkeypatch.delenv("LCM_DATA_DIR", raising=False)
+def test_another_terminal_is_told_where_the_data_is(load, settings):
+    settings.DEPLOYMENT = replace(settings.DEPLOYMENT, data_dir="")
     here = load()
-    monkeypatch.setenv("LCM_DATA_DIR", str(settings.DATA_DIR))
+    settings.DEPLOYMENT = replace(settings.DEPLOYMENT, data_dir="anywhere")
     elsewhere = load()
 
     assert "LCM_DATA_DIR" not in here

@@ -9,6 +9,7 @@ from django.test import Client
 
 from lcmsite.adapters.catalogue import CATALOGUE
 from lcmsite.adapters.operation import placeholders
+from lcmsite.documents import PROJECT
 from tests.lcmsite.callers import Api, an_api_key
 from tests.lcmsite.faces.questions import questions
 
@@ -48,6 +49,16 @@ def test_every_operation_and_param_is_told_with_an_example_that_fits(document, o
             _validate(content["example"], content["schema"], document)
             for shape in content["schema"].get("oneOf", [content["schema"]]):
                 assert all(field["description"] for field in shape["properties"].values())
+
+
+def test_chapters_are_those_of_the_reference_in_its_order(document):
+    reference = re.findall(r"^## (.+)$", (PROJECT / "docs" / "reference.md").read_text(), re.M)
+    chapters = [tag["name"] for tag in document["tags"]]
+
+    assert chapters == [heading for heading in reference if heading in chapters]
+    assert {tag for path in document["paths"].values() for told in path.values() for tag in told["tags"]} == set(
+        chapters
+    )
 
 
 def test_links_lead_from_an_id_to_what_is_asked_with_it(document):
