@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -223,7 +224,8 @@ def _check_batch(messages: Sequence[NewMessage], policy: StorePolicy) -> None:
             )
     keys = [message.idempotency_key for message in messages if message.idempotency_key is not None]
     if len(keys) != len(set(keys)):
-        raise Invalid("Two messages of one append have the same idempotency_key.")
+        [(twice, _)] = Counter(keys).most_common(1)
+        raise Invalid(f"Two messages of one append have the same idempotency_key, {twice[:80]!r}; give each its own.")
 
 
 def checked_name(field: str, text: str | None) -> str | None:

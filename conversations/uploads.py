@@ -23,6 +23,7 @@ from conversations.reading import rows
 from conversations.scope import Scope
 from conversations.storage import STORAGE_FAILURES, WholeFileStorage, storing
 from conversations.types import LargeFileRecord, UploadRecord
+from conversations.words import counted
 
 logger = structlog.get_logger(__name__)
 
@@ -140,7 +141,11 @@ class UploadService:
             chunks = list(upload.chunks.order_by("number"))
             record = self._record(upload)
             if record.chunks_missing:
-                raise Conflict(f"{record.chunks_missing} chunks are missing yet.", missing=list(record.missing))
+                expected = record.chunks_missing + record.chunks_received
+                raise Conflict(
+                    f"Of {counted(expected, 'chunk')}, {record.chunks_missing:,} did not come yet.",
+                    missing=list(record.missing),
+                )
             self._join(upload, chunks)
             upload = self._upload(upload_id)
         return self.files.get(file_id=str(upload.file_id))

@@ -80,7 +80,7 @@ def test_a_key_belongs_to_its_conversation(conversation_id):
 
 
 def test_two_messages_of_a_batch_cannot_share_a_key(conversation_id):
-    with pytest.raises(Invalid, match="same idempotency_key"):
+    with pytest.raises(Invalid, match="same idempotency_key, 'k1'"):
         append(conversation_id, keyed("k1"), keyed("k1"))
 
 
