@@ -22,6 +22,10 @@ _WHOLE = re.compile(r"0|-?[1-9][0-9]*")
 _NUMBER = re.compile(r"-?[0-9]{1,400}(\.[0-9]{1,400})?(e[+-]?[0-9]{1,3})?", re.IGNORECASE)
 _SHA256 = re.compile(r"[0-9A-Fa-f]{64}")
 MOST_DIGITS = 1000
+_BOUNDS: dict[str, Any] = {
+    "min_value": "This must be {min_value} at least.",
+    "max_value": "This may be {max_value} at most.",
+}
 # The largest number up to which a double knows every whole one.
 MOST_EXACT = 2.0**53
 
@@ -36,6 +40,8 @@ class Readable:
 
 class Text(serializers.CharField):
     """A text as it is: blanks at its ends stay, and a number is not one."""
+
+    default_error_messages = {"max_length": "This may have {max_length} characters at most."}
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"trim_whitespace": False, **options})
@@ -59,6 +65,8 @@ class Sha256(Text):
 class WholeNumber(Readable, serializers.IntegerField):
     """A whole number; by default one that a row can be numbered with."""
 
+    default_error_messages = _BOUNDS
+
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"min_value": 0, "max_value": MOST, **options})
 
@@ -77,6 +85,8 @@ class WholeNumber(Readable, serializers.IntegerField):
 
 class Number(Readable, serializers.FloatField):
     """A number, whole or not."""
+
+    default_error_messages = _BOUNDS
 
     def read(self, text: str) -> float | str:
         return float(text) if _NUMBER.fullmatch(text) else text
@@ -158,7 +168,10 @@ class Choice(serializers.ChoiceField):
 class Several(serializers.ListField):
     """A few short values; where there are no lists, they are separated by commas or said one by one."""
 
-    default_error_messages = {"not_a_list": "This must be a list."}
+    default_error_messages = {
+        "not_a_list": "This must be a list.",
+        "max_length": "This may have {max_length} values at most.",
+    }
 
 
 class Moment(serializers.Field):

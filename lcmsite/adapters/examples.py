@@ -124,10 +124,10 @@ _LEFT_OUT: Mapping[str, Sequence[str]] = {"lcm_expand_query": ("query", "grant_i
 PROBLEM_EXAMPLES: Mapping[str, Mapping[str, Any]] = {
     "400": {
         "code": "invalid_params",
-        "detail": "limit: Ensure this value is greater than or equal to 1.",
+        "detail": "limit: This must be 1 at least.",
         "retryable": False,
         "status": 400,
-        "errors": {"limit": ["Ensure this value is greater than or equal to 1."]},
+        "errors": {"limit": ["This must be 1 at least."]},
     },
     "401": {"code": "unauthenticated", "detail": "This is not a valid API key.", "retryable": False, "status": 401},
     "403": {

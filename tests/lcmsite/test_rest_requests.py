@@ -165,6 +165,21 @@ def test_who_names_no_choice_there_is_is_told_the_choices(query, said):
     assert (reply.status, reply.body["detail"]) == (400, said)
 
 
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ({"limit": 0}, "limit: This must be 1 at least."),
+        ({"limit": 10_001}, "limit: This may be 10000 at most."),
+        ({"under": "s" * 201}, "under: This may have 200 characters at most."),
+        ({"conversation_ids": list(range(101))}, "conversation_ids: This may have 100 values at most."),
+    ],
+)
+def test_what_is_too_much_or_too_little_is_told_with_what_may_be(query, said):
+    reply = Api(an_api_key()).get("matches/", query="hello", **query)
+
+    assert (reply.status, reply.body["detail"]) == (400, said)
+
+
 def test_who_names_a_conversation_by_its_session_is_told_where_its_number_is(conversation):
     api = Api(an_api_key())
 
