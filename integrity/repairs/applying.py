@@ -223,8 +223,10 @@ def _still_holds(plan: models.RepairPlan, step: models.RepairStep) -> bool:
 
 def _require(plan: models.RepairPlan, *states: PlanState) -> None:
     if plan.state not in states:
-        code = "nothing_approved" if plan.state == PlanState.PROPOSED else "plan_over"
-        raise Conflict(f"{plan.plan_id} is {plan.state}, not {' or '.join(states)}.", code=code)
+        raise Conflict(
+            f"{plan.plan_id} is {plan.state}, not {' or '.join(states)}.",
+            code="nothing_approved" if plan.state == PlanState.PROPOSED else "plan_over",
+        )
 
 
 def _refused(plan: models.RepairPlan, outcome: dict[str, Any]) -> RepairPlanRecord:

@@ -58,7 +58,8 @@ A scope includes those before it: `read`, `write`, `admin`. Answers are JSON; a 
 
 ## Refusals
 
-`{{"code", "detail", "retryable", "status"}}`, on every face. Any operation may answer with one of these:
+`{{"code", "detail", "retryable", "status"}}`, on every face; [errors.md](errors.md) has the codes.
+Any operation may answer with one of these:
 """
 
 
