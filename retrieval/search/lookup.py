@@ -159,8 +159,9 @@ class Lookup:
     def _looked(self, tries: Sequence[Try], *, most: int, dated: bool) -> list[tuple[Looked, ...]]:
         asked = [self._statements(number, each, most=most, dated=dated) for number, each in enumerate(tries)]
         if len(tries) == 1 and self._is_plain(tries[0].how):
-            ((statement, values),) = asked[0]
-            given = rows(statement, values)
+            # Of one plan within one reach, equal names stand for equal values.
+            statement = " UNION ALL ".join(f"({of_table})" for of_table, _ in asked[0])
+            given = rows(statement, dict(chain.from_iterable(values.items() for _, values in asked[0])))
         else:
             # Planned for these values: how often the words occur decides the plan.
             texts = [" UNION ALL ".join(f"({bound(*of_table)})" for of_table in each) for each in asked]

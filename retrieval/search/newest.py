@@ -192,7 +192,7 @@ class NewestWords:
 
     def _given(self, asked: Sequence[_Asked]) -> list[list[Spot]]:
         """What each of these gives, in order, up to the first that gives anything."""
-        if len(asked) == 1 and asked[0].is_plain and not asked[0].is_any:
+        if len(asked) == 1 and asked[0].is_plain and not asked[0].is_any and self.reach.tables == (MESSAGES,):
             shown = rows(asked[0].showing, asked[0].values)
             return [ordered(Spot(int(row[0]), row[2], MESSAGE_RANK, row=row) for row in shown)]
         if len(asked) == 1 and asked[0].is_plain:
@@ -236,8 +236,9 @@ class NewestWords:
         )
 
     def _is_plain(self, how: Plan, looks: Sequence[Stretch]) -> bool:
-        """Whether only one index leads to what is asked for."""
-        is_by_one_index = all(each.walks or each.by_words_alone for each in looks)
+        """Whether only one index leads to what is asked for; to summaries, none but that for words."""
+        walks = self.reach.tables == (MESSAGES,)
+        is_by_one_index = all((each.walks and walks) or each.by_words_alone for each in looks)
         return is_by_one_index and self.reach.is_all_said_in_one_conversation and how.index.is_settled
 
     def _messages(self, how: Plan, looks: Sequence[Stretch], values: dict[str, Any]) -> str:

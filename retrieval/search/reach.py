@@ -86,8 +86,9 @@ class Reach:
 
     @property
     def is_all_said_in_one_conversation(self) -> bool:
-        """Whether it is the messages of one conversation, every one of them and nothing else."""
-        return self.is_one_conversation and self.tables == (MESSAGES,) and not self.is_narrowed
+        """Whether it is the messages of one conversation, every one of them; its summaries may be there, too."""
+        is_said = self.tables in ((MESSAGES,), (MESSAGES, SUMMARIES))
+        return self.is_one_conversation and is_said and not self.is_narrowed
 
     def place(self, table: Table) -> str:
         return table.place_in_one if self.is_one_conversation else table.place_in_many

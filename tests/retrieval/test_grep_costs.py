@@ -155,6 +155,22 @@ def test_where_only_the_index_for_words_leads_to_the_best_the_way_is_planned_onc
     assert len(kept) == 1
 
 
+@pytest.mark.parametrize("sort", ["recency", "relevance"])
+def test_where_the_index_for_words_leads_to_summaries_too_the_way_is_planned_once_a_connection(sort):
+    conversation_id = analyzed(*["a red boat", "a green boat"] * 600, "lighthouse keeper")
+    a_summary_of(a_store(), conversation_id, seqs=[1, 2], content="About a lighthouse.")
+    engine = RetrievalEngine.from_settings(Scope(a_workspace().pk))
+
+    with counted_statements() as sent:
+        result = engine.grep(query="lighthouse", conversation_id=conversation_id, sort=sort)
+
+    looked_up = [statement for statement in sent if "@@" in statement]
+    assert {match.kind for match in result.matches} == {"message", "summary"}
+    assert len(looked_up) == 1
+    assert "FROM summaries" in looked_up[0]
+    assert "lighthous" not in looked_up[0]
+
+
 def test_a_second_way_that_only_the_index_for_words_leads_to_is_taken_before_the_rest_is_planned():
     paths = ["see src/alpha/chain.py", "see src/beta/index.py"]
     conversation_id = analyzed(*paths * 3, *["a red boat", "a green boat"] * 600)
