@@ -34,7 +34,6 @@ def escalation_of(chain: str, *, tokens: TokenEstimator, now: Callable[[], datet
         chain=tuple(_summarizer(name, policy, now) for name in names),
         last_resort=TelegraphicSummarizer(),
         count_tokens=tokens.count,
-        fewest_tokens=tokens.fewest,
         models=frozenset(names) - {EXTRACTIVE},
     )
 

@@ -81,8 +81,6 @@ class Escalation:
     last_resort: Summarizer
     count_tokens: Callable[[str], int]
     models: frozenset[str] = frozenset()
-    # As many tokens as a text has at least, for who can tell that without counting.
-    fewest_tokens: Callable[[str], int] = lambda text: 0
 
     def summarize(self, request: SummaryRequest) -> Accepted | None:
         """The first text that is shorter than its sources and at most three times the target; None if there is none.
@@ -151,6 +149,5 @@ class Escalation:
 
     def _is_less(self, tokens: int, request: SummaryRequest) -> bool:
         """Whether the sources have more tokens than so many; they are counted no farther than it takes to know."""
-        texts = [source.text for source in request.sources]
-        ways = (self.fewest_tokens, self.count_tokens)
-        return any(total > tokens for count in ways for total in accumulate(map(count, texts)))
+        counts = (self.count_tokens(source.text) for source in request.sources)
+        return any(total > tokens for total in accumulate(counts))

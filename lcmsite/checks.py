@@ -13,7 +13,8 @@ from compaction.language_models.withheld import Misconfigured
 from compaction.policy import CompactionPolicy
 from conversations.errors import Invalid
 from conversations.policy import StorePolicy
-from conversations.tokens import BUNDLED, ESTIMATE, TokenEstimator
+from conversations.tokenizers import BUNDLED
+from conversations.tokens import ESTIMATE, TokenEstimator
 
 
 @register()
