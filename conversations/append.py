@@ -163,6 +163,7 @@ def as_json(given: list[dict[str, Any]] | dict[str, Any]) -> str:
 
 
 def _written(value: Any) -> str:
+    """The value as JSON, as the database is sent it."""
     try:
         return orjson.dumps(value).decode()
     except TypeError:
