@@ -60,6 +60,7 @@ class Summary(models.Model):
             models.Index(fields=["conversation", "created_at"], name="summaries_conv_created_idx"),
             GinIndex(fields=["content_tsv"], name="summaries_tsv_gin_idx"),
             models.Index(fields=["conversation", "first_seq", "last_seq"], name="summaries_conv_range_idx"),
+            models.Index(fields=["conversation", "last_seq"], name="summaries_conv_last_idx"),
             models.Index(fields=["conversation"], condition=Q(is_degraded=True), name="summaries_degraded_idx"),
         ]
         constraints: ClassVar = [

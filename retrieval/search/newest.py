@@ -1,4 +1,4 @@
-"""The newest texts with the words of a question: all kinds in one statement, of messages alone the near ones first.
+"""The newest texts with the words of a question: first where they are near, mostly enough; then all the others.
 
 Messages that one index alone leads to are shown by the statement that finds them.
 """
@@ -26,7 +26,7 @@ from retrieval.search.trying import one_after_the_other
 _WALKING = """
     SELECT {id} AS id, {place} AS order_place, ctid AS row FROM {table}
     WHERE {where} AND {within} AND CASE WHEN {vector} @@ %(query)s::tsquery THEN true ELSE false END
-    ORDER BY {place} DESC LIMIT %(limit)s
+    ORDER BY {place} DESC LIMIT %(messages)s
 """
 _COLLECTED = """
     SELECT {id} AS id, {place} AS order_place, ctid AS row FROM {table} WHERE {where} AND {within} AND {answering}
@@ -35,14 +35,14 @@ _COLLECTED = """
 # What is far is looked for only if what is near was not enough.
 _MESSAGES = """
     near AS MATERIALIZED ({near}),
-    far AS MATERIALIZED ({far} AND (SELECT count(*) FROM near) < %(limit)s),
+    far AS MATERIALIZED ({far} AND (SELECT count(*) FROM near) < %(messages)s),
     said AS MATERIALIZED (
-        SELECT * FROM (TABLE near UNION ALL TABLE far) AS found ORDER BY order_place DESC LIMIT %(limit)s
+        SELECT * FROM (TABLE near UNION ALL TABLE far) AS found ORDER BY order_place DESC LIMIT %(messages)s
     )
 """
 _ALL_MESSAGES = """
     near AS MATERIALIZED ({near}),
-    said AS MATERIALIZED (SELECT * FROM near ORDER BY order_place DESC LIMIT %(limit)s)
+    said AS MATERIALIZED (SELECT * FROM near ORDER BY order_place DESC LIMIT %(messages)s)
 """
 _OTHERS = """
     {name} AS MATERIALIZED (
@@ -50,8 +50,20 @@ _OTHERS = """
         FROM {table} WHERE {where} AND {within} AND {answering}
     )
 """
-# Once there are as many messages as may be given, only what is newer can still come before the last of them.
-_NOT_BEFORE_MESSAGES = "{place} >= (SELECT CASE WHEN count(*) < %(limit)s THEN 0 ELSE min(order_place) END FROM said)"
+# As for messages: of a few summaries behind a place it is soon told whether they have the words, and nobody foresees
+# how few they are.
+_NEAR_OTHERS = """
+    {name} AS MATERIALIZED (
+        SELECT {id} AS id, {place} AS order_place, {rank} AS rank, ctid AS row
+        FROM {table}
+        WHERE {where} AND {within} AND CASE WHEN {vector} @@ %(query)s::tsquery THEN true ELSE false END
+    )
+"""
+# Once there are as many messages as may be given, only what is newer can still come before the last of them; until
+# then, what is near is not all.
+_NOT_BEFORE_MESSAGES = """
+    {place} >= (SELECT CASE WHEN count(*) < %(messages)s THEN {otherwise} ELSE min(order_place) END FROM said)
+"""
 _SAID = "SELECT {number}, id::text, order_place, {rank} AS rank, {held} FROM said"
 _SHOWN = f"SELECT * FROM {of_messages('ARRAY(SELECT id FROM said)')} AS shown"
 _NEWEST_OTHERS = """(
@@ -142,7 +154,7 @@ class NewestWords:
             spots += self._spots(tries[1:], key)
         for found, each in zip(spots, tries, strict=False):
             if found:
-                return self._found(found, each)
+                return self._found(found[: self.limit], each)
         return self._found((), tries[-1])
 
     def _tries(self, readings: Sequence[Question]) -> Iterator[_Try]:
@@ -180,18 +192,25 @@ class NewestWords:
         """What each try gives, up to the first that gives anything."""
         high = high_before(self.reach, key)
         looks = [stretches(each.chosen, self.reach, high=high, limit=self.limit) for each in tries]
-        if len(tries) > 1 or self.reach.tables != (MESSAGES,) or self._is_plain(tries[0].chosen, looks[0]):
-            asked = zip(tries, looks, strict=True)
-            return self._given([self._statement(number, *each, key) for number, each in enumerate(asked)])
-        # Mostly what is near is enough, and to plan the rest in vain takes as long as to find that.
-        spots: list[Spot] = []
-        for stretch in looks[0]:
-            if len(spots) < self.limit:
-                spots += self._given([self._statement(0, tries[0], [stretch], key)])[0]
-        return [spots[: self.limit]]
+        if len(tries) == 1 and self.reach.tables[0] is MESSAGES and FILES not in self.reach.tables:
+            return [self._stretch_by_stretch(tries[0], looks[0], key)]
+        asked = zip(tries, looks, strict=True)
+        return self._given([self._statement(number, *each, key) for number, each in enumerate(asked)])
+
+    def _stretch_by_stretch(self, tried: _Try, looks: Sequence[Stretch], key: Key | None) -> list[Spot]:
+        """Mostly what is near is enough, and to plan the rest in vain takes as long as to find that."""
+        *near, last = looks
+        messages: list[Spot] = []
+        for stretch in near:
+            spots = self._given([self._statement(0, tried, [stretch], key, is_near=True)])[0]
+            messages += [spot for spot in spots if spot.rank == MESSAGE_RANK]
+            if len(messages) >= self.limit:
+                return spots
+        rest = self._statement(0, tried, [last], key, messages=self.limit - len(messages))
+        return ordered([*messages, *self._given([rest])[0]])
 
     def _given(self, asked: Sequence[_Asked]) -> list[list[Spot]]:
-        """What each of these gives, in order, up to the first that gives anything."""
+        """What each of these gives, the newest first, up to the first that gives anything: so many of each kind."""
         if len(asked) == 1 and asked[0].is_plain and not asked[0].is_any and self.reach.tables == (MESSAGES,):
             shown = rows(asked[0].showing, asked[0].values)
             return [ordered(Spot(int(row[0]), row[2], MESSAGE_RANK, row=row) for row in shown)]
@@ -205,14 +224,27 @@ class NewestWords:
         for number, id, place, rank, held in found:
             spot = Spot(int(id) if rank == MESSAGE_RANK else id, place, rank, held=tuple(held or ()))
             spots[number].append(spot)
-        return [ordered(each)[: self.limit] for each in spots]
+        return [ordered(each) for each in spots]
 
-    def _statement(self, number: int, tried: _Try, looks: Sequence[Stretch], key: Key | None) -> _Asked:
-        """Of each kind as many as may be given; of all these, the newest are."""
+    def _statement(
+        self,
+        number: int,
+        tried: _Try,
+        looks: Sequence[Stretch],
+        key: Key | None,
+        *,
+        messages: int | None = None,
+        is_near: bool = False,
+    ) -> _Asked:
+        """Of each kind as many as may be given, or as are still wanted of the messages; of all these, the newest are.
+
+        `is_near`: there are more messages than those of the stretch, and unless it has enough, nothing else is given.
+        """
         how, reach = tried.chosen, self.reach
         steps: list[str] = []
         answers: list[str] = []
-        values: dict[str, Any] = {"limit": self.limit, "lexemes": list(how.lexemes)}
+        values: dict[str, Any] = {"limit": self.limit, "messages": messages or self.limit}
+        values["lexemes"] = list(how.lexemes)
         for table in reach.tables:
             name = _NAMES[table]
             held = _HELD.format(vector=table.vector, table=table.name, name=name) if tried.is_any else "NULL::text[]"
@@ -222,22 +254,26 @@ class NewestWords:
             else:
                 condition, of_key = within(reach, table, key, None)
                 if MESSAGES in reach.tables:
-                    condition += " AND " + _NOT_BEFORE_MESSAGES.format(place=reach.place(table))
-                alone = how.by_words_alone
-                steps.append(self._written(_OTHERS, table, how, condition, alone, name=name, rank=table.rank))
+                    otherwise = "NULL" if is_near else "0"
+                    condition += " AND " + _NOT_BEFORE_MESSAGES.format(place=reach.place(table), otherwise=otherwise)
+                if is_near and looks[0].walks:
+                    statement, alone = _NEAR_OTHERS, False
+                else:
+                    statement, alone = _OTHERS, how.by_words_alone
+                steps.append(self._written(statement, table, how, condition, alone, name=name, rank=table.rank))
                 answers.append(_NEWEST_OTHERS.format(number=number, name=name, held=held, collated=collated(table)))
                 values |= of_key
         return _Asked(
             ", ".join(steps),
             " UNION ALL ".join(answers),
             {**reach.values, **values, "query": how.query, "sought": how.sought},
-            self._is_plain(how, looks),
+            self._is_plain(how, looks, is_near=is_near),
             tried.is_any,
         )
 
-    def _is_plain(self, how: Plan, looks: Sequence[Stretch]) -> bool:
-        """Whether only one index leads to what is asked for; to summaries, none but that for words."""
-        walks = self.reach.tables == (MESSAGES,)
+    def _is_plain(self, how: Plan, looks: Sequence[Stretch], *, is_near: bool) -> bool:
+        """Whether only one index leads to what is asked for; to summaries, unless they are near, that for words."""
+        walks = is_near or self.reach.tables == (MESSAGES,)
         is_by_one_index = all((each.walks and walks) or each.by_words_alone for each in looks)
         return is_by_one_index and self.reach.is_all_said_in_one_conversation and how.index.is_settled
 

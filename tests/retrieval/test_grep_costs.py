@@ -113,6 +113,37 @@ def test_the_rest_is_asked_for_only_if_what_is_near_was_too_little(monkeypatch):
     assert looked_up == {near: 1, far: 2}
 
 
+def test_what_is_near_is_found_among_messages_and_summaries_by_one_question_that_is_planned_once():
+    conversation_id = analyzed(*["a red boat", "a green boat"] * 600)
+    a_summary_of(a_store(), conversation_id, seqs=[1, 2], content="About a red boat.")
+    a_summary_of(a_store(), conversation_id, seqs=[1195, 1196], content="About a red boat.")
+
+    with counted_statements() as sent:
+        found = the_newest("red", conversation_id, limit=5).matches
+
+    looked_up = [statement for statement in sent if "@@" in statement]
+    assert [(match.kind, match.last_seq) for match in found] == [
+        *[("message", seq) for seq in (1199, 1197)], ("summary", 1196), *[("message", seq) for seq in (1195, 1193)]
+    ]  # fmt: skip
+    assert len(looked_up) == 1
+    assert "FROM summaries" in looked_up[0]
+    assert "'red'" not in looked_up[0]
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 4, 5, 6])
+def test_summaries_have_their_place_among_messages_near_and_far(monkeypatch, limit):
+    monkeypatch.setattr(first_look, "_WALKED", 100)
+    conversation_id = analyzed(
+        *["a red boat"] * 3, *["a red house", "a green boat"] * 400, "a red boat", *["nothing"] * 3
+    )
+    for seqs in ([4, 5], [805], [806], [807]):
+        a_summary_of(a_store(), conversation_id, seqs=seqs, content="About a red boat.")
+
+    found = the_newest("red boat", conversation_id, limit=limit).matches
+
+    assert [match.last_seq for match in found] == [807, 806, 805, 804, 5, 3][:limit]
+
+
 def test_where_only_one_index_leads_to_the_words_the_way_is_planned_once_a_connection():
     conversation_id = analyzed(
         *["a red boat", "a green boat", "a blue boat"] * 400, "lighthouse keeper", "ferry keeper"
