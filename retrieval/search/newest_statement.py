@@ -1,0 +1,188 @@
+"""How the newest texts with some words are asked for: one statement for all kinds of things, in a stretch or two."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from retrieval.search.first_look import Stretch
+from retrieval.search.matches import of_messages
+from retrieval.search.places import Key, collated, within
+from retrieval.search.query_plan import Plan
+from retrieval.search.reach import Reach
+from retrieval.search.tables import FILES, MESSAGE_RANK, MESSAGES, SUMMARIES, Table
+
+# A walk by place. As it is written, the index for words does not serve the condition, and the planner takes it to hold
+# for every other row: where it expects hardly any, it would rather read and sort them all.
+_WALKING = """
+    SELECT {id} AS id, {place} AS order_place, ctid AS row FROM {table}
+    WHERE {where} AND {within} AND CASE WHEN {vector} @@ %(query)s::tsquery THEN true ELSE false END
+    ORDER BY {place} DESC LIMIT %(messages)s
+"""
+_COLLECTED = """
+    SELECT {id} AS id, {place} AS order_place, ctid AS row FROM {table} WHERE {where} AND {within} AND {answering}
+"""
+# Materialized, so that the index for words finds the rows: for the order, the planner would walk through all of them.
+# What is far is looked for only if what is near was not enough.
+_MESSAGES = """
+    near AS MATERIALIZED ({near}),
+    far AS MATERIALIZED ({far} AND (SELECT count(*) FROM near) < %(messages)s),
+    said AS MATERIALIZED (
+        SELECT * FROM (TABLE near UNION ALL TABLE far) AS found ORDER BY order_place DESC LIMIT %(messages)s
+    )
+"""
+_ALL_MESSAGES = """
+    near AS MATERIALIZED ({near}),
+    said AS MATERIALIZED (SELECT * FROM near ORDER BY order_place DESC LIMIT %(messages)s)
+"""
+_OTHERS = """
+    {name} AS MATERIALIZED (
+        SELECT {id} AS id, {place} AS order_place, {rank} AS rank, ctid AS row
+        FROM {table} WHERE {where} AND {within} AND {answering}
+    )
+"""
+# As for messages: of a few summaries behind a place it is soon told whether they have the words, and nobody foresees
+# how few they are.
+_NEAR_OTHERS = """
+    {name} AS MATERIALIZED (
+        SELECT {id} AS id, {place} AS order_place, {rank} AS rank, ctid AS row
+        FROM {table}
+        WHERE {where} AND {within} AND CASE WHEN {vector} @@ %(query)s::tsquery THEN true ELSE false END
+    )
+"""
+# Once there are as many messages as may be given, only what is newer can still come before the last of them; until
+# then, what is near is not all.
+_NOT_BEFORE_MESSAGES = """
+    {place} >= (SELECT CASE WHEN count(*) < %(messages)s THEN {otherwise} ELSE min(order_place) END FROM said)
+"""
+_SAID = "SELECT {number}, id::text, order_place, {rank} AS rank, {held} FROM said"
+_SHOWN = f"SELECT * FROM {of_messages('ARRAY(SELECT id FROM said)')} AS shown"
+_NEWEST_OTHERS = """(
+    SELECT {number}, id, order_place, rank, {held} FROM {name}
+    ORDER BY order_place DESC, rank DESC, id{collated} DESC LIMIT %(limit)s
+)"""
+_HELD = """(
+    SELECT tsvector_to_array(ts_filter(setweight({vector}, 'A', %(lexemes)s::text[]), '{{a}}'))
+    FROM {table} WHERE ctid = {name}.row
+)"""
+_NAMES = {MESSAGES: "said", SUMMARIES: "told", FILES: "kept"}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A statement and its values. `is_plain`: there is one good way to answer it, whatever the values are.
+
+    `is_any`: what each text holds has to be told, too.
+    """
+
+    steps: str
+    answers: str
+    values: Mapping[str, Any]
+    is_plain: bool
+    is_any: bool
+
+    @property
+    def text(self) -> str:
+        """The statement for where the texts stand, and what they hold."""
+        return f"WITH {self.steps} {self.answers}"
+
+    @property
+    def showing(self) -> str:
+        """The same for what is shown of messages, as rows of `matches.of_messages`."""
+        return f"WITH {self.steps} {_SHOWN}"
+
+
+@dataclass(frozen=True)
+class Statements:
+    """Statements for what is within reach and behind the key, for so many things of each kind."""
+
+    reach: Reach
+    key: Key | None
+    limit: int
+
+    def of(
+        self,
+        how: Plan,
+        looks: Sequence[Stretch],
+        *,
+        is_any: bool,
+        number: int = 0,
+        messages: int | None = None,
+        is_near: bool = False,
+    ) -> Asked:
+        """The statement that looks a plan up in these stretches, as the one of this number among several.
+
+        Of each kind as many as may be given, or as are still wanted of the messages; of all these, the newest are.
+        `is_near`: there are more messages than those of the stretch, and unless it has enough, nothing else is given.
+        """
+        reach = self.reach
+        steps: list[str] = []
+        answers: list[str] = []
+        values: dict[str, Any] = {"limit": self.limit, "messages": messages or self.limit}
+        values["lexemes"] = list(how.lexemes)
+        for table in reach.tables:
+            name = _NAMES[table]
+            held = _HELD.format(vector=table.vector, table=table.name, name=name) if is_any else "NULL::text[]"
+            if table is MESSAGES:
+                steps.append(self._messages(how, looks, values))
+                answers.append(_SAID.format(number=number, rank=MESSAGE_RANK, held=held))
+            else:
+                condition, of_key = within(reach, table, self.key, None)
+                if MESSAGES in reach.tables:
+                    otherwise = "NULL" if is_near else "0"
+                    condition += " AND " + _NOT_BEFORE_MESSAGES.format(place=reach.place(table), otherwise=otherwise)
+                if is_near and looks[0].walks:
+                    statement, alone = _NEAR_OTHERS, False
+                else:
+                    statement, alone = _OTHERS, how.by_words_alone
+                steps.append(self._written(statement, table, how, condition, alone, name=name, rank=table.rank))
+                answers.append(_NEWEST_OTHERS.format(number=number, name=name, held=held, collated=collated(table)))
+                values |= of_key
+        return Asked(
+            ", ".join(steps),
+            " UNION ALL ".join(answers),
+            {**reach.values, **values, "query": how.query, "sought": how.sought},
+            self._is_plain(how, looks, is_near=is_near),
+            is_any,
+        )
+
+    def _is_plain(self, how: Plan, looks: Sequence[Stretch], *, is_near: bool) -> bool:
+        """Whether only one index leads to what is asked for; to summaries, unless they are near, that for words."""
+        walks = is_near or self.reach.tables == (MESSAGES,)
+        is_by_one_index = all((each.walks and walks) or each.by_words_alone for each in looks)
+        return is_by_one_index and self.reach.is_all_said_in_one_conversation and how.index.is_settled
+
+    def _messages(self, how: Plan, looks: Sequence[Stretch], values: dict[str, Any]) -> str:
+        """The steps that lead to messages."""
+        found = {}
+        for name, each in zip(("near", "far"), looks, strict=False):
+            condition = self._between(name, each, values)
+            statement = _WALKING if each.walks else _COLLECTED
+            found[name] = self._written(statement, MESSAGES, how, condition, each.by_words_alone)
+        return (_MESSAGES if "far" in found else _ALL_MESSAGES).format(**found)
+
+    def _between(self, name: str, stretch: Stretch, values: dict[str, Any]) -> str:
+        place = self.reach.place(MESSAGES)
+        values |= {f"{name}_after": stretch.after, f"{name}_upto": stretch.upto}
+        # What is true of every message there is not asked: the index for words is not to be left for it.
+        conditions = [f"{place} > %({name}_after)s"] if stretch.after > 0 else []
+        conditions += [f"{place} <= %({name}_upto)s"] if stretch.upto < self.reach.newest else []
+        if stretch.by_words_alone:
+            # As they are written, no other index serves them.
+            conditions = [f"({each}) IS TRUE" for each in conditions]
+        return " AND ".join(conditions) or "true"
+
+    def _written(
+        self, statement: str, table: Table, how: Plan, condition: str, by_words_alone: bool, **names: Any
+    ) -> str:
+        return statement.format(
+            id=table.id,
+            table=table.name,
+            place=self.reach.place(table),
+            where=self.reach.where(table, by_words_alone=by_words_alone),
+            within=condition,
+            vector=table.vector,
+            answering=table.answering(how),
+            **names,
+        )
