@@ -107,19 +107,20 @@ def everything_read_back(size: int, pair: Pair) -> list[Line]:
     """Goal 12: every message, oldest first, compared with what was said; by way of the summaries, and by the page."""
     items = ContextItem.objects.filter(conversation_id=pair.ours).in_order()
     roots = [item.summary_id for item in items if item.item_type == ContextItemType.SUMMARY]
-    floor = Laps()
     reader = ReadingFloor()
-    with floor.lap(size):
-        read = sum(1 for root in roots for _ in reader.everything(root or ""))
-    # What is not below a root is still raw; the floor has read a little less.
-    floor.done = [read]
     goal = at_least(50_000, " msg/s")
+    # The first time only warms up, as of everything that is measured.
+    for floor in (Laps(), Laps()):
+        with floor.lap(size):
+            read = sum(1 for root in roots for _ in reader.everything(root or ""))
+        # What is not below a root is still raw; the floor has read a little less.
+        floor.done = [read]
     lines = []
     for way, walk in (("expand with cursors", _expanded), ("listed by the thousand", _listed)):
-        laps = Laps()
-        texts = walk(pair.ours, roots, laps)
-        for place, (message, text) in enumerate(zip(Corpus(size), texts, strict=True), start=1):
-            assert _is_same(message, text), f"{way}: message {place} is not what was said"
+        for laps in (Laps(), Laps()):
+            texts = walk(pair.ours, roots, laps)
+            for place, (message, text) in enumerate(zip(Corpus(size), texts, strict=True), start=1):
+                assert _is_same(message, text), f"{way}: message {place} is not what was said"
         rate = size / laps.total
         ratio = rate / floor.rate
         lines.append(Line("12", f"{size:,} read back: {way}", floor=floor.rate, ours=rate, unit="msg/s",
