@@ -85,3 +85,8 @@ def _asked(statement: str, values: Sequence[Any] | Mapping[str, Any] | None, *, 
 def array(ids: Iterable[int]) -> str:
     """Whole numbers as a value for `= ANY(%s)`: the driver would take longer over a list of them than the server."""
     return "{" + ",".join(map(str, ids)) + "}"
+
+
+def texts(given: Iterable[str]) -> str:
+    """The same of texts, of which none is to be NULL."""
+    return "{" + ",".join('"' + each.replace("\\", "\\\\").replace('"', '\\"') + '"' for each in given) + "}"

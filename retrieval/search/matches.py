@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from conversations.reading import array, rows
+from conversations.reading import array, rows, texts
 from conversations.types import Role
-from retrieval.lineage_steps import above_messages
+from retrieval.lineage_steps import DERIVED
 from retrieval.search.snippets import SEARCHED
 from retrieval.search.tables import FILES
 from retrieval.types import ItemKind, Match, Snippet
@@ -16,18 +16,24 @@ FILE_PREFIX = "file_"
 
 # To count the characters of a text takes longer than to fetch it: of most, their bytes tell that there are few enough.
 _SEARCHED = f"CASE WHEN octet_length(content) <= {SEARCHED} THEN content ELSE left(content, {SEARCHED}) END"
-# Up to what nothing was derived from and nothing supersedes: that, too, is looked up for each.
-_MESSAGES = """(
-    {above}, covering AS MATERIALIZED (
-        SELECT message_id, min(summary_id) AS summary_id FROM above
-        WHERE NOT EXISTS (SELECT FROM summary_parents p WHERE p.parent_summary_id = above.summary_id OFFSET 0)
-          AND NOT EXISTS (SELECT FROM summaries later WHERE later.supersedes_id = above.summary_id OFFSET 0)
+# Up to what nothing was derived from and nothing supersedes. A step that leads nowhere tells that the way has ended: to
+# ask of every summary on it whether anything was derived from it would be one more look-up for each.
+_MESSAGES = f"""(
+    WITH RECURSIVE above AS (
+        SELECT message_id, summary_id, NULL::text AS top FROM summary_messages WHERE message_id = ANY({{ids}})
+        UNION
+        SELECT above.message_id, derived.summary_id, above.summary_id
+        FROM above LEFT JOIN {DERIVED.format(of="above")} AS derived ON true WHERE above.summary_id IS NOT NULL
+    ), covering AS MATERIALIZED (
+        SELECT message_id, min(top) AS summary_id FROM above
+        WHERE summary_id IS NULL
+          AND NOT EXISTS (SELECT FROM summaries later WHERE later.supersedes_id = above.top OFFSET 0)
         GROUP BY message_id
     )
     SELECT message_id::text AS id, conversation_id, seq AS first_seq, seq AS last_seq, created_at, token_count,
-           {content} AS content, covering.summary_id AS covered_by, covering.summary_id IS NULL AS active,
+           {{content}} AS content, covering.summary_id AS covered_by, covering.summary_id IS NULL AS active,
            role::text AS role, author, NULL::integer AS depth, NULL::text AS file_name
-    FROM messages LEFT JOIN covering USING (message_id) WHERE message_id = ANY({ids})
+    FROM messages LEFT JOIN covering USING (message_id) WHERE message_id = ANY({{ids}})
 )"""
 _SUMMARIES = f"""(
     SELECT summary_id, conversation_id, first_seq, last_seq, latest_at, token_count,
@@ -44,7 +50,6 @@ _FILES = f"""(
     FROM large_files WHERE file_id = ANY(%(others)s::text[])
 )"""
 _NAMED_MESSAGES = _MESSAGES.format(
-    above=above_messages("%(messages)s::bigint[]"),
     content=f"CASE WHEN message_id = ANY(%(shown_messages)s::bigint[]) THEN {_SEARCHED} END",
     ids="%(messages)s::bigint[]",
 )
@@ -57,7 +62,7 @@ Row = tuple[Any, ...]
 
 def of_messages(ids: str) -> str:
     """The statement for what is shown of the messages with these ids, an array of SQL: a `Row` for each."""
-    return _MESSAGES.format(above=above_messages(ids), content=_SEARCHED, ids=ids)
+    return _MESSAGES.format(content=_SEARCHED, ids=ids)
 
 
 class Excerpt(NamedTuple):
@@ -91,8 +96,8 @@ def _rows(excerpts: Sequence[Excerpt]) -> dict[str, Row]:
     values = {
         "messages": array(id for id in kinds if isinstance(id, int)),
         "shown_messages": array(id for id in to_be_shown if isinstance(id, int)),
-        "others": [id for id in kinds if isinstance(id, str)],
-        "shown": [id for id in to_be_shown if isinstance(id, str)],
+        "others": texts(id for id in kinds if isinstance(id, str)),
+        "shown": texts(id for id in to_be_shown if isinstance(id, str)),
     }
     present = set(kinds.values())
     statement = " UNION ALL ".join(asked for kind, asked in _OF_KIND.items() if kind in present)

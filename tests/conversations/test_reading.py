@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
 from django.db import transaction
 
-from conversations.reading import rows, snapshot
+from conversations.reading import rows, snapshot, texts
 from retrieval.assembler import ContextAssembler
 from tests.factories import a_conversation
 
@@ -52,3 +53,9 @@ def test_in_a_transaction_of_somebody_else_plans_are_made_as_they_were(committed
             within = how_statements_are_planned()
 
         assert within == before
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("given", [[], [""], ["NULL", "a,b", "{}", 'a "b" \\ c\\', " ", "数据库\n\t"]])
+def test_texts_reach_the_database_as_they_are(given):
+    assert rows("SELECT %s::text[]", [texts(given)]) == [(given,)]
