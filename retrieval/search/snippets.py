@@ -16,6 +16,9 @@ WIDTH = 200
 SEARCHED = 250_000
 # Of each needle; a text that has it more often is no text that anybody reads.
 _MOST_PLACES = 10_000
+# Worths are whole numbers of these: sums of others would differ by the order in which they were added, so that of two
+# places with the same needles the emptier might be shown.
+_UNITS = 2**32
 _rest_of_word = re.compile(r"[^\W_]*").match
 
 
@@ -27,13 +30,13 @@ class Needles:
     `stems`: each beginning of a word that stands for a needle, which one it is, and how long its ending may be.
     """
 
-    worths: tuple[float, ...]
+    worths: tuple[int, ...]
     stems: tuple[tuple[str, int, int], ...]
 
     @classmethod
     def of(cls, lexemes: Mapping[str, float]) -> Needles:
         stems = [(stem, number, _ending(stem)) for number, each in enumerate(lexemes) for stem in _stems(each)]
-        return cls(tuple(lexemes.values()), tuple(stems))
+        return cls(tuple(round(worth * _UNITS) for worth in lexemes.values()), tuple(stems))
 
 
 def snippet(content: str, needles: Needles, *, width: int = WIDTH) -> Snippet:
@@ -137,11 +140,11 @@ def _goes_on_in_a_part(text: str, place: int) -> bool:
     return place < len(text) and (text[place].isupper() or UNSPACED.match(text[place]) is not None)
 
 
-def _cluster(spots: Sequence[tuple[int, int, int]], worths: Sequence[float], width: int) -> tuple[int, int]:
+def _cluster(spots: Sequence[tuple[int, int, int]], worths: Sequence[int], width: int) -> tuple[int, int]:
     """The first and last spot of the best window: the one whose different needles are worth most, then the fullest."""
-    best_worth, most, best_range = -1.0, 0, (0, 0)
+    best_worth, most, best_range = -1, 0, (0, 0)
     inside = [0] * len(worths)
-    first, worth = 0, 0.0
+    first, worth = 0, 0
     for last, (_, end, number) in enumerate(spots):
         if not inside[number]:
             worth += worths[number]

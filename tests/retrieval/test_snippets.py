@@ -36,6 +36,14 @@ def test_a_rare_word_is_worth_more_than_a_common_one_said_often():
     assert "rare" in snippet(content, Needles.of({"common": 0.1, "rare": 5.0})).text
 
 
+def test_of_places_with_the_same_words_the_fullest_is_shown():
+    content = "two two two" + " filler" * 100 + " one" + " filler" * 100 + " two"
+
+    shown = snippet(content, Needles.of({"one": 0.1, "two": 0.2}))
+
+    assert len(shown.highlights) == 3
+
+
 @pytest.mark.parametrize(
     ("content", "lexeme", "expected"),
     [
