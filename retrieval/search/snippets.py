@@ -162,7 +162,12 @@ def _cluster(spots: Sequence[tuple[int, int, int]], worths: Sequence[int], width
 
 def folded_in_place(text: str) -> str:
     """The text without accents and compatibility forms, every character where it was."""
-    return text if text.isascii() else "".join(map(_plain, text))
+    if text.isascii() or unicodedata.is_normalized("NFKD", text):
+        return text
+    # Of the many characters of a text few are different ones, and of those fewer have to be replaced.
+    for each in set(text):
+        text = text.replace(each, _plain(each))
+    return text
 
 
 def _lowered_in_place(text: str) -> str:
