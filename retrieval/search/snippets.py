@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from retrieval.search.query import UNSPACED
 from retrieval.types import Snippet
@@ -22,21 +23,38 @@ _UNITS = 2**32
 _rest_of_word = re.compile(r"[^\W_]*").match
 
 
+class Stem(NamedTuple):
+    """The beginning of words that have a needle: which one, how long the ending may be.
+
+    `left`: what this needle and all that are worth less are worth together.
+    """
+
+    text: str
+    number: int
+    ending: int
+    left: int
+
+
 @dataclass(frozen=True)
 class Needles:
     """What is looked for in texts, with its worth, made ready once for all of them.
 
     A lexeme is found at the beginning of words and of the parts of compound words, whatever its accents and its ending.
-    `stems`: each beginning of a word that stands for a needle, which one it is, and how long its ending may be.
+    `stems`: by the worth of their needles, the greatest first.
     """
 
     worths: tuple[int, ...]
-    stems: tuple[tuple[str, int, int], ...]
+    stems: tuple[Stem, ...]
 
     @classmethod
     def of(cls, lexemes: Mapping[str, float]) -> Needles:
-        stems = [(stem, number, _ending(stem)) for number, each in enumerate(lexemes) for stem in _stems(each)]
-        return cls(tuple(round(worth * _UNITS) for worth in lexemes.values()), tuple(stems))
+        worths = tuple(round(worth * _UNITS) for worth in lexemes.values())
+        stems: list[Stem] = []
+        left = 0
+        for worth, number, lexeme in sorted(zip(worths, range(len(worths)), lexemes, strict=True)):
+            left += worth
+            stems += [Stem(stem, number, _ending(stem), left) for stem in _stems(lexeme)]
+        return cls(worths, tuple(reversed(stems)))
 
 
 def snippet(content: str, needles: Needles, *, width: int = WIDTH) -> Snippet:
@@ -44,10 +62,15 @@ def snippet(content: str, needles: Needles, *, width: int = WIDTH) -> Snippet:
 
     Without any of them, the beginning of the text.
     """
-    spots = _spots(content[:SEARCHED], needles)
+    searched = content[:SEARCHED]
+    spots, left = _spots(searched, needles, width)
     if not spots:
         return Snippet(content[:width], 0)
-    first, last = _cluster(spots, needles.worths, width)
+    worth, first, last = _cluster(spots, needles.worths, width)
+    if worth <= left:
+        # What was found lies within something that is worth less.
+        spots, _ = _spots(searched, needles)
+        _, first, last = _cluster(spots, needles.worths, width)
     start = _start(content, spots[first][0], spots[last][1], width)
     shown = [
         (begin - start, min(end, start + width) - start) for begin, end, _ in spots if start <= begin < start + width
@@ -72,34 +95,58 @@ def _start(content: str, begin: int, end: int, width: int) -> int:
     return start
 
 
-def _spots(content: str, needles: Needles) -> list[tuple[int, int, int]]:
-    """Where needles are, in their order: from, to, and which."""
+def _spots(content: str, needles: Needles, width: int | None = None) -> tuple[list[tuple[int, int, int]], int]:
+    """Where needles are, in their order: from, to, and which; and what could be worth most where no one looked.
+
+    Nobody looks farther than `width` from what is worth more than all that is still to be looked for.
+    """
     folded = folded_in_place(content)
     lowered = _lowered_in_place(folded)
+    stretches, unseen = [(0, len(lowered))], -1
     # By their beginning, and of those that begin together the longest first. This is most of the work of showing what
     # was found, so that what is mostly so is seen without a call: no part begins with a lower case letter, and mostly
     # the word ends with the needle. A slice beyond either end is empty.
     found: list[tuple[int, int, int]] = []
-    for stem, number, ending in needles.stems:
-        # One after the other: to look for all at once, as an expression can, takes several times as long.
-        begin, length = lowered.find(stem), len(stem)
-        for _ in range(_MOST_PLACES):
-            if begin < 0:
-                break
-            end = begin + length
-            if folded[begin - 1 : begin].isalnum() and (folded[begin].islower() or not _begins_part(folded, begin)):
-                pass
-            elif not lowered[end : end + 1].isalnum():
-                found.append((begin, -end, number))
-            else:
-                word_end = _rest_of_word(lowered, end).end()  # type: ignore[union-attr]  # which may be empty
-                if word_end - end <= ending:
-                    found.append((begin, -word_end, number))
-                elif _goes_on_in_a_part(folded, end):
+    for stem, number, ending, left in needles.stems:
+        if found and width and unseen < 0 and left < needles.worths[found[0][2]] and _are_few(found, lowered, width):
+            stretches, unseen = _around(found, lowered, width), left
+        length = len(stem)
+        for low, high in stretches:
+            # One after the other: to look for all at once, as an expression can, takes several times as long.
+            begin = lowered.find(stem, low, high)
+            for _ in range(_MOST_PLACES):
+                if begin < 0:
+                    break
+                end = begin + length
+                if folded[begin - 1 : begin].isalnum() and (folded[begin].islower() or not _begins_part(folded, begin)):
+                    pass
+                elif not lowered[end : end + 1].isalnum():
                     found.append((begin, -end, number))
-            begin = lowered.find(stem, begin + 1)
+                else:
+                    word_end = _rest_of_word(lowered, end).end()  # type: ignore[union-attr]  # which may be empty
+                    if word_end - end <= ending:
+                        found.append((begin, -word_end, number))
+                    elif _goes_on_in_a_part(folded, end):
+                        found.append((begin, -end, number))
+                begin = lowered.find(stem, begin + 1, high)
     found.sort()
-    return _apart(found)
+    return _apart(found), unseen
+
+
+def _are_few(found: Sequence[tuple[int, int, int]], text: str, width: int) -> bool:
+    """Whether it is sooner looked around these than everywhere."""
+    return 2 * width * len(found) < len(text)
+
+
+def _around(found: Iterable[tuple[int, int, int]], text: str, width: int) -> list[tuple[int, int]]:
+    """The stretches of the text not farther than this from what was found; no needle goes beyond a blank."""
+    stretches: list[tuple[int, int]] = []
+    for begin, end, _ in sorted(found):
+        low, high = text.rfind(" ", 0, max(0, begin - width)) + 1, text.find(" ", width - end)
+        if stretches and low <= stretches[-1][1]:
+            low, _ = stretches.pop()
+        stretches.append((low, high if high >= 0 else len(text)))
+    return stretches
 
 
 def _apart(found: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
@@ -140,8 +187,8 @@ def _goes_on_in_a_part(text: str, place: int) -> bool:
     return place < len(text) and (text[place].isupper() or UNSPACED.match(text[place]) is not None)
 
 
-def _cluster(spots: Sequence[tuple[int, int, int]], worths: Sequence[int], width: int) -> tuple[int, int]:
-    """The first and last spot of the best window: the one whose different needles are worth most, then the fullest."""
+def _cluster(spots: Sequence[tuple[int, int, int]], worths: Sequence[int], width: int) -> tuple[int, int, int]:
+    """The best window's worth, its first and last spot: where different needles are worth most, then the fullest."""
     best_worth, most, best_range = -1, 0, (0, 0)
     inside = [0] * len(worths)
     first, worth = 0, 0
@@ -157,7 +204,7 @@ def _cluster(spots: Sequence[tuple[int, int, int]], worths: Sequence[int], width
             first += 1
         if worth > best_worth or (worth == best_worth and last - first >= most):
             best_worth, most, best_range = worth, last - first + 1, (first, last)
-    return best_range
+    return best_worth, *best_range
 
 
 def folded_in_place(text: str) -> str:

@@ -44,6 +44,22 @@ def test_of_places_with_the_same_words_the_fullest_is_shown():
     assert len(shown.highlights) == 3
 
 
+def test_what_is_common_is_shown_where_it_stands_beside_what_is_rare():
+    content = "alpha beta " * 50 + "filler " * 100 + "alpha rare, beta " + "filler " * 100 + "alpha beta " * 50
+
+    shown = snippet(content, Needles.of({"alpha": 0.5, "rare": 5.0, "beta": 0.4}))
+
+    assert [shown.text[begin:end] for begin, end in shown.highlights] == ["alpha", "rare", "beta"]
+
+
+def test_what_is_rare_but_lies_in_something_common_is_not_all_that_is_shown():
+    content = "src/upserve.py " + "filler " * 300 + "alpha beta " + "filler " * 300
+
+    shown = snippet(content, Needles.of({"upserve": 6.0, "src/upserve.py": 1.0, "alpha": 2.0, "beta": 2.0}))
+
+    assert [shown.text[begin:end] for begin, end in shown.highlights] == ["alpha", "beta"]
+
+
 @pytest.mark.parametrize(
     ("content", "lexeme", "expected"),
     [
@@ -92,4 +108,5 @@ def test_a_known_place_is_shown_and_highlighted(content, data):
 
 @given(st.text(max_size=200))
 def test_folding_in_place_moves_nothing(text):
+    assert folded_in_place(text) == "".join(map(folded_in_place, text))
     assert len(folded_in_place(text)) == len(text)
