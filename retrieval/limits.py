@@ -14,14 +14,19 @@ from django.db import OperationalError, connection, transaction
 from conversations.errors import LcmError
 from conversations.reading import rows, snapshot
 
-_NAMES = ("statement_timeout", "enable_seqscan", "jit", "plan_cache_mode")
+_IMPOSED = {
+    "statement_timeout": "%(milliseconds)s",
+    "enable_seqscan": "'off'",
+    "jit": "'off'",
+    "plan_cache_mode": "'force_generic_plan'",
+}
 # A search that stops a tenth late has kept its promise.
 _NEARLY_ALL = 0.9
-_SET = "SELECT " + ", ".join(f"set_config('{name}', %s, true)" for name in _NAMES)
+_SET = "SELECT " + ", ".join(f"set_config('{name}', %s, true)" for name in _IMPOSED)
 # A value that sets them, and tells what they were: those are read in a step of their own, which comes first.
 IMPOSED = f"""(
-    SELECT ARRAY[{", ".join(f"before_{name}, set_config('{name}', %({name})s, true)" for name in _NAMES)}]
-    FROM (SELECT {", ".join(f"current_setting('{name}') AS before_{name}" for name in _NAMES)} OFFSET 0) AS earlier
+    SELECT ARRAY[{", ".join(f"before_{name}, set_config('{name}', {value}, true)" for name, value in _IMPOSED.items())}]
+    FROM (SELECT {", ".join(f"current_setting('{name}') AS before_{name}" for name in _IMPOSED)} OFFSET 0) AS earlier
 )"""
 
 
@@ -67,10 +72,9 @@ def bounded(*, milliseconds: int, refusal: LcmError, first: First) -> Iterator[D
     """
     at = time.monotonic() + milliseconds / 1000
     is_inside = connection.in_atomic_block
-    limits = dict(zip(_NAMES, (str(milliseconds), "off", "off", "force_generic_plan"), strict=True))
     try:
         with transaction.atomic() if is_inside else snapshot():
-            told = rows(first.statement, {**first.values, **limits})
+            told = rows(first.statement, {**first.values, "milliseconds": str(milliseconds)})
             yield Deadline(at, milliseconds, told=[row[1:] for row in told])
             if is_inside:
                 # Somebody else's transaction gets its own settings back; ours takes them along when it ends.

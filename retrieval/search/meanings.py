@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from operator import itemgetter
 from typing import Any
 
+from conversations.reading import texts
 from retrieval.search import statistics
 from retrieval.search.query import Question, Term
 from retrieval.search.query_plan import Meaning, Plan, meaning, plan
@@ -14,18 +16,24 @@ from retrieval.search.reach import Reach
 from retrieval.search.statistics import Statistics
 from retrieval.search.word_forms import other_forms
 
-# The terms of `%(terms)s` as the index has them, one row for each.
+# The terms of `%(terms)s` as the index has them, one row for each. With the offsets, what is asked for more than
+# once is worked out once.
 LEXED = """
     asked AS (
-        SELECT place, term, is_phrase, is_excluded, forms, lcm_bigrams(lcm_fold(term)) AS words
-        FROM unnest(%(terms)s::text[], %(phrases)s::boolean[], %(exclusions)s::boolean[], %(forms)s::text[])
-             WITH ORDINALITY AS given(term, is_phrase, is_excluded, forms, place)
+        SELECT place, term, is_phrase, is_excluded, forms, words, lcm_compound_parts(words) AS parts
+        FROM (
+            SELECT *, lcm_bigrams(lcm_fold(term)) AS words
+            FROM unnest(%(terms)s::text[], %(phrases)s::boolean[], %(exclusions)s::boolean[], %(forms)s::text[])
+                 WITH ORDINALITY AS given(term, is_phrase, is_excluded, forms, place)
+            OFFSET 0
+        ) AS folded
+        OFFSET 0
     ), lexed AS MATERIALIZED (
         SELECT place,
                tsvector_to_array(to_tsvector('pg_catalog.english', words)) AS whole,
-               tsvector_to_array(to_tsvector('pg_catalog.english', lcm_compound_parts(words))) AS parts,
+               tsvector_to_array(to_tsvector('pg_catalog.english', parts)) AS parts,
                tsvector_to_array(to_tsvector('pg_catalog.english', forms)) AS forms,
-               CASE WHEN is_phrase OR is_excluded OR lcm_compound_parts(words) = '' THEN ''
+               CASE WHEN is_phrase OR is_excluded OR parts = '' THEN ''
                     ELSE lcm_tsquery(ltrim(term, '-'))::text END AS in_a_row,
                CASE WHEN is_phrase THEN lcm_tsquery('"' || term || '"')::text
                     WHEN is_excluded THEN lcm_tsquery(term)::text
@@ -33,14 +41,9 @@ LEXED = """
         FROM asked
     )
 """
-# The statistics come with the first term.
-TOLD = f"""
-    whole, parts, forms, in_a_row, query, now(),
-    {", ".join(f"CASE WHEN place = 1 THEN ({each}) END" for each in statistics.TOLD)}
-"""
-
 # A term, and whether it is to be left out.
 _Asked = tuple[Term, bool]
+_place = itemgetter(0)
 
 
 @dataclass(frozen=True)
@@ -67,14 +70,15 @@ class Meanings:
     def told(
         cls, terms: Sequence[_Asked], told: Sequence[tuple[Any, ...]], before: statistics.Known | None
     ) -> Meanings:
-        """By the rows that `TOLD` gives of these terms, in their order, to whoever knew these statistics before."""
+        """By the rows that `told_of` gives of these terms, to whoever knew these statistics before."""
         if not terms:
             return cls({})
+        told = sorted(told, key=_place)
         known = {
             (term, is_excluded): meaning(term, whole=whole, parts=parts, query=query, forms=forms, in_a_row=in_a_row)
-            for (term, is_excluded), (whole, parts, forms, in_a_row, query, *_) in zip(terms, told, strict=True)
+            for (term, is_excluded), (_, whole, parts, forms, in_a_row, query, *_) in zip(terms, told, strict=True)
         }
-        at, *counted = told[0][5:]
+        at, *counted = told[0][6:]
         return cls(known, at, statistics.told(counted, before))
 
     def understood(self, question: Question, reach: Reach, *, in_all_forms: bool = False) -> Understood:
@@ -97,6 +101,13 @@ class Meanings:
         return Understood(question, spoken_of, how)
 
 
+def told_of(*, is_known: bool) -> str:
+    """The columns that tell what terms mean; the statistics come with the first term, as far as they are not known."""
+    counted = statistics.TOLD if is_known else statistics.TOLD_WITH_COUNTS
+    of_first = ", ".join(f"CASE WHEN place = 1 THEN ({each}) END" for each in counted)
+    return f"place, whole, parts, forms, in_a_row, query, now(), {of_first}"
+
+
 def terms_of(questions: Iterable[Question]) -> tuple[_Asked, ...]:
     """What is to be asked about, each once."""
     return tuple(
@@ -109,13 +120,12 @@ def terms_of(questions: Iterable[Question]) -> tuple[_Asked, ...]:
     )
 
 
-def values_of(terms: Iterable[_Asked], known: statistics.Known | None) -> dict[str, Any]:
-    """The values for `LEXED` and `TOLD`."""
-    asked = list(terms)
+def values_of(terms: Sequence[_Asked]) -> dict[str, Any]:
+    """The values for `LEXED` and `told_of`."""
     return {
-        **statistics.values_of(known),
-        "terms": [term.text for term, _ in asked],
-        "phrases": [term.is_phrase for term, _ in asked],
-        "exclusions": [is_excluded for _, is_excluded in asked],
-        "forms": [" ".join(other_forms(term.text)) for term, _ in asked],
+        **statistics.values(),
+        "terms": texts(term.text for term, _ in terms),
+        "phrases": texts(str(term.is_phrase) for term, _ in terms),
+        "exclusions": texts(str(is_excluded) for _, is_excluded in terms),
+        "forms": texts(" ".join(other_forms(term.text)) for term, _ in terms),
     }

@@ -15,7 +15,7 @@ from conversations.one_row import OneRow
 from conversations.scope import Scope, unseen
 from retrieval.limits import IMPOSED
 from retrieval.search.criteria import Criteria, wrong
-from retrieval.search.meanings import LEXED, TOLD, Meanings, terms_of, values_of
+from retrieval.search.meanings import LEXED, Meanings, terms_of, told_of, values_of
 from retrieval.search.query import Question, Term
 from retrieval.search.reach import IN_WORKSPACE, Reach
 from retrieval.search.statistics import COUNTED, Known, known
@@ -111,6 +111,7 @@ class Opening:
             is_named=bool(asked.conversation_ids),
             is_owned=self.scope.workspace_id is not None,
             has_words=bool(self.terms),
+            is_counted=self.known is not None,
             with_row=self.with_row,
         )
 
@@ -128,7 +129,7 @@ class Opening:
             "conversation_id": asked.conversation_id,
             "conversation_ids": list(filter(_is_askable, asked.conversation_ids)),
             "under": asked.under,
-            **values_of(self.terms, self.known),
+            **values_of(self.terms),
         }
 
     def opened(self, told: Sequence[tuple[Any, ...]]) -> Opened:
@@ -192,7 +193,9 @@ def _row() -> OneRow[Conversation]:
 
 
 @cache
-def _statement(*, is_under: bool, is_one: bool, is_named: bool, is_owned: bool, has_words: bool, with_row: bool) -> str:
+def _statement(
+    *, is_under: bool, is_one: bool, is_named: bool, is_owned: bool, has_words: bool, is_counted: bool, with_row: bool
+) -> str:
     """The words for a search of this shape: there are few shapes, so the server prepares them all."""
     owned = ["workspace_id = %(workspace_id)s"] if is_owned else []
     steps = []
@@ -217,8 +220,8 @@ def _statement(*, is_under: bool, is_one: bool, is_named: bool, is_owned: bool, 
         imposed=IMPOSED,
         under=_OF_UNDER if is_under else _OF_NOTHING,
         row="".join(f", extent.{column}" for column in columns),
-        told=f", {TOLD}" if has_words else "",
-        lexed=" LEFT JOIN lexed ON true ORDER BY lexed.place" if has_words else "",
+        told=f", {told_of(is_known=is_counted)}" if has_words else "",
+        lexed=" LEFT JOIN lexed ON true" if has_words else "",
     )
 
 

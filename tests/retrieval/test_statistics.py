@@ -15,6 +15,7 @@ from retrieval.search.opening import Opened, Opening
 from retrieval.search.query import parse
 from retrieval.types import GrepScope
 from tests.factories import a_conversation, a_workspace
+from tests.statements import counted_statements
 
 
 @pytest.fixture(autouse=True)
@@ -24,11 +25,14 @@ def nothing_known(monkeypatch):
 
 
 def opened(query: str) -> tuple[Opened, bool]:
-    """The opening of a search for these words, and whether counts were told with it."""
+    """The opening of a search for these words, and whether it asked for counts."""
     opening = Opening(criteria(where=GrepScope.ALL), Scope(a_workspace().pk), (parse(query),))
     refusal = Unavailable("Too slow.")
-    with limits.bounded(milliseconds=5000, refusal=refusal, first=opening) as deadline:
-        return opening.opened(deadline.told), deadline.told[0][-1] is not None
+    with (
+        counted_statements() as sent,
+        limits.bounded(milliseconds=5000, refusal=refusal, first=opening) as deadline,
+    ):
+        return opening.opened(deadline.told), any("pg_stats" in statement for statement in sent)
 
 
 def analyze() -> None:
