@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import example, given
@@ -184,6 +186,43 @@ def test_the_encodings_are_loaded_without_a_network(monkeypatch):
 
     assert TokenEstimator("cl100k_base").count("hello world") == 2
     assert os.environ["TIKTOKEN_CACHE_DIR"] == "/nowhere"
+
+
+_THREADS_THAT_COUNT = r"""
+import re, sys, threading
+from pathlib import Path
+from conversations.tokenizers import counter
+
+def anonymous():
+    return int(re.search(r"RssAnon:\s+(\d+)", Path("/proc/self/status").read_text())[1])
+
+import toktok
+toktok._encoding("cl100k_base")
+before = anonymous()
+count = counter("cl100k_base")
+together = threading.Barrier(3)
+
+def work():
+    count("hello world")
+    together.wait()
+
+threads = [threading.Thread(target=work) for _ in range(together.parties)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print((anonymous() - before) // 1024)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux tells")
+def test_threads_that_count_take_next_to_no_memory_beside_the_tables():
+    def megabytes() -> int:
+        run = [sys.executable, "-c", _THREADS_THAT_COUNT]
+        return int(subprocess.run(run, cwd=PROJECT, capture_output=True, text=True, check=True).stdout)
+
+    # Now and then it is more: how much is made depends on how the threads come to their turns.
+    assert min(megabytes() for _ in range(3)) < 12
 
 
 def test_a_rank_file_that_is_not_what_tiktoken_expects_is_refused():
