@@ -7,7 +7,7 @@ results, and what stands between them. A *chunk* is what one summary will be mad
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
@@ -53,7 +53,7 @@ class AnySlot(Protocol):
     def role(self) -> Role | None: ...
 
     @property
-    def calls(self) -> tuple[str, ...]: ...
+    def calls(self) -> tuple[Hashable, ...]: ...
 
     @property
     def is_raw(self) -> bool: ...
@@ -84,8 +84,8 @@ class Slot(NamedTuple):
     summary_id: str | None = None
     role: Role | None = None
     depth: int | None = None
-    # The ids of the tool calls that this message makes or answers.
-    calls: tuple[str, ...] = ()
+    # The tool calls that this message makes or answers, by the hashes of their ids: what matters is which are the same.
+    calls: tuple[int, ...] = ()
     # A user's message that only carries tool results is nobody's question.
     is_answer: bool = False
 
@@ -171,7 +171,7 @@ def each_atom(slots: Iterable[S]) -> Iterator[tuple[S, ...]]:
     # Of each that is held, the place of the last one that belongs to it.
     reach: deque[int] = deque()
     start = 0
-    called_at: dict[str, int] = {}
+    called_at: dict[Hashable, int] = {}
     raw = (slot for slot in slots if slot.is_raw and not slot.is_system)
     for index, slot in enumerate(raw):
         held.append(slot)

@@ -112,7 +112,7 @@ def read_slots(conversation_id: int) -> Context:
                 summary_id=summary_id,
                 role=None if role is None else Role(role),
                 depth=depth,
-                calls=tuple(calls or ()),
+                calls=tuple(map(hash, calls or ())),
                 is_answer=bool(is_answer),
             )
             for ordinal, tokens, message_id, summary_id, role, depth, calls, is_answer in cursor

@@ -135,7 +135,7 @@ def test_whatever_is_appended_nothing_protected_is_taken_unnoticed(
 ):
     planned = forecast(slots, policy)
     appended = [
-        raw(len(slots) + slot.ordinal, slot.role, tokens=slot.tokens, calls=" ".join(sorted(slot.calls)))
+        slot._replace(ordinal=len(slots) + slot.ordinal, message_id=len(slots) + slot.ordinal)
         for slot in more
         if slot.role is not None
     ]

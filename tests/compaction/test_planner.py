@@ -18,7 +18,7 @@ def raw(ordinal: int, role: Role = Role.ASSISTANT, *, tokens: int = 500, calls: 
         tokens=tokens,
         message_id=ordinal,
         role=role,
-        calls=tuple(calls.split()),
+        calls=tuple(map(hash, calls.split())),
         is_answer=answer,
     )
 
