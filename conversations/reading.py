@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any, cast
 
 import psycopg
-from django.db import DEFAULT_DB_ALIAS, connection, connections, transaction
+from django.db import DEFAULT_DB_ALIAS, connections, transaction
 
 # The planner may think a plan for the values at hand worth its while for ever, and to make one can take longer than to
 # follow it.
@@ -21,11 +21,13 @@ def snapshot(*, planned_once: bool = False) -> Iterator[None]:
     Inside a transaction that is open already the reads are that transaction's, as isolated as it is. `planned_once`:
     what is prepared here is surely planned once, for any values.
     """
-    if connection.in_atomic_block:
+    # Looked up once: `django.db.connection` would do so at every mention.
+    current = connections[DEFAULT_DB_ALIAS]
+    if current.in_atomic_block:
         yield
         return
-    connection.ensure_connection()
-    driver = cast("psycopg.Connection[Any]", connection.connection)
+    current.ensure_connection()
+    driver = cast("psycopg.Connection[Any]", current.connection)
     before = driver.isolation_level, driver.read_only
     # Said to the driver, which begins the transaction with it: a statement of its own would be one more round trip.
     _begin_with(driver, psycopg.IsolationLevel.REPEATABLE_READ, True)
@@ -64,7 +66,6 @@ def rows_as_planned(statement: str) -> list[tuple[Any, ...]]:
 
 
 def _asked(statement: str, values: Sequence[Any] | Mapping[str, Any] | None, *, prepare: bool) -> list[tuple[Any, ...]]:
-    # Looked up once: `django.db.connection` would do so at every mention.
     current = connections[DEFAULT_DB_ALIAS]
     current.ensure_connection()
     current.validate_no_broken_transaction()

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import psycopg
-from django.db import OperationalError, connection, transaction
+from django.db import DEFAULT_DB_ALIAS, OperationalError, connections, transaction
 
 from conversations.errors import LcmError
 from conversations.reading import rows, snapshot
@@ -71,7 +71,7 @@ def bounded(*, milliseconds: int, refusal: LcmError, first: First) -> Iterator[D
     (`reading.rows`) is planned once, for any values; what has to be planned for the values at hand is not prepared.
     """
     at = time.monotonic() + milliseconds / 1000
-    is_inside = connection.in_atomic_block
+    is_inside = connections[DEFAULT_DB_ALIAS].in_atomic_block
     try:
         with transaction.atomic() if is_inside else snapshot():
             told = rows(first.statement, {**first.values, "milliseconds": str(milliseconds)})

@@ -103,12 +103,13 @@ def parse(text: str) -> Question:
             term = Term(phrase, is_phrase=len(phrase.split()) > 1)
         if not term.text.strip():
             continue
+        alternatives = _alternatives(term)
         if is_excluded:
             excluded.append(term)
         elif joins_last:
-            clauses[-1] += _alternatives(term)
-        elif _alternatives(term) not in clauses:
-            clauses.append(_alternatives(term))
+            clauses[-1] += alternatives
+        elif alternatives not in clauses:
+            clauses.append(alternatives)
         joins_last = False
     return Question(text, tuple(tuple(clause) for clause in clauses), tuple(excluded))
 

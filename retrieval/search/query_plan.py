@@ -326,7 +326,8 @@ def plan(
         return None
     forms = _forms(clauses, wanted) if in_all_forms else {}
     shares = {each: sum(frequencies.get(form, 0.0) for form in (each, *others)) for each, others in forms.items()}
-    frequencies = {**frequencies, **{each: min(1.0, share) for each, share in shares.items() if share}}
+    if any(shares.values()):
+        frequencies = {**frequencies, **{each: min(1.0, share) for each, share in shares.items() if share}}
     expected = {lexeme: frequencies.get(lexeme, 0.0) * rows for lexeme in wanted}
     # Sorting is stable: of equally rare ones, those that the question names first.
     rarest = sorted(wanted, key=expected.__getitem__)[:MOST_LEXEMES]

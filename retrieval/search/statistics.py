@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from django.db import connection
+from django.db import DEFAULT_DB_ALIAS, connections
 
 from conversations.reading import rows
 
@@ -103,4 +103,4 @@ def told(row: Sequence[Any], before: Known | None) -> Statistics:
 
 
 def _database() -> str:
-    return str(connection.settings_dict["NAME"])
+    return str(connections[DEFAULT_DB_ALIAS].settings_dict["NAME"])
