@@ -125,15 +125,15 @@ class NewestWords:
     def _stretch_by_stretch(self, tried: _Try, looks: Sequence[Stretch], statements: Statements) -> list[Spot]:
         """Mostly what is near is enough, and to plan the rest in vain takes as long as to find that."""
         *near, last = looks
-        messages: list[Spot] = []
+        found: list[Spot] = []
         for stretch in near:
             asked = statements.of(tried.chosen, [stretch], is_any=tried.is_any, is_near=True)
-            spots = self._given([asked])[0]
-            messages += [spot for spot in spots if spot.rank == MESSAGE_RANK]
-            if len(messages) >= self.limit:
-                return spots
-        rest = statements.of(tried.chosen, [last], is_any=tried.is_any, messages=self.limit - len(messages))
-        return ordered([*messages, *self._given([rest])[0]])
+            # Messages alone, unless there are enough.
+            found = self._given([asked])[0]
+            if len(found) >= self.limit:
+                return found
+        rest = statements.of(tried.chosen, [last], is_any=tried.is_any, messages=self.limit - len(found))
+        return ordered([*found, *self._given([rest])[0]])
 
     def _given(self, asked: Sequence[Asked]) -> list[list[Spot]]:
         """What each of these gives, the newest first, up to the first that gives anything: so many of each kind."""

@@ -128,14 +128,14 @@ class Statements:
                 steps.append(self._messages(how, looks, values))
                 answers.append(_SAID.format(number=number, rank=MESSAGE_RANK, held=held))
             else:
+                is_walk = is_near and looks[0].walks
+                alone = how.by_words_alone and not is_walk
                 condition, of_key = within(reach, table, self.key, None)
                 if MESSAGES in reach.tables:
                     otherwise = "NULL" if is_near else "0"
-                    condition += " AND " + _NOT_BEFORE_MESSAGES.format(place=reach.place(table), otherwise=otherwise)
-                if is_near and looks[0].walks:
-                    statement, alone = _NEAR_OTHERS, False
-                else:
-                    statement, alone = _OTHERS, how.by_words_alone
+                    newer = _NOT_BEFORE_MESSAGES.format(place=reach.place(table), otherwise=otherwise)
+                    condition += f" AND ({newer}) IS TRUE" if alone else f" AND {newer}"
+                statement = _NEAR_OTHERS if is_walk else _OTHERS
                 steps.append(self._written(statement, table, how, condition, alone, name=name, rank=table.rank))
                 answers.append(_NEWEST_OTHERS.format(number=number, name=name, held=held, collated=collated(table)))
                 values |= of_key
