@@ -169,7 +169,7 @@ class Grep:
             return None
         behind = [each for each in answer.found if before is None or each.key < before.key]
         needles = Needles.of(answer.lexemes)
-        shown = matches([_excerpt(each, needles) for each in behind[: page.limit]])
+        shown = matches(_excerpts(behind[: page.limit], needles))
         then = Position((), newest=reach.newest, size=reach.size, at=reach.at or answer.at)
         is_end = len(behind) <= page.limit
         return page.filled(
@@ -195,7 +195,7 @@ class Grep:
         is_bounded = read.relaxed and read.how.is_bounded
         needles = Needles.of(read.lexemes)
         return page.filled(
-            matches([_excerpt(spot, needles) for spot in read.spots[: page.limit]]),
+            matches(_excerpts(read.spots[: page.limit], needles)),
             lambda place: Position(read.spots[place].key, read.reading),
             has_more=len(read.spots) > page.limit,
             relaxed=read.relaxed,
@@ -305,10 +305,13 @@ def _with_what_is_cold(answered: Answered) -> Answered:
     return replace(answered, note=said if answered.note is None else f"{answered.note} {said}")
 
 
-def _excerpt(found: Found | Spot, needles: Needles) -> Excerpt:
+def _excerpts(found: Sequence[Found | Spot], needles: Needles) -> list[Excerpt]:
     def shown(content: str) -> Snippet:
         return snippet(content, needles)
 
-    if isinstance(found, Found):
-        return Excerpt(found.id, worth=found.worth, show=shown)
-    return Excerpt(found.id, show=shown, row=found.row)
+    return [
+        Excerpt(each.id, worth=each.worth, show=shown)
+        if isinstance(each, Found)
+        else Excerpt(each.id, show=shown, row=each.row)
+        for each in found
+    ]

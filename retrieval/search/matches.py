@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from conversations.frozen import record
 from conversations.reading import array, rows, texts
 from conversations.types import Role
 from retrieval.lineage_steps import DERIVED
@@ -55,7 +56,7 @@ _NAMED_MESSAGES = _MESSAGES.format(
 )
 _OF_KIND = {ItemKind.MESSAGE: _NAMED_MESSAGES, ItemKind.SUMMARY: _SUMMARIES, ItemKind.FILE: _FILES}
 
-
+_ROLES: dict[str | None, Role | None] = {None: None, **{each.value: each for each in Role}}
 # What is shown of one row, in the order in which `_match` reads it.
 Row = tuple[Any, ...]
 
@@ -113,20 +114,23 @@ def _kind(id: int | str) -> ItemKind:
 def _match(row: Row, kind: ItemKind, excerpt: Excerpt) -> Match:
     id, conversation_id, first_seq, last_seq, created_at, tokens, content, covered_by, active, role, *more = row
     author, depth, file_name = more
-    return Match(
-        id=f"msg_{id}" if kind is ItemKind.MESSAGE else id,
-        kind=kind,
-        conversation_id=conversation_id,
-        first_seq=first_seq,
-        last_seq=last_seq,
-        created_at=created_at,
-        token_count=tokens,
-        score=excerpt.worth,
-        snippet=excerpt.of(content),
-        active=active,
-        covered_by=covered_by,
-        role=Role(role) if role is not None else None,
-        author=author,
-        depth=depth,
-        file_name=file_name,
+    return record(
+        Match,
+        {
+            "id": f"msg_{id}" if kind is ItemKind.MESSAGE else id,
+            "kind": kind,
+            "conversation_id": conversation_id,
+            "first_seq": first_seq,
+            "last_seq": last_seq,
+            "created_at": created_at,
+            "token_count": tokens,
+            "score": excerpt.worth,
+            "snippet": excerpt.of(content),
+            "active": active,
+            "covered_by": covered_by,
+            "role": _ROLES[role],
+            "author": author,
+            "depth": depth,
+            "file_name": file_name,
+        },
     )

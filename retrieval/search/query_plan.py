@@ -48,7 +48,8 @@ class Meaning:
 
     def asked_of(self, index: WordIndex) -> Meaning:
         """The same with what the index is better not asked for."""
-        return replace(self, unasked=frozenset().union(*map(index.unasked, self.ways)))
+        unasked: frozenset[str] = frozenset().union(*map(index.unasked, self.ways))
+        return replace(self, unasked=unasked) if unasked else self
 
     def is_held(self, lexemes: Collection[str]) -> bool:
         """Whether a text with these of the lexemes has the term, as it stands or by all its parts."""
