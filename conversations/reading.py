@@ -48,9 +48,15 @@ def _begin_with(
         driver.isolation_level, driver.read_only = isolation, read_only
 
 
-def rows(statement: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> list[tuple[Any, ...]]:
-    """All rows of a statement that the server prepares once a connection; see `db.prepared` for what that saves."""
-    return _asked(statement, values, prepare=True)
+def rows(
+    statement: str, values: Sequence[Any] | Mapping[str, Any] = (), *, binary: bool = False
+) -> list[tuple[Any, ...]]:
+    """All rows of a statement that the server prepares once a connection; see `db.prepared` for what that saves.
+
+    `binary`: in the server's own form, of which hundreds of numbers are read in a third of the time; of enums, that is
+    bytes.
+    """
+    return _asked(statement, values, prepare=True, binary=binary)
 
 
 def bound(statement: str, values: Mapping[str, Any]) -> str:
@@ -60,12 +66,14 @@ def bound(statement: str, values: Mapping[str, Any]) -> str:
     return psycopg.ClientCursor(cast(Any, current.connection)).mogrify(cast(Any, statement), values)
 
 
-def rows_as_planned(statement: str) -> list[tuple[Any, ...]]:
+def rows_as_planned(statement: str, *, binary: bool = False) -> list[tuple[Any, ...]]:
     """All rows of a statement that has its values in it, for which the server plans it."""
-    return _asked(statement, None, prepare=False)
+    return _asked(statement, None, prepare=False, binary=binary)
 
 
-def _asked(statement: str, values: Sequence[Any] | Mapping[str, Any] | None, *, prepare: bool) -> list[tuple[Any, ...]]:
+def _asked(
+    statement: str, values: Sequence[Any] | Mapping[str, Any] | None, *, prepare: bool, binary: bool
+) -> list[tuple[Any, ...]]:
     current = connections[DEFAULT_DB_ALIAS]
     current.ensure_connection()
     current.validate_no_broken_transaction()
@@ -76,7 +84,7 @@ def _asked(statement: str, values: Sequence[Any] | Mapping[str, Any] | None, *, 
         with current.wrap_database_errors:
             # A new cursor each time, and not kept: it holds what it has read last until it reads again.
             cursor = psycopg.Cursor(cast(Any, current.connection))
-            return cursor.execute(cast(Any, statement), values, prepare=prepare).fetchall()
+            return cursor.execute(cast(Any, statement), values, prepare=prepare, binary=binary).fetchall()
     except Exception:
         if current.in_atomic_block:
             transaction.set_rollback(True)

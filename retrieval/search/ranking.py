@@ -74,7 +74,8 @@ class Hit(NamedTuple):
 
     # Hits and neighbours are tuples, as those are made fastest, and a search has hundreds of each.
 
-    id: int | str
+    # The number of a message, or the id of a summary or a file.
+    name: str
     place: Place
     shares: Mapping[int, float]
     tokens: int
@@ -184,28 +185,27 @@ def in_context(hits: Collection[Hit], weights: Weights, *, only: Collection[Plac
     Places beyond the ends of a conversation are among them; no message stands there. With `only`, the places of the
     hits, these alone.
     """
-    held: Mapping[int, dict[Place, float]] = defaultdict(lambda: defaultdict(float))
-    stretches: Mapping[int, dict[Place, float]] = defaultdict(lambda: defaultdict(float))
+    held: dict[int, dict[Place, float]] = defaultdict(lambda: defaultdict(float))
+    stretches: dict[int, dict[Place, float]] = defaultdict(lambda: defaultdict(float))
     words = weights.words
     answer = _ANSWER_TO_WHEN if weights.asks_when else _ANSWER
     offsets: dict[int | None, dict[int, float]] = {None: _AROUND, 0: _AROUND_A_QUESTION}
-    for hit in hits:
-        place, stretch = hit.place, hit.place // STRETCH
-        on = hit.answered_in
-        if on and on not in offsets:
+    for _, place, shares, tokens, on, *_ in hits:
+        if on is not None and on not in offsets:
             offsets[on] = {**_AROUND_A_QUESTION, on: answer}
-        around = offsets[on].items()
-        if only is None:
-            beside = [(place + offset, weight) for offset, weight in around]
-        else:
+        around: Collection[tuple[int, float]] = offsets[on].items()
+        if only is not None:
             # Mostly none: what few words have in common lies far apart.
-            beside = [(place + offset, weight) for offset, weight in around if place + offset in only]
-        for term, share in _by_length(hit, words).items():
+            around = [each for each in around if place + each[0] in only]
+        cost = length_cost(tokens)
+        for term, share in shares.items():
             of_term = held[term]
+            if term < words:
+                share /= cost
             of_term[place] += share
-            stretches[term][stretch] += share
-            for near, weight in beside:
-                of_term[near] += weight * share
+            stretches[term][place // STRETCH] += share
+            for offset, weight in around:
+                of_term[place + offset] += weight * share
     worths = _summed(held, weights, SATURATION)
     if weights.is_sentence:
         for hit in hits:
@@ -231,11 +231,12 @@ def _spread(stretches: Mapping[int, Mapping[int, float]], where: Collection[int]
 
 def _summed(held: Mapping[int, Mapping[Place, float]], weights: Weights, saturation: float) -> dict[Place, float]:
     """What each place is worth for all that it holds, each term saturating by itself."""
-    worths: dict[Place, float] = defaultdict(float)
+    worths: dict[Place, float] = {}
+    so_far = worths.get
     for term, shares in held.items():
         rarity = weights.rarity[term]
         for place, share in shares.items():
-            worths[place] += rarity * share / (share + saturation)
+            worths[place] = so_far(place, 0.0) + rarity * share / (share + saturation)
     return worths
 
 

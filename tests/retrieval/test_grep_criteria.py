@@ -13,7 +13,7 @@ from conversations.large_files import LargeFileService
 from conversations.scope import Scope
 from conversations.types import NewMessage, NewPart, PartType, Role
 from retrieval.engine import RetrievalEngine
-from retrieval.search import lookup, query_plan, tools
+from retrieval.search import best_rows, query_plan, tools
 from retrieval.search.criteria import criteria
 from retrieval.types import GrepScope, ItemKind
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
@@ -104,7 +104,7 @@ def test_a_limit_counts_only_what_was_asked_for(way):
 
 
 def test_of_a_very_common_word_the_newest_of_those_asked_for_are_looked_at_wherever_they_are(monkeypatch):
-    for module in (query_plan, lookup):
+    for module in (query_plan, best_rows):
         monkeypatch.setattr(module, "MOST_CANDIDATES", 20)
     conversation = a_conversation(*(f"error number {number}" for number in range(400)))
     with connection.cursor() as cursor:
@@ -122,9 +122,9 @@ def test_of_a_very_common_word_the_newest_of_those_asked_for_are_looked_at_where
 
 
 def test_which_tool_was_called_is_found_out_of_the_newest_with_a_very_common_word_and_the_answer_says_so(monkeypatch):
-    for module in (query_plan, lookup):
+    for module in (query_plan, best_rows):
         monkeypatch.setattr(module, "MOST_CANDIDATES", 20)
-    monkeypatch.setattr(lookup, "MOST_PROMISING", 50)
+    monkeypatch.setattr(best_rows, "MOST_PROMISING", 50)
     monkeypatch.setattr(tools, "MOST_CALLS", 20)
     calls = [
         a_tool_call(f"call_{number}", name="paint" if number % 10 == 0 else "read_file", text=f"error number {number}")

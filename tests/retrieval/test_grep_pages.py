@@ -18,6 +18,7 @@ from conversations.types import NewMessage, Role
 from lcmsite.adapters.results import as_json
 from retrieval.engine import RetrievalEngine
 from retrieval.policy import RetrievalPolicy
+from retrieval.search import full_text
 from retrieval.search.grep_page import FRAME_TOKENS, HIGHLIGHT_TOKENS
 from retrieval.types import GrepResult, GrepSort, ItemKind
 from tests.factories import a_conversation, a_store, a_workspace
@@ -135,6 +136,35 @@ def test_of_what_fits_alike_hybrid_gives_the_newer_and_of_what_fits_far_better_t
 
     assert order("lion") == [43, 2]
     assert order("zebra giraffe okapi")[0] == 1
+
+
+@pytest.mark.parametrize(("texts", "is_told"), [(30, False), (31, True)])
+def test_the_last_page_says_so_if_more_was_found_than_was_ranked(monkeypatch, texts, is_told):
+    monkeypatch.setattr(full_text, "_RANKED", 10)
+    conversation_id = a_conversation(*(f"boats number {n}" for n in range(texts))).conversation_id
+
+    result = engine().grep(query="boats", conversation_id=conversation_id, limit=50)
+
+    assert len(result.matches) == 30
+    assert ("best were ranked" in (result.note or "")) is is_told
+
+
+def test_what_is_new_comes_up_from_as_far_behind_among_summaries_as_among_messages(monkeypatch):
+    monkeypatch.setattr(full_text, "_PROMISING", -55)
+    conversation_id = a_conversation(*(f"boats number {n}" for n in range(9))).conversation_id
+    for seq in range(1, 10):
+        a_summary_of(a_store(), conversation_id, seqs=[seq], content="boats " * (10 - seq))
+
+    def found(sort: str) -> set[int]:
+        return {
+            match.first_seq
+            for match in engine()
+            .grep(query="boats", conversation_id=conversation_id, scope="summaries", sort=sort, limit=50)
+            .matches
+        }
+
+    assert len(found("relevance")) == 5
+    assert 9 in found("hybrid")
 
 
 def test_a_cursor_of_another_search_is_refused(talk):

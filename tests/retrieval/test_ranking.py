@@ -12,7 +12,7 @@ MOMENT = datetime(2024, 5, 7, tzinfo=UTC)
 
 
 def a_hit(seq: int, shares: dict[int, float], *, tokens: int = 20, answered_in: int | None = None) -> Hit:
-    return Hit(id=seq, place=place_of(1, seq), shares=shares, tokens=tokens, answered_in=answered_in)
+    return Hit(name=str(seq), place=place_of(1, seq), shares=shares, tokens=tokens, answered_in=answered_in)
 
 
 def a_neighbour(*, author: str | None = None, at: datetime = MOMENT) -> Neighbour:
