@@ -132,6 +132,21 @@ def _line(part: PartView) -> str:
     return f'[{part.ordinal},"{part.part_type}",{{{values}}},{{{spans}}}]\n'
 
 
+def cost_of(parts: Iterable[PartView]) -> int:
+    """What `as_json` costs by `tokens.estimate`, without its being written, which takes twice as long."""
+    length = 0
+    for part in parts:
+        values, spans = part.values, part.spans
+        length += len(f'[{part.ordinal},"{part.part_type}",{{}},{{}}]\n')
+        # With a comma between every two.
+        length += max(0, len(values) - 1) + max(0, len(spans) - 1)
+        for name, value in values.items():
+            length += len(name) + len('"":') + len(_quoted(value) if type(value) is str else _compact(value))
+        for name, (begin, end) in spans.items():
+            length += len(name) + len(f'"":[{begin},{end}]')
+    return -(-length // _CHARACTERS_A_TOKEN)
+
+
 def from_json(text: str) -> tuple[PartView, ...]:
     """The parts that `as_json` wrote."""
     found = []

@@ -13,10 +13,9 @@ from conversations.frozen import record
 from conversations.reading import array, rows
 from conversations.records import PART_TYPES, ROLES, TEXTS, has_only_texts, part_rows_of, parts_in
 from conversations.store.base import MESSAGE_OVERHEAD_TOKENS
-from conversations.tokens import estimate
 from conversations.types import SummaryKind
 from retrieval.opening.expand_outline import Entry
-from retrieval.slices import PartView, Slice, as_json, view_of, view_of_texts
+from retrieval.slices import PartView, Slice, as_json, cost_of, view_of, view_of_texts
 from retrieval.types import ExpandedItem, ItemKind
 
 # Past the ORM and past messages as records: a page holds thousands, and to make records of them and their parts, and
@@ -53,7 +52,7 @@ class Items:
     def whole(self, entry: Entry) -> ExpandedItem:
         """The entry as one item, with what it costs."""
         values = self._of(entry)
-        tokens = values["tokens"] + estimate(as_json(values["parts"]))
+        tokens = values["tokens"] + cost_of(values["parts"])
         return record(ExpandedItem, {**values, "of": entry.of, "level": entry.level, "tokens": tokens})
 
     def texts(self, entry: Entry) -> tuple[str, str]:

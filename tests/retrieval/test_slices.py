@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 
@@ -11,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conversations.flattening import flattened
+from conversations.tokens import estimate
 from conversations.types import NewPart, PartRecord, PartType, Role
-from retrieval.slices import as_json, from_json, joined, prefix_within, slice_of, view_of, view_of_texts, views
+from retrieval.slices import as_json, cost_of, from_json, joined, prefix_within, slice_of, view_of, view_of_texts, views
 from retrieval.types import ExpandedItem, ItemKind
 
 TEXTS = st.text(alphabet=st.characters(exclude_categories=()), max_size=60)
@@ -128,6 +130,14 @@ def test_parts_survive_their_json(parts):
 
     assert as_json(seen).isascii()
     assert from_json(as_json(seen)) == seen
+
+
+@given(st.just(()) | parts_of(), st.booleans())
+def test_what_parts_cost_is_known_without_their_json(parts, is_said):
+    parts = tuple(replace(part, tool_output=(part.tool_output or "") + "x" * 30) for part in parts)
+    seen = views(parts, flattened(parts) if is_said else "")
+
+    assert cost_of(seen) == estimate(as_json(seen))
 
 
 @given(parts_of(), TEXTS, st.integers(1, 20))
