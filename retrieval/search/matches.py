@@ -38,7 +38,7 @@ _MESSAGES = f"""(
 )"""
 _SUMMARIES = f"""(
     SELECT summary_id, conversation_id, first_seq, last_seq, latest_at, token_count,
-           CASE WHEN summary_id = ANY(%(shown)s::text[]) THEN {_SEARCHED} END, NULL,
+           CASE WHEN %(is_shown)s THEN {_SEARCHED} END, NULL,
            NOT EXISTS (SELECT FROM summary_parents p WHERE p.parent_summary_id = summaries.summary_id OFFSET 0)
            AND NOT EXISTS (SELECT FROM summaries later WHERE later.supersedes_id = summaries.summary_id OFFSET 0),
            NULL, NULL, depth, NULL
@@ -46,12 +46,12 @@ _SUMMARIES = f"""(
 )"""
 _FILES = f"""(
     SELECT file_id, conversation_id, {FILES.seq}, {FILES.seq}, created_at, {FILES.tokens},
-           CASE WHEN file_id = ANY(%(shown)s::text[]) THEN left({FILES.text}, {SEARCHED}) END, NULL, false,
+           CASE WHEN %(is_shown)s THEN left({FILES.text}, {SEARCHED}) END, NULL, false,
            NULL, NULL, NULL, file_name
     FROM large_files WHERE file_id = ANY(%(others)s::text[])
 )"""
 _NAMED_MESSAGES = _MESSAGES.format(
-    content=f"CASE WHEN message_id = ANY(%(shown_messages)s::bigint[]) THEN {_SEARCHED} END",
+    content=f"CASE WHEN %(is_shown)s THEN {_SEARCHED} END",
     ids="%(messages)s::bigint[]",
 )
 _OF_KIND = {ItemKind.MESSAGE: _NAMED_MESSAGES, ItemKind.SUMMARY: _SUMMARIES, ItemKind.FILE: _FILES}
@@ -92,15 +92,13 @@ def _rows(excerpts: Sequence[Excerpt]) -> dict[str, Row]:
     """What there is to show of these, by id: one question for all kinds of things."""
     if not excerpts:
         return {}
-    kinds = {each.id: _kind(each.id) for each in excerpts}
-    to_be_shown = [each.id for each in excerpts if each.snippet is None]
+    ids = [each.id for each in excerpts]
     values = {
-        "messages": array(id for id in kinds if isinstance(id, int)),
-        "shown_messages": array(id for id in to_be_shown if isinstance(id, int)),
-        "others": texts(id for id in kinds if isinstance(id, str)),
-        "shown": texts(id for id in to_be_shown if isinstance(id, str)),
+        "messages": array(id for id in ids if isinstance(id, int)),
+        "others": texts(id for id in ids if isinstance(id, str)),
+        "is_shown": any(each.snippet is None for each in excerpts),
     }
-    present = set(kinds.values())
+    present = set(map(_kind, ids))
     statement = " UNION ALL ".join(asked for kind, asked in _OF_KIND.items() if kind in present)
     return {row[0]: row for row in rows(statement, values)}
 
