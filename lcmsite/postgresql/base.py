@@ -6,11 +6,25 @@ import select
 import time
 from typing import Any, ClassVar
 
+from django.db.backends.base.base import NO_DB_ALIAS
 from django.db.backends.postgresql import base
-from psycopg_pool import PoolTimeout
+from psycopg_pool import ConnectionPool, PoolTimeout
 
 from lcmsite.metrics.faces import POOL_EMPTY, POOL_WAIT
 from lcmsite.postgresql.moments import with_quick_moments
+
+
+class WarmestFirst(ConnectionPool[Any]):
+    """Gives out the connection that came back last: its process at the server still has everything at hand.
+
+    psycopg's own gives the one that has rested longest. Whoever asks one thing after the other goes round them all
+    there, and with four, a small append over HTTP takes an eighth longer.
+    """
+
+    def _get_ready_connection(self, timeout: float | None) -> Any:
+        # Those that lie idle stand in the order in which they came back, and the first is taken.
+        self._pool.rotate(1)
+        return super()._get_ready_connection(timeout)
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
@@ -24,7 +38,18 @@ class DatabaseWrapper(base.DatabaseWrapper):
     @property
     def pool(self) -> Any:
         """Asked for seven times a request: what it is made from is looked at when it is made."""
-        return self._connection_pools.get(self.alias) or super().pool
+        return self._connection_pools.get(self.alias) or self._made_pool()
+
+    def _made_pool(self) -> ConnectionPool[Any] | None:
+        """As Django makes it, but for the order in which its connections are given out."""
+        options = self.settings_dict["OPTIONS"].get("pool")
+        if self.alias == NO_DB_ALIAS or not options:
+            return None
+        parameters = self.get_connection_params() | {"autocommit": True}
+        configure = self._configure_connection  # type: ignore[attr-defined]  # its stubs leave it out
+        pool = WarmestFirst(kwargs=parameters, open=False, configure=configure, **options)
+        # Of two threads that come here at once, one makes that of both.
+        return self._connection_pools.setdefault(self.alias, pool)
 
     def get_connection_params(self) -> dict[str, Any]:
         params = super().get_connection_params()

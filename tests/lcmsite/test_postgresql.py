@@ -14,7 +14,6 @@ from tests.statements import counted_statements
 
 pytestmark = pytest.mark.usefixtures("committed_db")
 
-# Enough to have had every connection that earlier tests may have left in the pool.
 OFTEN = 3 * settings.DEPLOYMENT.pool_size
 
 
@@ -28,6 +27,16 @@ def backend() -> int:
         connection.close()
 
 
+def idle_backends() -> list[int]:
+    """Those of a few connections that were in use at once, and now lie in the pool."""
+    pool = connection.pool
+    pool.open()
+    several = [pool.getconn() for _ in range(3)]
+    for each in several:
+        pool.putconn(each)
+    return [each.info.backend_pid for each in several]
+
+
 def test_connections_that_work_are_used_again() -> None:
     pids = [backend() for _ in range(OFTEN)]
 
@@ -35,13 +44,22 @@ def test_connections_that_work_are_used_again() -> None:
     assert backend() in pids
 
 
+def test_the_connection_that_came_back_last_is_given_out_next() -> None:
+    pids = idle_backends()
+
+    again = idle_backends()
+
+    assert again == pids[::-1]
+
+
 def test_connections_cut_while_nobody_used_them_are_replaced_and_nobody_notices() -> None:
-    pids = sorted({backend() for _ in range(OFTEN)})
+    pids = idle_backends()
 
     with connect(autocommit=True) as outside:
         outside.execute("SELECT pg_terminate_backend(pid, 5000) FROM unnest(%s::int[]) AS pid", [pids])
 
     assert all(backend() not in pids for _ in range(OFTEN))
+    assert not {*idle_backends()} & {*pids}
 
 
 def test_a_connection_is_taken_without_a_question_for_types_that_there_are_not() -> None:
