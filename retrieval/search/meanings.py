@@ -102,10 +102,10 @@ class Meanings:
 
 
 def told_of(*, is_known: bool) -> str:
-    """The columns that tell what terms mean; the statistics come with the first term, as far as they are not known."""
+    """The columns that tell what terms mean; with the first come the moment and the statistics, as far as not known."""
     counted = statistics.TOLD if is_known else statistics.TOLD_WITH_COUNTS
-    of_first = ", ".join(f"CASE WHEN place = 1 THEN ({each}) END" for each in counted)
-    return f"place, whole, parts, forms, in_a_row, query, now(), {of_first}"
+    of_first = ", ".join(f"CASE WHEN place = 1 THEN ({each}) END" for each in ("now()", *counted))
+    return f"place, whole, parts, forms, in_a_row, query, {of_first}"
 
 
 def terms_of(questions: Iterable[Question]) -> tuple[_Asked, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import NamedTuple
 
 # More words than any question has; a pasted page is searched by its first words.
 MOST_TERMS = 100
@@ -35,8 +36,7 @@ _HOLDING = """
 _FUNCTION_WORDS = frozenset(_HOLDING.split())
 
 
-@dataclass(frozen=True)
-class Term:
+class Term(NamedTuple):
     """One word, or several that stand in a row."""
 
     text: str
