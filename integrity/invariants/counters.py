@@ -15,8 +15,7 @@ def counters_are_recounts(conversation_ids: Sequence[int]) -> Found:
         """
         WITH said AS (
             SELECT conversation_id, max(seq) + 1 AS next_seq, sum(token_count) AS total_tokens,
-                   count(cold_block_id) AS cold_messages,
-                   (array_agg(chain_hash ORDER BY seq DESC))[1] AS chain_head
+                   count(cold_block_id) AS cold_messages
             FROM messages WHERE conversation_id = ANY(%(ids)s) GROUP BY conversation_id
         ), shown AS (
             SELECT conversation_id, count(message_id) AS active_messages, sum(token_count) AS active_tokens
@@ -37,7 +36,10 @@ def counters_are_recounts(conversation_ids: Sequence[int]) -> Found:
                 ('active_tokens', c.active_tokens::text, coalesce(shown.active_tokens, 0)::text),
                 ('cold_messages', c.cold_messages::text, coalesce(said.cold_messages, 0)::text),
                 ('quarantined', c.quarantined::text, coalesce(held.quarantined, 0)::text),
-                ('chain_head', encode(c.chain_head, 'hex'), encode(coalesce(said.chain_head, ''), 'hex'))
+                -- Looked up, for an aggregate would hold every link to give back the last.
+                ('chain_head', encode(c.chain_head, 'hex'), encode(coalesce((
+                    SELECT m.chain_hash FROM messages m WHERE m.conversation_id = c.conversation_id
+                    ORDER BY m.seq DESC LIMIT 1), ''), 'hex'))
             ) AS counter(name, kept, counted)
             WHERE c.conversation_id = ANY(%(ids)s)
         )
