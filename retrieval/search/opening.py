@@ -12,6 +12,7 @@ from typing import Any
 
 from conversations.models import Conversation
 from conversations.one_row import OneRow
+from conversations.reading import array
 from conversations.scope import Scope, unseen
 from retrieval.limits import IMPOSED
 from retrieval.search.criteria import Criteria, wrong
@@ -127,7 +128,7 @@ class Opening:
         return {
             "workspace_id": self.scope.workspace_id,
             "conversation_id": asked.conversation_id,
-            "conversation_ids": list(filter(_is_askable, asked.conversation_ids)),
+            "conversation_ids": array(filter(_is_askable, asked.conversation_ids)),
             "under": asked.under,
             **values_of(self.terms),
         }

@@ -11,6 +11,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
+from conversations.reading import array, texts
 from conversations.scope import Scope
 from retrieval.search.criteria import Criteria
 from retrieval.search.tables import FILES, MESSAGES, SUMMARIES, TABLES, Table
@@ -100,18 +101,18 @@ class Reach:
         return {
             "workspace_id": self.scope.workspace_id,
             "conversation_id": asked.conversation_id,
-            "conversation_ids": list(asked.conversation_ids),
+            "conversation_ids": array(asked.conversation_ids),
             "since": asked.since,
             "until": asked.until,
-            "roles": list(asked.roles),
-            "part_types": list(asked.part_types),
-            "tool_names": list(asked.tool_names),
-            "of_tools": list(self.of_tools or ()),
+            "roles": texts(asked.roles),
+            "part_types": texts(asked.part_types),
+            "tool_names": texts(asked.tool_names),
+            "of_tools": array(self.of_tools or ()),
             "low": self.low,
             "high": self.high,
             "depth": asked.depth,
-            "below": list(self.below),
-            "holding": [asked.under, *self.below] if asked.under else [],
+            "below": texts(self.below),
+            "holding": texts([asked.under, *self.below] if asked.under else []),
             "at": self.at,
         }
 
