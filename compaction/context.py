@@ -11,9 +11,9 @@ from conversations.types import Role
 _ROLES = tuple(Role)
 _PLACE_OF = {role: place for place, role in enumerate(_ROLES)}
 _ANSWER = 1 << 7
-# What is kept of a slot: ordinal, message (0 for a summary: ids of messages begin with 1), call (0 where there is none, or
-# not one that can be told so), tokens, role. One row after another: columns that grow beside each other leave holes in
-# memory wherever they move.
+# What is kept of a slot: ordinal, message (0 for a summary: ids of messages begin with 1), call (0 where there is none,
+# or not one that can be told so), tokens, role. One row after another: columns that grow beside each other leave holes
+# in memory wherever they move.
 _ROW = Struct("=qqqiB")
 
 
