@@ -29,7 +29,9 @@ class Message(models.Model):
     token_count = models.IntegerField()
     created_at = models.DateTimeField(db_default=Now())
     content_tsv = models.GeneratedField(
-        expression=Func("content", function="lcm_tsv"), output_field=SearchVectorField(), db_persist=True
+        expression=Func("content", "conversation", "seq", function="lcm_tsv_at"),
+        output_field=SearchVectorField(),
+        db_persist=True,
     )
     recorded_at = models.DateTimeField(db_default=Func(function="clock_timestamp"))
     author = models.TextField(null=True)  # noqa: DJ001 (absent is not empty)

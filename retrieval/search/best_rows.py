@@ -53,12 +53,12 @@ _HOLDING = """
 # The newest of those that are picked, of which nobody foresees how many there are. Materialized, so that the index for
 # words finds them: for the order, the planner would walk through all messages.
 _MATCHING = """matching AS MATERIALIZED (
-        SELECT ctid AS row, {order_place} AS order_place FROM {table} WHERE {where} AND {tsv} @@ %(query)s::tsquery
+        SELECT ctid AS row, {order_place} AS order_place FROM {table} WHERE {where} AND {answering}
     ),"""
 # To find out which tool a message has to do with takes longer than all else that is asked of it together.
 _MATCHING_TOOLS = f"""promising AS MATERIALIZED (
         SELECT ctid AS row, {{order_place}} AS order_place
-        FROM {{table}} WHERE {{where}} AND {{tsv}} @@ %(query)s::tsquery
+        FROM {{table}} WHERE {{where}} AND {{answering}}
         ORDER BY {{order_place}} DESC LIMIT %(most_promising)s
     ), matching AS MATERIALIZED (
         SELECT promising.row, promising.order_place
@@ -117,13 +117,15 @@ class BestRows:
     def values(self) -> dict[str, Any]:
         """What the statements name; of several within one reach and of one plan, the same."""
         how, reach = self.how, self.reach
+        after = reach.high - int(how.newest * (reach.high - reach.low))
         return {
             **reach.values,
             "query": how.query,
             "sought": how.sought,
             "lexemes": list(how.lexemes),
             "size": float(reach.rows),
-            "after": reach.high - int(how.newest * (reach.high - reach.low)),
+            "after": after,
+            "in_newest": reach.between(after, reach.high) if how.newest < 1 and how.tells_place else None,
             "most_rows": MOST_ROWS,
             "most_candidates": MOST_CANDIDATES,
             "most_promising": MOST_PROMISING,
@@ -144,7 +146,7 @@ class BestRows:
             created_at="created_at" if table is MESSAGES and self.dated else "NULL::timestamptz",
             vector=_UNPACKED.format(tsv=table.vector) if len(how.terms) > 1 else table.vector,
             where=self._where(table),
-            sought=table.sought,
+            sought=self.reach.sought(table, among=self._among(table)),
             # Of the copy, where there is one: what the index gives may be more than what answers.
             answering="true" if how.sought == how.query else "vector @@ %(query)s::tsquery",
             ranks=", ".join(self._rank(n, lexeme) for n, lexeme in enumerate(how.lexemes)),
@@ -162,13 +164,23 @@ class BestRows:
         """Whether the plan expects too many rows, and the newest are searched."""
         return table is MESSAGES and self.how.newest < 1
 
+    def _among(self, table: Table) -> str | None:
+        """By what the index for words tells where the rows stand, if it is asked for that; see `Reach.sought`."""
+        if self._takes_newest(table):
+            return "in_newest" if self.how.tells_place else None
+        return "in_conversation" if self.how.in_conversation else None
+
     def _where(self, table: Table) -> str:
-        reach = self.reach
+        reach, how = self.reach, self.how
         if not self._takes_newest(table):
-            return reach.where(table, by_words_alone=self.how.by_words_alone)
+            return reach.where(table, by_words_alone=how.by_words_alone)
         if reach.picks_among_messages:
             return _NEWEST
-        return f"{reach.where(table)} AND {reach.place(table)} > %(after)s"
+        newest = f"{reach.place(table)} > %(after)s"
+        if how.tells_place:
+            # As it is written, no other index serves it.
+            newest = f"({newest}) IS TRUE"
+        return f"{reach.where(table, by_words_alone=how.tells_place)} AND {newest}"
 
     def _matching(self, table: Table) -> str:
         """Where the newest cannot be told by their places, a step before the others that finds them."""
@@ -180,7 +192,7 @@ class BestRows:
             order_place=reach.place(table),
             table=table.name,
             where=reach.where(table, but_tools=by_tools),
-            tsv=table.vector,
+            answering=reach.answering(table, self.how),
         )
 
     def _answered_in(self, table: Table) -> str:

@@ -24,13 +24,14 @@ _MANY = 1500
 class Stretch:
     """The messages behind one place and up to another, to be found by a walk or by an index.
 
-    `by_words_alone`: by no index but that for words.
+    `by_words_alone`: by no index but that for words. `by_place`: it is asked for these places, too.
     """
 
     after: int
     upto: int
     walks: bool
     by_words_alone: bool
+    by_place: bool = False
 
 
 def stretches(how: Plan, reach: Reach, *, high: int, limit: int) -> list[Stretch]:
@@ -43,7 +44,8 @@ def stretches(how: Plan, reach: Reach, *, high: int, limit: int) -> list[Stretch
     if after <= reach.low:
         return [Stretch(after, high, walks, how.by_words_alone and not walks)]
     # What is near is found by its place, at least as well as by its words.
-    near = Stretch(after, high, walks, by_words_alone=False)
+    by_place = reach.is_one_conversation and not walks
+    near = Stretch(after, high, walks, by_words_alone=by_place, by_place=by_place)
     return [near, Stretch(reach.low, after, walks=False, by_words_alone=how.by_words_alone)]
 
 
@@ -69,4 +71,4 @@ def _first_look(how: Plan, reach: Reach, limit: int) -> tuple[bool, int | None]:
     if limit / how.greatest_share() * apart <= _AT_ONCE <= to_collect:
         # These words may come together more often than others do.
         return True, _AT_ONCE
-    return False, int(2 * enough) if how.expected_everywhere() > _FEW else None
+    return False, int(2 * enough) if how.expected_by_index() > _FEW else None

@@ -108,7 +108,7 @@ class Lookup:
 
     def _is_plain(self, how: Plan) -> bool:
         """Whether only the index for words leads to what is asked for, whatever the words are."""
-        is_by_words = how.by_words_alone and how.newest >= 1
+        is_by_words = how.by_words_alone if how.newest >= 1 else how.tells_place
         return is_by_words and self.reach.is_all_said_in_one_conversation and how.index.is_settled
 
     def _asked(self, number: int, tried: Try) -> tuple[str, dict[str, Any]]:

@@ -95,6 +95,7 @@ class Meanings:
             frequencies=self.counted.frequencies,
             rows=reach.rows,
             everywhere=self.counted.messages,
+            of_one=reach.rows if reach.is_all_of_one_conversation else None,
             is_sentence=question.is_sentence,
             in_all_forms=in_all_forms and question.is_sentence,
         )

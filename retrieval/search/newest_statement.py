@@ -136,7 +136,8 @@ class Statements:
                     newer = _NOT_BEFORE_MESSAGES.format(place=reach.place(table), otherwise=otherwise)
                     condition += f" AND ({newer}) IS TRUE" if alone else f" AND {newer}"
                 statement = _NEAR_OTHERS if is_walk else _OTHERS
-                steps.append(self._written(statement, table, how, condition, alone, name=name, rank=table.rank))
+                among = "in_conversation" if alone and how.in_conversation else None
+                steps.append(self._written(statement, table, how, condition, alone, among, name=name, rank=table.rank))
                 answers.append(_NEWEST_OTHERS.format(number=number, name=name, held=held, collated=collated(table)))
                 values |= of_key
         return Asked(
@@ -159,7 +160,11 @@ class Statements:
         for name, each in zip(("near", "far"), looks, strict=False):
             condition = self._between(name, each, values)
             statement = _WALKING if each.walks else _COLLECTED
-            found[name] = self._written(statement, MESSAGES, how, condition, each.by_words_alone)
+            among = "in_conversation" if each.by_words_alone and how.in_conversation else None
+            if each.by_place:
+                among = f"in_{name}"
+                values[among] = self.reach.between(each.after, each.upto)
+            found[name] = self._written(statement, MESSAGES, how, condition, each.by_words_alone, among)
         return (_MESSAGES if "far" in found else _ALL_MESSAGES).format(**found)
 
     def _between(self, name: str, stretch: Stretch, values: dict[str, Any]) -> str:
@@ -174,15 +179,15 @@ class Statements:
         return " AND ".join(conditions) or "true"
 
     def _written(
-        self, statement: str, table: Table, how: Plan, condition: str, by_words_alone: bool, **names: Any
+        self, statement: str, table: Table, how: Plan, condition: str, alone: bool, among: str | None, **names: Any
     ) -> str:
         return statement.format(
             id=table.id,
             table=table.name,
             place=self.reach.place(table),
-            where=self.reach.where(table, by_words_alone=by_words_alone),
+            where=self.reach.where(table, by_words_alone=alone),
             within=condition,
             vector=table.vector,
-            answering=table.answering(how),
+            answering=self.reach.answering(table, how, among=among),
             **names,
         )

@@ -179,6 +179,24 @@ class Plan:
     @cached_property
     def by_words_alone(self) -> bool:
         """Whether the index for words had better be the only one that is looked into."""
+        return self.tells_place or self._is_enough
+
+    @property
+    def tells_place(self) -> bool:
+        """Whether that index can be asked for what stands in one conversation, or somewhere in it."""
+        return self.index.of_one is not None
+
+    @cached_property
+    def in_conversation(self) -> bool:
+        """Whether that index had better be asked for the rows of the one conversation only.
+
+        To tell them from others takes it as long as to fetch some hundreds of those.
+        """
+        return self.tells_place and not self._is_enough
+
+    @cached_property
+    def _is_enough(self) -> bool:
+        """Whether it leads to few rows beyond reach, though it is asked for the words alone."""
         if self.wants_every_clause:
             share = together(sum(map(self._share_of, clause)) for clause in self.clauses)
         else:
@@ -272,9 +290,9 @@ class Plan:
             for clause in self.clauses
         ]
 
-    def expected_everywhere(self) -> float:
-        """In how many rows, of all conversations, that may be; as far as it is known."""
-        return max(0.0, self.index.everywhere) * self.expected_share()
+    def expected_by_index(self) -> float:
+        """In how many rows, of all that the index for words leads to, that may be; as far as it is known."""
+        return self.expected_share() * self._led_to
 
     def rows_worth_collecting(self) -> float:
         """How many rows one may walk past in the time that the index for words takes to collect what is asked for.
@@ -283,7 +301,12 @@ class Plan:
         """
         shares = self._shares()
         entries = len(shares) * min(shares, default=0.0)
-        return self.index.rows_in_the_time(entries=entries, found=self.expected_share())
+        return self.index.rows_in_the_time(entries=entries, found=self.expected_by_index())
+
+    @property
+    def _led_to(self) -> float:
+        """Among how many rows the index for words finds what is sought."""
+        return float(self.index.of_one or 0) if self.in_conversation else max(0.0, self.index.everywhere)
 
     def _known_share(self, lexeme: str) -> float:
         return self.index.frequencies.get(lexeme, 0.0)
@@ -312,6 +335,7 @@ def plan(
     frequencies: Mapping[str, float],
     rows: int,
     everywhere: float = -1,
+    of_one: int | None = None,
     is_sentence: bool = False,
     in_all_forms: bool = False,
 ) -> Plan | None:
@@ -319,6 +343,7 @@ def plan(
 
     `frequencies`: the share of rows that hold a lexeme, for those that the statistics know; any other is rare.
     `everywhere`: how many rows there are in all, as far as that is known; the index for words covers them all.
+    `of_one`: how many of these are of the conversation that is asked for, if it is one, and all of it.
     Words that follow each other in the question count once more where they do so in a text; in a sentence, a little.
     `in_all_forms`: a word is found as any of its forms.
     """
@@ -332,7 +357,7 @@ def plan(
     expected = {lexeme: frequencies.get(lexeme, 0.0) * rows for lexeme in wanted}
     # Sorting is stable: of equally rare ones, those that the question names first.
     rarest = sorted(wanted, key=expected.__getitem__)[:MOST_LEXEMES]
-    index = WordIndex(frequencies, everywhere)
+    index = WordIndex(frequencies, everywhere, of_one)
     clauses = [[each.asked_of(index) for each in clause] for clause in clauses]
     anchors: list[str] = []
     total = 0.0

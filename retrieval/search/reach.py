@@ -14,11 +14,14 @@ from typing import Any
 from conversations.reading import array, texts
 from conversations.scope import Scope
 from retrieval.search.criteria import Criteria
+from retrieval.search.query_plan import Plan
 from retrieval.search.tables import FILES, MESSAGES, SUMMARIES, TABLES, Table
 from retrieval.search.tools import OF_RARE_TOOL, OF_TOOL
 from retrieval.types import ItemKind
 
 IN_WORKSPACE = "conversation_id IN (SELECT conversation_id FROM conversations WHERE workspace_id = %(workspace_id)s)"
+# Where a message stands, as `lcm_places` calls it: of so many blocks it is sooner told by the whole conversation.
+_BLOCK, _MOST_BLOCKS = 1024, 40
 # Asked of each message that has the words: without the offset, PostgreSQL may join all parts there are first.
 _HAS_PART = """EXISTS (
     SELECT FROM message_parts part
@@ -91,8 +94,40 @@ class Reach:
         is_said = self.tables in ((MESSAGES,), (MESSAGES, SUMMARIES))
         return self.is_one_conversation and is_said and not self.is_narrowed
 
+    @property
+    def is_all_of_one_conversation(self) -> bool:
+        """Whether no message of one conversation is beyond reach for where it stands."""
+        return self.is_one_conversation and self.low == 0 and self.high >= self.newest and self.at is None
+
     def place(self, table: Table) -> str:
         return table.place_in_one if self.is_one_conversation else table.place_in_many
+
+    def sought(self, table: Table, *, among: str | None = None) -> str:
+        """The condition for rows that an index finds, among which are all that answer a plan's query.
+
+        `among`: the name of a value by which the index for words tells where rows stand (`in_conversation`, or that of
+        `between`), if it is to be asked for that, too.
+        """
+        if among is None or not table.knows_place:
+            return f"{table.vector} @@ %(sought)s::tsquery"
+        return f"{table.vector} @@ (%(sought)s::tsquery && %({among})s::tsquery)"
+
+    def answering(self, table: Table, how: Plan, *, among: str | None = None) -> str:
+        """The condition for those that do."""
+        sought = self.sought(table, among=among)
+        # As it is written, no index serves the second.
+        return sought if how.sought == how.query else f"{sought} AND ({table.vector} @@ %(query)s::tsquery) IS TRUE"
+
+    def between(self, after: int, upto: int) -> str:
+        """The tsquery for messages of one conversation behind one place and up to another, and for some before them."""
+        blocks = range((after + 1) // _BLOCK, upto // _BLOCK + 1)
+        if len(blocks) > _MOST_BLOCKS:
+            return self._in_conversation
+        return " | ".join(f"'in {self.criteria.conversation_id}/{block}'" for block in blocks)
+
+    @property
+    def _in_conversation(self) -> str:
+        return f"'in {self.criteria.conversation_id}'"
 
     @cached_property
     def values(self) -> Mapping[str, Any]:
@@ -102,6 +137,7 @@ class Reach:
             "workspace_id": self.scope.workspace_id,
             "conversation_id": asked.conversation_id,
             "conversation_ids": array(asked.conversation_ids),
+            "in_conversation": self._in_conversation,
             "since": asked.since,
             "until": asked.until,
             "roles": texts(asked.roles),
@@ -123,7 +159,8 @@ class Reach:
         but `OF_TOOL`.
         """
         # As it is written, no index serves it, and it is asked before all that would have to unpack something.
-        owned = f"({self._owned}) IS TRUE" if by_words_alone and self.criteria.named else self._owned
+        is_led = by_words_alone and self.criteria.named and (table.knows_place or not self.is_one_conversation)
+        owned = f"({self._owned}) IS TRUE" if is_led else self._owned
         conditions = [owned, table.only if self.at is None else table.only_then]
         conditions += {MESSAGES: self._of_messages, SUMMARIES: self._of_summaries, FILES: self._of_files}[table]()
         left_out = {"true", OF_TOOL} if but_tools else {"true"}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from retrieval.search.query_plan import Plan
 from retrieval.types import ItemKind
 
 # Of a summary that was made again, the newer text is found.
@@ -68,23 +67,13 @@ class Table:
     tokens: str = "token_count"
     # For a row that asks something, how many messages on it is answered: 0 if not near; of any other, null.
     answered_in: str = "NULL::integer"
+    # Whether the index for words tells where a row stands.
+    knows_place: bool = True
     # What a row must be to be searched at all, now and at an earlier moment.
     only: str = "true"
     only_then: str = "true"
     # Whether its text is there: an expression may match one that is empty because it is elsewhere, or gone.
     has_text: str = "erased_by_id IS NULL"
-
-    @property
-    def sought(self) -> str:
-        """The condition for rows that an index finds, among which are all that answer a plan's query."""
-        return f"{self.vector} @@ %(sought)s::tsquery"
-
-    def answering(self, how: Plan) -> str:
-        """The condition for those that do."""
-        if how.sought == how.query:
-            return self.sought
-        # As it is written, no index serves the second.
-        return f"{self.sought} AND ({self.vector} @@ %(query)s::tsquery) IS TRUE"
 
 
 MESSAGE_RANK = 1_000_000
@@ -120,6 +109,7 @@ FILES = Table(
     rank="-1",
     text=FILE_TEXT,
     vector=f"lcm_tsv({FILE_TEXT})",
+    knows_place=False,
     tokens=f"octet_length({FILE_TEXT}) / 4",
     only_then="large_files.created_at <= %(at)s",
 )

@@ -1,7 +1,7 @@
 """What the index for words is good for, by what PostgreSQL has counted. Pure.
 
-It gives rows of all conversations, in the order of nothing, and passes through all of its entries for a word. What that
-takes is compared in entries passed; the proportions were measured.
+It gives rows of one conversation or of all, in the order of nothing, and passes through its entries for a word. What
+that takes is compared in entries passed; the proportions were measured.
 """
 
 from __future__ import annotations
@@ -29,11 +29,13 @@ _EVERYWHERE = 0.2
 class WordIndex:
     """The share of the rows that hold a lexeme, for those that the statistics know; any other is rare.
 
-    `everywhere`: how many rows the index covers; below 0 before anything was counted.
+    `everywhere`: how many rows the index covers; below 0 before anything was counted. `of_one`: how many of these are
+    of the one conversation that is asked for, all of it; it tells them from all others, if it is asked to.
     """
 
     frequencies: Mapping[str, float]
     everywhere: float
+    of_one: int | None = None
 
     @property
     def is_settled(self) -> bool:
@@ -65,8 +67,8 @@ class WordIndex:
         return self.everywhere >= 0 and of_others * _ENTRIES_A_ROW < rows
 
     def rows_in_the_time(self, *, entries: float, found: float) -> float:
-        """How many rows a walk passes while such shares of all rows are looked up in the index, and fetched."""
-        return max(0.0, self.everywhere) * (entries / _ENTRIES_A_STEP + found * _STEPS_A_ROW)
+        """How many rows a walk passes while such a share of all rows is looked up, and so many are fetched."""
+        return max(0.0, self.everywhere) * entries / _ENTRIES_A_STEP + found * _STEPS_A_ROW
 
 
 def together(shares: Iterable[float]) -> float:

@@ -1,7 +1,10 @@
 """The schema of the specification, word for word: what the live database is compared with."""
 
-# Ours where the specification's own would refuse large texts and find no parts of names.
-OTHER_EXPRESSIONS = {"to_tsvector('english'::regconfig, content)": "lcm_tsv(content)"}
+# Ours where the specification's own would refuse large texts, find no parts of names, and lead to other conversations.
+OTHER_EXPRESSIONS = {
+    ("messages", "content_tsv"): "lcm_tsv_at(content, conversation_id, seq)",
+    ("summaries", "content_tsv"): "lcm_tsv_at(content, conversation_id, NULL::bigint)",
+}
 
 DDL = """
 CREATE TYPE message_role AS ENUM ('system', 'user', 'assistant', 'tool');

@@ -76,7 +76,7 @@ def test_a_message_alone_and_in_a_batch_leave_the_same_rows(db, name):
 
 
 # What tells one conversation, or one moment, from another.
-OTHERS = {"part_id", "message_id", "session_id", "conversation_id", "recorded_at", "chain_hash"}
+OTHERS = {"part_id", "message_id", "session_id", "conversation_id", "content_tsv", "recorded_at", "chain_hash"}
 OF_THE_FIRST = "message_id = (SELECT min(message_id) FROM messages WHERE conversation_id = %s)"
 
 

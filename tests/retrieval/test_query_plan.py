@@ -222,6 +222,18 @@ def test_where_others_hold_few_rows_with_a_word_the_index_for_words_is_the_only_
     assert not is_alone(100_000, -1)
 
 
+def test_in_one_conversation_its_rows_are_told_from_others_where_those_hold_many_with_a_word():
+    def planned_in_one(share, everywhere):
+        return planned(word("fjord"), frequencies={"fjord": share}, rows=100_000, everywhere=everywhere, of_one=100_000)
+
+    common, rare, alone = planned_in_one(0.1, 300_000), planned_in_one(0.001, 300_000), planned_in_one(0.1, 100_000)
+
+    assert all(each.by_words_alone for each in (common, rare, alone))
+    assert [each.in_conversation for each in (common, rare, alone)] == [True, False, False]
+    assert common.expected_by_index() == 10_000
+    assert rare.expected_by_index() == 300
+
+
 def test_words_that_have_to_come_together_are_expected_in_fewer_rows_than_either():
     shares = {"error": 0.1, "port": 0.04}
     how = planned(word("error"), word("port"), frequencies=shares, everywhere=100_000)

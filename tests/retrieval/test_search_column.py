@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
-from django.db import connection
+from django.db import OperationalError, connection, transaction
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
+from conversations.store.base import EVERYTHING
+from retrieval.search.criteria import criteria
+from retrieval.search.reach import Reach
+from retrieval.types import GrepScope
+from tests.factories import a_conversation
 
 pytestmark = pytest.mark.django_db
 
@@ -97,6 +105,58 @@ def test_five_megabytes_of_distinct_words_are_searchable_by_the_first_of_them():
 
     assert len(text) > 5_000_000
     assert value("SELECT lcm_tsv(%s) @@ 'word1f'::tsquery", text)
+
+
+def test_a_text_that_leaves_no_room_for_its_place_is_cut_once_more():
+    # Of a script without spaces, every pair of characters is a lexeme, here nearly always another one.
+    text = "".join(map(chr, Random(1).choices(range(0x4E00, 0x9FA0), k=110_000)))
+    place = (2**62, 2**62)
+    fits, too_much = 100_000, len(text)
+    while too_much - fits > 1:
+        size = (fits + too_much) // 2
+        try:
+            with transaction.atomic():
+                value("SELECT length(lcm_tsv_of(%s))", text[:size])
+            fits = size
+        except OperationalError:
+            too_much = size
+
+    with pytest.raises(OperationalError, match="too long for tsvector"), transaction.atomic():
+        value("SELECT length(lcm_tsv_of(%s) || lcm_places(%s, %s))", text[:fits], *place)
+
+    assert value("SELECT lcm_tsv_at(%s, %s, %s) @@ %s::tsquery", text[:fits], *place, f"'in {place[0]}'")
+
+
+def test_the_index_for_words_tells_conversations_apart_by_what_no_text_holds():
+    of_one = a_conversation("a boat").conversation_id
+    of_another = a_conversation(f"a boat, in {of_one}", f"a boat, 'in {of_one}'").conversation_id
+
+    found = {
+        each: value(
+            "SELECT array_agg(DISTINCT conversation_id) FROM messages WHERE content_tsv @@ %s::tsquery",
+            f"'boat' & 'in {each}'",
+        )
+        for each in (of_one, of_another)
+    }
+
+    assert found == {of_one: [of_one], of_another: [of_another]}
+
+
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(seq=st.integers(1, 200_000), before=st.integers(0, 100_000), behind=st.integers(1, 5000))
+def test_a_message_is_found_by_every_stretch_that_it_stands_in_and_by_none_far_away(seq, before, behind):
+    reach = Reach(
+        EVERYTHING, criteria(where=GrepScope.MESSAGES, conversation_id=7), 200_000, 0, 200_000, newest=200_000
+    )
+
+    def is_among(after: int, upto: int, conversation_id: int = 7) -> bool:
+        query = reach.between(after, upto)
+        return bool(value("SELECT lcm_places(%s, %s) @@ %s::tsquery", conversation_id, seq, query))
+
+    assert is_among(max(0, seq - 1 - before), seq)
+    assert is_among(max(0, seq - 1 - before), seq + behind)
+    assert not is_among(seq + 1024, seq + 1024 + behind)
+    assert not is_among(max(0, seq - 1 - before), seq + behind, conversation_id=8)
 
 
 def test_what_comes_after_a_quarter_million_characters_is_not_in_the_index():

@@ -83,9 +83,9 @@ def rows_of_conversation(session_id: str) -> dict[str, Any]:
     of_it = {"conversation_id": conversation["conversation_id"]}
     return {
         "conversation": {name: value for name, value in kept.items() if name not in ("workspace_id", "last_used_on")},
-        "messages": rows(Message, "conversation_id", **of_it),
+        "messages": rows(Message, "conversation_id", "content_tsv", **of_it),
         "parts": rows(MessagePart, "part_id", message__conversation_id=of_it["conversation_id"]),
-        "summaries": rows(Summary, "conversation_id", **of_it),
+        "summaries": rows(Summary, "conversation_id", "content_tsv", **of_it),
         "items": rows(ContextItem, "conversation_id", "created_at", **of_it),
         "runs": rows(CompactionRun, "conversation_id", "job_id", **of_it),
         "files": rows(LargeFile, "conversation_id", "storage_uri", **of_it),
