@@ -167,7 +167,7 @@ class BestRows:
     def _among(self, table: Table) -> str | None:
         """By what the index for words tells where the rows stand, if it is asked for that; see `Reach.sought`."""
         if self._takes_newest(table):
-            return "in_newest" if self.how.tells_place else None
+            return "in_newest" if self.how.tells_place and not self.reach.picks_among_messages else None
         return "in_conversation" if self.how.in_conversation else None
 
     def _where(self, table: Table) -> str:
@@ -177,9 +177,8 @@ class BestRows:
         if reach.picks_among_messages:
             return _NEWEST
         newest = f"{reach.place(table)} > %(after)s"
-        if how.tells_place:
-            # As it is written, no other index serves it.
-            newest = f"({newest}) IS TRUE"
+        # As it is written, no other index serves it.
+        newest = f"({newest}) IS TRUE" if how.tells_place else newest
         return f"{reach.where(table, by_words_alone=how.tells_place)} AND {newest}"
 
     def _matching(self, table: Table) -> str:
