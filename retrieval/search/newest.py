@@ -64,7 +64,7 @@ class NewestWords:
     def read(self, readings: Sequence[Question], *, reading: int | None = None, key: Key | None = None) -> Read | None:
         """The first that stand behind the key; None if the query has no word that could be looked for.
 
-        In three statements at most.
+        In four statements at most: either way may take two.
         """
         tries = [each for each in self._tries(readings) if reading is None or each.reading == reading]
         if not tries:

@@ -13,16 +13,13 @@ from retrieval.search.query_plan import Plan
 from retrieval.search.reach import Reach
 from retrieval.search.tables import FILES, MESSAGE_RANK, MESSAGES, SUMMARIES, Table
 
-# A walk by place. As it is written, the index for words does not serve the condition, and the planner takes it to hold
-# for every other row: where it expects hardly any, it would rather read and sort them all.
-_WALKING = """
-    SELECT {id} AS id, {place} AS order_place, ctid AS row FROM {table}
-    WHERE {where} AND {within} AND CASE WHEN {vector} @@ %(query)s::tsquery THEN true ELSE false END
-    ORDER BY {place} DESC LIMIT %(messages)s
-"""
+# Asked of each row that its place leads to. As it is written, the index for words does not serve it, and the planner
+# takes it to hold for every other row: where it expects hardly any, it would rather read and sort them all.
+_CHECKED = "CASE WHEN {vector} @@ %(query)s::tsquery THEN true ELSE false END"
 _COLLECTED = """
     SELECT {id} AS id, {place} AS order_place, ctid AS row FROM {table} WHERE {where} AND {within} AND {answering}
 """
+_WALKING = _COLLECTED + " ORDER BY {place} DESC LIMIT %(messages)s"
 # Materialized, so that the index for words finds the rows: for the order, the planner would walk through all of them.
 # What is far is looked for only if what is near was not enough.
 _MESSAGES = """
@@ -40,15 +37,6 @@ _OTHERS = """
     {name} AS MATERIALIZED (
         SELECT {id} AS id, {place} AS order_place, {rank} AS rank, ctid AS row
         FROM {table} WHERE {where} AND {within} AND {answering}
-    )
-"""
-# As for messages: of a few summaries behind a place it is soon told whether they have the words, and nobody foresees
-# how few they are.
-_NEAR_OTHERS = """
-    {name} AS MATERIALIZED (
-        SELECT {id} AS id, {place} AS order_place, {rank} AS rank, ctid AS row
-        FROM {table}
-        WHERE {where} AND {within} AND CASE WHEN {vector} @@ %(query)s::tsquery THEN true ELSE false END
     )
 """
 # Once there are as many messages as may be given, only what is newer can still come before the last of them; until
@@ -135,9 +123,12 @@ class Statements:
                     otherwise = "NULL" if is_near else "0"
                     newer = _NOT_BEFORE_MESSAGES.format(place=reach.place(table), otherwise=otherwise)
                     condition += f" AND ({newer}) IS TRUE" if alone else f" AND {newer}"
-                statement = _NEAR_OTHERS if is_walk else _OTHERS
                 among = "in_conversation" if alone and how.in_conversation else None
-                steps.append(self._written(statement, table, how, condition, alone, among, name=name, rank=table.rank))
+                # A few summaries stand behind a place that is near, and nobody foresees how few.
+                answering = (
+                    _CHECKED.format(vector=table.vector) if is_walk else reach.answering(table, how, among=among)
+                )
+                steps.append(self._written(_OTHERS, table, condition, answering, alone, name=name, rank=table.rank))
                 answers.append(_NEWEST_OTHERS.format(number=number, name=name, held=held, collated=collated(table)))
                 values |= of_key
         return Asked(
@@ -159,12 +150,15 @@ class Statements:
         found = {}
         for name, each in zip(("near", "far"), looks, strict=False):
             condition = self._between(name, each, values)
-            statement = _WALKING if each.walks else _COLLECTED
             among = "in_conversation" if each.by_words_alone and how.in_conversation else None
             if each.by_place:
                 among = f"in_{name}"
                 values[among] = self.reach.between(each.after, each.upto)
-            found[name] = self._written(statement, MESSAGES, how, condition, each.by_words_alone, among)
+            if each.walks:
+                statement, answering = _WALKING, _CHECKED.format(vector=MESSAGES.vector)
+            else:
+                statement, answering = _COLLECTED, self.reach.answering(MESSAGES, how, among=among)
+            found[name] = self._written(statement, MESSAGES, condition, answering, each.by_words_alone)
         return (_MESSAGES if "far" in found else _ALL_MESSAGES).format(**found)
 
     def _between(self, name: str, stretch: Stretch, values: dict[str, Any]) -> str:
@@ -178,16 +172,13 @@ class Statements:
             conditions = [f"({each}) IS TRUE" for each in conditions]
         return " AND ".join(conditions) or "true"
 
-    def _written(
-        self, statement: str, table: Table, how: Plan, condition: str, alone: bool, among: str | None, **names: Any
-    ) -> str:
+    def _written(self, statement: str, table: Table, condition: str, answering: str, alone: bool, **names: Any) -> str:
         return statement.format(
             id=table.id,
             table=table.name,
             place=self.reach.place(table),
             where=self.reach.where(table, by_words_alone=alone),
             within=condition,
-            vector=table.vector,
-            answering=self.reach.answering(table, how, among=among),
+            answering=answering,
             **names,
         )

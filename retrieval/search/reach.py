@@ -86,7 +86,12 @@ class Reach:
     @property
     def is_narrowed(self) -> bool:
         """Whether a message beside one within reach may be beyond it."""
-        return self.picks_among_messages or self.low > 0 or self.high < self.newest or self.at is not None
+        return self.picks_among_messages or not self._is_whole
+
+    @property
+    def _is_whole(self) -> bool:
+        """Whether no message is beyond reach for where it stands, or for when it came."""
+        return self.low <= 0 and self.high >= self.newest and self.at is None
 
     @property
     def is_all_said_in_one_conversation(self) -> bool:
@@ -96,8 +101,8 @@ class Reach:
 
     @property
     def is_all_of_one_conversation(self) -> bool:
-        """Whether no message of one conversation is beyond reach for where it stands."""
-        return self.is_one_conversation and self.low == 0 and self.high >= self.newest and self.at is None
+        """Whether it is one conversation, from its first message to its last; criteria may pick among these."""
+        return self.is_one_conversation and self._is_whole
 
     def place(self, table: Table) -> str:
         return table.place_in_one if self.is_one_conversation else table.place_in_many
