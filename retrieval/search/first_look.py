@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from retrieval.search.query_plan import Plan
 from retrieval.search.reach import Reach
 
-# A walk looks at so many rows at least, if it promises anything; what it has not found among them, or among many times
-# as many as should have been enough, is clustered elsewhere, and the index has it.
-_WALKED, _MANY_TIMES = 5000, 4
+# A walk looks at many times as many rows as should be enough, and among several conversations at so many at least; what
+# it has not found among them is clustered elsewhere, and the index has it.
+_MANY_TIMES, _WALKED = 4, 5000
 # So few rows that to walk past them tells sooner than any figures whether words come together.
 _AT_ONCE = 500
 # To fetch so few rows, whosever they are, takes less time than to begin with the newest.
 _FEW = 300
-# In so many of the newest, a word that is in one text of five hundred is found often enough.
-_UNCOUNTED = 10_000
+# In so many of the newest, a word that is in one text of two hundred is found often enough.
+_UNCOUNTED = 4000
 # Rows that the index picks out take long to be asked for more than words; of so many, a walk is sooner done.
 _MANY = 1500
+# In one conversation, so few rows are sooner walked past than asked for by their place.
+_SOON = 550
+# What the index is asked for by place takes it a tenth of the time of a walk past as many rows; of more than so many
+# rows it takes longer and longer.
+_PLACES_A_STEP, _MOST_BY_PLACE = 10, 12_000
 
 
 @dataclass(frozen=True)
@@ -43,10 +48,29 @@ def stretches(how: Plan, reach: Reach, *, high: int, limit: int) -> list[Stretch
     after = reach.low if looked_at is None else max(reach.low, high - looked_at)
     if after <= reach.low:
         return [Stretch(after, high, walks, how.by_words_alone and not walks)]
-    # What is near is found by its place, at least as well as by its words.
-    by_place = reach.is_one_conversation and not walks
-    near = Stretch(after, high, walks, by_words_alone=by_place, by_place=by_place)
+    near = Stretch(after, high, walks, by_words_alone=False) if walks else _near(reach, after, high)
     return [near, Stretch(reach.low, after, walks=False, by_words_alone=how.by_words_alone)]
+
+
+def farther(near: Stretch, rest: Stretch, how: Plan, reach: Reach, *, found: int, wanted: int) -> list[Stretch]:
+    """Where to look after a stretch in which so many were found, and so many more are wanted.
+
+    If they go on to be as many, some more by their place are mostly enough; then the rest, if there is any.
+    """
+    looked_at = near.upto - near.after
+    # Words come in clusters: more is looked at than should be enough, and twice as much each time at least.
+    size = max(2 * looked_at, int(1.5 * wanted * looked_at / found)) if found else _MANY_TIMES * looked_at
+    after = rest.upto - size
+    goes_on = (found > 0 or (near.walks and len(how.lexemes) == 1)) and not _are_few(how, reach)
+    if goes_on and reach.is_one_conversation and size <= _most_by_place(how) and after > rest.after:
+        return [_near(reach, after, rest.upto), replace(rest, upto=after)]
+    return [rest]
+
+
+def _near(reach: Reach, after: int, upto: int) -> Stretch:
+    """What the index has of the newest: found by their place where they have one, at least as well as by the words."""
+    by_place = reach.is_one_conversation
+    return Stretch(after, upto, walks=False, by_words_alone=by_place, by_place=by_place)
 
 
 def _first_look(how: Plan, reach: Reach, limit: int) -> tuple[bool, int | None]:
@@ -61,14 +85,34 @@ def _first_look(how: Plan, reach: Reach, limit: int) -> tuple[bool, int | None]:
     apart = max(1.0, (reach.high - reach.low) / max(1, reach.rows))
     if not share:
         # Too rare to be counted, one word may still be in thousands of texts; several hardly ever are.
-        is_worth_a_look = len(how.lexemes) == 1 and reach.rows > _MANY_TIMES * _UNCOUNTED
-        return False, int(_UNCOUNTED * apart) if is_worth_a_look else None
+        return False, None if _are_few(how, reach) else int(_UNCOUNTED * apart)
     enough, to_collect = limit / share * apart, how.rows_worth_collecting()
-    # Twice, because words mostly come in clusters, and a walk in vain is followed by the index.
+    at_best = limit / how.greatest_share() * apart
+    # Twice, because words mostly come in clusters, and what was looked at in vain is followed by the index.
+    if reach.is_one_conversation:
+        if enough <= _SOON and 2 * enough <= to_collect:
+            return True, int(_MANY_TIMES * enough)
+        if _are_few(how, reach):
+            return False, None
+        if 2 * enough <= _most_by_place(how):
+            return False, int(2 * enough)
+        # These words may come together more often than others do.
+        return False, _AT_ONCE if at_best <= _AT_ONCE else None
     if 2 * enough <= to_collect:
         # What half of that time has not shown comes together more seldom than was thought: the index soon has it all.
         return True, int(min(to_collect / 2, max(_WALKED, _MANY_TIMES * enough)))
-    if limit / how.greatest_share() * apart <= _AT_ONCE <= to_collect:
-        # These words may come together more often than others do.
+    if at_best <= _AT_ONCE <= to_collect:
         return True, _AT_ONCE
-    return False, int(2 * enough) if how.expected_by_index() > _FEW else None
+    return False, None if _are_few(how, reach) else int(2 * enough)
+
+
+def _are_few(how: Plan, reach: Reach) -> bool:
+    """Whether the words alone lead to few rows; of those without a count, as far as one may suppose."""
+    return (how.expected_by_index() or how.supposed_share * reach.rows) <= _FEW
+
+
+def _most_by_place(how: Plan) -> float:
+    """How many rows may be asked for by their place in half the time that the words alone would take."""
+    if not how.expected_share():
+        return _MOST_BY_PLACE
+    return min(_MOST_BY_PLACE, _PLACES_A_STEP * how.rows_worth_collecting() / 2)

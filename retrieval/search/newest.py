@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from conversations.reading import bound, rows, rows_as_planned
 from retrieval.search import ranking
-from retrieval.search.first_look import Stretch, stretches
+from retrieval.search.first_look import Stretch, farther, stretches
 from retrieval.search.meanings import Meanings
 from retrieval.search.newest_statement import Asked, Statements
 from retrieval.search.places import Key, Spot, high_before, ordered
@@ -64,13 +64,14 @@ class NewestWords:
     def read(self, readings: Sequence[Question], *, reading: int | None = None, key: Key | None = None) -> Read | None:
         """The first that stand behind the key; None if the query has no word that could be looked for.
 
-        In four statements at most: either way may take two.
+        In four statements at most: either way takes two if nothing answers, and three only if something does.
         """
         tries = [each for each in self._tries(readings) if reading is None or each.reading == reading]
         if not tries:
             return None
         spots = self._spots(tries[:1], key)
-        if len(tries) > 1 and not spots[0]:
+        # Of one lexeme, every text with any of them was found.
+        if len(tries) > 1 and not spots[0] and len(tries[0].how.lexemes) > 1:
             spots += self._spots(tries[1:], key)
         for found, each in zip(spots, tries, strict=False):
             if found:
@@ -124,16 +125,24 @@ class NewestWords:
 
     def _stretch_by_stretch(self, tried: _Try, looks: Sequence[Stretch], statements: Statements) -> list[Spot]:
         """Mostly what is near is enough, and to plan the rest in vain takes as long as to find that."""
-        *near, last = looks
         found: list[Spot] = []
-        for stretch in near:
-            asked = statements.of(tried.chosen, [stretch], is_any=tried.is_any, is_near=True)
+        goes_farther = not tried.is_any
+        while len(looks) > 1:
+            near, rest = looks
+            wanted = self.limit - len(found)
             # Messages alone, unless there are enough.
-            found = self._given([asked])[0]
-            if len(found) >= self.limit:
-                return found
-        rest = statements.of(tried.chosen, [last], is_any=tried.is_any, messages=self.limit - len(found))
-        return ordered([*found, *self._given([rest])[0]])
+            asked = statements.of(tried.chosen, [near], is_any=tried.is_any, messages=wanted, is_near=True)
+            given = self._given([asked])[0]
+            found += given
+            if len(given) >= wanted:
+                return ordered(found)
+            looks = [rest]
+            if goes_farther:
+                left = wanted - len(given)
+                looks = farther(near, rest, tried.chosen, self.reach, found=len(given), wanted=left)
+                goes_farther = False
+        asked = statements.of(tried.chosen, looks, is_any=tried.is_any, messages=self.limit - len(found))
+        return ordered([*found, *self._given([asked])[0]])
 
     def _given(self, asked: Sequence[Asked]) -> list[list[Spot]]:
         """What each of these gives, the newest first, up to the first that gives anything: so many of each kind."""

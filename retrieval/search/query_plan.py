@@ -198,14 +198,25 @@ class Plan:
     def _is_enough(self) -> bool:
         """Whether it leads to few rows beyond reach, though it is asked for the words alone."""
         if self.wants_every_clause:
-            share = together(sum(map(self._share_of, clause)) for clause in self.clauses)
+            asked = min(sum(map(self._share_asked, clause)) for clause in self.clauses)
         else:
-            share = sum(map(self._share_of, self._sought_whole)) + sum(map(self.index.share, self._sought_alone))
-        return self.index.is_enough(share, rows=self.rows)
+            asked = sum(map(self._share_asked, self._sought_whole)) + sum(map(self.index.share, self._sought_alone))
+        return self.index.is_enough(self.supposed_share, asked=asked, rows=self.rows)
+
+    @cached_property
+    def supposed_share(self) -> float:
+        """Which share of the rows may answer the query; of a lexeme that has no count, by what that mostly means."""
+        if self.wants_every_clause:
+            return together(sum(map(self._share_of, clause)) for clause in self.clauses)
+        return sum(map(self._share_of, self._sought_whole)) + sum(map(self.index.share, self._sought_alone))
 
     def _share_of(self, term: Meaning) -> float:
         # A text that has a compound as it stands mostly has its parts, too.
         return self.index.share_of_all(term.parts or term.whole)
+
+    def _share_asked(self, term: Meaning) -> float:
+        """That of the rarest lexeme of it, whose rows are asked for all others."""
+        return min(map(self.index.share, term.parts or term.whole), default=0.0)
 
     @cached_property
     def _compounds(self) -> tuple[Meaning, ...]:

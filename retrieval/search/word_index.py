@@ -12,8 +12,8 @@ from dataclasses import dataclass
 # PostgreSQL's own guess for a word that it has no count of; mostly far too high.
 _UNCOUNTED = 0.005
 # To fetch a row that the index gives takes about as long as to pass so many entries of the index that tells which rows
-# are of one conversation.
-_ENTRIES_A_ROW = 40
+# are of one conversation; to ask that of an entry for a word, as so many.
+_ENTRIES_A_ROW, _ENTRIES_A_PLACE = 40, 20
 # To fetch a row and to check its words takes about as long as to pass so many entries for a word.
 _ENTRIES_A_CHECK = 800
 # To look at a row of a walk, the newest first, takes as long as to pass so many entries for a word, and a little less
@@ -58,13 +58,15 @@ class WordIndex:
         checks = self.share_of_all(each for each in lexemes if each not in common) * _ENTRIES_A_CHECK
         return common if len(common) < len(lexemes) and checks < sum(map(self.share, common)) else frozenset()
 
-    def is_enough(self, share: float, *, rows: int) -> bool:
-        """Whether the rows of others that hold such a share take less time than to list all that are within reach.
+    def is_enough(self, share: float, *, asked: float, rows: int) -> bool:
+        """Whether the rows of others that hold such a share take less time than to tell which are within reach.
 
-        The planner thinks otherwise, for it takes every row for one that has to come from a disk.
+        The rows of one conversation need not be listed: of which it is can be asked of each entry for the rarest word,
+        such a share of all. The planner thinks otherwise, for it takes every row for one that has to come from a disk.
         """
         of_others = share * self.everywhere * (1 - min(1.0, rows / max(1.0, self.everywhere)))
-        return self.everywhere >= 0 and of_others * _ENTRIES_A_ROW < rows
+        told = rows if self.of_one is None else min(rows, asked * self.everywhere * _ENTRIES_A_PLACE)
+        return self.everywhere >= 0 and of_others * _ENTRIES_A_ROW < told
 
     def rows_in_the_time(self, *, entries: float, found: float) -> float:
         """How many rows a walk passes while such a share of all rows is looked up, and so many are fetched."""

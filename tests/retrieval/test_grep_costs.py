@@ -92,6 +92,7 @@ def test_words_that_come_together_more_often_than_the_statistics_foresee_are_fou
 
 def test_a_word_without_a_count_is_looked_for_among_the_newest_before_all_that_hold_it(monkeypatch):
     monkeypatch.setattr(first_look, "_UNCOUNTED", 100)
+    monkeypatch.setattr(first_look, "_FEW", 1)
     texts = ["red boat", *["green house"] * 4] * 240
     conversation_id = a_conversation(*texts).conversation_id
     of_long_ago = a_conversation("lighthouse", *texts).conversation_id
@@ -100,8 +101,7 @@ def test_a_word_without_a_count_is_looked_for_among_the_newest_before_all_that_h
     assert [match.first_seq for match in the_newest("lighthouse", of_long_ago).matches] == [1]
 
 
-def test_the_rest_is_asked_for_only_if_what_is_near_was_too_little(monkeypatch):
-    monkeypatch.setattr(first_look, "_WALKED", 100)
+def test_the_rest_is_asked_for_only_if_what_is_near_was_too_little():
     near, far = analyzed(*["a red boat"] * 700), analyzed(*["a red boat"] * 3, *["a red house", "a green boat"] * 400)
     looked_up = {}
 
@@ -130,9 +130,29 @@ def test_what_is_near_is_found_among_messages_and_summaries_by_one_question_that
     assert "'red'" not in looked_up[0]
 
 
+def test_where_some_are_near_more_are_looked_for_behind_them_before_all_that_hold_the_words():
+    conversation_id = analyzed(*["a red boat", *["a red house", "a green boat"] * 4] * 400, *["nothing"] * 120)
+
+    with counted_statements() as sent:
+        found = the_newest("red boat", conversation_id, limit=20).matches
+
+    looked_up = [" ".join(statement.split()) for statement in sent if "@@" in statement]
+    assert [match.first_seq for match in found] == [1 + 9 * number for number in range(399, 379, -1)]
+    assert ["near_after" in statement or "in_near" in statement for statement in looked_up] == [True, True]
+
+
+def test_words_that_nothing_holds_together_are_looked_for_in_six_questions_at_most():
+    conversation_id = analyzed(*["a red house", "a green boat"] * 700)
+
+    with counted_statements() as sent:
+        result = the_newest("red boat", conversation_id, limit=5)
+
+    assert (result.relaxed, len(result.matches)) == (True, 5)
+    assert sum(any(name in statement for name in ("messages", "websearch")) for statement in sent) <= 6
+
+
 @pytest.mark.parametrize("limit", range(1, 8))
-def test_summaries_have_their_place_among_messages_near_and_far(monkeypatch, limit):
-    monkeypatch.setattr(first_look, "_WALKED", 100)
+def test_summaries_have_their_place_among_messages_near_and_far(limit):
     conversation_id = analyzed(
         *["a red boat"] * 3, *["a red house", "a green boat"] * 400, *["a red boat"] * 2, *["nothing"] * 3
     )

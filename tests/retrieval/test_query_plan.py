@@ -222,16 +222,21 @@ def test_where_others_hold_few_rows_with_a_word_the_index_for_words_is_the_only_
     assert not is_alone(100_000, -1)
 
 
-def test_in_one_conversation_its_rows_are_told_from_others_where_those_hold_many_with_a_word():
-    def planned_in_one(share, everywhere):
-        return planned(word("fjord"), frequencies={"fjord": share}, rows=100_000, everywhere=everywhere, of_one=100_000)
+def test_in_one_conversation_its_rows_are_told_from_others_where_those_hold_many_of_what_is_asked():
+    def planned_in_one(*shares, everywhere):
+        words = {f"fjord{number}": share for number, share in enumerate(shares)}
+        return planned(*map(word, words), frequencies=words, everywhere=everywhere, of_one=100_000, rows=100_000)
 
-    common, rare, alone = planned_in_one(0.1, 300_000), planned_in_one(0.001, 300_000), planned_in_one(0.1, 100_000)
+    common, rare = (planned_in_one(share, everywhere=300_000) for share in (0.1, 0.001))
+    alone = planned_in_one(0.1, everywhere=100_000)
+    # Of each that has the one it would be asked, and few of those have the other.
+    together = planned_in_one(0.001, 0.001, everywhere=300_000).for_every_clause()
 
-    assert all(each.by_words_alone for each in (common, rare, alone))
-    assert [each.in_conversation for each in (common, rare, alone)] == [True, False, False]
+    assert all(each.by_words_alone for each in (common, rare, alone, together))
+    assert [each.in_conversation for each in (common, rare, alone, together)] == [True, True, False, False]
     assert common.expected_by_index() == 10_000
-    assert rare.expected_by_index() == 300
+    assert alone.expected_by_index() == 10_000
+    assert rare.expected_by_index() == 100
 
 
 def test_words_that_have_to_come_together_are_expected_in_fewer_rows_than_either():
