@@ -7,6 +7,8 @@ from django.core.management import call_command
 from django.db import connection
 
 from tests.architecture.spec_schema import DDL, OTHER_EXPRESSIONS
+from tests.factories import a_conversation, a_store
+from tests.summaries import a_summary_of
 
 pytestmark = pytest.mark.django_db
 
@@ -109,3 +111,15 @@ def test_every_field_of_a_model_is_a_column_and_every_column_a_field(model):
         description = connection.introspection.get_table_description(cursor, found._meta.db_table)
 
     assert {column.name for column in description} == {field.column for field in found._meta.concrete_fields}
+
+
+@pytest.mark.parametrize("table", ["messages", "summaries"])
+def test_a_text_of_some_kilobytes_stays_in_its_row(table):
+    said = "The migration ran twice. " * 120
+    conversation_id = a_conversation(said).conversation_id
+    a_summary_of(a_store(), conversation_id, seqs=[1], content=said)
+
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT pg_column_compression(content) FROM {table}")
+        # What has to leave its row is compressed first.
+        assert cursor.fetchall() == [(None,)]
