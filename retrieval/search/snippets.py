@@ -63,11 +63,11 @@ def snippet(content: str, needles: Needles, *, width: int = WIDTH) -> Snippet:
     Without any of them, the beginning of the text.
     """
     searched = content[:SEARCHED]
-    spots, left = _spots(searched, needles, width)
+    spots, least = _spots(searched, needles, width)
     if not spots:
         return Snippet(content[:width], 0)
     worth, first, last = _cluster(spots, needles.worths, width)
-    if worth <= left:
+    if worth < least:
         # What was found lies within something that is worth less.
         spots, _ = _spots(searched, needles)
         _, first, last = _cluster(spots, needles.worths, width)
@@ -96,20 +96,25 @@ def _start(content: str, begin: int, end: int, width: int) -> int:
 
 
 def _spots(content: str, needles: Needles, width: int | None = None) -> tuple[list[tuple[int, int, int]], int]:
-    """Where needles are, in their order: from, to, and which; and what could be worth most where no one looked.
+    """Where needles are, in their order: from, to, and which; and what no place is worth where no one looked.
 
-    Nobody looks farther than `width` from what is worth more than all that is still to be looked for.
+    Once what is still to be looked for decides little, nobody looks for it farther than `width` from where it can.
     """
     folded = folded_in_place(content)
     lowered = _lowered_in_place(folded)
-    stretches, unseen = [(0, len(lowered))], -1
+    stretches, least = [(0, len(lowered))], 0
     # By their beginning, and of those that begin together the longest first. This is most of the work of showing what
     # was found, so that what is mostly so is seen without a call: no part begins with a lower case letter, and mostly
     # the word ends with the needle. A slice beyond either end is empty.
     found: list[tuple[int, int, int]] = []
     for stem, number, ending, left in needles.stems:
-        if found and width and unseen < 0 and left < needles.worths[found[0][2]] and _are_few(found, lowered, width):
-            stretches, unseen = _around(found, lowered, width), left
+        if found and width and not least and left < (most := needles.worths[found[0][2]]):
+            are_few = _are_few(found, lowered, width)
+            # To choose among many takes its time: it is worth it where little is left, which leaves few to choose.
+            if are_few or 2 * left < most:
+                found.sort()
+                likely, least = (found, left + 1) if are_few else _likely(found, needles.worths, left, width)
+                stretches = _around(likely, lowered, width)
         length = len(stem)
         for low, high in stretches:
             # One after the other: to look for all at once, as an expression can, takes several times as long.
@@ -130,7 +135,7 @@ def _spots(content: str, needles: Needles, width: int | None = None) -> tuple[li
                         found.append((begin, -end, number))
                 begin = lowered.find(stem, begin + 1, high)
     found.sort()
-    return _apart(found), unseen
+    return _apart(found), least
 
 
 def _are_few(found: Sequence[tuple[int, int, int]], text: str, width: int) -> bool:
@@ -138,10 +143,10 @@ def _are_few(found: Sequence[tuple[int, int, int]], text: str, width: int) -> bo
     return 2 * width * len(found) < len(text)
 
 
-def _around(found: Iterable[tuple[int, int, int]], text: str, width: int) -> list[tuple[int, int]]:
-    """The stretches of the text not farther than this from what was found; no needle goes beyond a blank."""
+def _around(spots: Iterable[tuple[int, int, int]], text: str, width: int) -> list[tuple[int, int]]:
+    """The stretches of the text not farther than this from these, in order; no needle goes beyond a blank."""
     stretches: list[tuple[int, int]] = []
-    for begin, end, _ in sorted(found):
+    for begin, end, _ in spots:
         low, high = text.rfind(" ", 0, max(0, begin - width)) + 1, text.find(" ", width - end)
         if stretches and low <= stretches[-1][1]:
             low, _ = stretches.pop()
@@ -149,7 +154,36 @@ def _around(found: Iterable[tuple[int, int, int]], text: str, width: int) -> lis
     return stretches
 
 
-def _apart(found: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+def _likely(
+    found: Sequence[tuple[int, int, int]], worths: Sequence[int], left: int, width: int
+) -> tuple[list[tuple[int, int, int]], int]:
+    """Those that may be the last of the best cluster, by what is `left` to look for; and what none elsewhere is worth.
+
+    What lies over each other counts, every piece: what is still to be found decides which of it remains.
+    """
+    best, _, _ = _cluster(_apart(found), worths, width)
+    least = max(best, left + 1)
+    likely: list[tuple[int, int, int]] = []
+    inside = [0] * len(worths)
+    first, worth = 0, left
+    for spot in found:
+        begin, _, number = spot
+        if not inside[number]:
+            worth += worths[number]
+        inside[number] += 1
+        # By their beginnings, which are in order: the ends of what lies over each other are not.
+        while begin - found[first][0] > width:
+            gone = found[first][2]
+            inside[gone] -= 1
+            if not inside[gone]:
+                worth -= worths[gone]
+            first += 1
+        if worth >= least:
+            likely.append(spot)
+    return likely, least
+
+
+def _apart(found: Sequence[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
     """Of those that lie over each other the first and longest; what was the end below nothing is the end again."""
     apart: list[tuple[int, int, int]] = []
     reached = 0

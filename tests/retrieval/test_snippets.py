@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from retrieval.search.snippets import WIDTH, Needles, around, folded_in_place, snippet
+
+# Of each other, with one end or the other in common, or across.
+PARTS = ["a", "b", "c", "d", "a/b", "b/c", "c/d", "a/b/c", "b/c/d", "a/b/c/d"]
 
 
 def highlighted(content: str, *needles: str) -> list[str]:
@@ -52,12 +57,40 @@ def test_what_is_common_is_shown_where_it_stands_beside_what_is_rare():
     assert [shown.text[begin:end] for begin, end in shown.highlights] == ["alpha", "rare", "beta"]
 
 
-def test_what_is_rare_but_lies_in_something_common_is_not_all_that_is_shown():
-    content = "src/upserve.py " + "filler " * 300 + "alpha beta " + "filler " * 300
+@pytest.mark.parametrize("alike", [("once", "twice"), ("twice", "once")])
+def test_of_places_with_words_worth_the_same_the_fullest_is_shown_whichever_was_looked_for_first(alike):
+    content = "rare " * 20 + "filler " * 50 + "rare once" + " filler" * 50 + " rare twice twice" + " filler" * 50
 
-    shown = snippet(content, Needles.of({"upserve": 6.0, "src/upserve.py": 1.0, "alpha": 2.0, "beta": 2.0}))
+    shown = snippet(content, Needles.of({"rare": 4.0, **dict.fromkeys(alike, 1.0)}))
+
+    assert [shown.text[begin:end] for begin, end in shown.highlights] == ["rare", "twice", "twice"]
+
+
+@pytest.mark.parametrize("times", [1, 20])
+def test_what_is_rare_but_lies_in_something_common_is_not_all_that_is_shown(times):
+    content = "src/upserve.py " * times + "filler " * 300 + "alpha beta " + "filler " * 300
+
+    shown = snippet(content, Needles.of({"upserve": 9.0, "src/upserve.py": 0.2, "alpha": 2.0, "beta": 2.0}))
 
     assert [shown.text[begin:end] for begin, end in shown.highlights] == ["alpha", "beta"]
+
+
+def looked_for_everywhere(needles: Needles) -> Needles:
+    """The same needles, of which none is worth so much that the next need not be looked for somewhere."""
+    return replace(needles, stems=tuple(stem._replace(left=sum(needles.worths)) for stem in needles.stems))
+
+
+@settings(max_examples=200)
+@given(
+    st.lists(st.sampled_from([*PARTS, "filler " * 5, "filler " * 20]), max_size=60).map(" ".join),
+    st.dictionaries(st.sampled_from(PARTS), st.sampled_from([0.2, 0.5, 1.0, 4.0]), min_size=1, max_size=6),
+)
+def test_where_something_is_not_looked_for_is_nothing_better(content, lexemes):
+    needles = Needles.of(lexemes)
+
+    shown = snippet(content, needles, width=30)
+
+    assert shown == snippet(content, looked_for_everywhere(needles), width=30)
 
 
 @pytest.mark.parametrize(
