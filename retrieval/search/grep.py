@@ -6,6 +6,7 @@ import string
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import cast
 
 from conversations.errors import Invalid, LcmError, Unavailable
@@ -33,7 +34,7 @@ from retrieval.search.places import Spot
 from retrieval.search.query import Question, parse, readings
 from retrieval.search.snippets import Needles, snippet
 from retrieval.search.trigrams import is_used
-from retrieval.types import GrepMode, GrepResult, GrepScope, GrepSort, ItemKind, Snippet
+from retrieval.types import GrepMode, GrepResult, GrepScope, GrepSort, ItemKind
 
 # What is around a text that is sought as it stands.
 _BLANK = string.whitespace + '"“”„«»'
@@ -306,9 +307,7 @@ def _with_what_is_cold(answered: Answered) -> Answered:
 
 
 def _excerpts(found: Sequence[Found | Spot], needles: Needles) -> list[Excerpt]:
-    def shown(content: str) -> Snippet:
-        return snippet(content, needles)
-
+    shown = partial(snippet, needles=needles)
     return [
         Excerpt(each.id, worth=each.worth, show=shown)
         if isinstance(each, Found)
