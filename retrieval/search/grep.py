@@ -164,7 +164,8 @@ class Grep:
         if before is not None and before.at is not None:
             reach = reach.as_it_was(newest=before.newest, size=before.size, at=before.at)
         longest = max(_RANKED_FOR, self.policy.max_grep_results // _OF_THE_MOST)
-        full_text = FullText(reach, opened.meanings, longest, prefers_new=asked.sort is GrepSort.HYBRID)
+        prefers_new, first_ones = asked.sort is GrepSort.HYBRID, page.limit if before is None else 0
+        full_text = FullText(reach, opened.meanings, longest, prefers_new=prefers_new, shown=first_ones)
         answer = full_text.answer(questions)
         if answer is None:
             return None

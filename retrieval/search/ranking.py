@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -119,7 +119,7 @@ class Weights:
     # So many of the terms, the last ones, are words that follow each other.
     in_a_row: int = 0
 
-    @property
+    @cached_property
     def words(self) -> int:
         """So many of the terms, the first ones, are single words."""
         return len(self.rarity) - self.in_a_row
@@ -165,18 +165,18 @@ def by_keywords(hit: Hit, weights: Weights) -> float:
 
 def alone(hit: Hit, weights: Weights) -> float:
     """The worth of a text without neighbours, such as a summary, on the scale of `in_context`."""
-    rarity, held = weights.rarity, 0.0
-    for term, share in _by_length(hit, weights.words).items():
-        held += rarity[term] * share / (share + SATURATION)
-    return held
-
-
-def _by_length(hit: Hit, words: int) -> Mapping[int, float]:
-    """What a hit holds of each term; of words, as much less as it is long."""
-    if hit.tokens <= LONG:
-        return hit.shares
+    rarity, words, worth = weights.rarity, weights.words, 0.0
     cost = length_cost(hit.tokens)
-    return {term: share / cost if term < words else share for term, share in hit.shares.items()}
+    for term, share in hit.shares.items():
+        if term < words:
+            share /= cost
+        worth += rarity[term] * share / (share + SATURATION)
+    return worth
+
+
+def most_alone(rarity: float, *, forms: int) -> float:
+    """What a text without neighbours may be worth for one word, that it holds as any of so many forms."""
+    return rarity * forms / (forms + SATURATION)
 
 
 def in_context(hits: Collection[Hit], weights: Weights, *, only: Collection[Place] | None = None) -> dict[Place, float]:

@@ -63,6 +63,10 @@ class Reach:
         high = min(self.high, newest)
         return replace(self, low=min(self.low, high), high=high, newest=newest, size=size, at=at)
 
+    def without(self, table: Table) -> Reach:
+        """The same without the rows of this table."""
+        return replace(self, missing=self.missing | {table.kind})
+
     @property
     def is_one_conversation(self) -> bool:
         return self.criteria.conversation_id is not None

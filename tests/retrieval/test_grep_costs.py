@@ -281,3 +281,30 @@ def test_that_nobody_used_a_tool_is_known_without_looking_at_the_messages():
 
     assert result.matches == ()
     assert rows_gone_through() - before < 50
+
+
+def test_where_the_best_messages_with_a_common_word_leave_no_place_for_summaries_none_is_looked_at():
+    conversation_id = analyzed(*["a red boat", "a green boat"] * 60)
+    summary = a_summary_of(a_store(), conversation_id, seqs=[1, 2], content="About a boat.")
+    engine = RetrievalEngine.from_settings(Scope(a_workspace().pk))
+
+    with counted_statements() as sent:
+        page = engine.grep(query="boat", conversation_id=conversation_id, limit=10)
+    found = [match.id for match in page.matches]
+    while page.cursor is not None:
+        page = engine.grep(query="boat", conversation_id=conversation_id, limit=50, cursor=page.cursor)
+        found += [match.id for match in page.matches]
+
+    assert not any("FROM summaries" in statement for statement in sent if "@@" in statement)
+    assert len(found) == len(set(found)) == 121
+    assert summary.summary_id in found[10:]
+
+
+def test_a_summary_that_says_a_common_word_best_is_found_among_messages_that_say_it_once():
+    conversation_id = analyzed(*[f"a boat{' and more' * 500}", "a house", "a garden", "a street"] * 60)
+    summary = a_summary_of(a_store(), conversation_id, seqs=[1, 2], content="A boat, beside another boat.")
+    engine = RetrievalEngine.from_settings(Scope(a_workspace().pk))
+
+    result = engine.grep(query="boat", conversation_id=conversation_id, limit=5)
+
+    assert [match.id for match in result.matches].index(summary.summary_id) == 0
