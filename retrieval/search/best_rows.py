@@ -26,13 +26,15 @@ _BEST = """
     ), rarities AS MATERIALIZED (
         SELECT looked_at, {rarities} FROM (SELECT count(*) AS looked_at, {counts} FROM hits) AS counts
     ), best AS (
-        SELECT hits.*, looked_at, ARRAY[{rarity_columns}] AS rarity
+        SELECT hits.*
         FROM hits, rarities
         ORDER BY ({worth}) / {length_cost} DESC, id DESC
         LIMIT {most}
     )
     SELECT {number}, {kind}, id::text, {one_place}, ARRAY[{share_columns}], token_count, {answered_in}, order_place,
-           author, created_at, CASE WHEN row_number() OVER () = 1 THEN rarity END, looked_at
+           author, created_at, CASE WHEN id = (SELECT id FROM best LIMIT 1) THEN (
+               SELECT ARRAY[looked_at, {rarity_columns}] FROM rarities
+           ) END
     FROM best
 """
 # A large tsvector is fetched and unpacked by each function that is given it: so all are given a copy, which the limit

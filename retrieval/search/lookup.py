@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, takewhile
+from itertools import chain, compress, count, takewhile
 from typing import Any
 
 from conversations.reading import array, bound, rows, rows_as_planned
@@ -127,7 +127,7 @@ class Lookup:
         if not fetched:
             return Looked((), (ranking.rarity(found=0, among=self.reach.rows),) * len(tried.how.terms))
         hits, present = _hits(fetched, tried.how)
-        rarity, looked_at = fetched[0][-2:]
+        looked_at, *rarity = fetched[0][-1]
         return Looked(hits, tuple(rarity), present, looked_at > len(hits), looked_at >= MOST_ROWS)
 
     def neighbours(self, places: Collection[Place], *, asks_when: bool) -> list[Neighbour]:
@@ -156,12 +156,17 @@ def _is_enough(looked: Sequence[Looked], tried: Try) -> bool:
 def _hits(fetched: Sequence[tuple[Any, ...]], how: Plan) -> tuple[tuple[Hit, ...], frozenset[int]]:
     """The hits, and all that they hold."""
     # Hundreds of rows hold the same few combinations of words.
-    answering: dict[tuple[int, ...], bool] = {}
-    hits = []
-    for _, _, name, place, held, tokens, answered_in, order_place, author, created_at, _, _ in fetched:
-        shares = {term: share for term, share in enumerate(held) if share}
-        terms = tuple(shares)
-        if terms not in answering:
-            answering[terms] = how.is_answered_by(terms)
-        hits.append(Hit(name, place, shares, tokens, answered_in, answering[terms], order_place, author, created_at))
-    return tuple(hits), frozenset(chain.from_iterable(answering))
+    answering: dict[tuple[bool, ...], bool] = {}
+    hits, new = [], tuple.__new__
+    for _, _, name, place, shares, tokens, answered_in, order_place, author, created_at, _ in fetched:
+        held = tuple(map(bool, shares))
+        if held not in answering:
+            answering[held] = how.is_answered_by(tuple(_terms(held)))
+        is_complete = answering[held]
+        hits.append(new(Hit, (name, place, shares, tokens, answered_in, is_complete, order_place, author, created_at)))
+    return tuple(hits), frozenset(chain.from_iterable(map(_terms, answering)))
+
+
+def _terms(held: Sequence[bool]) -> Iterator[int]:
+    """Which terms are held."""
+    return compress(count(), held)

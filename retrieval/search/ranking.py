@@ -70,14 +70,14 @@ def seq_of(place: Place) -> int:
 
 
 class Hit(NamedTuple):
-    """A row that holds something of what is looked for: how much, for each of those lexemes that it holds."""
+    """A row that holds something of what is looked for: how much of each lexeme, 0 of those that it does not hold."""
 
     # Hits and neighbours are tuples, as those are made fastest, and a search has hundreds of each.
 
     # The number of a message, or the id of a summary or a file.
     name: str
     place: Place
-    shares: Mapping[int, float]
+    shares: Sequence[float]
     tokens: int
     # Of one that asks something, how many messages on it is answered: 0 if not near; None if it asks nothing.
     answered_in: int | None = None
@@ -157,9 +157,9 @@ def length_cost(tokens: int) -> float:
 
 def by_keywords(hit: Hit, weights: Weights) -> float:
     """The worth of a hit for itself: for a look-up, where neighbours and length say nothing."""
-    rarity, worth = weights.rarity, 0.0
-    for term, share in hit.shares.items():
-        worth += rarity[term] * share
+    worth = 0.0
+    for rarity, share in zip(weights.rarity, hit.shares, strict=False):
+        worth += rarity * share
     return worth
 
 
@@ -167,7 +167,7 @@ def alone(hit: Hit, weights: Weights) -> float:
     """The worth of a text without neighbours, such as a summary, on the scale of `in_context`."""
     rarity, words, worth = weights.rarity, weights.words, 0.0
     cost = length_cost(hit.tokens)
-    for term, share in hit.shares.items():
+    for term, share in enumerate(hit.shares):
         if term < words:
             share /= cost
         worth += rarity[term] * share / (share + SATURATION)
@@ -198,7 +198,9 @@ def in_context(hits: Collection[Hit], weights: Weights, *, only: Collection[Plac
             # Mostly none: what few words have in common lies far apart.
             around = [each for each in around if place + each[0] in only]
         cost = length_cost(tokens)
-        for term, share in shares.items():
+        for term, share in enumerate(shares):
+            if not share:
+                continue
             of_term = held[term]
             if term < words:
                 share /= cost

@@ -12,7 +12,8 @@ MOMENT = datetime(2024, 5, 7, tzinfo=UTC)
 
 
 def a_hit(seq: int, shares: dict[int, float], *, tokens: int = 20, answered_in: int | None = None) -> Hit:
-    return Hit(name=str(seq), place=place_of(1, seq), shares=shares, tokens=tokens, answered_in=answered_in)
+    of_each = [shares.get(term, 0.0) for term in range(max(shares) + 1)]
+    return Hit(name=str(seq), place=place_of(1, seq), shares=of_each, tokens=tokens, answered_in=answered_in)
 
 
 def a_neighbour(*, author: str | None = None, at: datetime = MOMENT) -> Neighbour:
