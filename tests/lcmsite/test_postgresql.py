@@ -28,7 +28,9 @@ def backend() -> int:
 
 
 def idle_backends() -> list[int]:
-    """Those of a few connections that were in use at once, and now lie in the pool."""
+    """Those of a few connections that were in use at once, and now lie in the pool, the first to be given out."""
+    # Whoever has one beside them would bring it back last, and nobody would come to the others.
+    connection.close()
     pool = connection.pool
     pool.open()
     several = [pool.getconn() for _ in range(3)]
