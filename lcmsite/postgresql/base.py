@@ -56,6 +56,30 @@ class DatabaseWrapper(base.DatabaseWrapper):
         params["context"] = with_quick_moments(params["context"])
         return params
 
+    # Whether the last connection went back as a request should leave it.
+    _is_at_rest = False
+
+    def connect(self) -> None:
+        """Take a connection; behind one that left all in order, nothing need be set.
+
+        Django sets a dozen things with each, and looks at them before it gives it back: of what HTTP adds to a small
+        append, a thirtieth.
+        """
+        is_at_rest, self._is_at_rest = self._is_at_rest, False
+        if is_at_rest:
+            self.connection = self.get_new_connection({})
+            self._set_autocommit(True)
+        else:
+            super().connect()
+
+    def close_if_unusable_or_obsolete(self) -> None:
+        """Give the connection back, as each request does in the end; the pool itself looks whether it still works."""
+        self._is_at_rest = self.pool is not None and self.connection is not None and self.autocommit
+        if self._is_at_rest:
+            self._close()  # type: ignore[attr-defined]  # its stubs leave it out
+        else:
+            super().close_if_unusable_or_obsolete()
+
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
         connection = self._taken(conn_params)
         if self.pool is not None and _has_news(connection):
