@@ -148,13 +148,12 @@ def parts_of(message_ids: Iterable[int], *, cold: ColdTexts | None = None) -> di
 def part_rows_of(message_ids: Iterable[int]) -> list[tuple[Any, ...]]:
     """The parts of these messages as rows of `PART`, by message, in order."""
     # Sorted here: the server would carry all texts around for it.
-    return sorted(rows(_PARTS, [array(message_ids)]))
+    return sorted(rows(_PARTS, [array(message_ids)], binary=True))
 
 
 def has_only_texts(row: tuple[Any, ...]) -> bool:
     """Whether all that the part in a row of `PART` says is in the columns of `TEXTS`, as it was said."""
-    *_, exact, more = row
-    return not exact and more is None
+    return row[-1] is None and not row[-2]
 
 
 def parts_in(fetched: Sequence[tuple[Any, ...]], *, cold: ColdTexts | None = None) -> dict[int, list[PartRecord]]:

@@ -137,13 +137,16 @@ def cost_of(parts: Iterable[PartView]) -> int:
     length = 0
     for part in parts:
         values, spans = part.values, part.spans
-        length += len(f'[{part.ordinal},"{part.part_type}",{{}},{{}}]\n')
+        length += len('[,"",{},{}]\n') + len(str(part.ordinal)) + len(part.part_type)
         # With a comma between every two.
-        length += max(0, len(values) - 1) + max(0, len(spans) - 1)
-        for name, value in values.items():
-            length += len(name) + len('"":') + len(_quoted(value) if type(value) is str else _compact(value))
-        for name, (begin, end) in spans.items():
-            length += len(name) + len(f'"":[{begin},{end}]')
+        if values:
+            length += len(values) - 1
+            for name, value in values.items():
+                length += len('"":') + len(name) + len(_quoted(value) if type(value) is str else _compact(value))
+        if spans:
+            length += len(spans) - 1
+            for name, (begin, end) in spans.items():
+                length += len('"":[,]') + len(name) + len(str(begin)) + len(str(end))
     return -(-length // _CHARACTERS_A_TOKEN)
 
 

@@ -105,10 +105,10 @@ def _summaries(summary_ids: Sequence[str]) -> dict[str, dict[str, Any]]:
 
 def _messages(message_ids: Sequence[int]) -> dict[int, dict[str, Any]]:
     """Raises BlockGone, see `cold.until_settled`."""
-    found = rows(_MESSAGES, [array(message_ids)])
+    found = rows(_MESSAGES, [array(message_ids)], binary=True)
     cold = cold_texts(row[-1] for row in found)
     contents: dict[int, str] = {}
-    for message_id, _, _, content, *_, exact, block_id in found:
+    for message_id, _, _, content, _, _, _, _, exact, block_id in found:
         if block_id is not None and cold is not None:
             texts = cold.message(block_id, message_id)
             content, exact = texts.content, texts.exactly
@@ -129,7 +129,7 @@ def _messages(message_ids: Sequence[int]) -> dict[int, dict[str, Any]]:
             "parts": tuple(parts.get(message_id, ())),
             "erased": erased,
         }
-        for message_id, seq, role, _, tokens, created_at, author, erased, *_ in found
+        for message_id, seq, role, _, tokens, created_at, author, erased, _, _ in found
     }
 
 

@@ -166,6 +166,7 @@ class Below:
                     "upto": upto,
                     "most": most,
                 },
+                binary=True,
             )
         )
 
