@@ -83,7 +83,9 @@ def messages_of(
     """The messages with these ids, in this order; those that there are. `cold` reads the blocks, if not as usual."""
     if not message_ids:
         return []
-    found = until_settled(lambda: _read(rows(_THESE, [array(message_ids)]), with_parts=with_parts, cold=cold))
+    found = until_settled(
+        lambda: _read(rows(_THESE, [array(message_ids)], binary=True), with_parts=with_parts, cold=cold)
+    )
     by_id = {message.message_id: message for message in found}
     return [by_id[message_id] for message_id in message_ids if message_id in by_id]
 
@@ -99,7 +101,7 @@ def messages_after(
         asked = _FOLLOWING, [conversation_id, after_seq, limit]
     else:
         asked = _FOLLOWING_THERE, [conversation_id, after_seq, conversation_id, workspace_id, limit]
-    return until_settled(lambda: _read(rows(*asked), with_parts=True))
+    return until_settled(lambda: _read(rows(*asked, binary=True), with_parts=True))
 
 
 def _read(found: Sequence[tuple[Any, ...]], *, with_parts: bool, cold: ColdTexts | None = None) -> list[MessageRecord]:
