@@ -75,7 +75,7 @@ def _near(reach: Reach, after: int, upto: int) -> Stretch:
 
 def _first_look(how: Plan, reach: Reach, limit: int) -> tuple[bool, int | None]:
     """Whether to walk back from the newest, and how many places to look at, by either way, before the rest."""
-    share = how.expected_share()
+    share = how.expected_share
     if reach.of_tools is not None:
         return False, None
     if reach.picks_among_messages:
@@ -113,6 +113,6 @@ def _are_few(how: Plan, reach: Reach) -> bool:
 
 def _most_by_place(how: Plan) -> float:
     """How many rows may be asked for by their place in half the time that the words alone would take."""
-    if not how.expected_share():
+    if not how.expected_share:
         return _MOST_BY_PLACE
     return min(_MOST_BY_PLACE, _PLACES_A_STEP * how.rows_worth_collecting() / 2)

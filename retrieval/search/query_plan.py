@@ -285,14 +285,16 @@ class Plan:
         """What a pair of words counts beside each of them."""
         return _PAIR_OF_A_SENTENCE if self.is_sentence else 1.0
 
+    @cached_property
     def expected_share(self) -> float:
         """Which share of the rows may hold everything that the query asks for; 0 where no count is known."""
-        return together(self._shares()) if self.wants_every_clause else self.greatest_share()
+        return together(self._shares) if self.wants_every_clause else self.greatest_share()
 
     def greatest_share(self) -> float:
         """The same if words came together as often as they can."""
-        return min(self._shares(), default=0.0)
+        return min(self._shares, default=0.0)
 
+    @cached_property
     def _shares(self) -> list[float]:
         if not self.wants_every_clause:
             return [min(1.0, sum(map(self._known_share, self.anchors)))]
@@ -303,14 +305,14 @@ class Plan:
 
     def expected_by_index(self) -> float:
         """In how many rows, of all that the index for words leads to, that may be; as far as it is known."""
-        return self.expected_share() * self._led_to
+        return self.expected_share * self._led_to
 
     def rows_worth_collecting(self) -> float:
         """How many rows one may walk past in the time that the index for words takes to collect what is asked for.
 
         Of words that have to come together, it passes in each list no more entries than the rarest has.
         """
-        shares = self._shares()
+        shares = self._shares
         entries = len(shares) * min(shares, default=0.0)
         return self.index.rows_in_the_time(entries=entries, found=self.expected_by_index())
 
