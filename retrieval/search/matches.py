@@ -36,13 +36,13 @@ _MESSAGES = f"""(
            role::text AS role, author, NULL::integer AS depth, NULL::text AS file_name
     FROM messages LEFT JOIN covering USING (message_id) WHERE message_id = ANY({{ids}})
 )"""
-_SUMMARIES = f"""(
+_SUMMARIES = """(
     SELECT summary_id, conversation_id, first_seq, last_seq, latest_at, token_count,
-           CASE WHEN %(is_shown)s THEN {_SEARCHED} END, NULL,
+           {content}, NULL,
            NOT EXISTS (SELECT FROM summary_parents p WHERE p.parent_summary_id = summaries.summary_id OFFSET 0)
            AND NOT EXISTS (SELECT FROM summaries later WHERE later.supersedes_id = summaries.summary_id OFFSET 0),
            NULL, NULL, depth, NULL
-    FROM summaries WHERE summary_id = ANY(%(others)s::text[])
+    FROM summaries WHERE summary_id = ANY({ids})
 )"""
 _FILES = f"""(
     SELECT file_id, conversation_id, {FILES.seq}, {FILES.seq}, created_at, {FILES.tokens},
@@ -50,20 +50,28 @@ _FILES = f"""(
            NULL, NULL, NULL, file_name
     FROM large_files WHERE file_id = ANY(%(others)s::text[])
 )"""
-_NAMED_MESSAGES = _MESSAGES.format(
-    content=f"CASE WHEN %(is_shown)s THEN {_SEARCHED} END",
-    ids="%(messages)s::bigint[]",
-)
-_OF_KIND = {ItemKind.MESSAGE: _NAMED_MESSAGES, ItemKind.SUMMARY: _SUMMARIES, ItemKind.FILE: _FILES}
+_IF_SHOWN = f"CASE WHEN %(is_shown)s THEN {_SEARCHED} END"
+_OF_KIND = {
+    ItemKind.MESSAGE: _MESSAGES.format(content=_IF_SHOWN, ids="%(messages)s::bigint[]"),
+    ItemKind.SUMMARY: _SUMMARIES.format(content=_IF_SHOWN, ids="%(others)s::text[]"),
+    ItemKind.FILE: _FILES,
+}
 
 _ROLES: dict[str | None, Role | None] = {None: None, **{each.value: each for each in Role}}
 # What is shown of one row, in the order in which `_match` reads it.
 Row = tuple[Any, ...]
 
 
-def of_messages(ids: str) -> str:
-    """The statement for what is shown of the messages with these ids, an array of SQL: a `Row` for each."""
-    return _MESSAGES.format(content=_SEARCHED, ids=ids)
+def shown_of(kind: ItemKind, ids: str) -> str:
+    """The statement for what is shown of messages, or summaries, with these ids, an array of SQL: a `Row` for each."""
+    asked = _MESSAGES if kind is ItemKind.MESSAGE else _SUMMARIES
+    return asked.format(content=_SEARCHED, ids=ids)
+
+
+def depth_of(row: Row) -> int | None:
+    """How deep the summary is of which this is shown; None of a message."""
+    depth: int | None = row[11]
+    return depth
 
 
 class Excerpt(NamedTuple):

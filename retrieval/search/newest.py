@@ -1,6 +1,6 @@
 """The newest texts with the words of a question: first where they are near, mostly enough; then all the others.
 
-Messages that one index alone leads to are shown by the statement that finds them.
+Messages and summaries that one index alone leads to are shown by the statement that finds them.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from conversations.reading import bound, rows, rows_as_planned
 from retrieval.search import ranking
 from retrieval.search.first_look import Stretch, farther, stretches
+from retrieval.search.matches import Row, depth_of
 from retrieval.search.meanings import Meanings
 from retrieval.search.newest_statement import Asked, Statements
 from retrieval.search.places import Key, Spot, high_before, ordered
@@ -146,9 +147,9 @@ class NewestWords:
 
     def _given(self, asked: Sequence[Asked]) -> list[list[Spot]]:
         """What each of these gives, the newest first, up to the first that gives anything: so many of each kind."""
-        if len(asked) == 1 and asked[0].is_plain and not asked[0].is_any and self.reach.tables == (MESSAGES,):
-            shown = rows(asked[0].showing, asked[0].values)
-            return [ordered(Spot(int(row[0]), row[2], MESSAGE_RANK, row=row) for row in shown)]
+        if len(asked) == 1 and asked[0].is_plain and not asked[0].is_any:
+            shown = rows(asked[0].showing(self.reach.tables), asked[0].values)
+            return [ordered(map(_spot_of, shown))]
         if len(asked) == 1 and asked[0].is_plain:
             found = rows(asked[0].text, asked[0].values)
         else:
@@ -160,3 +161,9 @@ class NewestWords:
             spot = Spot(int(id) if rank == MESSAGE_RANK else id, place, rank, held=tuple(held or ()))
             spots[number].append(spot)
         return [ordered(each) for each in spots]
+
+
+def _spot_of(row: Row) -> Spot:
+    """Where the message or summary stands of which this is shown."""
+    depth = depth_of(row)
+    return Spot(int(row[0]), row[3], MESSAGE_RANK, row=row) if depth is None else Spot(row[0], row[3], depth, row=row)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from retrieval.search.first_look import Stretch
-from retrieval.search.matches import of_messages
+from retrieval.search.matches import shown_of
 from retrieval.search.places import Key, collated, within
 from retrieval.search.query_plan import Plan
 from retrieval.search.reach import Reach
@@ -45,7 +45,15 @@ _NOT_BEFORE_MESSAGES = """
     {place} >= (SELECT CASE WHEN count(*) < %(messages)s THEN {otherwise} ELSE min(order_place) END FROM said)
 """
 _SAID = "SELECT {number}, id::text, order_place, {rank} AS rank, {held} FROM said"
-_SHOWN = f"SELECT * FROM {of_messages('ARRAY(SELECT id FROM said)')} AS shown"
+_SHOWN = {
+    MESSAGES: f"SELECT * FROM {shown_of(MESSAGES.kind, 'ARRAY(SELECT id FROM said)')} AS shown",
+    SUMMARIES: shown_of(
+        SUMMARIES.kind,
+        f"""ARRAY(
+        SELECT id FROM told ORDER BY order_place DESC, rank DESC, id{collated(SUMMARIES)} DESC LIMIT %(limit)s
+    )""",
+    ),
+}
 _NEWEST_OTHERS = """(
     SELECT {number}, id, order_place, rank, {held} FROM {name}
     ORDER BY order_place DESC, rank DESC, id{collated} DESC LIMIT %(limit)s
@@ -75,10 +83,9 @@ class Asked:
         """The statement for where the texts stand, and what they hold."""
         return f"WITH {self.steps} {self.answers}"
 
-    @property
-    def showing(self) -> str:
-        """The same for what is shown of messages, as rows of `matches.of_messages`."""
-        return f"WITH {self.steps} {_SHOWN}"
+    def showing(self, tables: Sequence[Table]) -> str:
+        """The same for what is shown of messages and summaries, as rows of `matches.shown_of`."""
+        return f"WITH {self.steps} {' UNION ALL '.join(_SHOWN[table] for table in tables)}"
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ def rows_for(query: str, conversation_id: int) -> int:
     return rows_gone_through() - before
 
 
-def test_the_newest_of_all_kinds_are_found_by_one_question_and_shown_by_another():
+def test_the_newest_messages_and_summaries_are_found_and_shown_by_one_question():
     conversation_id = a_conversation(*(f"the boat number {number}" for number in range(6))).conversation_id
     a_summary_of(a_store(), conversation_id, seqs=[1, 2], content="About a boat.")
 
@@ -50,8 +50,8 @@ def test_the_newest_of_all_kinds_are_found_by_one_question_and_shown_by_another(
     assert sum("set_config" in statement for statement in sent) == 2
     # The workspace, which the test asks for.
     assert sum('FROM "workspaces"' in statement for statement in sent) == 1
-    # Beside these: which texts have the words, what is shown of those.
-    assert len(sent) == 2 + 2 + 1 + 2
+    # Beside these: which texts have the words, and what is shown of those.
+    assert len(sent) == 2 + 2 + 1 + 1
 
 
 @pytest.mark.parametrize("sort", ["recency", "relevance"])
