@@ -38,8 +38,8 @@ def rows_for(query: str, conversation_id: int) -> int:
 
 
 def test_the_newest_messages_and_summaries_are_found_and_shown_by_one_question():
-    conversation_id = a_conversation(*(f"the boat number {number}" for number in range(6))).conversation_id
-    a_summary_of(a_store(), conversation_id, seqs=[1, 2], content="About a boat.")
+    conversation_id = analyzed(*["the boat", "the house"] * 600)
+    a_summary_of(a_store(), conversation_id, seqs=[1198, 1199], content="About a boat.")
 
     with counted_statements() as sent:
         result = the_newest("boat", conversation_id)
