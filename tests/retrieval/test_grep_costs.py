@@ -141,6 +141,39 @@ def test_where_some_are_near_more_are_looked_for_behind_them_before_all_that_hol
     assert ["near_after" in statement or "in_near" in statement for statement in looked_up] == [True, True]
 
 
+def looked_up_for(query: str, conversation_id: int, **asked: Any) -> int:
+    """How many questions look a query up."""
+    with counted_statements() as sent:
+        the_newest(query, conversation_id, **asked)
+    return sum("@@" in statement for statement in sent)
+
+
+def test_what_is_behind_the_nearest_is_asked_for_once_and_then_all_the_rest():
+    others = ["a red house", "a green boat"]
+    boats = {1: 30, 2: 4, 3: 12}
+    conversation_id = analyzed(
+        *["a red boat"] * boats[1], *others * 1200, *["a red boat"] * boats[2], *others * 150,
+        *["a red boat"] * boats[3], *["nothing"] * 20,
+    )  # fmt: skip
+
+    assert len(the_newest("red boat", conversation_id, limit=20).matches) == 20
+    assert looked_up_for("red boat", conversation_id, limit=20) == 3
+
+
+def test_one_word_that_nothing_holds_is_looked_up_once():
+    conversation_id = analyzed(*["a red boat", "a green boat"] * 600)
+
+    assert looked_up_for("lighthouse", conversation_id) == 1
+
+
+def test_of_more_summaries_than_are_given_the_newest_are():
+    conversation_id = analyzed(*["a red boat", "a green boat"] * 600)
+    for seq in (1, 3, 5, 7, 9):
+        a_summary_of(a_store(), conversation_id, seqs=[seq, seq + 1], content="About a lighthouse.")
+
+    assert [match.last_seq for match in the_newest("lighthouse", conversation_id, limit=2).matches] == [10, 8]
+
+
 def test_words_that_nothing_holds_together_are_looked_for_in_six_questions_at_most():
     conversation_id = analyzed(*["a red house", "a green boat"] * 700)
 
