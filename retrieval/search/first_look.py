@@ -80,14 +80,14 @@ def _first_look(how: Plan, reach: Reach, limit: int) -> tuple[bool, int | None]:
         return False, None
     if reach.picks_among_messages:
         # What criteria pick is spread as words are: to ask them of every row that the index gives takes longest.
-        return how.greatest_share() * reach.rows > _MANY, None
+        return how.greatest_share * reach.rows > _MANY, None
     # Among several conversations, the places between are those of others.
     apart = max(1.0, (reach.high - reach.low) / max(1, reach.rows))
     if not share:
         # Too rare to be counted, one word may still be in thousands of texts; several hardly ever are.
         return False, None if _are_few(how, reach) else int(_UNCOUNTED * apart)
     enough, to_collect = limit / share * apart, how.rows_worth_collecting()
-    at_best = limit / how.greatest_share() * apart
+    at_best = limit / how.greatest_share * apart
     # Twice, because words mostly come in clusters, and what was looked at in vain is followed by the index.
     if reach.is_one_conversation:
         if enough <= _SOON and 2 * enough <= to_collect:

@@ -11,9 +11,10 @@ from typing import Any
 from conversations.reading import texts
 from retrieval.search import statistics
 from retrieval.search.query import Question, Term
-from retrieval.search.query_plan import Meaning, Plan, meaning, plan
+from retrieval.search.query_plan import Plan, plan
 from retrieval.search.reach import Reach
 from retrieval.search.statistics import Statistics
+from retrieval.search.terms import Meaning, meaning
 from retrieval.search.word_forms import other_forms
 
 # The terms of `%(terms)s` as the index has them, one row for each. With the offsets, what is asked for more than

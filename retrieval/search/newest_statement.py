@@ -44,20 +44,16 @@ _OTHERS = """
 _NOT_BEFORE_MESSAGES = """
     {place} >= (SELECT CASE WHEN count(*) < %(messages)s THEN {otherwise} ELSE min(order_place) END FROM said)
 """
+_NEWEST_FIRST = "ORDER BY order_place DESC, rank DESC, id{collated} DESC LIMIT %(limit)s"
 _SAID = "SELECT {number}, id::text, order_place, {rank} AS rank, {held} FROM said"
 _SHOWN = {
     MESSAGES: f"SELECT * FROM {shown_of(MESSAGES.kind, 'ARRAY(SELECT id FROM said)')} AS shown",
     SUMMARIES: shown_of(
         SUMMARIES.kind,
-        f"""ARRAY(
-        SELECT id FROM told ORDER BY order_place DESC, rank DESC, id{collated(SUMMARIES)} DESC LIMIT %(limit)s
-    )""",
+        f"ARRAY(SELECT id FROM told {_NEWEST_FIRST.format(collated=collated(SUMMARIES))})",
     ),
 }
-_NEWEST_OTHERS = """(
-    SELECT {number}, id, order_place, rank, {held} FROM {name}
-    ORDER BY order_place DESC, rank DESC, id{collated} DESC LIMIT %(limit)s
-)"""
+_NEWEST_OTHERS = f"(SELECT {{number}}, id, order_place, rank, {{held}} FROM {{name}} {_NEWEST_FIRST})"
 _HELD = """(
     SELECT tsvector_to_array(ts_filter(setweight({vector}, 'A', %(lexemes)s::text[]), '{{a}}'))
     FROM {table} WHERE ctid = {name}.row

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
 
-from retrieval.search.query import UNSPACED, Term
+from retrieval.search.terms import Meaning, lexeme_query
 from retrieval.search.word_index import WordIndex, together
 
 MOST_LEXEMES = 32
@@ -24,79 +24,6 @@ _COMPOUND = 1.0
 # A few words are mostly meant together; in a sentence they also follow each other by grammar alone. R@1 is 0.462
 # without pairs in sentences, 0.476 with half of this, 0.484 so, and 0.482 with half as much again (`make eval`).
 _PAIR_OF_A_SENTENCE = 0.2
-
-
-@dataclass(frozen=True)
-class Meaning:
-    """What a term comes to in the index: its lexemes, those of its parts if it is compound, and the query for it.
-
-    `unasked`: lexemes that only the rows are asked for, which the others have led to. `forms`: of a plain word, lexemes
-    that are the same word. `in_a_row`: of a compound, the query for it as it stands or by its parts in their order.
-    """
-
-    term: Term
-    whole: tuple[str, ...]
-    parts: tuple[str, ...]
-    query: str
-    unasked: frozenset[str] = frozenset()
-    forms: tuple[str, ...] = ()
-    in_a_row: str = ""
-
-    @property
-    def lexemes(self) -> tuple[str, ...]:
-        return self.whole + tuple(part for part in self.parts if part not in self.whole)
-
-    def asked_of(self, index: WordIndex) -> Meaning:
-        """The same with what the index is better not asked for."""
-        unasked: frozenset[str] = frozenset().union(*map(index.unasked, self.ways))
-        return replace(self, unasked=unasked) if unasked else self
-
-    def is_held(self, lexemes: Collection[str]) -> bool:
-        """Whether a text with these of the lexemes has the term, as it stands or by all its parts."""
-        return any(all(each in lexemes for each in way) for way in self.ways)
-
-    @property
-    def as_query(self) -> str:
-        """The tsquery that a text with the term answers."""
-        return self.query or _any_of(self.ways)
-
-    @property
-    def as_sought(self) -> str:
-        """The tsquery for the index, which may give more."""
-        asked = ([lexeme for lexeme in way if lexeme not in self.unasked] or way for way in self.ways)
-        return self.query or _any_of(asked)
-
-    @property
-    def ways(self) -> tuple[tuple[str, ...], ...]:
-        """Either has all of the term."""
-        return tuple(way for way in (self.whole, self.parts) if way)
-
-
-def meaning(
-    term: Term,
-    *,
-    whole: Sequence[str],
-    parts: Sequence[str],
-    query: str,
-    forms: Sequence[str] = (),
-    in_a_row: str = "",
-) -> Meaning:
-    """The term with its lexemes; of a script without spaces, the pairs stand for the characters they are made of."""
-    if any(len(lexeme) > 1 and UNSPACED.match(lexeme) for lexeme in whole):
-        whole = [lexeme for lexeme in whole if len(lexeme) > 1 or not UNSPACED.match(lexeme)]
-    is_plain = len(whole) == 1 and not parts and not query
-    others = tuple(form for form in forms if form not in whole) if is_plain else ()
-    return Meaning(term, tuple(whole), tuple(parts), query, forms=others, in_a_row=in_a_row)
-
-
-def _any_of(ways: Iterable[Sequence[str]]) -> str:
-    return " | ".join(f"({' & '.join(map(lexeme_query, way))})" for way in ways)
-
-
-def lexeme_query(lexeme: str) -> str:
-    """The tsquery of one lexeme. A single character of a script without spaces is sought as the first of a pair."""
-    quoted = lexeme.replace("\\", "\\\\").replace("'", "''")
-    return f"'{quoted}':*" if len(lexeme) == 1 and UNSPACED.match(lexeme) else f"'{quoted}'"
 
 
 @dataclass(frozen=True)
@@ -288,8 +215,9 @@ class Plan:
     @cached_property
     def expected_share(self) -> float:
         """Which share of the rows may hold everything that the query asks for; 0 where no count is known."""
-        return together(self._shares) if self.wants_every_clause else self.greatest_share()
+        return together(self._shares) if self.wants_every_clause else self.greatest_share
 
+    @cached_property
     def greatest_share(self) -> float:
         """The same if words came together as often as they can."""
         return min(self._shares, default=0.0)

@@ -7,8 +7,9 @@ from conversations.scope import Scope
 from retrieval.search.criteria import criteria
 from retrieval.search.first_look import farther, stretches
 from retrieval.search.query import Term
-from retrieval.search.query_plan import Plan, meaning, plan
+from retrieval.search.query_plan import Plan, plan
 from retrieval.search.reach import Reach
+from retrieval.search.terms import meaning
 from retrieval.types import GrepScope
 
 LONG = 100_000

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from retrieval.search.query import Term
-from retrieval.search.query_plan import MOST_CANDIDATES, MOST_LEXEMES, lexeme_query, meaning, plan
+from retrieval.search.query_plan import MOST_CANDIDATES, MOST_LEXEMES, plan
+from retrieval.search.terms import lexeme_query, meaning
 
 
 def word(text: str, *, parts: tuple[str, ...] = ()):
@@ -245,14 +246,14 @@ def test_words_that_have_to_come_together_are_expected_in_fewer_rows_than_either
 
     both, either = how.for_every_clause(), how.for_any_lexeme()
 
-    assert both.expected_share < both.greatest_share() == 0.04 < either.expected_share
+    assert both.expected_share < both.greatest_share == 0.04 < either.expected_share
     assert both.rows_worth_collecting() < either.rows_worth_collecting()
 
 
 def test_with_a_word_without_a_count_nothing_is_expected():
     how = planned(word("error"), word("quux"), frequencies={"error": 0.1}, everywhere=100_000).for_every_clause()
 
-    assert (how.expected_share, how.greatest_share()) == (0, 0)
+    assert (how.expected_share, how.greatest_share) == (0, 0)
 
 
 def test_before_anything_was_counted_no_row_is_worth_walking_past():
