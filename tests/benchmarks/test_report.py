@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.benchmarks.measure import Duel, Laps
+from tests.benchmarks.measure import Duel, Laps, by_passes
 from tests.benchmarks.report import BEYOND_F, F, Line, at_least, at_most, table
 
 
@@ -43,3 +43,17 @@ def test_the_table_is_in_the_order_of_the_goals():
     printed = table([Line("10", "compact", ours=1), Line("2", "append", ours=1)]).splitlines()
 
     assert [line.split()[0] for line in printed] == ["goal", "2", "10"]
+
+
+def test_in_passes_each_does_all_pieces_before_the_other_does_and_the_first_pass_counts_for_nothing():
+    done = []
+
+    found = by_passes(
+        floor=lambda piece: done.append(f"floor {piece}"),
+        ours=lambda piece: done.append(f"ours {piece}"),
+        pieces=[1, 2],
+        passes=2,
+    )
+
+    assert done == ["floor 1", "floor 2", "ours 1", "ours 2"] * 3
+    assert (len(found.floor.seconds), len(found.ours.seconds)) == (4, 4)
