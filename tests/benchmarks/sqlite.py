@@ -21,7 +21,7 @@ from retrieval.engine import RetrievalEngine
 from tests.benchmarks.corpus import Corpus
 from tests.benchmarks.floor import Row, rows_of
 from tests.benchmarks.ingest import BATCH, SINGLES_IN_A_LAP, Pair, a_store
-from tests.benchmarks.measure import Duel, blocks, duel
+from tests.benchmarks.measure import Duel, blocks, by_passes, duel
 from tests.benchmarks.report import Line
 from tests.benchmarks.search import HITS, Cells, queries_of
 
@@ -116,13 +116,13 @@ def searched(size: int, pair: Pair, cells: Cells) -> list[Line]:
             ("6", "relevance", BEST, "by relevance"),
         ):
             for band in dict.fromkeys(band for band, _ in cells):
-                found = duel(
+                found = by_passes(
                     floor=lambda query, statement=statement: sqlite.found(statement, query),
                     ours=lambda query, sort=sort: engine.grep(
                         query=query, sort=sort, conversation_id=pair.ours, limit=HITS
                     ),
-                    work=[(query, query) for query in queries_of(band, cells)],
-                    warm_up=3,
+                    pieces=queries_of(band, cells),
+                    passes=1,
                 )
                 lines.append(_search_line(number, f"{band} words, {work}, at {size:,}, p50; floor: SQLite", found))
     return lines
