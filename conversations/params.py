@@ -33,7 +33,8 @@ from conversations.param_fields import (
 from conversations.types import NewMessage
 
 _KEY = "idempotency_key"
-_VENDORS = (Format.OPENAI_CHAT, Format.ANTHROPIC)
+# Whose contents may be lists that look the same.
+_OF_BLOCKS = (Format.OPENAI_CHAT, Format.ANTHROPIC)
 # A larger file is read piece by piece.
 MOST_BYTES_READ = 8 * 1024**2
 
@@ -140,8 +141,8 @@ class AppendMessagesParams(ConversationParams):
     format = Choice(
         choices=list(READERS),
         required=False,
-        help_text="What the messages look like: LCM's own form, the neutral form, OpenAI chat completions, or "
-        "Anthropic messages. In any of them a message may have an `idempotency_key`.",
+        help_text="What the messages look like: LCM's own form, the neutral form, OpenAI chat completions, items of "
+        "OpenAI's Responses API, or Anthropic messages. In any of them a message may have an `idempotency_key`.",
     )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
@@ -176,16 +177,18 @@ def _with_our_key(read: Callable[[Mapping[str, Any]], NewMessage], row: Mapping[
 
 def _hint(row: Any) -> str:
     """What to say beside messages of another form, whose names do not belong in our own."""
-    if not isinstance(row, dict) or "role" not in row:
+    try:
+        form = detect(row)
+    except ValueError:
         return ""
-    form, parts = detect(row), row.get("parts")
-    if form in _VENDORS:
+    parts = row.get("parts")
+    if form is not None and form != Format.NEUTRAL:
         forms: tuple[Format, ...] = (form,)
     elif isinstance(parts, list) and any(isinstance(part, dict) and "type" in part for part in parts):
         forms = (Format.NEUTRAL,)
     else:
         # A list of contents without anything that only one of them has.
-        forms = _VENDORS if isinstance(row.get("content"), list) else ()
+        forms = _OF_BLOCKS if isinstance(row.get("content"), list) else ()
     named = " or ".join(f'"{each}"' for each in forms)
     return f' This looks like a message in another form: say so with "format": {named}.' if forms else ""
 

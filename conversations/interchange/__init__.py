@@ -14,6 +14,7 @@ from conversations.interchange.anthropic_messages import TYPES, from_anthropic, 
 from conversations.interchange.native import from_native
 from conversations.interchange.neutral import from_neutral, to_neutral
 from conversations.interchange.openai_chat import arguments_of, from_openai_chat, to_openai_chat
+from conversations.interchange.openai_responses import PIECES, from_openai_responses, is_item, to_openai_responses
 from conversations.types import NewMessage
 
 __all__ = [
@@ -25,10 +26,12 @@ __all__ = [
     "from_native",
     "from_neutral",
     "from_openai_chat",
+    "from_openai_responses",
     "signed_thought",
     "to_anthropic",
     "to_neutral",
     "to_openai_chat",
+    "to_openai_responses",
 ]
 
 
@@ -36,6 +39,7 @@ class Format(StrEnum):
     LCM = "lcm"
     NEUTRAL = "neutral"
     OPENAI_CHAT = "openai"
+    OPENAI_RESPONSES = "openai_responses"
     ANTHROPIC = "anthropic"
 
 
@@ -43,6 +47,7 @@ READERS: Mapping[str, Callable[[Mapping[str, Any]], NewMessage]] = {
     Format.LCM: from_native,
     Format.NEUTRAL: from_neutral,
     Format.OPENAI_CHAT: from_openai_chat,
+    Format.OPENAI_RESPONSES: from_openai_responses,
     Format.ANTHROPIC: from_anthropic,
 }
 
@@ -58,6 +63,8 @@ def detect(row: Any) -> Format | None:
 
     A message that only has a role and a text means the same in every format.
     """
+    if is_item(row):
+        return Format.OPENAI_RESPONSES
     if not isinstance(row, Mapping) or "role" not in row:
         raise ValueError("This is not a message: it must be an object with a role.")
     if "parts" in row or "seq" in row:
@@ -67,6 +74,8 @@ def detect(row: Any) -> Format | None:
     types = {str(piece.get("type")) for piece in pieces if isinstance(piece, Mapping)}
     if types & TYPES:
         return Format.ANTHROPIC
+    if types & PIECES:
+        return Format.OPENAI_RESPONSES
     role = row["role"]
     is_chat = (
         not row.keys().isdisjoint(_OF_CHAT)

@@ -195,7 +195,7 @@ def _refusal(row: Mapping[str, Any]) -> tuple[NewPart, ...]:
 def _legacy_call(row: Mapping[str, Any]) -> tuple[NewPart, ...]:
     """The one call of a message from before there were several."""
     function = read(row, "function_call", dict)
-    return (_function_part(function, where="function_call."),) if function else ()
+    return (function_part(function, where="function_call."),) if function else ()
 
 
 def _call(item: dict[str, Any], *, where: str) -> NewPart:
@@ -210,12 +210,13 @@ def _call(item: dict[str, Any], *, where: str) -> NewPart:
         function = read(item, "function", dict, where=where)
         if function is None:
             raise ValueError(f"{where}function must be given.")
-        part = _function_part(function, where=f"{where}function.")
+        part = function_part(function, where=f"{where}function.")
     part = replace(part, tool_call_id=read(item, "id", str, where=where))
     return replace(part, metadata=with_note(part.metadata, NOTE, remainder(item, _call_item(part))))
 
 
-def _function_part(function: dict[str, Any], *, where: str) -> NewPart:
+def function_part(function: Mapping[str, Any], *, where: str) -> NewPart:
+    """The call of a function that has a name and arguments; `arguments_of` gives those back."""
     arguments = read(function, "arguments", str, where=where)
     value, style = _parsed(arguments) if arguments is not None else (None, None)
     return NewPart(

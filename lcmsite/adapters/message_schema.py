@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from conversations.exactness import MAX_NAME
-from conversations.interchange import Format, anthropic_messages
+from conversations.interchange import Format, anthropic_messages, openai_responses
 from conversations.interchange.neutral import PART_TYPES
 from conversations.interchange.openai_chat import ROLES
 from conversations.types import NewMessage, NewPart, Role
@@ -118,15 +118,74 @@ ANTHROPIC_MESSAGE: Schema = {
     },
 }
 
+_TEXT_OR_NULL: Schema = or_null({"type": "string"})
+
+
+def _of_type(told: Schema, *, then: Schema) -> Schema:
+    """What holds for what says that it is of such a type."""
+    return {"if": {"required": ["type"], "properties": {"type": told}}, "then": then}
+
+
+def _texts(*names: str) -> Schema:
+    return {"properties": dict.fromkeys(names, _TEXT_OR_NULL)}
+
+
+_PIECE: Schema = {
+    "type": "object",
+    "properties": {"type": _TEXT_OR_NULL},
+    "allOf": [
+        _of_type({"pattern": "text$"}, then={"required": ["text"], "properties": {"text": {"type": "string"}}}),
+        _of_type({"const": "refusal"}, then={"required": ["refusal"], "properties": {"refusal": {"type": "string"}}}),
+        _of_type({"const": "input_image"}, then=_texts("image_url")),
+        _of_type({"const": "input_file"}, then=_texts("filename", "file_data", "file_url")),
+    ],
+}
+_PIECES: Schema = {"type": "array", "items": _PIECE}
+_THOUGHTS: Schema = or_null({"type": "array", "items": {"type": "object", **_texts("text")}})
+RESPONSES_ITEM: Schema = {
+    "type": "object",
+    "description": "An item as OpenAI's Responses API takes and gives it: a message, a thought, a call, a result.",
+    "properties": {"type": _TEXT_OR_NULL, "idempotency_key": _KEY},
+    "allOf": [
+        {
+            "if": {"properties": {"type": {"enum": [openai_responses.MESSAGE, "", None]}}},
+            "then": {
+                "required": ["role", "content"],
+                "properties": {
+                    "role": {"type": "string", "enum": list(openai_responses.ROLES)},
+                    "content": {"anyOf": [{"type": "string"}, _PIECES]},
+                },
+            },
+        },
+        _of_type(
+            {"const": openai_responses.REASONING},
+            then={"properties": {"summary": _THOUGHTS, "content": _THOUGHTS}},
+        ),
+        _of_type(
+            {"pattern": "_output$"},
+            then={
+                "properties": {
+                    **_texts("call_id", "id")["properties"],
+                    "output": {"if": {"type": "array"}, "then": _PIECES},
+                }
+            },
+        ),
+        _of_type({"pattern": "_call$"}, then=_texts("call_id", "id", "name")),
+        _of_type({"enum": list(openai_responses.WITH_ARGUMENTS)}, then=_texts("arguments")),
+    ],
+}
+
 FORMS: Mapping[str, str] = {
     Format.LCM: "NewMessage",
     Format.NEUTRAL: "NeutralMessage",
     Format.OPENAI_CHAT: "ChatMessage",
+    Format.OPENAI_RESPONSES: "ResponsesMessage",
     Format.ANTHROPIC: "AnthropicMessage",
 }
 COMPONENTS: Mapping[str, Schema] = {
     "NeutralMessage": NEUTRAL_MESSAGE,
     "ChatMessage": CHAT_MESSAGE,
+    "ResponsesMessage": RESPONSES_ITEM,
     "AnthropicMessage": ANTHROPIC_MESSAGE,
 }
 
