@@ -1,7 +1,7 @@
 """Reads a history from a file, message by message, in whichever of the known forms it has.
 
-JSON Lines, each a message or an object with `messages`; or one JSON value: a list of either, or one such object; or a
-transcript of Claude Code, whose lines say by themselves what they are.
+JSON Lines, each a message or an object with `messages`; or one JSON value: a list of either, or one such object; or the
+transcript of an agent, whose lines say by themselves what they are.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from conversations.errors import Invalid
-from conversations.interchange import READERS, Format, claude_code, detect
+from conversations.interchange import READERS, Format, detect
+from conversations.interchange.transcripts import Transcript, transcript_of
 from conversations.types import NewMessage
 from lcmsite.adapters import strict_json
 
@@ -46,6 +47,8 @@ class History:
     format: str = ""
     # Lines of a transcript that hold no message, by their type.
     passed_over: Counter[str] = field(default_factory=Counter)
+    # The session that a line of a transcript has named for all that do not name their own.
+    _named: str = field(default="", repr=False)
     _file: BinaryIO | None = field(default=None, repr=False)
 
     @property
@@ -107,20 +110,23 @@ class History:
             for place, row in enumerate(value["messages"], start=1):
                 inner = f"{where}, message {place}".lstrip(", ")
                 yield self._entry(inner, row, named if isinstance(named, str) else session)
-        elif claude_code.is_line(value):
-            yield from self._of_transcript(where or "line 1", value)
+        elif transcript := transcript_of(value):
+            yield from self._of_transcript(where or "line 1", value, transcript)
         else:
             yield self._entry(where or "line 1", value, self._stem)
 
-    def _of_transcript(self, where: str, line: dict[str, Any]) -> Iterator[Entry]:
-        if not claude_code.holds_message(line):
+    def _of_transcript(self, where: str, line: dict[str, Any], transcript: Transcript) -> Iterator[Entry]:
+        named = transcript.session_of(line)
+        if not transcript.holds_message(line):
             self.passed_over[line["type"]] += 1
+            # The first that names one: a session that goes on from another may tell that one's lines, too.
+            self._named = self._named or named
             return
         try:
-            message = claude_code.from_claude_code(line)
+            message = transcript.message_of(line)
         except ValueError as wrong:
             raise self._malformed(where, str(wrong)) from wrong
-        session_id = self.session or claude_code.session_of(line) or self._stem
+        session_id = self.session or named or self._named or self._stem
         yield Entry(where, session_id, message, key=_key(session_id, where, line))
 
     def _entry(self, where: str, row: Any, session: str) -> Entry:

@@ -189,6 +189,68 @@ def test_a_transcript_of_claude_code_is_imported_and_what_holds_no_message_is_to
     assert _contents("s1") == ["What is the weather?", "", '[tool_call Task] {"prompt": "Look outside."}']
 
 
+CODEX = [
+    {"timestamp": "2026-01-31T12:00:00.000Z", "type": "session_meta", "payload": {"id": "c1"}},
+    {"timestamp": "2026-01-31T12:00:01.000Z", "type": "event_msg", "payload": {"type": "user_message"}},
+    *(
+        {"timestamp": "2026-01-31T12:00:02.000Z", "type": "response_item", "payload": item}
+        for item in (
+            {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "What is in a.py?"}]},
+            {"type": "function_call", "call_id": "x", "name": "shell", "arguments": '{"command":["cat","a.py"]}'},
+            {"type": "function_call_output", "call_id": "x", "output": "def f(): ..."},
+        )
+    ),
+    {"timestamp": "2026-01-31T12:00:03.000Z", "type": "session_meta", "payload": {"id": "where it came from"}},
+    {"timestamp": "2026-01-31T12:00:04.000Z", "type": "response_item",
+     "payload": {"role": "assistant", "content": [{"type": "output_text", "text": "One function."}]}},
+]  # fmt: skip
+PI = [
+    {"type": "session", "id": "p1", "timestamp": "2026-01-31T12:00:00.000Z", "cwd": "/"},
+    {"type": "message", "timestamp": "2026-01-31T12:00:01.000Z",
+     "message": {"role": "user", "content": [{"type": "text", "text": "What is in a.py?"}], "timestamp": 1}},
+    {"type": "model_change", "timestamp": "2026-01-31T12:00:01.000Z", "modelId": "m"},
+    {"type": "message", "timestamp": "2026-01-31T12:00:02.000Z",
+     "message": {"role": "toolResult", "toolCallId": "t", "toolName": "read", "isError": False,
+                 "content": [{"type": "text", "text": "def f(): ..."}]}},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("lines", "session", "contents", "passed_over"),
+    [
+        (
+            CODEX,
+            "c1",
+            ["What is in a.py?", '[tool_call shell] {"command": ["cat", "a.py"]}', "def f(): ...", "One function."],
+            {"session_meta": 2, "event_msg": 1},
+        ),
+        (PI, "p1", ["What is in a.py?", "def f(): ..."], {"session": 1, "model_change": 1}),
+    ],
+)
+def test_the_transcripts_of_other_agents_are_imported_into_the_session_that_they_name(
+    tmp_path, lines, session, contents, passed_over
+):
+    file = tmp_path / "transcript.jsonl"
+    file.write_text(_lines(lines))
+
+    report = lcm("--json", "import", str(file)).json
+    again = lcm("--json", "import", str(file)).json
+
+    assert [(each["session_id"], each["created"]) for each in report["conversations"]] == [(session, len(contents))]
+    assert [each["stored_before"] for each in again["conversations"]] == [len(contents)]
+    assert report["passed_over"] == passed_over
+    assert _contents(session) == contents
+
+
+def test_items_of_openais_responses_api_are_known_by_the_first_that_tells(tmp_path):
+    file = tmp_path / "input.json"
+    file.write_text(json.dumps([{"role": "user", "content": "Look."}, *(line["payload"] for line in CODEX[3:5])]))
+
+    lcm("import", str(file))
+
+    assert _contents("input") == ["Look.", '[tool_call shell] {"command": ["cat", "a.py"]}', "def f(): ..."]
+
+
 def test_a_transcript_that_is_damaged_is_refused_with_the_line(tmp_path):
     file = tmp_path / "transcript.jsonl"
     file.write_text(_lines([*TRANSCRIPT, _noted(5, 7)]))

@@ -96,7 +96,7 @@ VERB = Verb(
     _run,
     description=(
         "Store a history from a file: JSON Lines of messages, in the neutral form or as OpenAI or Anthropic have them, "
-        "or a list of such; or a transcript of Claude Code. Messages are stored in batches, each whole or not at all; "
-        "what was stored before is not stored again."
+        "or a list of such; or the transcript of Claude Code, Codex or pi. Messages are stored in batches, each whole "
+        "or not at all; what was stored before is not stored again."
     ),
 )

@@ -1,0 +1,62 @@
+"""Lines of the rollouts that Codex keeps of its sessions: an item of OpenAI's Responses API, and when it was. Pure.
+
+    {"timestamp", "type": "response_item", "payload": {an item}}
+
+The first line, `session_meta`, names the session. `compacted` tells that Codex cut its own context, and what it put in
+place of it. Lines of other types, such as `event_msg`, say again what items say, or hold no message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from conversations.interchange.fields import moment, read, written
+from conversations.interchange.openai_responses import from_openai_responses, to_openai_responses
+from conversations.interchange.remainder import remainder, restored, split_note, with_note
+from conversations.types import MessageRecord, NewMessage, NewPart, PartType, Role
+
+NOTE = "codex"
+_ITEM, _COMPACTED, _SESSION = "response_item", "compacted", "session_meta"
+
+
+def is_line(row: Any) -> bool:
+    """Whether this is a line of such a rollout, with a message or without."""
+    is_envelope = isinstance(row, Mapping) and isinstance(row.get("type"), str) and "role" not in row
+    return is_envelope and isinstance(row.get("payload"), Mapping) and "timestamp" in row
+
+
+def holds_message(line: Mapping[str, Any]) -> bool:
+    return line["type"] in (_ITEM, _COMPACTED)
+
+
+def session_of(line: Mapping[str, Any]) -> str:
+    """The session that the line names, for itself and all that follow; empty for most."""
+    named = line["payload"].get("id") if line["type"] == _SESSION else None
+    return named if isinstance(named, str) else ""
+
+
+def from_codex(line: Mapping[str, Any]) -> NewMessage:
+    """The message of a line that holds one; ValueError names the field that is not right."""
+    if line["type"] == _COMPACTED:
+        instead = read(line["payload"], "message", str, where="payload.")
+        said = NewMessage(Role.ASSISTANT, parts=(NewPart(PartType.COMPACTION, text_content=instead),))
+    else:
+        said = from_openai_responses(line["payload"])
+    said = replace(said, created_at=moment(line, "timestamp"))
+    return replace(said, metadata=with_note(said.metadata, NOTE, remainder(line, _plain(said, line["payload"]))))
+
+
+def to_codex(record: MessageRecord) -> dict[str, Any]:
+    """The line of a message that came as one: the same line."""
+    metadata, rest = split_note(record.metadata, NOTE)
+    return restored(_plain(record, to_openai_responses(replace(record, metadata=metadata))), rest)
+
+
+def _plain(message: NewMessage | MessageRecord, item: Mapping[str, Any]) -> dict[str, Any]:
+    # The store fills in the time that is not given; the line must be able to say that it was not.
+    timestamp = written(message.created_at) or "the time of recording"
+    if [part.part_type for part in message.parts] == [PartType.COMPACTION]:
+        return {"timestamp": timestamp, "type": _COMPACTED, "payload": {"message": message.parts[0].text_content}}
+    return {"timestamp": timestamp, "type": _ITEM, "payload": item}
