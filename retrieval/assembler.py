@@ -76,7 +76,7 @@ class ContextAssembler:
         so. Without a query the rest is filled from the newest on; with one, messages that answer it come first, word
         for word even where a summary stands for them. `reserve` tokens of the budget are left for the model's answer.
 
-        In a `format` it comes as the messages that OpenAI's or Anthropic's API takes, and `repairs` says what had to be
+        In a `format` it comes as the messages that OpenAI's APIs or Anthropic's take, and `repairs` says what had to be
         changed for that; tokens are counted before. `as_of` a seq, a time or a run gives the context as it was then:
         before the next message came, at the time, when the run was through; budget and fresh tail are today's, as the
         answer says. `keep_receipt` keeps the receipt; of a conversation, so many as `LCM_KEPT_RECEIPTS` says.

@@ -36,6 +36,7 @@ class MessageFormat(StrEnum):
 
     NEUTRAL = "neutral"
     OPENAI = "openai"
+    OPENAI_RESPONSES = "openai_responses"
     ANTHROPIC = "anthropic"
 
 

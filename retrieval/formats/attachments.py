@@ -30,6 +30,11 @@ def media_type_of(part: NewPart) -> str:
     return data[0] if data else (part.file_mime or "").lower()
 
 
+def name_of(part: NewPart) -> str:
+    """What a file is called, where an API wants a name."""
+    return part.file_name if part.file_name and part.file_name == storable(part.file_name) else "file"
+
+
 def is_image(part: NewPart) -> bool:
     return media_type_of(part).startswith("image/")
 

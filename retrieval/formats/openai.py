@@ -9,9 +9,10 @@ from typing import Any
 from conversations.exactness import is_storable
 from conversations.interchange import arguments_of
 from conversations.interchange.openai_chat import NOTE
+from conversations.interchange.openai_responses import is_custom
 from conversations.types import Role
 from retrieval.assembly.types import AssembledItem, RepairKind
-from retrieval.formats.attachments import data_of, is_image, link_of, stand_in, vendor_keys
+from retrieval.formats.attachments import data_of, is_image, link_of, name_of, stand_in, vendor_keys
 from retrieval.formats.pairing import IdRule, paired, tool_name
 from retrieval.formats.rendered import Rendered
 from retrieval.formats.repairs import Repairs
@@ -84,8 +85,7 @@ def _attachment(block: Attachment) -> dict[str, Any] | None:
     if data and data[0] in _SOUNDS:
         return {"type": "input_audio", "input_audio": {"data": data[1], "format": _SOUNDS[data[0]]}}
     if data and not data[0].startswith(("audio/", "video/")):
-        name = part.file_name if part.file_name and is_storable(part.file_name) else "file"
-        return {"type": "file", "file": {"filename": name, "file_data": part.file_url}}
+        return {"type": "file", "file": {"filename": name_of(part), "file_data": part.file_url}}
     file_id = vendor_keys(part, NOTE, "file").get("file_id")
     if isinstance(file_id, str) and not part.file_url:
         return {"type": "file", "file": {"file_id": file_id}}
@@ -95,8 +95,6 @@ def _attachment(block: Attachment) -> dict[str, Any] | None:
 def _call(call: Call, turn: Turn, repairs: Repairs) -> dict[str, Any]:
     name = tool_name(call, TOOL_NAMES, turn.item_ids, repairs)
     arguments = repairs.sendable(arguments_of(call.part), turn.item_ids[0])
-    kept = call.part.metadata.get(NOTE) if isinstance(call.part.metadata, dict) else None
-    added = kept.get("add") if isinstance(kept, dict) else None
-    if isinstance(added, dict) and added.get("type") == "custom":
+    if is_custom(call.part):
         return {"id": call.shown_id, "type": "custom", "custom": {"name": name, "input": arguments}}
     return {"id": call.shown_id, "type": "function", "function": {"name": name, "arguments": arguments}}

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from conversations.interchange import from_anthropic, from_openai_chat
+from conversations.interchange import from_anthropic, from_openai_chat, from_openai_responses
 from conversations.scope import Scope
 from conversations.types import ContextItemType, NewMessage, NewPart, PartType, Role
 from lcmsite.adapters.results import as_json
@@ -41,6 +41,21 @@ def test_a_plain_exchange_comes_as_openai_has_it():
             ],
         },
         {"role": "tool", "tool_call_id": "call_1", "content": "contents"},
+        {"role": "assistant", "content": "It is short."},
+    )
+    assert context.sources == (("msg_1",), ("msg_2",), ("msg_3",), ("msg_4",), ("msg_5",))
+    assert context.repairs == ()
+
+
+def test_a_plain_exchange_comes_as_openais_responses_api_has_it():
+    said = assistant("It is short.")
+    context = shown("openai_responses", NewMessage(Role.SYSTEM, "Be careful."), *EXCHANGE, said)
+
+    assert context.messages == (
+        {"role": "system", "content": "Be careful."},
+        {"role": "user", "content": "Read a.py."},
+        {"type": "function_call", "call_id": "call_1", "name": "read_file", "arguments": '{"path": "a.py"}'},
+        {"type": "function_call_output", "call_id": "call_1", "output": "contents"},
         {"role": "assistant", "content": "It is short."},
     )
     assert context.sources == (("msg_1",), ("msg_2",), ("msg_3",), ("msg_4",), ("msg_5",))
@@ -313,6 +328,74 @@ def test_openai_keeps_custom_calls_and_how_closely_an_image_is_to_be_looked_at()
     assert context.messages[1]["tool_calls"] == [custom]
 
 
+def test_what_came_by_one_of_openais_apis_goes_to_the_other_custom_calls_and_all():
+    items = [
+        {"role": "user", "content": "Look."},
+        {"type": "custom_tool_call", "call_id": "c", "name": "sh", "input": "ls -l"},
+        {"type": "custom_tool_call_output", "call_id": "c", "output": "a.py"},
+        {"type": "function_call", "call_id": "f", "name": "read", "arguments": '{"path":"a.py"}'},
+        {"type": "function_call_output", "call_id": "f", "output": "def f"},
+    ]
+    chat = [
+        {"role": "user", "content": "Look."},
+        {"role": "assistant", "tool_calls": [
+            {"id": "c", "type": "custom", "custom": {"name": "sh", "input": "ls -l"}}]},
+        {"role": "tool", "tool_call_id": "c", "content": "a.py"},
+        {"role": "assistant", "tool_calls": [
+            {"id": "f", "type": "function", "function": {"name": "read", "arguments": '{"path":"a.py"}'}}]},
+        {"role": "tool", "tool_call_id": "f", "content": "def f"},
+    ]  # fmt: skip
+
+    of_items, of_chat = [*map(from_openai_responses, items)], [*map(from_openai_chat, chat)]
+
+    for messages in (of_items, of_chat):
+        assert list(shown("openai_responses", *messages).messages) == items
+        assert list(shown("openai", *messages).messages) == chat
+
+
+def test_an_answer_that_says_and_calls_something_is_several_items_of_one_message():
+    call = NewPart(PartType.TOOL, tool_call_id="c", tool_name="read", tool_input={})
+    said = NewMessage(Role.ASSISTANT, parts=(call, NewPart(PartType.TEXT, text_content="I look.")))
+
+    context = shown("openai_responses", said, a_tool_result("c", "contents"))
+
+    assert [item.get("type", item.get("content")) for item in context.messages] == [
+        "I look.",
+        "function_call",
+        "function_call_output",
+    ]
+    assert context.sources == (("msg_1",), ("msg_1",), ("msg_2",))
+
+
+def test_a_tools_picture_is_shown_where_the_api_takes_one():
+    picture = NewPart(PartType.FILE, file_mime="image/png", file_url=PNG, file_name="boat.png")
+    call, result = a_tool_call("c", "shot"), a_tool_result("c", "Here.")
+    messages = (call, replace(result, parts=(*result.parts, picture)))
+
+    by_responses, by_chat = shown("openai_responses", *messages), shown("openai", *messages)
+
+    assert by_responses.messages[1]["output"] == [
+        {"type": "input_text", "text": "Here."},
+        {"type": "input_image", "image_url": PNG, "detail": "auto"},
+    ]
+    assert "[image boat.png]" in json.dumps(by_chat.messages[1])
+
+
+@pytest.mark.parametrize(
+    ("part", "piece"),
+    [
+        (NewPart(PartType.FILE, file_mime="application/pdf", file_url="data:application/pdf;base64,JVBE"),
+         {"type": "input_file", "filename": "file", "file_data": "data:application/pdf;base64,JVBE"}),
+        (NewPart(PartType.FILE, file_name="a.pdf", file_url="https://example.org/a.pdf"),
+         {"type": "input_file", "file_url": "https://example.org/a.pdf"}),
+    ],
+)  # fmt: skip
+def test_a_document_is_a_file_for_openais_responses_api(part, piece):
+    context = shown("openai_responses", NewMessage(Role.USER, parts=(part,)))
+
+    assert context.messages[0]["content"] == [piece]
+
+
 def test_an_image_is_shown_where_the_api_takes_one_and_named_where_not():
     image = NewPart(PartType.FILE, file_mime="image/png", file_url=PNG, file_name="boat.png")
     messages = (NewMessage(Role.USER, parts=(image,)), NewMessage(Role.ASSISTANT, parts=(image,)))
@@ -342,7 +425,8 @@ def test_names_are_kept_where_the_api_has_them():
 
     assert [message.get("name") for message in context.messages] == ["ada", None]
     assert repaired(context) == {RepairKind.DROPPED_NAME: ("msg_2",)}
-    assert repaired(shown("anthropic", user("Hi.", author="ada")))[RepairKind.DROPPED_NAME] == ("msg_1",)
+    for format in ("anthropic", "openai_responses"):
+        assert repaired(shown(format, user("Hi.", author="ada")))[RepairKind.DROPPED_NAME] == ("msg_1",)
 
 
 @pytest.mark.parametrize("format", CHECKS)
@@ -362,7 +446,7 @@ def test_a_summary_is_a_users_text(format):
     rendered = FORMATS[MessageFormat(format)]([summary, *items_of(assistant("Hi."))])
 
     content = rendered.messages[0]["content"]
-    assert (content if format == "openai" else content[0]["text"]) == element
+    assert (content if isinstance(content, str) else content[0]["text"]) == element
     assert (rendered.messages[0]["role"], rendered.sources[0]) == ("user", ("sum_1",))
 
 

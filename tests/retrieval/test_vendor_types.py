@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import pytest
 
 from compaction.engine import CompactionEngine
-from conversations.interchange import from_anthropic, from_neutral
+from conversations.interchange import from_neutral
+from conversations.interchange.transcripts import transcript_of
 from conversations.scope import Scope
 from conversations.types import NewMessage
 from retrieval.assembler import ContextAssembler
@@ -53,13 +54,15 @@ def test_the_vendors_take_a_few_real_conversations(name):
     assert files
 
 
-def test_the_vendors_take_what_an_agent_on_one_of_them_wrote_down_itself():
-    [file] = (DATA / "originals").glob("claude_code_ccl__7acd37a8*.jsonl.gz")
-    rows = [row["message"] for row in rows_of(file) if row.get("type") in ("user", "assistant")]
+@pytest.mark.parametrize("name", ["claude_code_ccl__7acd37a8", "codex_agentcmd__rollout-2025-09-25", "pi__large"])
+def test_the_vendors_take_what_agents_wrote_down_themselves(name):
+    [file] = (DATA / "originals").glob(f"{name}*.jsonl.gz")
+    lines = [(transcript, row) for row in rows_of(file) if (transcript := transcript_of(row))]
+    messages = [transcript.message_of(row) for transcript, row in lines if transcript.holds_message(row)][:120]
 
-    assembled_by_all([from_anthropic(row) for row in rows])
+    assembled_by_all(messages)
 
-    assert len(rows) > 50
+    assert len(messages) > 50
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from anthropic.types import MessageParam, TextBlockParam
 from openai.types.chat import ChatCompletionMessageParam
+from openai.types.responses import ResponseInputItemParam
 from pydantic import ConfigDict, with_config
 from typing_extensions import TypedDict
 
@@ -14,9 +15,14 @@ class OpenAIRequest(TypedDict):
 
 
 @with_config(ConfigDict(strict=True, extra="forbid"))
+class OpenAIResponsesRequest(TypedDict):
+    input: list[ResponseInputItemParam]
+
+
+@with_config(ConfigDict(strict=True, extra="forbid"))
 class AnthropicRequest(TypedDict):
     system: list[TextBlockParam]
     messages: list[MessageParam]
 
 
-REQUESTS = {"openai": OpenAIRequest, "anthropic": AnthropicRequest}
+REQUESTS = {"openai": OpenAIRequest, "openai_responses": OpenAIResponsesRequest, "anthropic": AnthropicRequest}

@@ -63,6 +63,32 @@ def check_openai(context: AssembledContext) -> None:
     _utf8(messages)
 
 
+def check_openai_responses(context: AssembledContext) -> None:
+    """Fails unless the Responses API would take these items as its input."""
+    items = _sent(context.messages)
+    _validate("openai_responses", {"input": items})
+    assert len(context.sources) == len(items)
+    assert context.system == ()
+    seen: set[str] = set()
+    waiting: list[tuple[str, str]] = []
+    for item in items:
+        kind = item.get("type", "message")
+        if kind.endswith("_call"):
+            assert _CALL_ID.fullmatch(item["call_id"]) and _TOOL.fullmatch(item["name"])
+            assert item["call_id"] not in seen
+            seen.add(item["call_id"])
+            waiting.append((f"{kind}_output", item["call_id"]))
+        elif kind.endswith("_output"):
+            assert (kind, item["call_id"]) == waiting.pop(0)
+        else:
+            assert waiting == []
+            assert item["content"]
+            # What a model has said is no input, and is no list of such.
+            assert item["role"] != "assistant" or isinstance(item["content"], str)
+    assert waiting == []
+    _utf8(items)
+
+
 def check_anthropic(context: AssembledContext) -> None:
     """Fails unless the Messages API would take this system text and these messages."""
     messages, system = _sent(context.messages), _sent(context.system)
@@ -127,4 +153,4 @@ def _utf8(messages: Sequence[Mapping[str, Any]]) -> None:
     assert json.dumps(messages, ensure_ascii=False).encode()
 
 
-CHECKS = {"openai": check_openai, "anthropic": check_anthropic}
+CHECKS = {"openai": check_openai, "openai_responses": check_openai_responses, "anthropic": check_anthropic}
