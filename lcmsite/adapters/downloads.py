@@ -10,10 +10,10 @@ from django.http import HttpRequest, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from drf_spectacular.utils import extend_schema
 
-from conversations.errors import Invalid
 from conversations.large_files import LargeFileService
 from conversations.reading_files import FileBytes
 from lcmsite.adapters.keys import Caller
+from lcmsite.adapters.problems import NoSuchRange
 from lcmsite.types import KeyScope
 
 DOWNLOAD = "files/{file_id}/download/"
@@ -31,7 +31,9 @@ def download(self: object, request: HttpRequest, caller: Caller, in_path: Mappin
     )
     if wanted and offset >= found.file_size:
         found.file.close()
-        raise Invalid(f"The file has {found.file_size} bytes; no range begins at {offset}.", code="no_such_range")
+        raise NoSuchRange(
+            f"The file has {found.file_size} bytes; no range begins at {offset}.", file_size=found.file_size
+        )
     response = StreamingHttpResponse(found.pieces(), status=206 if wanted else 200, content_type=OCTETS)
     response["Content-Length"] = str(found.length)
     response["Accept-Ranges"] = "bytes"

@@ -42,6 +42,16 @@ class UnsupportedMediaType(Invalid):
     code = "unsupported_media_type"
 
 
+class NoSuchRange(Invalid):
+    """Of a file of so many bytes, which whoever goes on with a download wants to know."""
+
+    code = "no_such_range"
+
+    def __init__(self, detail: str, *, file_size: int) -> None:
+        super().__init__(detail)
+        self.file_size = file_size
+
+
 class Contention(Conflict):
     """Two writers got in each other's way, and the database let one of them go first."""
 
@@ -70,6 +80,7 @@ KINDS = (
     Kind(LengthRequired, 411, 2, "the request does not say how long it is"),
     Kind(TooLarge, 413, 2, "the request, or the file, is too large"),
     Kind(UnsupportedMediaType, 415, 2, "the body is not JSON"),
+    Kind(NoSuchRange, 416, 2, "the file ends before the range begins"),
     Kind(TooManyRequests, 429, 6, "the key has asked more often than it may (LCM_RATE_LIMIT)"),
     Kind(Unavailable, 503, 6, "something that LCM depends on does not answer", retry_after=5),
 )
@@ -131,8 +142,18 @@ def problem_of(error: BaseException) -> Problem:
         exit_code=kind.exit_code,
         retry_after=allowance.retry_after if allowance else kind.retry_after,
         context=known.context,
-        headers=allowance.headers if allowance else {},
+        headers=_headers_of(known),
     )
+
+
+def _headers_of(error: LcmError) -> Mapping[str, str]:
+    match error:
+        case TooManyRequests(allowance=allowance):
+            return allowance.headers
+        case NoSuchRange(file_size=size):
+            return {"Content-Range": f"bytes */{size}"}
+        case _:
+            return {}
 
 
 def _as_lcm_error(error: BaseException) -> LcmError | None:

@@ -77,7 +77,9 @@ def test_a_download_is_refused_as_everything_is(file_id):
     stranger = ask("GET", f"files/{file_id}/download/", key=an_api_key(a_workspace("elsewhere"), "admin"))
     nobody = Client().get(f"/api/v1/files/{file_id}/download/")
 
-    assert (beyond.status_code, json.loads(beyond.content)["code"]) == (400, "no_such_range")
+    assert (beyond.status_code, json.loads(beyond.content)["code"]) == (416, "no_such_range")
+    # So that whoever goes on with a download knows that it is complete.
+    assert beyond["Content-Range"] == "bytes */300000"
     assert [each.status_code for each in (unknown, stranger, nobody)] == [404, 404, 401]
 
 

@@ -21,7 +21,7 @@ from conversations.errors import (
     Unavailable,
 )
 from lcmsite.adapters.allowances import Allowance, TooManyRequests
-from lcmsite.adapters.problems import EXIT_CODES, INTERNAL, KINDS, Contention, problem_of
+from lcmsite.adapters.problems import EXIT_CODES, INTERNAL, KINDS, Contention, NoSuchRange, problem_of
 from lcmsite.adapters.rest import problem_response
 
 
@@ -106,6 +106,7 @@ def test_every_refusal_that_a_service_may_raise_has_its_line():
     # Some say by themselves what they refuse.
     made = {
         ColdBlockDamaged: ColdBlockDamaged(1, "It is short."),
+        NoSuchRange: NoSuchRange("It is short.", file_size=1),
         TooManyRequests: TooManyRequests(Allowance(limit=1, burst=1, remaining=0, reset=1, retry_after=1)),
     }
     for error in all_below(LcmError):
