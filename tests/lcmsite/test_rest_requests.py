@@ -89,6 +89,21 @@ def test_a_query_that_is_not_utf_8_is_refused_and_nothing_else_is_searched_for(q
     assert "UTF-8" in reply.json()["detail"]
 
 
+@pytest.mark.parametrize("query", ["query=caf%C3%A9", "query=café", "query=caf%c3%a9&&", "qu%65ry=caf%C3%A9"])
+def test_a_query_says_the_same_however_it_is_written(query):
+    reply = Client().get(f"/api/v1/matches/?{query}", headers={"Authorization": f"Bearer {an_api_key()}"})
+
+    assert (reply.status_code, reply.json()["query"]) == (200, "café")
+
+
+def test_a_query_of_very_many_fields_is_refused_unread():
+    query = "&".join(["query=hello"] * 1001)
+
+    reply = Client().get(f"/api/v1/matches/?{query}", headers={"Authorization": f"Bearer {an_api_key()}"})
+
+    assert (reply.status_code, reply.json()["code"]) == (400, "invalid")
+
+
 @pytest.mark.parametrize(
     ("body", "field"),
     [
