@@ -1,7 +1,6 @@
 """How an answer leaves the site."""
 
 from collections.abc import Callable, Iterable
-from contextlib import closing
 from typing import Any
 
 from django.http import HttpResponse
@@ -18,7 +17,9 @@ def in_one_piece(application: Callable[..., Any]) -> Callable[..., Iterable[byte
         response = application(environ, start_response)
         if not isinstance(response, HttpResponse):
             return response
-        with closing(response):
+        try:
             return [response.content]
+        finally:
+            response.close()
 
     return answer

@@ -5,7 +5,7 @@ import logging
 import sys
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
@@ -116,10 +116,12 @@ def logging_settings(*, level: str, format: str) -> dict[str, Any]:
 
 def _as_json(event: EventDict, *, default: Callable[[Any], str]) -> str:
     """The event in ASCII, whatever a terminal can show; nearly all are, and are written in a third of the time."""
-    with suppress(TypeError):
+    try:
         line = orjson.dumps(event, default)
         if line.isascii():
             return line.decode()
+    except TypeError:
+        pass
     return json.dumps(event, default=default)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+import os
 import time
 from collections.abc import Callable
 from typing import Any
@@ -39,7 +39,7 @@ class RequestLog:
         got_request_exception.connect(self.log_failure)
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        request_id = secrets.token_hex(16)
+        request_id = os.urandom(16).hex()
         structlog.contextvars.bind_contextvars(request_id=request_id)
         began = time.perf_counter()
         try:
