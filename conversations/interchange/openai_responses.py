@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from conversations.exactness import is_storable
 from conversations.flattening import flattened
 from conversations.interchange.fields import as_message, choice, noun_of, objects, read
 from conversations.interchange.openai_chat import NOTE as CHAT
@@ -78,6 +79,17 @@ def to_openai_responses(record: MessageRecord) -> dict[str, Any]:
     call beside other words, which takes several items.
     """
     return restored(_plain(record), split_note(record.metadata, NOTE)[1])
+
+
+def encrypted_thought(metadata: Any, parts: Sequence[NewPart]) -> dict[str, Any] | None:
+    """The item of a thought that came encrypted, as its model takes it back; None for any other message."""
+    kept = split_note(metadata, NOTE)[1].get("add", {})
+    told = {key: kept.get(key) for key in ("id", "encrypted_content")}
+    if not all(isinstance(each, str) and is_storable(each) for each in told.values()):
+        return None
+    summary = [part.text_content or "" for part in parts if not _mark(part, _IN_FULL)]
+    pieces = [{"type": "summary_text", "text": text} for text in summary if text and is_storable(text)]
+    return {"type": REASONING, "summary": pieces} | told
 
 
 def is_custom(call: NewPart) -> bool:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from conversations.exactness import storable_json
-from conversations.types import Role
+from conversations.interchange import signed_thought
+from conversations.types import NewPart, Role
 from retrieval.assembly.types import AssembledItem, RepairKind
 from retrieval.formats.attachments import data_of, is_image, link_of, media_type_of, stand_in
 from retrieval.formats.pairing import IdRule, paired, tool_name
 from retrieval.formats.rendered import Rendered
 from retrieval.formats.repairs import Repairs
+from retrieval.formats.thoughts import led_somewhere
 from retrieval.formats.turns import Attachment, Block, Call, Result, Text, Thought, Turn, turns_of
 
 NAMES = IdRule(longest=64)
@@ -30,7 +32,7 @@ def as_anthropic(items: Iterable[AssembledItem]) -> Rendered:
     # The items of each message, in order; of those that are merged, once more.
     sources: list[dict[str, None]] = []
     merged: list[dict[str, None]] = []
-    for turn in _led_somewhere(paired(turns_of(items, repairs, with_thoughts=True), NAMES, repairs), repairs):
+    for turn in led_somewhere(paired(turns_of(items, repairs, thought_of=_thought_of), NAMES, repairs), repairs):
         blocks = _blocks(turn, repairs)
         if not blocks:
             repairs.note(RepairKind.DROPPED_EMPTY, turn.item_ids)
@@ -63,29 +65,8 @@ def as_anthropic(items: Iterable[AssembledItem]) -> Rendered:
     )
 
 
-def _led_somewhere(turns: Iterable[Turn], repairs: Repairs) -> Iterator[Turn]:
-    """The turns, thoughts with the words or calls which they led to: the API takes none at the end of a turn."""
-    thoughts: tuple[Block, ...] = ()
-    thinkers: tuple[str, ...] = ()
-    for turn in turns:
-        if turn.role is Role.ASSISTANT:
-            blocks = (*thoughts, *turn.blocks)
-            end = max((place for place, block in enumerate(blocks, start=1) if _is_said(block)), default=0)
-            thoughts = tuple(block for block in blocks[end:] if isinstance(block, Thought))
-            said = (*blocks[:end], *(block for block in blocks[end:] if block not in thoughts))
-            turn = turn._replace(blocks=said, item_ids=tuple(dict.fromkeys((*thinkers, *turn.item_ids))))
-            thinkers = turn.item_ids if thoughts else ()
-        elif thoughts:
-            repairs.note(RepairKind.DROPPED_EMPTY, thinkers)
-            thoughts, thinkers = (), ()
-        if turn.blocks:
-            yield turn
-    if thoughts:
-        repairs.note(RepairKind.DROPPED_EMPTY, thinkers)
-
-
-def _is_said(block: Block) -> bool:
-    return not isinstance(block, Thought) and not (isinstance(block, Text) and not block.text.strip())
+def _thought_of(item: AssembledItem, part: NewPart) -> Mapping[str, Any] | None:
+    return signed_thought(part)
 
 
 def _strip_end(messages: Sequence[dict[str, Any]], item_ids: Sequence[str], repairs: Repairs) -> None:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from conversations.interchange import arguments_of
-from conversations.interchange.openai_responses import is_custom
-from conversations.types import Role
+from conversations.interchange.openai_responses import encrypted_thought, is_custom
+from conversations.types import NewPart, Role
 from retrieval.assembly.types import AssembledItem, RepairKind
 from retrieval.formats.attachments import data_of, is_image, link_of, name_of, stand_in
 from retrieval.formats.pairing import IdRule, paired, tool_name
 from retrieval.formats.rendered import Rendered
 from retrieval.formats.repairs import Repairs
-from retrieval.formats.turns import Attachment, Block, Call, Result, Text, Turn, turns_of
+from retrieval.formats.thoughts import led_somewhere
+from retrieval.formats.turns import Attachment, Block, Call, Result, Text, Thought, Turn, turns_of
 
 CALL_IDS = IdRule(longest=64)
 TOOL_NAMES = IdRule(longest=64)
@@ -26,7 +27,8 @@ def as_openai_responses(items: Iterable[AssembledItem]) -> Rendered:
     sources: list[tuple[str, ...]] = []
     # Results are of the kind of their calls, which stand before them.
     custom: set[str] = set()
-    for turn in paired(turns_of(items, repairs), CALL_IDS, repairs):
+    turns = paired(turns_of(items, repairs, thought_of=_thought_of), CALL_IDS, repairs)
+    for turn in led_somewhere(turns, repairs):
         if turn.author is not None:
             repairs.note(RepairKind.DROPPED_NAME, turn.item_ids)
         for message in _messages(turn, custom, repairs):
@@ -35,14 +37,21 @@ def as_openai_responses(items: Iterable[AssembledItem]) -> Rendered:
     return Rendered(messages=tuple(messages), sources=tuple(sources), repairs=repairs.as_records())
 
 
+def _thought_of(item: AssembledItem, part: NewPart) -> Mapping[str, Any] | None:
+    """A thought is one item, however many summaries there are of it."""
+    return encrypted_thought(item.metadata, item.parts) if part is item.parts[0] else None
+
+
 def _messages(turn: Turn, custom: set[str], repairs: Repairs) -> Iterator[dict[str, Any]]:
     if turn.role is Role.ASSISTANT:
-        # What it says and what it calls are items of their own; no word stands between a call and its result.
-        for block in turn.blocks:
-            if isinstance(block, Text | Attachment):
+        # What it says and what it calls are items of their own.
+        for block in _calls_last(turn.blocks):
+            if isinstance(block, Call):
+                yield _call(block, turn, custom, repairs)
+            elif isinstance(block, Thought):
+                yield dict(block.block)
+            elif isinstance(block, Text | Attachment):
                 yield {"role": turn.role.value, "content": _words(block, turn, repairs)}
-        for call in turn.calls:
-            yield _call(call, turn, custom, repairs)
     elif turn.role is Role.TOOL:
         for block in turn.blocks:
             if isinstance(block, Result):
@@ -50,6 +59,23 @@ def _messages(turn: Turn, custom: set[str], repairs: Repairs) -> Iterator[dict[s
                 yield {"type": kind, "call_id": block.call_id, "output": _content(block.content, turn, repairs)}
     else:
         yield {"role": turn.role.value, "content": _content(turn.blocks, turn, repairs)}
+
+
+def _calls_last(blocks: Sequence[Block]) -> list[Block]:
+    """All words in their order, then the calls: no word stands between a call and its result.
+
+    A thought stays right before what it led to.
+    """
+    words: list[Block] = []
+    calls: list[Block] = []
+    thoughts: list[Block] = []
+    for block in blocks:
+        if isinstance(block, Thought):
+            thoughts.append(block)
+        else:
+            (calls if isinstance(block, Call) else words).extend((*thoughts, block))
+            thoughts = []
+    return [*words, *calls]
 
 
 def _content(blocks: Sequence[Block], turn: Turn, repairs: Repairs) -> str | list[dict[str, Any]]:

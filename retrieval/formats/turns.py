@@ -5,12 +5,11 @@ All are tuples, as those are made fastest, and a context may have a thousand of 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from conversations.flattening import flattened
-from conversations.interchange import signed_thought
 from conversations.types import ContextItemType, NewPart, PartType, Role
 from retrieval.assembly.types import AssembledItem, RepairKind
 from retrieval.formats.repairs import Repairs
@@ -45,6 +44,8 @@ class Thought(NamedTuple):
 
 
 Block = Text | Attachment | Call | Result | Thought
+# The block of a part of an item; None for what is not taken back, as it is not signed, or was said with it already.
+ThoughtOf = Callable[[AssembledItem, NewPart], Mapping[str, Any] | None]
 
 
 class Turn(NamedTuple):
@@ -60,15 +61,18 @@ class Turn(NamedTuple):
         return tuple(block for block in self.blocks if isinstance(block, Call))
 
 
-def turns_of(items: Iterable[AssembledItem], repairs: Repairs, *, with_thoughts: bool = False) -> list[Turn]:
+def no_thought(item: AssembledItem, part: NewPart) -> None:
+    """For an API that takes no thoughts back."""
+
+
+def turns_of(items: Iterable[AssembledItem], repairs: Repairs, *, thought_of: ThoughtOf = no_thought) -> list[Turn]:
     """The turns of these items; what says nothing to a model, such as a message that was only thought, has none.
 
-    `with_thoughts`: for the API that takes back what its models thought and signed.
+    `thought_of` says what an API takes back of what its models thought.
     """
     turns: list[Turn] = []
     for item in items:
-        blocks = [each for each in _blocks(item, repairs) if with_thoughts or not isinstance(each, Thought)]
-        found = _split(item, blocks)
+        found = _split(item, _blocks(item, repairs, thought_of))
         if not found:
             repairs.note(RepairKind.DROPPED_EMPTY, [item.id])
         turns += found
@@ -89,7 +93,7 @@ def _split(item: AssembledItem, blocks: Sequence[Block]) -> list[Turn]:
     return turns
 
 
-def _blocks(item: AssembledItem, repairs: Repairs) -> list[Block]:
+def _blocks(item: AssembledItem, repairs: Repairs, thought_of: ThoughtOf) -> list[Block]:
     """Everything that an item says; empty texts say nothing."""
     if item.kind is ContextItemType.SUMMARY or not item.parts:
         blocks: list[Block] = [Text(item.text)]
@@ -100,11 +104,12 @@ def _blocks(item: AssembledItem, repairs: Repairs) -> list[Block]:
         blocks = [Text(item.text)] if is_own else []
         for part in item.parts:
             if not (is_own and part.part_type is PartType.TEXT and (part.text_content or "") in item.text):
-                blocks += _blocks_of_part(part, item.role)
+                blocks += _blocks_of_part(part, item, thought_of)
     return [_sendable(block, item.id, repairs) for block in blocks if not isinstance(block, Text) or block.text]
 
 
-def _blocks_of_part(part: NewPart, role: Role) -> Iterator[Block]:
+def _blocks_of_part(part: NewPart, item: AssembledItem, thought_of: ThoughtOf) -> Iterator[Block]:
+    role = item.role
     match part.part_type:
         case PartType.TOOL:
             has_result = part.tool_output is not None or part.tool_error is not None
@@ -120,7 +125,7 @@ def _blocks_of_part(part: NewPart, role: Role) -> Iterator[Block]:
         case PartType.FILE:
             yield Attachment(part)
         case PartType.REASONING:
-            if role is Role.ASSISTANT and (block := signed_thought(part)) is not None:
+            if role is Role.ASSISTANT and (block := thought_of(item, part)) is not None:
                 yield Thought(block)
         case _:
             # Of bookkeeping, nothing.

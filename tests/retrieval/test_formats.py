@@ -353,6 +353,58 @@ def test_what_came_by_one_of_openais_apis_goes_to_the_other_custom_calls_and_all
         assert list(shown("openai", *messages).messages) == chat
 
 
+A_THOUGHT = {
+    "type": "reasoning",
+    "id": "rs_1",
+    "summary": [{"type": "summary_text", "text": text} for text in ("It must be in a.py.", "Or is it?")],
+    "encrypted_content": "gAAAA",
+}
+
+
+def test_an_encrypted_thought_goes_back_with_what_it_led_to_and_to_nobody_else():
+    items = [
+        {"role": "user", "content": "Look."},
+        A_THOUGHT,
+        {"type": "function_call", "call_id": "f", "name": "read", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "f", "output": "def f"},
+        A_THOUGHT | {"id": "rs_2", "summary": []},
+        {"role": "assistant", "content": "It is there."},
+    ]
+    told = {"content": [{"type": "reasoning_text", "text": "Where else?"}]}
+    messages = [*map(from_openai_responses, [*items[:-2], items[-2] | told, items[-1]])]
+
+    assert list(shown("openai_responses", *messages).messages) == items
+    for format in ("openai", "anthropic"):
+        assert "gAAAA" not in json.dumps(shown(format, *messages).messages)
+
+
+@pytest.mark.parametrize(
+    "thought",
+    [{**A_THOUGHT, "encrypted_content": None}, {key: A_THOUGHT[key] for key in ("type", "summary")},
+     {**A_THOUGHT, "encrypted_content": "\ud800"}],
+)  # fmt: skip
+def test_a_thought_that_cannot_go_back_and_one_that_led_to_nothing_are_left_out(thought):
+    led = {"role": "assistant", "content": "It is there."}
+
+    context = shown("openai_responses", *map(from_openai_responses, [thought, led, A_THOUGHT]))
+
+    assert list(context.messages) == [led]
+    assert set(repaired(context)[RepairKind.DROPPED_EMPTY]) == {"msg_1", "msg_3"}
+
+
+def test_what_is_said_behind_a_call_is_said_before_it():
+    call = NewPart(PartType.TOOL, tool_call_id="c", tool_name="read", tool_input={})
+    words = [NewPart(PartType.TEXT, text_content=text) for text in ("One.", "Two.", "Three.")]
+    parts = (words[0], call, words[1], replace(call, tool_call_id="d"), words[2])
+
+    context = shown("openai_responses", NewMessage(Role.ASSISTANT, parts=parts))
+
+    assert [item.get("content", item.get("call_id")) for item in context.messages] == [
+        *("One.", "Two.", "Three."),
+        *("c", "d", "c", "d"),
+    ]
+
+
 def test_an_answer_that_says_and_calls_something_is_several_items_of_one_message():
     call = NewPart(PartType.TOOL, tool_call_id="c", tool_name="read", tool_input={})
     said = NewMessage(Role.ASSISTANT, parts=(call, NewPart(PartType.TEXT, text_content="I look.")))

@@ -71,9 +71,12 @@ def check_openai_responses(context: AssembledContext) -> None:
     assert context.system == ()
     seen: set[str] = set()
     waiting: list[tuple[str, str]] = []
-    for item in items:
+    for place, item in enumerate(items):
         kind = item.get("type", "message")
-        if kind.endswith("_call"):
+        if kind == "reasoning":
+            # A thought is taken with what it led to.
+            assert items[place + 1].get("role") == "assistant" or items[place + 1]["type"].endswith(("_call", kind))
+        elif kind.endswith("_call"):
             assert _CALL_ID.fullmatch(item["call_id"]) and _TOOL.fullmatch(item["name"])
             assert item["call_id"] not in seen
             seen.add(item["call_id"])

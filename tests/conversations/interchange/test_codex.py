@@ -43,6 +43,7 @@ def test_a_time_comes_back_as_it_was_written(timestamp):
 def test_that_it_cut_its_own_context_is_kept_and_says_nothing():
     message = from_codex(COMPACTED)
 
+    assert holds_message(COMPACTED)
     assert [(part.part_type, part.text_content) for part in message.parts] == [(PartType.COMPACTION, "So far: a.py.")]
     assert as_stored(message).content == ""
     assert round_trip(COMPACTED) == COMPACTED

@@ -132,10 +132,13 @@ def test_a_thought_is_reasoning_and_its_encrypted_form_is_kept():
     ],
 )  # fmt: skip
 def test_a_tool_that_the_vendor_has_is_called_by_its_name(row, name, wanted):
-    [part] = from_openai_responses(row).parts
+    message = from_openai_responses(row)
 
+    [part] = message.parts
     assert (part.tool_name, part.tool_input, part.tool_call_id) == (name, wanted, row.get("call_id") or row["id"])
     assert (part.tool_output, part.tool_error) == (None, None)
+    # What is wanted is kept once.
+    assert wanted is None or json.dumps(wanted) not in json.dumps(message.metadata)
     assert round_trip(row) == row
 
 
