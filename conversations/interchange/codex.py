@@ -4,6 +4,9 @@
 
 The first line, `session_meta`, names the session. `compacted` tells that Codex cut its own context, and what it put in
 place of it. Lines of other types, such as `event_msg`, say again what items say, or hold no message.
+
+What a command printed may come wrapped, `{"output": ..., "metadata": {"exit_code": ...}}` as a text; then the result is
+what was printed, or an error where the command failed.
 """
 
 from __future__ import annotations
@@ -13,11 +16,14 @@ from dataclasses import replace
 from typing import Any
 
 from conversations.interchange.fields import moment, read, written
-from conversations.interchange.openai_responses import from_openai_responses, to_openai_responses
+from conversations.interchange.openai_chat import parsed, unparsed
+from conversations.interchange.openai_responses import RESULT, from_openai_responses, to_openai_responses
 from conversations.interchange.remainder import remainder, restored, split_note, with_note
 from conversations.types import MessageRecord, NewMessage, NewPart, PartType, Role
 
 NOTE = "codex"
+# On a result that came wrapped: what was around it, and how that was written.
+_WRAPPED = "codex_wrapped"
 _ITEM, _COMPACTED, _SESSION = "response_item", "compacted", "session_meta"
 
 
@@ -43,7 +49,7 @@ def from_codex(line: Mapping[str, Any]) -> NewMessage:
         instead = read(line["payload"], "message", str, where="payload.")
         said = NewMessage(Role.ASSISTANT, parts=(NewPart(PartType.COMPACTION, text_content=instead),))
     else:
-        said = from_openai_responses(line["payload"])
+        said = _of_item(line["payload"])
     said = replace(said, created_at=moment(line, "timestamp"))
     return replace(said, metadata=with_note(said.metadata, NOTE, remainder(line, _plain(said, line["payload"]))))
 
@@ -51,7 +57,24 @@ def from_codex(line: Mapping[str, Any]) -> NewMessage:
 def to_codex(record: MessageRecord) -> dict[str, Any]:
     """The line of a message that came as one: the same line."""
     metadata, rest = split_note(record.metadata, NOTE)
-    return restored(_plain(record, to_openai_responses(replace(record, metadata=metadata))), rest)
+    item = to_openai_responses(replace(record, metadata=metadata))
+    if wrapping := metadata.get(_WRAPPED):
+        item["output"] = unparsed({"output": item["output"], **wrapping["around"]}, wrapping["style"])
+    return restored(_plain(record, item), rest)
+
+
+def _of_item(item: Mapping[str, Any]) -> NewMessage:
+    output = item.get("output") if item.get("type") == RESULT else None
+    around, style = parsed(output) if isinstance(output, str) else (None, None)
+    if not isinstance(around, dict) or next(iter(around), None) != "output" or not isinstance(around["output"], str):
+        return from_openai_responses(item)
+    said = from_openai_responses({**item, "output": around.pop("output")})
+    told = around.get("metadata")
+    if isinstance(told, Mapping) and told.get("exit_code"):
+        [printed] = said.parts
+        failed = replace(printed, tool_output=None, tool_error=printed.tool_output, tool_status="error")
+        said = replace(said, parts=(failed,))
+    return replace(said, metadata={**(said.metadata or {}), _WRAPPED: {"around": around, "style": style}})
 
 
 def _plain(message: NewMessage | MessageRecord, item: Mapping[str, Any]) -> dict[str, Any]:

@@ -218,7 +218,7 @@ def _call(item: dict[str, Any], *, where: str) -> NewPart:
 def function_part(function: Mapping[str, Any], *, where: str) -> NewPart:
     """The call of a function that has a name and arguments; `arguments_of` gives those back."""
     arguments = read(function, "arguments", str, where=where)
-    value, style = _parsed(arguments) if arguments is not None else (None, None)
+    value, style = parsed(arguments) if arguments is not None else (None, None)
     return NewPart(
         PartType.TOOL,
         tool_name=read(function, "name", str, where=where),
@@ -242,17 +242,22 @@ def arguments_of(part: NewPart) -> str:
         return "{}"
     if isinstance(arguments, str):
         return arguments
-    return json.dumps(arguments, **_STYLES.get(str(_marks(part).get(_STYLE)), _STYLES["spaced"]))
+    return unparsed(arguments, _marks(part).get(_STYLE))
 
 
-def _parsed(arguments: str) -> tuple[Any, str | None]:
-    """The arguments as JSON, with the style they are written in if it is not the first; or the text itself."""
+def parsed(text: str) -> tuple[Any, str | None]:
+    """The value that a text is as JSON, with the style it is written in if it is not the first; or the text itself."""
     try:
-        value = json.loads(arguments)
+        value = json.loads(text)
         if isinstance(value, dict | list):
             for style, options in _STYLES.items():
-                if json.dumps(value, allow_nan=False, **options) == arguments:
+                if json.dumps(value, allow_nan=False, **options) == text:
                     return value, None if style == "spaced" else style
     except (ValueError, RecursionError):
         pass
-    return arguments, None
+    return text, None
+
+
+def unparsed(value: Any, style: Any) -> str:
+    """The text that such a value was read from."""
+    return json.dumps(value, **_STYLES.get(str(style), _STYLES["spaced"]))

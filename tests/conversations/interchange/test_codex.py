@@ -51,6 +51,32 @@ def test_that_it_cut_its_own_context_is_kept_and_says_nothing():
     assert round_trip(more) == more
 
 
+@pytest.mark.parametrize(
+    ("output", "printed", "error"),
+    [
+        ('{"output":"a.py\\nb.py\\n","metadata":{"exit_code":0,"duration_seconds":0.1}}', "a.py\nb.py\n", None),
+        ('{"output": "a.py", "metadata": {"exit_code": 0}}', "a.py", None),
+        ('{"output":"no such file","metadata":{"exit_code":1}}', None, "no such file"),
+        ('{"output":"a.py"}', "a.py", None),
+        ('{"output":"a.py","metadata":null}', "a.py", None),
+        ("failed in sandbox", "failed in sandbox", None),
+        ('{ "output": "a.py" }', '{ "output": "a.py" }', None),
+        ('{"metadata":{},"output":"a.py"}', '{"metadata":{},"output":"a.py"}', None),
+        ('{"output":5}', '{"output":5}', None),
+        ('["output"]', '["output"]', None),
+        ("{}", "{}", None),
+    ],
+)
+def test_what_a_command_printed_is_taken_out_of_its_wrapping_and_put_back(output, printed, error):
+    line = LINE | {"payload": {"type": "function_call_output", "call_id": "c", "output": output}}
+
+    [part] = from_codex(line).parts
+
+    assert (part.tool_output, part.tool_error) == (printed, error)
+    assert part.tool_status == ("error" if error else "completed")
+    assert round_trip(line) == line
+
+
 def test_the_first_line_names_the_session():
     assert is_line(META) and not holds_message(META)
     assert (session_of(META), session_of(LINE)) == ("01997e76", "")
