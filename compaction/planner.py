@@ -7,7 +7,7 @@ results, and what stands between them. A *chunk* is what one summary will be mad
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
@@ -23,8 +23,6 @@ MAX_ATOM_MESSAGES = 256
 
 # What must be known to tell where an atom ends: the last message it may have may be a call, with its result as far on.
 _LOOK_AHEAD = 2 * MAX_ATOM_MESSAGES
-# Calls that are remembered before those are forgotten that no result can belong to any more.
-_MOST_CALLS = 8 * MAX_ATOM_MESSAGES
 
 # What a summary costs beyond its own text: the element that a model sees around it, with id, range and times.
 SHELL_TOKENS = 100
@@ -56,13 +54,10 @@ class AnySlot(Protocol):
     def calls(self) -> tuple[Hashable, ...]: ...
 
     @property
-    def is_raw(self) -> bool: ...
+    def message_id(self) -> int | None: ...
 
     @property
-    def is_system(self) -> bool: ...
-
-    @property
-    def is_question(self) -> bool: ...
+    def is_answer(self) -> bool: ...
 
 
 S = TypeVar("S", bound=AnySlot)
@@ -92,14 +87,6 @@ class Slot(NamedTuple):
     @property
     def is_raw(self) -> bool:
         return self.message_id is not None
-
-    @property
-    def is_system(self) -> bool:
-        return self.role is _SYSTEM
-
-    @property
-    def is_question(self) -> bool:
-        return self.role is _USER and not self.is_answer
 
 
 @dataclass(frozen=True)
@@ -167,45 +154,56 @@ def atoms(slots: Iterable[S]) -> list[tuple[S, ...]]:
 
 def each_atom(slots: Iterable[S]) -> Iterator[tuple[S, ...]]:
     """The atoms one by one: no more is held than decides the next, so that a history of any length takes no memory."""
-    held: deque[S] = deque()
-    # Of each that is held, the place of the last one that belongs to it.
-    reach: deque[int] = deque()
+    held: list[S] = []
+    # The place of the first that is held, and of each that others belong to, that of the last of them.
     start = 0
+    reach: dict[int, int] = {}
     called_at: dict[Hashable, int] = {}
-    raw = (slot for slot in slots if slot.is_raw and not slot.is_system)
-    for index, slot in enumerate(raw):
+    for place, slot in enumerate(slot for slot in slots if slot.message_id is not None and slot.role is not _SYSTEM):
         held.append(slot)
-        reach.append(index)
+        role = slot.role
         for call in slot.calls:
+            first = called_at.get(call)
             # Ids are not unique in a history: an assistant that names one anew makes another call.
-            if slot.role is _ASSISTANT or index - called_at.get(call, index) >= MAX_ATOM_MESSAGES:
-                called_at[call] = index
-            first = called_at.setdefault(call, index)
-            if first >= start:
+            if first is None or role is _ASSISTANT or place - first >= MAX_ATOM_MESSAGES:
+                called_at[call] = place
+            else:
                 # What comes later reaches farther.
-                reach[first - start] = index
-        if slot.role is _TOOL and len(held) > 1:
-            reach[-2] = index
-        if len(called_at) > _MOST_CALLS:
-            called_at = {call: at for call, at in called_at.items() if index - at < MAX_ATOM_MESSAGES}
-        if len(held) >= _LOOK_AHEAD:
-            yield (group := _first_group(held, reach, start))
-            start += len(group)
-    while held:
-        yield (group := _first_group(held, reach, start))
-        start += len(group)
+                reach[first] = place
+        if role is _TOOL:
+            reach[place - 1] = place
+        if len(held) == _LOOK_AHEAD:
+            decided = _groups(held, reach, start, len(held) - MAX_ATOM_MESSAGES)
+            yield from decided
+            taken = sum(map(len, decided))
+            del held[:taken]
+            start += taken
+            reach = {first: last for first, last in reach.items() if first >= start}
+            called_at = {call: at for call, at in called_at.items() if place - at < MAX_ATOM_MESSAGES}
+    yield from _groups(held, reach, start, len(held))
 
 
-def _first_group(held: deque[S], reach: deque[int], start: int) -> tuple[S, ...]:
-    """Takes the first group out of what is held, `start` being the place of the first slot."""
-    group = [held.popleft()]
-    end = reach.popleft()
-    while start + len(group) <= end and len(group) < MAX_ATOM_MESSAGES:
-        group.append(held.popleft())
-        farther = reach.popleft()
-        if farther > end:
-            end = farther
-    return tuple(group)
+def _groups(held: Sequence[S], reach: Mapping[int, int], start: int, end: int) -> list[tuple[S, ...]]:
+    """The groups of what is held that end before `end`, `start` being the place of the first slot."""
+    groups: list[tuple[S, ...]] = []
+    first = 0
+    while first < end:
+        last = reach.get(start + first)
+        if last is None:
+            groups.append((held[first],))
+            first += 1
+            continue
+        behind = first + 1
+        while behind <= last - start and behind - first < MAX_ATOM_MESSAGES:
+            farther = reach.get(start + behind, 0)
+            if farther > last:
+                last = farther
+            behind += 1
+        if behind > end:
+            break
+        groups.append(tuple(held[first:behind]))
+        first = behind
+    return groups
 
 
 def fresh_tail(
@@ -219,29 +217,31 @@ def fresh_tail(
     """
     # Each atom has a slot at least, so that no more of them can be wanted.
     newest: deque[tuple[S, ...]] = deque(maxlen=TAIL_REACH * policy.fresh_tail_count)
-    question: int | None = None
-    is_alone = False
+    question: S | None = None
+    asked_in: tuple[S, ...] = ()
     back = 0
     for group in each_atom(slots) if groups is None else groups:
         newest.append(group)
         back += len(group)
-        for place, slot in enumerate(group):
-            if slot.is_question:
-                question, back, is_alone = slot.ordinal, len(group) - place, len(group) == 1
+        for slot in group:
+            if slot.role is _USER and not slot.is_answer:
+                question, asked_in, back = slot, group, len(group)
     wanted = policy.fresh_tail_count
-    if question is not None and back <= TAIL_REACH * policy.fresh_tail_count:
-        wanted = max(wanted, back)
+    if question is not None:
+        back -= asked_in.index(question)
+        if back <= TAIL_REACH * policy.fresh_tail_count:
+            wanted = max(wanted, back)
     tail: set[int] = set()
     for group in reversed(newest):
         if len(tail) >= wanted:
             break
         tail.update(slot.ordinal for slot in group)
-    pinned = frozenset() if question is None or question in tail else frozenset({question})
+    pinned = frozenset() if question is None or question.ordinal in tail else frozenset({question.ordinal})
     return Protected(
-        system=frozenset(slot.ordinal for slot in slots if slot.is_system),
+        system=frozenset(slot.ordinal for slot in slots if slot.role is _SYSTEM),
         tail=frozenset(tail),
         pinned=pinned,
-        borders=pinned if is_alone else frozenset(),
+        borders=pinned if len(asked_in) == 1 else frozenset(),
     )
 
 

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import tracemalloc
+from collections import defaultdict
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -63,7 +65,7 @@ def test_an_answer_is_told_from_a_question(answers):
         for n, is_answer in enumerate(answers, 1)
     ]
 
-    assert [slot.is_question for slot in Context(slots)] == [not is_answer for is_answer in answers]
+    assert [slot.is_answer for slot in Context(slots)] == answers
 
 
 def test_it_keeps_a_long_history_in_a_quarter_of_the_memory_of_its_slots():
@@ -102,3 +104,22 @@ def test_a_result_far_behind_its_call_still_draws_it_in_across_the_bound_of_an_a
     assert [slot.ordinal for slot in atoms[0]] == [1]
     assert [slot.ordinal for slot in atoms[1]] == list(range(2, MAX_ATOM_MESSAGES + 2))
     assert all(len(atom) == 1 for atom in atoms[2:])
+
+
+@pytest.mark.parametrize("before", range(0, 2 * MAX_ATOM_MESSAGES + 2, 23))
+def test_atoms_are_the_same_wherever_what_is_looked_ahead_ends(before):
+    calls: dict[int, tuple[int, ...]] = defaultdict(tuple)
+    for call in range(14):
+        # The first half of them overlap, each with the next.
+        for place in (131 * call + 1, 131 * call + 1 + (140 if call < 7 else 89 * call % MAX_ATOM_MESSAGES)):
+            calls[place] += (call,)
+    history = [
+        Slot(ordinal=n, tokens=1, message_id=n, role=Role.TOOL if n % 50 == 0 else Role.USER, calls=calls[n])
+        for n in range(1, 8 * MAX_ATOM_MESSAGES)
+    ]
+    said = [Slot(ordinal=-n, tokens=1, message_id=n, role=Role.USER) for n in range(before, 0, -1)]
+
+    together = list(each_atom(said + history))
+
+    assert together[:before] == [(slot,) for slot in said]
+    assert together[before:] == list(each_atom(history))
