@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from operator import attrgetter
+from itertools import groupby
+from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple, Protocol
 
 from compaction.planner import MAX_ATOM_MESSAGES
@@ -16,6 +17,8 @@ from retrieval.assembly.candidates import Candidate
 from retrieval.assembly.types import Moment
 
 by_ordinal = attrgetter("ordinal")
+# As the class itself does it, without the call, and looked up once: a context has a thousand slots.
+_new, _USER = tuple.__new__, Role.USER
 
 # For how many of the messages that answer a query, and call a tool or answer a call, the rest of that exchange is
 # looked up. None has more messages than this, so nothing of it can lie farther away.
@@ -108,31 +111,28 @@ class ContextSlots(Protocol):
 
 def look_in(found: Sequence[tuple[Any, ...]]) -> Look:
     """What these rows of eight columns tell."""
-    roles: dict[int | None, Role] = {}
-    calls: dict[int, list[str]] = defaultdict(list)
+    of_kind: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
+    for what, its_rows in groupby(found, key=itemgetter(0)):
+        of_kind[what] += its_rows
+    roles = {row[3]: ROLES[row[7]] for what in ("slot", "before", "sought", "near") for row in of_kind[what] if row[7]}
+    for row in of_kind["role"]:
+        roles.update(dict.fromkeys(map(int, row[7].split(",")), ROLES[row[6]]))
+    calls: dict[int, tuple[str, ...]] = {}
     tools: set[int] = set()
     words: set[int] = set()
-    of_kind: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
-    for row in found:
-        what = row[0]
-        if what == "role":
-            roles.update(dict.fromkeys(map(int, row[7].split(",")), ROLES[row[6]]))
-        elif what != "part":
-            of_kind[what].append(row)
-            if row[3] is not None and row[7] is not None:
-                roles[row[3]] = ROLES[row[7]]
-        elif row[6] != "tool":
-            words.add(row[3])
-        else:
-            tools.add(row[3])
-            if row[7] is not None:
-                calls[row[3]].append(row[7])
-    # By place, and past the constructor: to name each field takes as long again.
-    make = Candidate._make
+    for _, _, _, message_id, _, _, part_type, call in of_kind["part"]:
+        if part_type != "tool":
+            words.add(message_id)
+            continue
+        tools.add(message_id)
+        if call is not None:
+            calls[message_id] = (*calls.get(message_id, ()), call)
+    answers = {message_id for message_id in tools - words if roles[message_id] is _USER}
 
     def made(what: str) -> list[Candidate]:
         return [
-            make(
+            _new(
+                Candidate,
                 (
                     ordinal,
                     tokens,
@@ -140,11 +140,11 @@ def look_in(found: Sequence[tuple[Any, ...]]) -> Look:
                     summary_id,
                     roles.get(message_id),
                     None,
-                    tuple(calls[message_id]) if message_id in calls else (),
-                    message_id in tools and message_id not in words and roles[message_id] is Role.USER,
+                    calls.get(message_id, ()),
+                    message_id in answers,
                     last_seq,
                     said == "recalled",
-                )
+                ),
             )
             for _, ordinal, tokens, message_id, summary_id, last_seq, said, _ in of_kind[what]
         ]
@@ -154,7 +154,7 @@ def look_in(found: Sequence[tuple[Any, ...]]) -> Look:
         before=made("before"),
         sought=made("sought"),
         standing_for=[
-            (make((row[1], row[2], None, row[4], None, None, (), False, row[5], False)), row[3])
+            (Candidate(ordinal=row[1], tokens=row[2], summary_id=row[4], last_seq=row[5]), row[3])
             for row in of_kind["above"]
         ],
         near=sorted(made("near"), key=by_ordinal),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
+from compaction.planner import sum_tokens
 from conversations.frozen import record
 from conversations.types import ContextItemType
 from retrieval.assembly.candidates import Candidate, Decision, Selection
@@ -17,7 +18,7 @@ _MESSAGE, _SUMMARY = ContextItemType.MESSAGE, ContextItemType.SUMMARY
 
 def left_out(selection: Selection, whole: LeftOut) -> LeftOut:
     """What a selection leaves out of a context that is so much as a whole."""
-    return _less(whole, (decision.candidate for decision in selection.decisions if decision.included))
+    return _less(whole, [candidate for candidate, included, _, _ in selection.decisions if included])
 
 
 def receipt(selection: Selection, missing: LeftOut, *, begins: int, edge: int | None) -> tuple[ReceiptLine, ...]:
@@ -25,14 +26,14 @@ def receipt(selection: Selection, missing: LeftOut, *, begins: int, edge: int | 
 
     `begins` is the seq where the context begins, `edge` the one before which nothing was looked at, if there is such.
     """
-    included = [_line(decision) for decision in selection.decisions if decision.included]
+    included = [decision for decision in selection.decisions if decision.included]
     refused = [decision for decision in selection.decisions if not decision.included]
     # What only the query brought up is no part of the context, and so of no later sum.
     recalled = [decision for decision in refused if decision.candidate.is_recalled]
     items = [decision for decision in refused if not decision.candidate.is_recalled]
     named, unnamed = items[:LINES_LEFT_OUT], items[LINES_LEFT_OUT:]
-    rest = _less(missing, (decision.candidate for decision in named))
-    lines = [*included, *map(_line, recalled), *map(_line, named)]
+    rest = _less(missing, [decision.candidate for decision in named])
+    lines = _lines([*included, *recalled, *named])
     if rest.messages or rest.summaries:
         last_seqs = [decision.candidate.last_seq for decision in unnamed] + ([] if edge is None else [edge - 1])
         lines.append(
@@ -52,33 +53,32 @@ def receipt(selection: Selection, missing: LeftOut, *, begins: int, edge: int | 
 
 def _less(whole: LeftOut, candidates: Iterable[Candidate]) -> LeftOut:
     items = [candidate for candidate in candidates if not candidate.is_recalled]
-    raw = sum(candidate.is_raw for candidate in items)
+    raw = sum([candidate.message_id is not None for candidate in items])
     return LeftOut(
         messages=whole.messages - raw,
         summaries=whole.summaries - (len(items) - raw),
-        tokens=whole.tokens - _tokens(items),
+        tokens=whole.tokens - sum_tokens(items),
     )
 
 
-def _tokens(candidates: Sequence[Candidate]) -> int:
-    return sum(candidate.tokens for candidate in candidates)
-
-
-def _line(decision: Decision) -> ReceiptLine:
-    candidate, included, reason, running_total = decision
-    id, kind, messages, summaries = (
-        (f"msg_{candidate.message_id}", _MESSAGE, 1, 0) if candidate.is_raw else (candidate.summary_id, _SUMMARY, 0, 1)
-    )
-    values = {
-        "included": included,
-        "reason": reason,
-        "tokens": candidate.tokens,
-        "running_total": running_total,
-        "first_seq": candidate.ordinal,
-        "last_seq": candidate.last_seq,
-        "id": id,
-        "kind": kind,
-        "messages": messages,
-        "summaries": summaries,
-    }
-    return record(ReceiptLine, values)
+def _lines(decisions: Iterable[Decision]) -> list[ReceiptLine]:
+    lines = []
+    for candidate, included, reason, running_total in decisions:
+        ordinal, tokens, message_id, summary_id, _, _, _, _, last_seq, _ = candidate
+        id, kind, messages, summaries = (
+            (summary_id, _SUMMARY, 0, 1) if message_id is None else (f"msg_{message_id}", _MESSAGE, 1, 0)
+        )
+        values = {
+            "included": included,
+            "reason": reason,
+            "tokens": tokens,
+            "running_total": running_total,
+            "first_seq": ordinal,
+            "last_seq": last_seq,
+            "id": id,
+            "kind": kind,
+            "messages": messages,
+            "summaries": summaries,
+        }
+        lines.append(record(ReceiptLine, values))
+    return lines

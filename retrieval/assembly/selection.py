@@ -6,9 +6,12 @@ Where the fresh tail and the groups are is the planner's to say.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from math import inf
+from operator import attrgetter
 
 from compaction.planner import MAX_ATOM_MESSAGES, TAIL_REACH, atoms, fresh_tail, sum_tokens
 from compaction.policy import CompactionPolicy
+from conversations.types import Role
 from retrieval.assembly.candidates import Candidate, Decision, Group, Selection
 from retrieval.assembly.types import AssemblyReason
 
@@ -19,6 +22,13 @@ SHARE_OF_HITS = 0.5
 # More costs evidence: 0.2 loses one in twenty of the messages that answer a question, at 1,000 tokens.
 WEIGHT_OF_RECENCY = 0.05
 
+# Looked up once: to name a member takes longer than to compare it.
+_SYSTEM, _FRESH_TAIL, _BUDGET = Role.SYSTEM, AssemblyReason.FRESH_TAIL, AssemblyReason.BUDGET
+_NO_HITS: frozenset[int] = frozenset()
+# As the classes themselves do it, without the call: of groups and decisions there are thousands.
+_new = tuple.__new__
+_newest = attrgetter("newest")
+
 
 def groups_of(slots: Sequence[Candidate], policy: CompactionPolicy) -> list[Group]:
     """Neighbouring slots of a context in the groups that go in whole, oldest first, the mandatory ones marked."""
@@ -27,18 +37,19 @@ def groups_of(slots: Sequence[Candidate], policy: CompactionPolicy) -> list[Grou
     groups = [
         Group((slot,), mandatory=AssemblyReason.SYSTEM if slot.is_system else None)
         for slot in slots
-        if slot.is_system or not slot.is_raw
+        if slot.message_id is None or slot.role is _SYSTEM
     ]
+    question = next(iter(protected.pinned), None)
     for atom in together:
-        # A pinned question may stand between a call and its result, and is part of neither.
         others = atom
-        if protected.pinned and any(slot.ordinal in protected.pinned for slot in atom):
-            pinned = tuple(slot for slot in atom if slot.ordinal in protected.pinned)
-            others = tuple(slot for slot in atom if slot not in pinned)
+        if question is not None and atom[0].ordinal <= question <= atom[-1].ordinal:
+            # It may stand between a call and its result, and is part of neither.
+            pinned = tuple(slot for slot in atom if slot.ordinal == question)
+            others = tuple(slot for slot in atom if slot.ordinal != question)
             groups.append(Group(pinned, mandatory=AssemblyReason.PINNED))
         if others:
             in_tail = others[-1].ordinal in protected.tail
-            groups.append(Group(others, mandatory=AssemblyReason.FRESH_TAIL if in_tail else None))
+            groups.append(_new(Group, (others, _FRESH_TAIL if in_tail else None, _NO_HITS, 0.0)))
     # Slots of a context are told apart by their ordinals.
     return sorted(groups, key=lambda group: group.candidates[-1].ordinal)
 
@@ -62,7 +73,7 @@ def inside(groups: Iterable[Group], edge: int) -> list[Group]:
     return [group for group in groups if group.mandatory or group.candidates[0].ordinal >= edge]
 
 
-def is_enough(groups: Sequence[Group], *, edge: int, budget: int, policy: CompactionPolicy) -> bool:
+def is_enough(groups: Iterable[Group], *, edge: int, budget: int, policy: CompactionPolicy) -> bool:
     """Whether the newest groups of a context, from the edge on, are all that an answer within the budget can hold.
 
     System messages and a pinned question may lie farther back; they are looked for by themselves.
@@ -71,9 +82,9 @@ def is_enough(groups: Sequence[Group], *, edge: int, budget: int, policy: Compac
     for group in groups:
         if group.candidates[0].ordinal >= edge:
             near += group.candidates
-        elif group.mandatory is AssemblyReason.FRESH_TAIL:
+        elif group.mandatory is _FRESH_TAIL:
             return False
-    turns = sum([candidate.is_raw and not candidate.is_system for candidate in near])
+    turns = sum([slot.message_id is not None and slot.role is not _SYSTEM for slot in near])
     return sum_tokens(near) > budget and turns >= TAIL_REACH * policy.fresh_tail_count
 
 
@@ -110,21 +121,17 @@ def select(groups: Sequence[Group], *, budget: int) -> Selection:
     answers = _take_answers(basket, [group for group in open_groups if group.hits], budget)
     rest = [group for group in open_groups if group.candidates[0].place not in answers] if answers else open_groups
 
-    recalled = [group for group in rest if group.is_recalled]
-    own = [group for group in rest if not group.is_recalled] if recalled else rest
+    # Whatever is recalled answers the query.
+    recalled = [group for group in rest if group.hits and group.is_recalled]
+    own = [group for group in rest if not (group.hits and group.is_recalled)] if recalled else rest
     left: list[Group] = []
     in_order = sorted(own, key=_by_need, reverse=True)
     for place, group in enumerate(in_order):
-        if basket.total + group.tokens > budget:
+        if not basket.take(group, AssemblyReason.FITS, budget):
             left = in_order[place:]
             break
-        basket.take(group, AssemblyReason.FITS)
-    for group in _best_first(recalled):
-        if basket.total + group.tokens <= budget:
-            basket.take(group, AssemblyReason.RELEVANT)
-        else:
-            left.append(group)
-    left.sort(key=lambda group: group.newest, reverse=True)
+    left += [group for group in _best_first(recalled) if not basket.take(group, AssemblyReason.RELEVANT, budget)]
+    left.sort(key=_newest, reverse=True)
     return Selection(
         decisions=(*basket.decisions, *_left_out(left, basket.total)),
         total_tokens=basket.total,
@@ -139,41 +146,43 @@ class _Basket:
         self.total = 0
         self.decisions: list[Decision] = []
 
-    def take(self, group: Group, reason: AssemblyReason) -> None:
+    def take(self, group: Group, reason: AssemblyReason, most: float = inf) -> bool:
+        """Whether the group goes in, for there are no more tokens with it than `most`."""
         total = self.total
+        decisions = []
         for candidate in group.candidates:
             total += candidate.tokens
-            self.decisions.append(Decision(candidate, True, reason, total))
+            decisions.append(_new(Decision, (candidate, True, reason, total)))
+        if total > most:
+            return False
         self.total = total
+        self.decisions += decisions
+        return True
 
 
 def _take_answers(basket: _Basket, groups: Sequence[Group], budget: int) -> set[tuple[int, bool]]:
     """Into the basket goes what answers the query, as far as its share reaches; where the groups that went in begin."""
-    taken: set[tuple[int, bool]] = set()
     ceiling = basket.total + int(max(0, budget - basket.total) * SHARE_OF_HITS)
-    for group in _best_first(group for group in groups if not group.is_summary):
-        if basket.total + group.tokens <= ceiling:
-            basket.take(group, AssemblyReason.RELEVANT)
-            taken.add(group.candidates[0].place)
+    messages = _best_first(group for group in groups if not group.is_summary)
+    taken = [group for group in messages if basket.take(group, AssemblyReason.RELEVANT, ceiling)]
     shown = {decision.candidate.message_id for decision in basket.decisions} if groups else set()
-    for group in _best_first(group for group in groups if group.is_summary and group.hits - shown):
-        if basket.total + group.tokens <= budget:
-            basket.take(group, AssemblyReason.RELEVANT)
-            taken.add(group.candidates[0].place)
-    return taken
+    summaries = _best_first(group for group in groups if group.is_summary and group.hits - shown)
+    taken += [group for group in summaries if basket.take(group, AssemblyReason.RELEVANT, budget)]
+    return {group.candidates[0].place for group in taken}
 
 
 def _best_first(groups: Iterable[Group]) -> list[Group]:
     return sorted(groups, key=lambda group: (group.score, group.newest), reverse=True)
 
 
-def _by_need(group: Group) -> tuple[bool, tuple[int, bool]]:
+def _by_need(group: Group) -> tuple[bool, int, bool]:
     """The newest first; a summary whose hits are shown word for word has the least to add."""
+    last = group.candidates[-1]
     # Most groups are no hits, and need not be asked what they are.
-    return not (group.hits and group.is_summary), group.newest
+    return not (group.hits and group.is_summary), last.ordinal, last.is_recalled
 
 
 def _left_out(groups: Iterable[Group], total: int) -> Iterable[Decision]:
     for group in groups:
         for candidate in reversed(group.candidates):
-            yield Decision(candidate, False, AssemblyReason.BUDGET, total)
+            yield _new(Decision, (candidate, False, _BUDGET, total))

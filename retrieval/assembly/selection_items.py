@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -19,33 +19,34 @@ from retrieval.assembly.types import AssembledItem
 # Past the ORM, and with times as text: a context may hold a thousand messages or some hundred summaries, and making
 # instances of them, or times the way Django has its connections do it, would take longer than all the rest.
 #
-# Messages, their parts and summaries are all texts with something to say of them, and so rows of one statement: a part
-# has a kind, a summary has no message.
+# Messages, their parts and summaries are all texts with something to say of them, and so rows of one statement in the
+# columns of a part: a part has a kind, a summary has no message.
 _ITEMS = f"""
-    SELECT message_id, NULL::integer AS ordinal, NULL AS part_id, NULL, content, NULL, NULL, NULL, NULL, NULL,
-           metadata::text, exact, NULL, author, created_at::text, cold_block_id, erased_by_id{{of_no_block}}
+    SELECT message_id, NULL::integer AS ordinal, NULL AS part_id, NULL, content, author, created_at::text,
+           erased_by_id::text, cold_block_id::text, NULL, metadata::text, exact, NULL{{of_no_block}}
     FROM messages WHERE message_id = ANY(%(messages)s)
     UNION ALL
-    SELECT {PART}, NULL, NULL, NULL, NULL{{of_no_block}}
+    SELECT {PART}{{of_no_block}}
     FROM message_parts WHERE message_id = ANY(%(messages)s) AND {SAID}
     UNION ALL
-    SELECT NULL, NULL, summary_id, NULL, content, NULL, NULL, NULL, NULL, NULL,
-           NULL, NULL, {FIGURES}, NULL, NULL, NULL, NULL{{of_no_block}}
+    SELECT NULL, NULL, summary_id, NULL, content, NULL, NULL, NULL, NULL, NULL, NULL, NULL, {FIGURES}{{of_no_block}}
     FROM summaries WHERE summary_id = ANY(%(summaries)s::text[]){{blocks}}
 """
-_WIDTH = 17
 _ALL_WARM = _ITEMS.format(of_no_block="", blocks="")
 # Where some messages are cold, with the blocks that their texts are in, which come behind all columns.
 _SOME_COLD = _ITEMS.format(
     of_no_block=", NULL::bigint, NULL::bytea, NULL::bytea, NULL::bigint, NULL::bigint, NULL::bigint",
     blocks=f"""
     UNION ALL
-    SELECT {", ".join(["NULL"] * _WIDTH)}, {BLOCK}
+    SELECT {", ".join(["NULL"] * PART_WIDTH)}, {BLOCK}
     FROM cold_blocks
     WHERE cold_block_id = ANY(ARRAY(
         SELECT m.cold_block_id FROM messages m WHERE m.message_id = ANY(%(messages)s) AND m.cold_block_id IS NOT NULL
     ))""",
 )
+# Looked up once, and not for each item.
+_MESSAGE, _SUMMARY = ContextItemType.MESSAGE, ContextItemType.SUMMARY
+_time = datetime.fromisoformat
 
 
 def read_items(selected: Sequence[Candidate], *, some_are_cold: bool) -> tuple[AssembledItem, ...]:
@@ -56,46 +57,49 @@ def read_items(selected: Sequence[Candidate], *, some_are_cold: bool) -> tuple[A
             "messages": array(each.message_id for each in selected if each.message_id is not None),
             "summaries": ids([each.summary_id for each in selected if each.summary_id is not None]),
         },
+        binary=True,
     )
     cold: ColdTexts | None = None
     if some_are_cold:
         cold = ColdTexts()
-        cold.keep(row[_WIDTH:] for row in found if row[_WIDTH] is not None)
-        found = [row[:_WIDTH] for row in found]
+        cold.keep(row[PART_WIDTH:] for row in found if row[PART_WIDTH] is not None)
+        found = [row[:PART_WIDTH] for row in found]
     messages = {row[0]: row for row in found if row[3] is None and row[0] is not None}
     summaries = {row[2]: row for row in found if row[0] is None}
-    cold = cold_texts([row[-2] for row in messages.values()], cold)
+    cold = cold_texts([int(row[8]) for row in messages.values() if row[8] is not None], cold)
     # Sorted here: the server would carry all texts around for it.
-    of_parts = sorted([row[:PART_WIDTH] for row in found if row[3] is not None])
-    parts = parts_in(of_parts, cold=cold)
+    parts = parts_in(sorted([row for row in found if row[3] is not None]), cold=cold)
     return tuple(
-        _shown_message(candidate, messages[candidate.message_id], parts.get(candidate.message_id, ()), cold)
-        if candidate.message_id is not None
-        else _shown_summary(candidate, summaries[candidate.summary_id])
-        for candidate in selected
+        [
+            _shown_summary(candidate, summaries[candidate.summary_id])
+            if candidate.message_id is None
+            else _shown_message(candidate, messages[candidate.message_id], parts, cold)
+            for candidate in selected
+        ]
     )
 
 
 def _shown_message(
-    candidate: Candidate, row: tuple[Any, ...], parts: Iterable[PartRecord], cold: ColdTexts | None
+    candidate: Candidate, row: tuple[Any, ...], parts: Mapping[int, Sequence[PartRecord]], cold: ColdTexts | None
 ) -> AssembledItem:
-    message_id, _, _, _, content, _, _, _, _, _, metadata, exact, _, author, created_at, block_id, erased_by_id = row
+    message_id, _, _, _, content, author, created_at, erased_by_id, block_id, _, metadata, exact, _ = row
     if block_id is not None and cold is not None:
-        texts = cold.message(block_id, message_id)
+        texts = cold.message(int(block_id), message_id)
         content, metadata, exact = texts.content, texts.metadata, texts.exactly
+    seq = candidate.ordinal
     values = {
-        "id": candidate.id,
-        "kind": ContextItemType.MESSAGE,
+        "id": f"msg_{message_id}",
+        "kind": _MESSAGE,
         "role": candidate.role,
-        "first_seq": candidate.ordinal,
-        "last_seq": candidate.ordinal,
+        "first_seq": seq,
+        "last_seq": seq,
         "tokens": candidate.tokens,
         # A text that was erased left its place: what came before and after it still reads as it was said.
         "text": content if erased_by_id is None else ERASED,
-        "created_at": datetime.fromisoformat(created_at),
+        "created_at": _time(created_at),
         "author": author,
         "metadata": metadata_of(metadata),
-        "parts": tuple(parts),
+        "parts": tuple(parts.get(message_id, ())),
         "is_recalled": candidate.is_recalled,
         "erased": erased_by_id is not None,
     }
@@ -108,8 +112,8 @@ def _shown_message(
 def _shown_summary(candidate: Candidate, row: tuple[Any, ...]) -> AssembledItem:
     summary = shown_summary(row[2], row[4], row[12])
     values = {
-        "id": candidate.id,
-        "kind": ContextItemType.SUMMARY,
+        "id": summary.summary_id,
+        "kind": _SUMMARY,
         "role": Role.USER,
         "first_seq": summary.first_seq,
         "last_seq": summary.last_seq,

@@ -47,7 +47,10 @@ def read_window(context: ContextSlots, *, budget: int, policy: CompactionPolicy)
     slots = look.slots
     groups = groups_of(slots, policy)
     while slots and not fits:
-        if sum(slot.is_raw for slot in slots) == counters.active_messages and sum_tokens(slots) > budget:
+        if (
+            sum([slot.message_id is not None for slot in slots]) == counters.active_messages
+            and sum_tokens(slots) > budget
+        ):
             # Farther back are only summaries, each of which is whole by itself.
             return Window(groups, begins=1, told=told, edge=slots[0].ordinal)
         edge = edge_of(groups)

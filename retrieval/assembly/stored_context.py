@@ -20,18 +20,18 @@ from retrieval.lineage_steps import above_messages
 _PAGE = {
     "newest": """
         SELECT ordinal, token_count, message_id, summary_id,
-               row_number() OVER newest_first AS place,
                sum(token_count) OVER newest_first - token_count AS newer_tokens
         FROM context_items
         WHERE conversation_id = %(id)s AND ordinal < %(before)s
-        WINDOW newest_first AS (ORDER BY ordinal DESC)
+        WINDOW newest_first AS (ORDER BY ordinal DESC ROWS UNBOUNDED PRECEDING)
         ORDER BY ordinal DESC
         LIMIT %(size)s
     """,
     "page": """
         SELECT ordinal, token_count, message_id, summary_id
         FROM newest
-        WHERE place <= %(margin)s + (SELECT count(*) FROM newest WHERE newer_tokens <= %(tokens)s)
+        ORDER BY ordinal DESC
+        LIMIT %(margin)s + (SELECT count(*) FROM newest WHERE newer_tokens <= %(tokens)s)
     """,
 }
 _SLOTS = """
@@ -175,7 +175,7 @@ class StoredContext:
             seeks=bool(self.sought),
             withholds=self.is_withholding,
         )
-        return look_in(rows(statement, values))
+        return look_in(rows(statement, values, binary=True))
 
     def around(self, windows: Iterable[tuple[int, int]]) -> list[Candidate]:
         firsts, lasts = zip(*windows, strict=True)
