@@ -29,14 +29,23 @@ NEAR = 1000
 _MATCHING = """
     SELECT id, order_place, rank, from_place, to_place,
            substr(content, greatest(1, from_place - {width}), {width} * 3), greatest(0, from_place - {width} - 1)
+    FROM ({placed}) AS found
+    WHERE regexp_instr('', %(expression)s) >= 0
+    ORDER BY order_place DESC, rank DESC, id{collated} DESC
+"""
+_PLACED = """
+    SELECT *, regexp_instr(content, %(expression)s) AS from_place,
+           regexp_instr(content, %(expression)s, 1, 1, 1) AS to_place
+    FROM ({newest}) AS newest OFFSET 0
+"""
+# To tell what was matched takes a seventh of the time that its place does, and its end as much again.
+_PLACED_BY_WHAT_MATCHED = """
+    SELECT *, from_place + length(matched) AS to_place
     FROM (
-        SELECT id, order_place, rank, content, regexp_instr(content, %(pattern)s) AS from_place,
-               regexp_instr(content, %(pattern)s, 1, 1, 1) AS to_place
-        FROM ({newest}) AS newest
+        SELECT *, strpos(content, matched) AS from_place
+        FROM (SELECT *, substring(content FROM %(group)s) AS matched FROM ({newest}) AS newest OFFSET 0) AS told
         OFFSET 0
     ) AS found
-    WHERE regexp_instr('', %(pattern)s) >= 0
-    ORDER BY order_place DESC, rank DESC, id{collated} DESC
 """
 _NEWEST = """
     SELECT {id} AS id, {place} AS order_place, {rank} AS rank, {text} AS content
@@ -50,7 +59,7 @@ _OTHERS = """
 _NEWEST_BY_TRIGRAMS = """
     WITH matching AS MATERIALIZED (
         SELECT {id} AS id, {place} AS order_place, {rank} AS rank, ctid AS row
-        FROM {table} WHERE {where} AND {within} AND {has_text} AND {text} ~ %(pattern)s
+        FROM {table} WHERE {where} AND {within} AND {has_text} AND {text} ~ %(expression)s
     ), newest AS (
         SELECT * FROM matching ORDER BY order_place DESC LIMIT %(limit)s
     )
@@ -121,8 +130,9 @@ class PatternSearch:
         )
 
     def _shown(self, newest: str, table: Table, pattern: Pattern, values: dict[str, Any]) -> list[Spot]:
-        asked = _MATCHING.format(width=WIDTH, newest=newest, collated=collated(table))
-        told = {**self.reach.values, **values, "pattern": pattern.expression, "literal": pattern.literal}
+        placed = _PLACED if pattern.group is None else _PLACED_BY_WHAT_MATCHED
+        asked = _MATCHING.format(width=WIDTH, placed=placed.format(newest=newest), collated=collated(table))
+        told = {**self.reach.values, **values, **vars(pattern)}
         try:
             fetched = rows_as_planned(bound(asked, told))
         except DataError as error:
@@ -136,9 +146,9 @@ class PatternSearch:
 def _matches(pattern: Pattern, text: str) -> str:
     # As a CASE, of which the planner takes it that it holds for every other row: it walks back and stops soon.
     if pattern.literal is None:
-        return f"CASE WHEN {text} ~ %(pattern)s THEN true ELSE false END"
+        return f"CASE WHEN {text} ~ %(expression)s THEN true ELSE false END"
     # Looking for a literal takes half the time; and of two conditions the planner may take either first.
-    return f"CASE WHEN strpos({text}, %(literal)s) > 0 THEN {text} ~ %(pattern)s ELSE false END"
+    return f"CASE WHEN strpos({text}, %(literal)s) > 0 THEN {text} ~ %(expression)s ELSE false END"
 
 
 def invalid_pattern(error: DataError) -> Invalid:

@@ -24,14 +24,22 @@ _REFERENCE = re.compile(r"\(\?P=(?P<name>\w+)\)|\\k[<{'](?P<other>\w+)[>}']")
 _SAME = frozenset("dswDSWntrfvaeAZyYmM")
 _IN_BRACKETS = frozenset("dswDSWntrfvaeb")
 _OTHERWISE = {"b": r"\y", "B": r"\Y", "z": r"\Z"}
+# What holds or not by what stands around it, as an escape and as the name of a class.
+_EDGES = frozenset("AZzbByYmM")
+_EDGE_CLASSES = ("[:<:]", "[:>:]")
 
 
 @dataclass(frozen=True)
 class Pattern:
-    """A pattern for PostgreSQL, and a literal that every text it matches contains, if one is certain."""
+    """A pattern for PostgreSQL, and a literal that every text it matches contains, if one is certain.
+
+    `group` is the same in parentheses, if whatever it matches would be matched wherever it stood: then the first place
+    of what was matched is the place of the match. None for one that looks around, as at an edge of a word or a line.
+    """
 
     expression: str
     literal: str | None = None
+    group: str | None = None
 
 
 def translated(pattern: str) -> Pattern:
@@ -42,7 +50,8 @@ def translated(pattern: str) -> Pattern:
 def literally(text: str) -> Pattern:
     """A pattern for a text as it stands, in any case and with any blanks between its words."""
     words = (re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", word) for word in text.split())
-    return Pattern("(?iw)" + r"\s+".join(words))
+    body = r"\s+".join(words)
+    return Pattern(f"(?iw){body}", group=f"(?iw)({body})")
 
 
 def refused(sentence: str) -> Invalid:
@@ -64,6 +73,8 @@ class _Translation:
     run_of: list[str] = field(default_factory=list)
     literals: list[str] = field(default_factory=list)
     has_alternatives: bool = False
+    # Whether what it matches depends on what stands around it, or on the numbers of groups.
+    looks_around: bool = False
     # `w`: ^ and $ at every line, and classes such as [^a] match a newline, as they do in Python.
     options: str = "w"
     dot: str = r"[^\n]"
@@ -76,7 +87,10 @@ class _Translation:
         longest = max(self.literals, key=len, default="")
         is_certain = not self.has_alternatives and not set(self.options) & {"i", "x"}
         literal = longest if is_certain and len(longest) >= SHORTEST_LITERAL else None
-        return Pattern(f"(?{self.options})" + "".join(self.out), literal)
+        body = "".join(self.out)
+        # With blanks and comments, a parenthesis at the end may be in a comment.
+        has_group = not self.looks_around and "x" not in self.options
+        return Pattern(f"(?{self.options}){body}", literal, group=f"(?{self.options})({body})" if has_group else None)
 
     def _step(self) -> None:
         character = self.source[self.place]
@@ -93,6 +107,7 @@ class _Translation:
             if character == ")" and self.open:
                 self.open.pop()
             self.has_alternatives |= character == "|" and not self.open
+            self.looks_around |= character in "^$"
             self._take(self.dot if character == "." else character, length=1)
         else:
             self._character(character)
@@ -173,9 +188,11 @@ class _Translation:
             self._take("(?:")
         elif source.startswith(("(?=", "(?!"), place):
             self.open.append(True)
+            self.looks_around = True
             self._take(source[place : place + 3])
         elif source.startswith(("(?<=", "(?<!"), place):
             self.open.append(True)
+            self.looks_around = True
             self._take(source[place : place + 4])
         elif source.startswith("(?#", place):
             end = source.find(")", place)
@@ -213,6 +230,7 @@ class _Translation:
             self._refer_to_name(reference)
         elif letter in _SAME or letter in _OTHERWISE:
             self._end_literal()
+            self.looks_around |= letter in _EDGES
             self._take(_OTHERWISE.get(letter, "\\" + letter), length=2)
         elif letter in "xuU":
             code, length = self._code_point()
@@ -265,6 +283,7 @@ class _Translation:
             raise refused("References to a group are not supported in or into (?=...), (?!...) and their like.")
         if target > 9:
             raise refused("References are supported to the first nine groups; write (?:...) where none is referred to.")
+        self.looks_around = True
         # A digit that follows is no part of the reference.
         self._take(f"\\{target}" + ("(?:)" if self.source[self.place + length :][:1].isdigit() else ""), length=length)
 
@@ -287,6 +306,7 @@ class _Translation:
     def _in_brackets(self, character: str) -> None:
         source, place = self.source, self.place
         if source.startswith("[:", place) and (end := source.find(":]", place + 2)) > 0:
+            self.looks_around |= source.startswith(_EDGE_CLASSES, place)
             self._take(source[place : end + 2])
         elif character == "[":
             self._take(r"\[", length=1)

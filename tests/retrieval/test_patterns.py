@@ -10,11 +10,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from conversations.errors import Invalid
-from retrieval.search.patterns import literally, translated
+from retrieval.search.patterns import Pattern, literally, translated
 
 TEXTS = [
     "foo", "a foo b", "foobar", "xfoo", "abab", "a.b", "a\nb", "FOO", "aab", "AB", "[", "x]", "x.py", "def x", "  def",
     "line\ndef y\n", "555-1234", "é", "caféé", "/path/to", "foo-bar", "a_b", "", "aaab", "b", '{"a": 1}', "xyzzy",
+    "xfoo foo", "foobaz foobar", "xb\nb", "a1 b2 a1b2",
 ]  # fmt: skip
 PATTERNS = [
     r"\bfoo\b", r"\Bfoo", r"(?i)FOO", r"a+?b", r"foo(?=bar)", r"foo(?!bar)", r"(?<=x)foo", r"(?<!x)foo",
@@ -26,11 +27,25 @@ PATTERNS = [
 
 
 def matches(pattern: str, text: str) -> bool:
-    found = translated(pattern)
+    return is_matched(translated(pattern), text)
+
+
+def is_matched(found: Pattern, text: str) -> bool:
+    """Whether PostgreSQL matches it, with what is said of it held to be true."""
     with connection.cursor() as cursor:
-        cursor.execute("SELECT %s ~ %s, strpos(%s, %s) > 0", [text, found.expression, text, found.literal or ""])
-        is_match, has_literal = cursor.fetchone()
+        cursor.execute(
+            """
+            SELECT text ~ expression, strpos(text, literal) > 0,
+                   (regexp_instr(text, expression), regexp_instr(text, expression, 1, 1, 1))
+                   = (strpos(text, matched), strpos(text, matched) + length(matched))
+            FROM (SELECT *, substring(text FROM in_group) AS matched
+                  FROM (VALUES (%s, %s, %s, %s)) AS given(text, expression, literal, in_group)) AS told
+            """,
+            [text, found.expression, found.literal or "", found.group or found.expression],
+        )
+        is_match, has_literal, has_place = cursor.fetchone()
     assert has_literal or not is_match, "the literal has to stand in every text that matches"
+    assert has_place or not is_match or found.group is None, "it matches where what it matched first stands"
     return is_match
 
 
@@ -42,6 +57,23 @@ def test_a_pattern_matches_the_same_texts_as_in_python(pattern):
     expected = [text for text in TEXTS if re.search(pattern, text, re.MULTILINE)]
 
     assert [text for text in TEXTS if matches(pattern, text)] == expected
+
+
+@pytest.mark.parametrize(
+    ("pattern", "has_group"),
+    [
+        ("foo|ba[r^$]", True),
+        (r"(a)\d+(?:b|c)*?", True),
+        (r"(?i)\^\$\\b", True),
+        *((each, False) for each in (
+            r"\bfoo", r"foo\B", r"\yfoo", r"\mfoo", r"\Afoo", r"foo\Z", r"foo\z", "^foo", "foo$", "(foo|^bar)",
+            "foo(?=bar)", "foo(?!bar)", "(?<=x)foo", "(?<!x)foo", "[[:<:]]foo", "foo[[:>:]]", r"(a)\1",
+            "(?P<q>a)(?P=q)", "(?x) a # b",
+        )),
+    ],
+)  # fmt: skip
+def test_what_looks_around_is_not_told_by_what_it_matched(pattern, has_group):
+    assert (translated(pattern).group is not None) is has_group
 
 
 _PIECES = st.sampled_from(
@@ -134,7 +166,4 @@ def test_a_literal_that_every_match_contains_is_known(pattern, literal):
 @pytest.mark.django_db
 @pytest.mark.parametrize("text", ["->", "a.b*c", "to be or not to be", "[x](y)", "\\d", "🎉 ok", "50%"])
 def test_a_text_can_be_sought_as_it_stands(text):
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT %s ~ %s", [f"before {text.upper()} after", literally(text).expression])
-
-        assert cursor.fetchone() == (True,)
+    assert is_matched(literally(text), f"before {text.upper()} after")
