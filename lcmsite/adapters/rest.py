@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Mapping
+from functools import wraps
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import parse_qs
@@ -63,8 +64,8 @@ class CatalogueView(APIView):
     names: Mapping[str, str] = MappingProxyType({})
 
     def dispatch(self, request: HttpRequest, **in_path: str) -> HttpResponse:
-        verb = (request.method or "").lower()
-        request.META[OPERATION] = self.names.get("get" if verb == "head" else verb, "none")
+        verb = _handled_as((request.method or "").lower())
+        request.META[OPERATION] = self.names.get(verb, "none")
         allowed: Mapping[str, str] = {}
         try:
             caller, allowed = admit(request.META.get("HTTP_AUTHORIZATION", ""))
@@ -77,8 +78,14 @@ class CatalogueView(APIView):
         for name, value in allowed.items():
             response[name] = value
         if response.status_code == 405:
-            response["Allow"] = ", ".join(name.upper() for name in self.http_method_names if hasattr(self, name))
+            there = [name.upper() for name in self.http_method_names if hasattr(self, _handled_as(name))]
+            response["Allow"] = ", ".join(there)
         return response
+
+
+def _handled_as(verb: str) -> str:
+    # Of the answer to HEAD, the server leaves out the body.
+    return "get" if verb == "head" else verb
 
 
 Handler = Callable[..., HttpResponse]
@@ -240,7 +247,18 @@ def _views() -> dict[str, type[CatalogueView]]:
 
 
 def _route(each: str, view: type[CatalogueView], *, under: str = "") -> URLPattern:
-    return path(under + each.replace("{", "<str:").replace("}", ">"), view.as_view())
+    return path(under + each.replace("{", "<str:").replace("}", ">"), _answering(view))
+
+
+def _answering(view: type[CatalogueView]) -> Handler:
+    """What Django calls for a path: one view, which keeps nothing of a request; `as_view` makes one for each."""
+    one = view()
+
+    @wraps(view.as_view())
+    def answer(request: HttpRequest, **in_path: str) -> HttpResponse:
+        return one.dispatch(request, **in_path)
+
+    return answer
 
 
 _VIEWS = _views()

@@ -221,6 +221,18 @@ def test_a_verb_that_a_path_has_not_is_refused_with_those_it_has(api, verb):
     assert set(reply.headers["Allow"].split(", ")) == {"GET", "HEAD", "POST"}
 
 
+def test_head_is_for_what_can_be_got(client, api):
+    authorized = {"Authorization": f"Bearer {api.key}"}
+    got = client.get("/api/v1/conversations/", headers=authorized)
+
+    head = client.head("/api/v1/conversations/", headers=authorized)
+    refused = client.head("/api/v1/expand-queries/", headers=authorized)
+
+    assert (head.status_code, head["Content-Length"], head.content) == (200, got["Content-Length"], b"")
+    assert refused.status_code == 405
+    assert "HEAD" not in refused["Allow"]
+
+
 def test_a_form_is_not_json(api):
     response = Client().post(
         "/api/v1/conversations/", {"session_id": "x"}, headers={"Authorization": f"Bearer {api.key}"}
