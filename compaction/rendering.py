@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 from typing import Protocol
-from xml.sax.saxutils import escape, quoteattr
+from xml.sax.saxutils import quoteattr
 
 # A run of base64 this long is an image or an archive, never something to be said again in a summary.
 _BASE64 = re.compile(r"[A-Za-z0-9+/]{400,}={0,2}")
@@ -20,6 +20,12 @@ _SHORT_WORDS = re.compile(rf"(?s)(?:.{{0,{_SHORTEST_LINE - 1}}}\s)*+.{{0,{_SHORT
 
 # What stands where a text was that had to be erased for good.
 ERASED = "[erased]"
+
+# The ampersand first, as the others' names begin with one.
+_ENTITIES = (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"))
+
+# As `isoformat` has it, in two thirds of its time: a context has two of them for each summary.
+_MINUTE = "%04d-%02d-%02dT%02d:%02dZ"
 
 # An id in which no tokenizer finds two characters to take together: none costs more.
 _DEAREST_ID = "sum_" + 8 * "1a"
@@ -70,12 +76,21 @@ def _element(summary: Shown, summary_id: str) -> str:
         f'<summary id={quoted} kind="{summary.kind}" depth="{summary.depth}"'
         f' messages="{summary.first_seq}-{summary.last_seq}"'
         f' from="{_time(summary.earliest_at)}" to="{_time(summary.latest_at)}" trust="untrusted">\n'
-        f"{ERASED if erased else escape(summary.content)}\n</summary>"
+        f"{ERASED if erased else _escaped(summary.content)}\n</summary>"
     )
 
 
+def _escaped(text: str) -> str:
+    # Most texts have none of these, which is found out in a tenth of the time that it takes to replace none.
+    for sign, entity in _ENTITIES:
+        if sign in text:
+            text = text.replace(sign, entity)
+    return text
+
+
 def _time(moment: datetime) -> str:
-    return moment.astimezone(UTC).isoformat()[: len("2026-01-31T12:00")] + "Z"
+    at = moment.astimezone(UTC)
+    return _MINUTE % (at.year, at.month, at.day, at.hour, at.minute)
 
 
 def readable_source(text: str) -> str:

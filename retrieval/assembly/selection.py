@@ -35,7 +35,7 @@ def groups_of(slots: Sequence[Candidate], policy: CompactionPolicy) -> list[Grou
     together = atoms(slots)
     protected = fresh_tail(slots, policy, groups=together)
     groups = [
-        Group((slot,), mandatory=AssemblyReason.SYSTEM if slot.is_system else None)
+        _new(Group, ((slot,), AssemblyReason.SYSTEM if slot.role is _SYSTEM else None, _NO_HITS, 0.0))
         for slot in slots
         if slot.message_id is None or slot.role is _SYSTEM
     ]

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from base64 import encodebytes
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 from xml.etree import ElementTree
 
 import pytest
@@ -50,6 +50,19 @@ def test_a_model_sees_what_a_summary_is_and_how_to_name_it():
     }
     assert shown.text is not None
     assert shown.text.strip() == "They chose port 5433."
+
+
+@pytest.mark.parametrize(
+    ("moment", "shown"),
+    [
+        (datetime(2026, 1, 1, 0, 30, 59, 999_999, tzinfo=timezone(timedelta(hours=2))), "2025-12-31T22:30Z"),
+        (datetime(33, 4, 3, 15, 7, tzinfo=UTC), "0033-04-03T15:07Z"),
+    ],
+)
+def test_times_are_shown_to_the_minute_as_they_are_in_greenwich(moment, shown):
+    element = ElementTree.fromstring(render_summary(replace(SUMMARY, earliest_at=moment)))
+
+    assert element.attrib["from"] == shown
 
 
 @pytest.mark.parametrize(
