@@ -22,11 +22,11 @@ from retrieval.describing.describe_range import beyond_the_end
 from retrieval.describing.range_types import RangeExpansion
 from retrieval.opening import cursors
 from retrieval.opening.cursors import Key, Position, Request
-from retrieval.opening.expand_items import Items
+from retrieval.opening.expand_items import items_of, sliced
 from retrieval.opening.expand_outline import Below, Entry, Outline, entries_of, last_entry
 from retrieval.opening.expand_range import Spoken, Within
 from retrieval.policy import RetrievalPolicy
-from retrieval.slices import slice_of
+from retrieval.slices import as_json, slice_of
 from retrieval.types import ExpandedItem, ExpandResult, MessageSpan
 
 DEEPEST = 1_000_000
@@ -166,9 +166,8 @@ class Expansion:
 
     def _beginning_of(self, entry: Entry, room: int) -> ExpandedItem:
         """The item whole, or as much of its beginning as the room holds."""
-        read = Items.read([entry])
-        whole = read.whole(entry)
-        return whole if whole.tokens <= room else self._sliced(entry, read, Position(entry.key), max(1, room))[0]
+        [whole] = items_of([entry])
+        return whole if whole.tokens <= room else self._sliced(whole, Position(entry.key), max(1, room))[0]
 
     def _filled(
         self, entries: Iterator[Entry], position: Position, cap: int
@@ -177,49 +176,47 @@ class Expansion:
         items: list[ExpandedItem] = []
         room = cap
         # The one that is being sliced is the first; of it, nobody knows what is left.
-        sliced = position.key if position.is_inside else None
+        begun = position.key if position.is_inside else None
         beyond: Entry | None = None
         while beyond is None:
-            planned, beyond = _planned(entries, room, is_begun=bool(items), sliced=sliced)
+            planned, beyond = _planned(entries, room, is_begun=bool(items), begun=begun)
             if not planned:
                 break
-            read = Items.read(planned)
-            for entry in planned:
-                is_inside = sliced is not None and entry.key == sliced
-                whole = None if is_inside else read.whole(entry)
-                if whole is not None and whole.tokens <= room:
+            for entry, whole in zip(planned, items_of(planned), strict=True):
+                is_inside = begun is not None and entry.key == begun
+                if whole.tokens <= room and not is_inside:
                     items.append(whole)
                 elif items and not is_inside:
                     return items, Position(entry.key)
                 else:
-                    item, following = self._sliced(entry, read, position if is_inside else Position(entry.key), room)
+                    item, following = self._sliced(whole, position if is_inside else Position(entry.key), room)
                     items.append(item)
                     if following is not None:
                         return items, following
                 room -= items[-1].tokens
         return items, Position(beyond.key) if beyond is not None else None
 
-    def _sliced(self, entry: Entry, read: Items, begins: Position, room: int) -> tuple[ExpandedItem, Position | None]:
+    def _sliced(self, whole: ExpandedItem, begins: Position, room: int) -> tuple[ExpandedItem, Position | None]:
         """The next slice of an item that does not fit, and where to go on with it."""
-        content, parts_json = read.texts(entry)
+        parts_json = as_json(whole.parts)
         piece = slice_of(
-            content,
+            whole.content,
             parts_json,
             content_offset=begins.content_offset,
             parts_offset=begins.parts_offset,
             budget=room,
             count=self.tokens.count,
         )
-        item = read.sliced(entry, piece, parts_total=len(parts_json))
+        item = sliced(whole, piece, parts_total=len(parts_json))
         if piece.is_last:
             return item, None
         return item, Position(
-            entry.key, piece.content_offset + len(piece.content), piece.parts_offset + len(piece.parts_json)
+            begins.key, piece.content_offset + len(piece.content), piece.parts_offset + len(piece.parts_json)
         )
 
 
 def _planned(
-    entries: Iterator[Entry], room: int, *, is_begun: bool, sliced: Key | None
+    entries: Iterator[Entry], room: int, *, is_begun: bool, begun: Key | None
 ) -> tuple[list[Entry], Entry | None]:
     """The next entries that could fit by what their texts cost, and the one after them if that could not.
 
@@ -228,7 +225,7 @@ def _planned(
     planned: list[Entry] = []
     total = 0
     for entry in entries:
-        if sliced is None or entry.key != sliced:
+        if begun is None or entry.key != begun:
             total += entry.tokens + MESSAGE_OVERHEAD_TOKENS
         if total > room and (planned or is_begun):
             return planned, entry

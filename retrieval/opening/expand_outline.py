@@ -15,16 +15,19 @@ from retrieval.opening.cursors import Key
 _WIDENING = 4
 _UNLIMITED = 2**30
 
+# Summaries by their ids, looked up one by one: a join may read all in the window, which can be a whole history.
+EACH = "LATERAL (SELECT * FROM summaries WHERE summary_id = {id} OFFSET 0)"
 # What follows the first of `reach`, for an outline below a summary and for one of a range alike.
 # `reach` are the summaries that lie in the window, with how far below the root they are; those above the last level are
 # opened. A message's number grows with its seq, so a summary's links can be read from where the window begins. Its
 # messages are looked up by their numbers, all at once: of a join of them all, the planner, who cannot know how many
-# summaries there will be, may make one that goes through every link for every message.
+# summaries there will be, may make one that goes through every link for every message. Whether messages are included is
+# kept from him: where they are not, he would plan anew each time, which takes longer than the rest of the statement.
 BELOW = f"""
         UNION
         SELECT s.summary_id, reach.level + 1
         FROM reach, {SOURCES.format(of="reach")} p
-        JOIN summaries s ON s.summary_id = p.parent_summary_id
+        CROSS JOIN {EACH.format(id="p.parent_summary_id")} s
         WHERE reach.level < %(depth)s AND s.first_seq <= %(upto)s AND s.last_seq >= %(from)s
     ), nodes AS (
         SELECT summary_id, min(level) AS level FROM reach GROUP BY summary_id
@@ -34,7 +37,7 @@ BELOW = f"""
     ), links AS MATERIALIZED (
         SELECT summary_id, level, ARRAY(
             SELECT l.message_id FROM summary_messages l
-            WHERE %(include_messages)s AND l.summary_id = nodes.summary_id
+            WHERE (SELECT %(include_messages)s::boolean) AND l.summary_id = nodes.summary_id
               AND l.message_id >= (SELECT message_id FROM edge)
             ORDER BY l.message_id LIMIT %(most)s
         ) AS message_ids
@@ -54,7 +57,7 @@ _WINDOW = f"""
     SELECT s.first_seq, -s.depth, s.summary_id, NULL::bigint, s.token_count, nodes.level,
            (SELECT p.summary_id FROM summary_parents p JOIN nodes n ON n.summary_id = p.summary_id
             WHERE p.parent_summary_id = s.summary_id AND n.level = nodes.level - 1 ORDER BY p.summary_id LIMIT 1)
-    FROM nodes JOIN summaries s ON s.summary_id = nodes.summary_id
+    FROM nodes, {EACH.format(id="nodes.summary_id")} s
     WHERE nodes.level > 0 AND s.first_seq BETWEEN %(from)s AND %(upto)s
     UNION ALL
     SELECT seq, 1, '', message_id, token_count, level, of FROM linked

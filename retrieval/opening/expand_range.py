@@ -9,7 +9,7 @@ from datetime import datetime
 
 from conversations.reading import rows
 from retrieval.describing.covering import Range
-from retrieval.opening.expand_outline import BELOW, Entry, as_entries, levels
+from retrieval.opening.expand_outline import BELOW, EACH, Entry, as_entries, levels
 
 # As below a summary, but from several at once, and with the messages that were raw at the time. A summary that begins
 # before the range has its place where the range begins.
@@ -41,7 +41,7 @@ _WINDOW = f"""
            coalesce((SELECT p.summary_id FROM summary_parents p JOIN nodes n ON n.summary_id = p.summary_id
                      WHERE p.parent_summary_id = s.summary_id AND n.level = nodes.level - 1
                      ORDER BY p.summary_id LIMIT 1), %(of)s)
-    FROM nodes JOIN summaries s ON s.summary_id = nodes.summary_id
+    FROM nodes, {EACH.format(id="nodes.summary_id")} s
     WHERE greatest(s.first_seq, %(first)s) BETWEEN %(from)s AND %(upto)s
     UNION ALL
     SELECT seq, 1, '', message_id, token_count, level, of FROM near

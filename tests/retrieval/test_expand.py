@@ -354,6 +354,46 @@ def test_summaries_alone_cost_no_look_at_the_messages_below_them():
     assert long < 2 * short + 100
 
 
+def test_the_sources_of_a_summary_cost_the_same_however_much_is_below_them():
+    costs = []
+    for width in (2, 30):
+        number = a_conversation(*(f"message {n} " * 30 for n in range(4 * width))).conversation_id
+        leaves = [a_summary_of(a_store(), number, seqs=[seq]) for seq in range(1, 4 * width + 1)]
+        middles = [a_summary_of(a_store(), number, summaries=leaves[n * width : (n + 1) * width]) for n in range(4)]
+        root = a_summary_of(a_store(), number, summaries=middles)
+        with connection.cursor() as cursor:
+            cursor.execute("ANALYZE messages, summaries, summary_messages, summary_parents")
+            # Of so few rows the planner would read all.
+            cursor.execute("SET LOCAL enable_seqscan = off")
+        # As often as it takes for a plan that is for any values.
+        for _ in range(6):
+            before = rows_gone_through()
+            assert len(engine().expand(summary_id=root.summary_id, token_cap=20_000).items) == 4
+        costs.append(rows_gone_through() - before)
+
+    few, many = costs
+    assert many < few + 20
+
+
+def test_what_opens_a_summary_is_planned_once_and_not_each_time(graph):
+    _, first, *_, root = graph
+    reader = engine()
+    with connection.cursor() as cursor:
+        # Those that another test has met, and planned for what it had.
+        cursor.execute("DEALLOCATE ALL")
+
+    for _ in range(12):
+        reader.expand(summary_id=root.summary_id)
+        reader.expand(summary_id=first.summary_id, include_messages=True)
+
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT statement, generic_plans, custom_plans FROM pg_prepared_statements WHERE NOT from_sql")
+        often = [(statement, custom) for statement, generic, custom in cursor.fetchall() if generic + custom >= 12]
+    assert len(often) >= 4
+    # For the first five times, PostgreSQL always makes a plan for the values at hand.
+    assert [statement for statement, custom in often if custom > 5] == []
+
+
 def test_a_leaf_of_very_many_messages_is_read_in_order_to_the_end():
     texts = [f"m{number}" for number in range(700)]
     number = a_conversation(*texts).conversation_id
