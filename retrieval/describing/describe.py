@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from conversations.errors import NotFound
 from conversations.exactness import is_storable
 from conversations.models import Conversation, LargeFile, Message, Summary
+from conversations.one_row import OneRow
 from conversations.reading import rows
-from conversations.scope import Scope
+from conversations.scope import Scope, unseen
 from conversations.types import Level, Role, SummaryKind
 from retrieval.describing.describe_whole import describe_conversation, describe_run
 from retrieval.describing.outlines import OUTLINE, in_order, outline, way_up
@@ -17,15 +20,20 @@ from retrieval.types import Description, ItemKind, MessageSpan
 MOST_IN_MANIFEST = 50
 
 _QUARANTINED = "(SELECT reason FROM quarantines WHERE target = {target} AND released_at IS NULL) AS quarantined"
-# The limit ends the recursion: no more of a large subtree is walked than is shown.
+# The limit ends the recursion: no more of a large subtree is walked than is shown. The row of the summary comes with
+# its own outline: a question more would take longer than the walk.
 _OF_SUMMARY = f"""
-    WITH RECURSIVE below AS (
-        SELECT %(summary_id)s::text AS summary_id, 0 AS distance
+    WITH RECURSIVE itself AS (
+        SELECT {{row}}
+        FROM summaries s JOIN conversations c ON c.conversation_id = s.conversation_id
+        WHERE s.summary_id = %(summary_id)s AND c.workspace_id = coalesce(%(workspace_id)s::bigint, c.workspace_id)
+    ), below AS (
+        SELECT summary_id, 0 AS distance FROM itself
         UNION
         SELECT p.parent_summary_id, below.distance + 1
         FROM below, {SOURCES.format(of="below")} p
     ), above AS (
-        SELECT %(summary_id)s::text AS summary_id, 0 AS distance
+        SELECT summary_id, 0 AS distance FROM itself
         UNION
         SELECT p.summary_id, above.distance - 1
         FROM above, {DERIVED.format(of="above")} p
@@ -46,8 +54,9 @@ _OF_SUMMARY = f"""
                {_QUARANTINED.format(target="%(summary_id)s")}
         FROM islands
     )
-    {OUTLINE}, kin.distance, direct.spans, direct.quarantined
+    {OUTLINE}, kin.distance, direct.spans, direct.quarantined, itself.*
     FROM kin JOIN summaries s ON s.summary_id = kin.summary_id CROSS JOIN direct
+    LEFT JOIN itself ON itself.summary_id = kin.summary_id
 """
 _OF_MESSAGE = f"""
     WITH RECURSIVE kin AS (
@@ -85,7 +94,7 @@ _NEED_FILE = f"""
 
 
 def describe(id: str, *, scope: Scope) -> Description:
-    """See `RetrievalEngine.describe`: two queries for a summary or a message."""
+    """See `RetrievalEngine.describe`: one query for a summary, two for a message."""
     found = named(id) if isinstance(id, str) else None
     if found is not None:
         return _described(found, scope)
@@ -104,7 +113,7 @@ def describe(id: str, *, scope: Scope) -> Description:
 def _described(found: Named, scope: Scope) -> Description:
     match found.kind:
         case ItemKind.SUMMARY:
-            return _summary(scope.summary(found.id))
+            return _summary(found.id, scope)
         case ItemKind.FILE:
             return _file(scope.file(found.id))
         case ItemKind.RUN:
@@ -123,10 +132,24 @@ def _of_session(session_id: object, scope: Scope) -> Conversation | None:
     return found[0] if len(found) == 1 else None
 
 
-def _summary(summary: Summary) -> Description:
-    fetched = rows(_OF_SUMMARY, {"summary_id": summary.summary_id})
-    outlines = [outline(row[:-2]) for row in fetched]
-    itself = next(each for each in outlines if each.distance == 0)
+@cache
+def _row() -> OneRow[Summary]:
+    return OneRow.like(Summary.objects.all())
+
+
+@cache
+def _of_summary() -> str:
+    return _OF_SUMMARY.format(row=", ".join(f"s.{column}" for column in _row().columns))
+
+
+def _summary(summary_id: str, scope: Scope) -> Description:
+    fetched = rows(_of_summary(), {"summary_id": summary_id, "workspace_id": scope.workspace_id})
+    if not fetched:
+        raise unseen("summary", summary_id)
+    width = len(_row().columns)
+    outlines = [outline(row[: -width - 2]) for row in fetched]
+    itself, own = next((each, row) for each, row in zip(outlines, fetched, strict=True) if each.distance == 0)
+    spans, quarantined, summary = own[-width - 2], own[-width - 1], _row().made(own[-width:])
     below = in_order(each for each in outlines if each.distance > 0)
     above = way_up(each for each in outlines if each.distance < 0)
     return Description(
@@ -148,7 +171,7 @@ def _summary(summary: Summary) -> Description:
         source_tokens=summary.source_tokens,
         message_count=summary.descendant_count,
         sources=tuple(each.summary_id for each in below if each.distance == 1),
-        source_messages=tuple(MessageSpan(*span) for span in fetched[0][-2] or ()),
+        source_messages=tuple(MessageSpan(*span) for span in spans or ()),
         derived=tuple(each.summary_id for each in above if each.distance == -1),
         held_by=tuple(above),
         manifest=tuple(below[:MOST_IN_MANIFEST]),
@@ -160,7 +183,7 @@ def _summary(summary: Summary) -> Description:
         superseded_by=itself.superseded_by,
         run_id=summary.run_id,
         erased=summary.erased_by_id is not None,
-        quarantined=fetched[0][-1],
+        quarantined=quarantined,
     )
 
 
