@@ -70,7 +70,8 @@ PART = f"""{_columns(_USUAL)}, exact,
 PART_WIDTH = len(_USUAL) + 2
 # The part that compaction leaves on a message is a note of our own; nobody said it.
 SAID = "(part_type = 'compaction' AND is_synthetic AND is_ignored) IS NOT TRUE"
-_PARTS = f"SELECT {PART} FROM message_parts WHERE message_id = ANY(%s)"
+# Of how many messages is kept from the planner, who would else plan anew each time for a few.
+_PARTS = f"SELECT {PART} FROM message_parts WHERE message_id = ANY((SELECT %s)::bigint[])"
 ROLES = {role.value: role for role in Role}
 PART_TYPES = {part_type.value: part_type for part_type in PartType}
 # Once for all: `json.loads` looks for what it is to do, and for white space, which the database writes none of.

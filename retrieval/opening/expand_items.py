@@ -16,12 +16,12 @@ from retrieval.slices import PartView, Slice, cost_of, view_of, view_of_texts
 from retrieval.types import ExpandedItem, ItemKind
 
 # Past the ORM and past messages as records: a page holds thousands, and to make records of them and their parts, and
-# views of those, takes as long again as all the rest.
+# views of those, takes as long again as all the rest. How many are asked for is kept from the planner, who would else
+# plan anew each time for a few.
 _MESSAGES = """
     SELECT message_id, role::text, content, created_at, author, erased_by_id IS NOT NULL, exact, cold_block_id
-    FROM messages WHERE message_id = ANY(%s)
+    FROM messages WHERE message_id = ANY((SELECT %s)::bigint[])
 """
-# How many they are is kept from the planner, who would else plan anew each time for a few.
 _SUMMARIES = """
     SELECT summary_id, kind::text, depth, content, created_at, first_seq, last_seq, descendant_count,
            erased_by_id IS NOT NULL
