@@ -28,6 +28,8 @@ CONNECTIONS = 8
 ROUNDS = 7
 SINGLES_IN_A_ROUND = 400
 BATCHES_IN_A_ROUND = 24
+# What other machines take of this one changes from second to second.
+SINGLES, SINGLES_IN_A_TURN = 3000, 20
 SECONDS_TO_START = 60
 
 
@@ -142,18 +144,22 @@ def contest(
 
 
 def own_cost(ours: Site, pair: Pair, corpus: Iterator[NewMessage]) -> list[Line]:
-    """What one append takes over one connection, beside the same call in process."""
+    """What one append takes over one connection, beside the same call in process: compared turn by turn."""
     store = a_store()
     connection = Connection(ours.port)
-    over_http, in_process = [], Laps()
-    for block in blocks(islice(corpus, 600), 20):
-        over_http += send_all([connection], [iter(ours.appends(pair.ours, [[each] for each in block]))])
+    over_http, in_process, added = [], [], []
+    for block in blocks(islice(corpus, SINGLES), SINGLES_IN_A_TURN):
+        answers = send_all([connection], [iter(ours.appends(pair.ours, [[each] for each in block]))])
+        calls = Laps()
         for message in block:
-            with in_process.lap():
+            with calls.lap():
                 store.append_messages(conversation_id=pair.ours, messages=[message])
+        added.append(statistics.median(answers) - calls.cost)
+        over_http += answers
+        in_process += calls.costs
     connection.close()
-    call, answer = 1000 * in_process.cost, 1000 * statistics.median(over_http)
+    call, answer, cost = (1000 * statistics.median(each) for each in (in_process, over_http, added))
     return [
         Line("3", "HTTP append one, 1 connection, p50; floor: the call", floor=call, ours=answer, unit="ms"),
-        Line("3", "HTTP's own cost at 1 connection", ours=answer - call, unit="ms", goal=at_most(0.6, " ms")),
+        Line("3", "HTTP's own cost at 1 connection", ours=cost, unit="ms", goal=at_most(0.6, " ms")),
     ]
