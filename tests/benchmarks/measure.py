@@ -60,6 +60,12 @@ class Duel:
     floor: Laps = field(default_factory=Laps)
     ours: Laps = field(default_factory=Laps)
 
+    def __iadd__(self, other: Duel) -> Duel:
+        for laps, more in ((self.floor, other.floor), (self.ours, other.ours)):
+            laps.seconds += more.seconds
+            laps.done += more.done
+        return self
+
     @property
     def speed(self) -> float:
         """Ours as a share of the floor's speed: the median over laps that were run one after the other."""

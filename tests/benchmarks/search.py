@@ -16,7 +16,7 @@ from tests.benchmarks.report import Goal, Line, at_most
 HITS = 20
 QUERIES = 20
 # Each query is timed so often, and a pattern as often as makes a median.
-PASSES, PATTERN_PASSES = 3, 7
+PASSES, PATTERN_PASSES = 5, 15
 FEWEST = 4
 MOST_TERMS = 3
 RARE = range(3, 13)
