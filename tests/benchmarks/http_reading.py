@@ -15,12 +15,13 @@ from retrieval.engine import RetrievalEngine
 from tests.benchmarks.http import our_site
 from tests.benchmarks.ingest import Pair, a_store
 from tests.benchmarks.load import Connection, question
-from tests.benchmarks.measure import duel
+from tests.benchmarks.measure import by_passes
 from tests.benchmarks.reading import BUDGET, CAP, LAPS
 from tests.benchmarks.report import Line, at_most
 from tests.benchmarks.search import HITS, Cells, patterns, queries_of
 
 API = "/api/v1"
+PASSES = 3
 
 
 @dataclass(frozen=True)
@@ -45,11 +46,11 @@ def read_over_http(size: int, pair: Pair, cells: Cells) -> list[Line]:
     with our_site(KeyScope.READ) as (port, key):
         connection = Connection(port)
         for work in _works(size, pair, cells):
-            found = duel(
-                floor=lambda params, work=work: work.call(**params),
-                ours=connection.ask,
-                work=((params, work.request(params, key=key)) for params in work.asked),
-                warm_up=3,
+            found = by_passes(
+                floor=lambda piece, work=work: work.call(**piece[0]),
+                ours=lambda piece: connection.ask(piece[1]),
+                pieces=[(params, work.request(params, key=key)) for params in work.asked],
+                passes=PASSES,
             )
             lines.append(
                 Line(work.number, f"{work.name} at {size:,}, HTTP, p50; floor: the call", unit="ms",
