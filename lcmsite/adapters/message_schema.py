@@ -122,8 +122,8 @@ _TEXT_OR_NULL: Schema = or_null({"type": "string"})
 
 
 def _of_type(told: Schema, *, then: Schema) -> Schema:
-    """What holds for what says that it is of such a type."""
-    return {"if": {"required": ["type"], "properties": {"type": told}}, "then": then}
+    """What holds for what says that it is of such a type: a text, as a pattern says nothing of anything else."""
+    return {"if": {"required": ["type"], "properties": {"type": {"type": "string", **told}}}, "then": then}
 
 
 def _texts(*names: str) -> Schema:
