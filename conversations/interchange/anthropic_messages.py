@@ -7,14 +7,13 @@ known here is kept whole and says nothing.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from conversations.exactness import is_storable
 from conversations.flattening import flattened
-from conversations.interchange.fields import as_message, choice, noun_of, objects, read
+from conversations.interchange.fields import DATA_URL, as_message, choice, noun_of, objects, read
 from conversations.interchange.remainder import remainder, restored, split_note, with_note
 from conversations.types import MessageRecord, NewMessage, NewPart, PartType, Role
 
@@ -31,7 +30,6 @@ _SIGNED = {"thinking": ("type", "thinking", "signature"), "redacted_thinking": (
 _ATTACHED = ("image", "document")
 # What tells a message of this API from one of another: the type of a block.
 TYPES = frozenset({_CALL, _ANSWER, *_SIGNED, *_ATTACHED, "server_tool_use", "mcp_tool_use"})
-_DATA = re.compile(r"data:([^;,]*);base64,(.*)", re.DOTALL)
 # What the results of a vendor's own tools say, by key.
 _SAID = ("title", "url", "text", "stdout", "stderr", "error_code")
 
@@ -207,7 +205,7 @@ def _answer(parts: Sequence[NewPart], count: int) -> dict[str, Any]:
 def _block(part: NewPart) -> dict[str, Any]:
     """The block of one part; of a result, the text in it. Empty for what says nothing here."""
     block: dict[str, Any]
-    data = _DATA.fullmatch(part.file_url or "")
+    data = DATA_URL.fullmatch(part.file_url or "")
     kind = "image" if (part.file_mime or "").startswith("image/") else "document"
     if _is_answer(part):
         block = {"type": "text", "text": part.tool_output if part.tool_error is None else part.tool_error}

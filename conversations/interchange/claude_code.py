@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from conversations.interchange.anthropic_messages import from_anthropic, to_anthropic
-from conversations.interchange.fields import moment, written
+from conversations.interchange.fields import moment, timestamp_of
 from conversations.interchange.remainder import remainder, restored, split_note, with_note
 from conversations.types import MessageRecord, NewMessage
 
@@ -58,6 +58,5 @@ def to_claude_code(record: MessageRecord) -> dict[str, Any]:
 
 
 def _plain(message: NewMessage | MessageRecord, row: Mapping[str, Any]) -> dict[str, Any]:
-    # The store fills in the time that is not given; the line must be able to say that it was not.
-    timestamp = written(message.created_at) or "the time of recording"
+    timestamp = timestamp_of(message.created_at)
     return {"type": row["role"], "message": row, "timestamp": timestamp}

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from conversations.interchange.fields import moment, read, written
+from conversations.interchange.fields import moment, read, timestamp_of
 from conversations.interchange.openai_chat import parsed, unparsed
 from conversations.interchange.openai_responses import RESULT, from_openai_responses, to_openai_responses
 from conversations.interchange.remainder import remainder, restored, split_note, with_note
@@ -78,8 +78,7 @@ def _of_item(item: Mapping[str, Any]) -> NewMessage:
 
 
 def _plain(message: NewMessage | MessageRecord, item: Mapping[str, Any]) -> dict[str, Any]:
-    # The store fills in the time that is not given; the line must be able to say that it was not.
-    timestamp = written(message.created_at) or "the time of recording"
+    timestamp = timestamp_of(message.created_at)
     if [part.part_type for part in message.parts] == [PartType.COMPACTION]:
         return {"timestamp": timestamp, "type": _COMPACTED, "payload": {"message": message.parts[0].text_content}}
     return {"timestamp": timestamp, "type": _ITEM, "payload": item}

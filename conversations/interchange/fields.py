@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+# The media type and the base64 of an attachment that is its own address.
+DATA_URL = re.compile(r"data:([^;,]*);base64,(.*)", re.DOTALL)
 _NOUNS = {
     dict: "an object",
     list: "a list",
@@ -69,3 +72,8 @@ def written(moment: datetime | None) -> str | None:
         return None
     precision = "seconds" if not moment.microsecond else "milliseconds" if not moment.microsecond % 1000 else "auto"
     return moment.astimezone(UTC).isoformat(timespec=precision).replace("+00:00", "Z")
+
+
+def timestamp_of(moment: datetime | None) -> str:
+    """The time as a format says it that may leave it out: the store fills it in, and its remainder must tell that."""
+    return written(moment) or "the time of recording"

@@ -8,13 +8,12 @@ what a model was given to read; the last is a summary by which pi cut its own co
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from conversations.flattening import flattened
-from conversations.interchange.fields import moment, noun_of, objects, read, written
+from conversations.interchange.fields import DATA_URL, moment, noun_of, objects, read, timestamp_of
 from conversations.interchange.remainder import remainder, restored, split_note, with_note
 from conversations.types import MessageRecord, NewMessage, NewPart, PartType, Role
 
@@ -28,7 +27,6 @@ _ROLES = {"assistant": Role.ASSISTANT, _RESULT: Role.TOOL}
 _NAMES = {Role.USER: "user", Role.ASSISTANT: "assistant", Role.TOOL: _RESULT, Role.SYSTEM: "system"}
 # What a message says that has no content: a command that the user ran, and what came of it; a summary.
 _SAID = ("command", "output", "summary")
-_DATA = re.compile(r"data:([^;,]*);base64,(.*)", re.DOTALL)
 
 
 def is_line(row: Any) -> bool:
@@ -129,8 +127,7 @@ def _part(block: dict[str, Any], *, where: str) -> NewPart:
 
 def _plain(message: NewMessage | MessageRecord) -> dict[str, Any]:
     """What the columns say of a line, by the format's names."""
-    # The store fills in the time that is not given; the line must be able to say that it was not.
-    timestamp = written(message.created_at) or "the time of recording"
+    timestamp = timestamp_of(message.created_at)
     parts = message.parts
     if [part.part_type for part in parts] == [PartType.COMPACTION]:
         return {"type": _COMPACTION, "timestamp": timestamp, "summary": parts[0].text_content}
@@ -146,7 +143,7 @@ def _plain(message: NewMessage | MessageRecord) -> dict[str, Any]:
 def _block(part: NewPart) -> dict[str, Any]:
     """The block of one part, the exact inverse of `_part`."""
     block: dict[str, Any]
-    data = _DATA.fullmatch(part.file_url or "")
+    data = DATA_URL.fullmatch(part.file_url or "")
     if part.part_type is PartType.TOOL and (part.tool_output is not None or part.tool_error is not None):
         block = {"type": "text", "text": part.tool_output if part.tool_error is None else part.tool_error}
     elif part.part_type is PartType.TOOL:

@@ -11,7 +11,7 @@ from conversations.types import NewPart, Role
 from retrieval.assembly.types import AssembledItem, RepairKind
 from retrieval.formats.attachments import data_of, is_image, link_of, name_of, stand_in
 from retrieval.formats.pairing import IdRule, paired, tool_name
-from retrieval.formats.rendered import Rendered
+from retrieval.formats.rendered import Rendered, content_of
 from retrieval.formats.repairs import Repairs
 from retrieval.formats.thoughts import led_somewhere
 from retrieval.formats.turns import Attachment, Block, Call, Result, Text, Thought, Turn, turns_of
@@ -79,11 +79,7 @@ def _calls_last(blocks: Sequence[Block]) -> list[Block]:
 
 
 def _content(blocks: Sequence[Block], turn: Turn, repairs: Repairs) -> str | list[dict[str, Any]]:
-    """A text alone as it is, several pieces as a list of them."""
-    pieces = [_piece(block, turn, repairs) for block in blocks if isinstance(block, Text | Attachment)]
-    if all(piece["type"] == "input_text" for piece in pieces) and len(pieces) <= 1:
-        return str(pieces[0]["text"]) if pieces else ""
-    return pieces
+    return content_of([_piece(block, turn, repairs) for block in blocks if isinstance(block, Text | Attachment)])
 
 
 def _piece(block: Text | Attachment, turn: Turn, repairs: Repairs) -> dict[str, Any]:

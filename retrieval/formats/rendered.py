@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,3 +17,10 @@ class Rendered:
     sources: tuple[tuple[str, ...], ...]
     system: tuple[Mapping[str, Any], ...] = ()
     repairs: tuple[Repair, ...] = ()
+
+
+def content_of(pieces: Sequence[dict[str, Any]]) -> str | list[dict[str, Any]]:
+    """What OpenAI's APIs take for a content: a text alone as it is, several pieces as a list of them."""
+    if len(pieces) <= 1 and all("text" in piece for piece in pieces):
+        return str(pieces[0]["text"]) if pieces else ""
+    return list(pieces)

@@ -19,6 +19,11 @@ def conversation_files() -> list[Path]:
     return sorted((DATA / "conversations").glob("*.jsonl.gz"))
 
 
+def original_files(agent: str) -> list[Path]:
+    """What this agent kept of its sessions, as it wrote it."""
+    return sorted((DATA / "originals").glob(f"{agent}_*.jsonl.gz"))
+
+
 def rows_of(file: Path) -> Iterator[dict[str, Any]]:
     with gzip.open(file, "rt") as lines:
         yield from map(json.loads, lines)

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import gzip
-import json
 from datetime import UTC, datetime
 from typing import Any
 
@@ -9,13 +7,11 @@ import pytest
 
 from conversations.interchange.claude_code import (
     from_claude_code,
-    holds_message,
     is_line,
     session_of,
     to_claude_code,
 )
 from conversations.types import Role
-from tests.conversations.real_data import DATA, needs_data
 from tests.conversations.records import as_stored
 
 LINE = {
@@ -90,17 +86,3 @@ def test_what_an_agent_was_sent_to_do_is_a_session_of_its_own(row, session):
 )
 def test_lines_of_others_are_none(row):
     assert not is_line(row)
-
-
-@needs_data
-def test_every_line_of_a_real_transcript_is_known_and_comes_back_key_for_key():
-    lines: list[dict[str, Any]] = []
-    for file in sorted((DATA / "originals").glob("claude_code_*.jsonl.gz")):
-        with gzip.open(file, "rt") as rows:
-            lines += map(json.loads, rows)
-
-    assert all(map(is_line, lines))
-    said = [line for line in lines if holds_message(line)]
-    assert len(said) > 1000
-    for line in said:
-        assert round_trip(line) == line

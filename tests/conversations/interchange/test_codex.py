@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import gzip
-import json
 from datetime import UTC, datetime
 from typing import Any
 
@@ -9,7 +7,6 @@ import pytest
 
 from conversations.interchange.codex import from_codex, holds_message, is_line, session_of, to_codex
 from conversations.types import PartType, Role
-from tests.conversations.real_data import DATA, needs_data
 from tests.conversations.records import as_stored
 
 LINE = {
@@ -109,17 +106,3 @@ def test_a_malformed_line_is_refused_with_the_name_of_its_field(changed, sentenc
 )
 def test_lines_of_others_are_none(row):
     assert not is_line(row)
-
-
-@needs_data
-def test_every_line_of_a_real_rollout_is_known_and_comes_back_key_for_key():
-    lines: list[dict[str, Any]] = []
-    for file in sorted((DATA / "originals").glob("codex_*.jsonl.gz")):
-        with gzip.open(file, "rt") as rows:
-            lines += map(json.loads, rows)
-
-    assert all(map(is_line, lines))
-    said = [line for line in lines if holds_message(line)]
-    assert len(said) > 500
-    for line in said:
-        assert round_trip(line) == line

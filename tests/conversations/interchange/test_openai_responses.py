@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import gzip
 import json
 from typing import Any
 
@@ -10,7 +9,7 @@ from hypothesis import strategies as st
 
 from conversations.interchange import Format, detect, from_openai_responses, to_openai_responses
 from conversations.types import NewMessage, NewPart, PartType, Role
-from tests.conversations.real_data import DATA, needs_data
+from tests.conversations.real_data import needs_data, original_files, rows_of
 from tests.conversations.records import as_stored
 
 CALL = {"type": "function_call", "call_id": "call_1", "name": "grep", "arguments": '{"pattern": "def "}'}
@@ -287,10 +286,8 @@ def test_whatever_is_read_comes_back(row):
 
 @needs_data
 def test_every_item_of_a_real_session_comes_back_key_for_key():
-    found: list[dict[str, Any]] = []
-    for file in sorted((DATA / "originals").glob("codex_*.jsonl.gz")):
-        with gzip.open(file, "rt") as lines:
-            found += [line["payload"] for line in map(json.loads, lines) if line["type"] == "response_item"]
+    lines = [line for file in original_files("codex") for line in rows_of(file)]
+    found = [line["payload"] for line in lines if line["type"] == "response_item"]
 
     assert len(found) > 500
     for row in found:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import gzip
 import json
 from datetime import UTC, datetime
 from typing import Any
@@ -11,7 +10,6 @@ from hypothesis import strategies as st
 
 from conversations.interchange.pi import from_pi, holds_message, is_line, session_of, to_pi
 from conversations.types import NewPart, PartType, Role
-from tests.conversations.real_data import DATA, needs_data
 from tests.conversations.records import as_stored
 
 AT = "2026-01-31T12:00:00.046Z"
@@ -175,17 +173,3 @@ def test_whatever_is_read_comes_back(line):
         return
 
     assert json.dumps(to_pi(as_stored(message)), sort_keys=True) == json.dumps(line, sort_keys=True)
-
-
-@needs_data
-def test_every_line_of_a_real_session_is_known_and_comes_back_key_for_key():
-    found: list[dict[str, Any]] = []
-    for file in sorted((DATA / "originals").glob("pi_*.jsonl.gz")):
-        with gzip.open(file, "rt") as rows:
-            found += map(json.loads, rows)
-
-    assert all(map(is_line, found))
-    messages = [line for line in found if holds_message(line)]
-    assert len(messages) > 500
-    for line in messages:
-        assert round_trip(line) == line
