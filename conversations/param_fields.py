@@ -1,4 +1,8 @@
-"""The fields that params are made of: what a value of each kind is, in JSON and where everything is a text."""
+"""The fields that params are made of: what a value of each kind is, in JSON and where everything is a text.
+
+A text, a word or a number with which nothing is wrong is taken at a glance, as nearly all are: DRF's own way, which
+writes the refusals, asks a dozen questions of each, and one of every character.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,7 @@ from typing import Any, NoReturn
 
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
+from rest_framework.fields import empty
 
 from conversations.interchange.fields import noun_of
 from conversations.policy import conversation_knobs
@@ -46,6 +51,12 @@ class Text(serializers.CharField):
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"trim_whitespace": False, **options})
 
+    def run_validation(self, data: Any = empty) -> Any:
+        # What can be printed has no NUL and no lone surrogate.
+        if type(data) is str and data.isprintable() and 0 < len(data) <= (self.max_length or MOST):
+            return data
+        return super().run_validation(data)
+
     def to_internal_value(self, data: Any) -> str:
         if not isinstance(data, str):
             _refuse(f"This must be a text, not {noun_of(data)}.")
@@ -54,6 +65,9 @@ class Text(serializers.CharField):
 
 class Sha256(Text):
     """A SHA-256 in hex, as every tool writes it."""
+
+    # Not every text that can be printed is one.
+    run_validation = serializers.CharField.run_validation
 
     def to_internal_value(self, data: Any) -> str:
         text = super().to_internal_value(data)
@@ -69,6 +83,12 @@ class WholeNumber(Readable, serializers.IntegerField):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"min_value": 0, "max_value": MOST, **options})
+
+    def run_validation(self, data: Any = empty) -> Any:
+        least, most = self.min_value, self.max_value
+        if type(data) is int and (least is None or data >= least) and (most is None or data <= most):
+            return data
+        return super().run_validation(data)
 
     def read(self, text: str) -> int | str:
         # Longer ones take Python longer and longer, until it refuses in words of its own.
@@ -156,6 +176,11 @@ class MessageId(Id):
 
 class Choice(serializers.ChoiceField):
     """One of a few words; a refusal names them all."""
+
+    def run_validation(self, data: Any = empty) -> Any:
+        if type(data) is str and data in self.choice_strings_to_values:
+            return self.choice_strings_to_values[data]
+        return super().run_validation(data)
 
     def to_internal_value(self, data: Any) -> Any:
         try:

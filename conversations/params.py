@@ -76,7 +76,7 @@ class Params(serializers.Serializer):
             raise ValidationError({name: [known] for name in unknown[:10]})
         values, wrong = {}, {}
         for name, field in self.by_name.items():
-            if name in data or field.required or field.default is not empty:
+            if name in data or name in self.awaited:
                 try:
                     values[name] = field.run_validation(data.get(name, empty))
                 except ValidationError as refusal:
@@ -88,6 +88,11 @@ class Params(serializers.Serializer):
     @cached_property
     def by_name(self) -> dict[str, serializers.Field]:
         return dict(self.fields)
+
+    @cached_property
+    def awaited(self) -> frozenset[str]:
+        """The fields that say something also where nothing is given: a refusal, or what is taken instead."""
+        return frozenset(name for name, field in self.by_name.items() if field.required or field.default is not empty)
 
 
 def _read(field: serializers.Field | None, value: Any) -> Any:
