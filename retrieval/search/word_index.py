@@ -52,10 +52,12 @@ class WordIndex:
     def unasked(self, lexemes: Sequence[str]) -> frozenset[str]:
         """Of lexemes that stand together, those that are nearly everywhere and would be long to pass through.
 
-        The others lead to so few rows that it is sooner found out which of these hold the rest.
+        The others lead to so few rows within reach that it is sooner found out which of these hold the rest.
         """
         common = frozenset(each for each in lexemes if self.share(each) >= _EVERYWHERE)
         checks = self.share_of_all(each for each in lexemes if each not in common) * _ENTRIES_A_CHECK
+        if self.of_one is not None:
+            checks *= min(1.0, self.of_one / max(1.0, self.everywhere))
         return common if len(common) < len(lexemes) and checks < sum(map(self.share, common)) else frozenset()
 
     def is_enough(self, share: float, *, asked: float, rows: int) -> bool:

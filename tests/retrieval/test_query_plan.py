@@ -62,6 +62,15 @@ def test_parts_of_a_compound_that_are_nearly_everywhere_are_not_asked_of_the_ind
     assert how.sought == "((('src/x/chain.py') | ('x' & 'chain')))"
 
 
+def test_the_rows_of_other_conversations_need_not_be_checked_for_such_parts():
+    path, shares = word("src/model", parts=("src", "model")), {"src": 0.5, "model": 0.002}
+    of_all = planned(path, frequencies=shares, rows=100_000, everywhere=100_000, of_one=100_000).for_every_clause()
+    of_some = planned(path, frequencies=shares, rows=10_000, everywhere=100_000, of_one=10_000).for_every_clause()
+
+    assert of_all.sought == of_all.query
+    assert of_some.sought == "((('src/model') | ('model')))"
+
+
 def test_of_a_compound_of_nothing_but_such_parts_all_are_asked():
     how = planned(word("src.py", parts=("src", "py")), frequencies={"src": 0.5, "py": 0.5}).for_every_clause()
 
