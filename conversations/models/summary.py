@@ -5,7 +5,7 @@ from typing import ClassVar
 from django.contrib.postgres.indexes import GinIndex
 from django.contrib.postgres.search import SearchVectorField
 from django.db import models
-from django.db.models import F, Func, Q, Value
+from django.db.models import F, Func, Q
 from django.db.models.functions import Now
 
 from conversations.models.conversation import Conversation
@@ -25,7 +25,7 @@ class Summary(models.Model):
     token_count = models.IntegerField()
     created_at = models.DateTimeField(db_default=Now())
     content_tsv = models.GeneratedField(
-        expression=Func("content", "conversation", Value(None), function="lcm_tsv_at"),
+        expression=Func("content", "conversation", "last_seq", function="lcm_tsv_at"),
         output_field=SearchVectorField(),
         db_persist=True,
     )

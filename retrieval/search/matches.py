@@ -17,24 +17,27 @@ FILE_PREFIX = "file_"
 
 # To count the characters of a text takes longer than to fetch it: of most, their bytes tell that there are few enough.
 _SEARCHED = f"CASE WHEN octet_length(content) <= {SEARCHED} THEN content ELSE left(content, {SEARCHED}) END"
-# Up to what nothing was derived from and nothing supersedes. A step that leads nowhere tells that the way has ended: to
-# ask of every summary on it whether anything was derived from it would be one more look-up for each.
+# Up to what nothing was derived from and nothing supersedes, once for all messages of a leaf. A step that leads nowhere
+# tells that the way has ended: to ask of every summary on it whether anything was derived from it would be one more
+# look-up for each.
 _MESSAGES = f"""(
-    WITH RECURSIVE above AS (
-        SELECT message_id, summary_id, NULL::text AS top FROM summary_messages WHERE message_id = ANY({{ids}})
+    WITH RECURSIVE compacted AS MATERIALIZED (
+        SELECT message_id, summary_id AS leaf FROM summary_messages WHERE message_id = ANY({{ids}})
+    ), above AS (
+        SELECT leaf, leaf AS summary_id, NULL::text AS top FROM compacted
         UNION
-        SELECT above.message_id, derived.summary_id, above.summary_id
+        SELECT above.leaf, derived.summary_id, above.summary_id
         FROM above LEFT JOIN {DERIVED.format(of="above")} AS derived ON true WHERE above.summary_id IS NOT NULL
     ), covering AS MATERIALIZED (
-        SELECT message_id, min(top) AS summary_id FROM above
-        WHERE summary_id IS NULL
+        SELECT message_id, min(top) AS summary_id FROM above JOIN compacted USING (leaf)
+        WHERE above.summary_id IS NULL
           AND NOT EXISTS (SELECT FROM summaries later WHERE later.supersedes_id = above.top OFFSET 0)
         GROUP BY message_id
     )
     SELECT message_id::text AS id, conversation_id, seq AS first_seq, seq AS last_seq, created_at, token_count,
            {{content}} AS content, covering.summary_id AS covered_by, covering.summary_id IS NULL AS active,
            role::text AS role, author, NULL::integer AS depth, NULL::text AS file_name
-    FROM messages LEFT JOIN covering USING (message_id) WHERE message_id = ANY({{ids}})
+    FROM messages LEFT JOIN covering USING (message_id) WHERE {{where}}
 )"""
 _SUMMARIES = """(
     SELECT summary_id, conversation_id, first_seq, last_seq, latest_at, token_count,
@@ -42,7 +45,7 @@ _SUMMARIES = """(
            NOT EXISTS (SELECT FROM summary_parents p WHERE p.parent_summary_id = summaries.summary_id OFFSET 0)
            AND NOT EXISTS (SELECT FROM summaries later WHERE later.supersedes_id = summaries.summary_id OFFSET 0),
            NULL, NULL, depth, NULL
-    FROM summaries WHERE summary_id = ANY({ids})
+    FROM summaries WHERE {where}
 )"""
 _FILES = f"""(
     SELECT file_id, conversation_id, {FILES.seq}, {FILES.seq}, created_at, {FILES.tokens},
@@ -52,8 +55,10 @@ _FILES = f"""(
 )"""
 _IF_SHOWN = f"CASE WHEN %(is_shown)s THEN {_SEARCHED} END"
 _OF_KIND = {
-    ItemKind.MESSAGE: _MESSAGES.format(content=_IF_SHOWN, ids="%(messages)s::bigint[]"),
-    ItemKind.SUMMARY: _SUMMARIES.format(content=_IF_SHOWN, ids="%(others)s::text[]"),
+    ItemKind.MESSAGE: _MESSAGES.format(
+        content=_IF_SHOWN, ids="%(messages)s::bigint[]", where="message_id = ANY(%(messages)s::bigint[])"
+    ),
+    ItemKind.SUMMARY: _SUMMARIES.format(content=_IF_SHOWN, where="summary_id = ANY(%(others)s::text[])"),
     ItemKind.FILE: _FILES,
 }
 
@@ -62,10 +67,14 @@ _ROLES: dict[str | None, Role | None] = {None: None, **{each.value: each for eac
 Row = tuple[Any, ...]
 
 
-def shown_of(kind: ItemKind, ids: str) -> str:
-    """The statement for what is shown of messages, or summaries, with these ids, an array of SQL: a `Row` for each."""
-    asked = _MESSAGES if kind is ItemKind.MESSAGE else _SUMMARIES
-    return asked.format(content=_SEARCHED, ids=ids)
+def shown_of(kind: ItemKind, found: str) -> str:
+    """The statement for what is shown of messages, or summaries, that an expression has found: a `Row` for each.
+
+    It has their `id` and their `row`, where they stand in the table: so no index has to lead there again.
+    """
+    asked, table = (_MESSAGES, "messages") if kind is ItemKind.MESSAGE else (_SUMMARIES, "summaries")
+    where = f"{table}.ctid = ANY(ARRAY(SELECT row FROM {found}))"
+    return asked.format(content=_SEARCHED, ids=f"ARRAY(SELECT id FROM {found})", where=where)
 
 
 def depth_of(row: Row) -> int | None:

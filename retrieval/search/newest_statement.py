@@ -39,19 +39,17 @@ _OTHERS = """
         FROM {table} WHERE {where} AND {within} AND {answering}
     )
 """
-# Once there are as many messages as may be given, only what is newer can still come before the last of them; until
-# then, what is near is not all.
+# Once there are as many messages as may be given, only what is newer can still come before the last of them.
 _NOT_BEFORE_MESSAGES = """
-    {place} >= (SELECT CASE WHEN count(*) < %(messages)s THEN {otherwise} ELSE min(order_place) END FROM said)
+    {place} >= (SELECT CASE WHEN count(*) < %(messages)s THEN 0 ELSE min(order_place) END FROM said)
 """
+# Until then, what is near is not all. No row is needed to tell that, so none is fetched.
+_ENOUGH_MESSAGES = "(SELECT count(*) >= %(messages)s FROM said)"
 _NEWEST_FIRST = "ORDER BY order_place DESC, rank DESC, id{collated} DESC LIMIT %(limit)s"
 _SAID = "SELECT {number}, id::text, order_place, {rank} AS rank, {held} FROM said"
 _SHOWN = {
-    MESSAGES: f"SELECT * FROM {shown_of(MESSAGES.kind, 'ARRAY(SELECT id FROM said)')} AS shown",
-    SUMMARIES: shown_of(
-        SUMMARIES.kind,
-        f"ARRAY(SELECT id FROM told {_NEWEST_FIRST.format(collated=collated(SUMMARIES))})",
-    ),
+    MESSAGES: f"SELECT * FROM {shown_of(MESSAGES.kind, 'said')} AS shown",
+    SUMMARIES: shown_of(SUMMARIES.kind, f"told {_NEWEST_FIRST.format(collated=collated(SUMMARIES))}"),
 }
 _NEWEST_OTHERS = f"(SELECT {{number}}, id, order_place, rank, {{held}} FROM {{name}} {_NEWEST_FIRST})"
 _HELD = """(
@@ -123,10 +121,13 @@ class Statements:
                 alone = how.by_words_alone and not is_walk
                 condition, of_key = within(reach, table, self.key, None)
                 if MESSAGES in reach.tables:
-                    otherwise = "NULL" if is_near else "0"
-                    newer = _NOT_BEFORE_MESSAGES.format(place=reach.place(table), otherwise=otherwise)
+                    newer = _NOT_BEFORE_MESSAGES.format(place=reach.place(table))
                     condition += f" AND ({newer}) IS TRUE" if alone else f" AND {newer}"
+                    condition += f" AND {_ENOUGH_MESSAGES}" if is_near else ""
                 among = "in_conversation" if alone and how.in_conversation else None
+                if alone and is_near and looks[0].by_place:
+                    among = "in_told"
+                    values[among] = reach.between(looks[0].after, reach.newest)
                 # A few summaries stand behind a place that is near, and nobody foresees how few.
                 answering = (
                     _CHECKED.format(vector=table.vector) if is_walk else reach.answering(table, how, among=among)

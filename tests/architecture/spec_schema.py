@@ -3,7 +3,7 @@
 # Ours where the specification's own would refuse large texts, find no parts of names, and lead to other conversations.
 OTHER_EXPRESSIONS = {
     ("messages", "content_tsv"): "lcm_tsv_at(content, conversation_id, seq)",
-    ("summaries", "content_tsv"): "lcm_tsv_at(content, conversation_id, NULL::bigint)",
+    ("summaries", "content_tsv"): "lcm_tsv_at(content, conversation_id, last_seq)",
 }
 
 DDL = """

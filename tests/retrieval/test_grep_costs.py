@@ -113,6 +113,46 @@ def test_the_rest_is_asked_for_only_if_what_is_near_was_too_little():
     assert looked_up == {near: 1, far: 2}
 
 
+def boats_beside(*, last: int, summaries: range) -> int:
+    """How many more rows are gone through for boats, of which the last is there, if these messages are summarized."""
+    texts = ["a boat" if number % 12 == 0 and number <= last else "a house" for number in range(1, 4001)]
+    gone_through = []
+    for seqs in (range(0), summaries):
+        conversation_id = analyzed(*texts)
+        for seq in seqs:
+            a_summary_of(a_store(), conversation_id, seqs=[seq], content="About a boat.")
+        before = rows_gone_through()
+        assert len(the_newest("boat", conversation_id, limit=20).matches) == 20
+        gone_through.append(rows_gone_through() - before)
+    without, beside = gone_through
+    return beside - without
+
+
+def test_summaries_of_long_ago_are_passed_by_for_the_newest():
+    assert boats_beside(last=3990, summaries=range(1, 3000, 100)) <= 2
+
+
+def test_where_too_few_messages_are_near_summaries_are_looked_at_with_the_rest():
+    assert boats_beside(last=3700, summaries=(near := range(3701, 3991, 10))) <= len(near) + 2
+
+
+def test_what_covers_messages_of_one_summary_is_looked_for_once():
+    conversation_id = analyzed(*["a boat"] * 1200)
+    leaf = a_summary_of(a_store(), conversation_id, seqs=range(1101, 1201), content="Leaf.")
+    wider = a_summary_of(a_store(), conversation_id, summaries=[leaf], content="Wider.")
+    widest = a_summary_of(a_store(), conversation_id, summaries=[wider], content="Widest.")
+    gone_through = {}
+
+    for limit in (10, 40):
+        before = rows_gone_through()
+        found = the_newest("boat", conversation_id, limit=limit).matches
+        gone_through[limit] = rows_gone_through() - before
+        assert [match.covered_by for match in found] == [widest.summary_id] * limit
+
+    # Of each more, its own row, for what is said and for what is shown, its leaf, and no summary above that.
+    assert gone_through[40] - gone_through[10] <= 30 * 3
+
+
 def test_what_is_near_is_found_among_messages_and_summaries_by_one_question_that_is_planned_once():
     conversation_id = analyzed(*["a red boat", "a green boat"] * 600)
     a_summary_of(a_store(), conversation_id, seqs=[1, 2], content="About a red boat.")

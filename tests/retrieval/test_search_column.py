@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 from conversations.store.base import EVERYTHING
 from retrieval.search.criteria import criteria
 from retrieval.search.reach import Reach
+from retrieval.search.tables import MESSAGES, SUMMARIES
 from retrieval.types import GrepScope
-from tests.factories import a_conversation
+from tests.factories import a_conversation, a_store
+from tests.summaries import a_summary_of
 
 pytestmark = pytest.mark.django_db
 
@@ -140,6 +142,31 @@ def test_the_index_for_words_tells_conversations_apart_by_what_no_text_holds():
     }
 
     assert found == {of_one: [of_one], of_another: [of_another]}
+
+
+def test_the_index_is_asked_for_words_and_for_places_each_by_itself():
+    reach = Reach(EVERYTHING, criteria(where=GrepScope.BOTH, conversation_id=7), 9, 0, 9, newest=9)
+
+    for table in (MESSAGES, SUMMARIES):
+        assert reach.sought(table, among="in_conversation").split(" AND ") == [
+            "content_tsv @@ %(sought)s::tsquery", "content_tsv @@ %(in_conversation)s::tsquery"
+        ]  # fmt: skip
+
+
+def test_a_summary_stands_where_its_last_message_does():
+    conversation_id = a_conversation(*["a boat"] * 1030).conversation_id
+    early = a_summary_of(a_store(), conversation_id, seqs=range(1, 1024), content="About boats.")
+    late = a_summary_of(a_store(), conversation_id, seqs=range(1024, 1030), content="About boats.")
+
+    found = {
+        block: value(
+            "SELECT array_agg(summary_id) FROM summaries WHERE content_tsv @@ %s::tsquery",
+            f"'boat' & 'in {conversation_id}/{block}'",
+        )
+        for block in (0, 1, 2)
+    }
+
+    assert found == {0: [early.summary_id], 1: [late.summary_id], 2: None}
 
 
 @settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
