@@ -9,6 +9,8 @@ from typing import Any, cast
 import psycopg
 from django.db import DEFAULT_DB_ALIAS, connections, transaction
 
+# Said past the driver, which would be told first how its transactions begin, then back, and take longer to say so.
+_BEGIN = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 # The planner may think a plan for the values at hand worth its while for ever, and to make one can take longer than to
 # follow it.
 _PLANNED_ONCE = "SELECT set_config('plan_cache_mode', 'force_generic_plan', true)"
@@ -26,26 +28,19 @@ def snapshot(*, planned_once: bool = False) -> Iterator[None]:
     if current.in_atomic_block:
         yield
         return
-    current.ensure_connection()
-    driver = cast("psycopg.Connection[Any]", current.connection)
-    before = driver.isolation_level, driver.read_only
-    # Said to the driver, which begins the transaction with it: a statement of its own would be one more round trip.
-    _begin_with(driver, psycopg.IsolationLevel.REPEATABLE_READ, True)
-    try:
-        with transaction.atomic():
-            if planned_once:
-                rows(_PLANNED_ONCE)
-            yield
-    finally:
-        _begin_with(driver, *before)
+    with transaction.atomic():
+        with current.wrap_database_errors:
+            _begin(cast("psycopg.Connection[Any]", current.connection))
+        if planned_once:
+            rows(_PLANNED_ONCE)
+        yield
 
 
-def _begin_with(
-    driver: psycopg.Connection[Any], isolation: psycopg.IsolationLevel | None, read_only: bool | None
-) -> None:
-    """How the transactions of a connection begin from now on; one that is lost begins none and takes no settings."""
-    if not driver.closed:
-        driver.isolation_level, driver.read_only = isolation, read_only
+def _begin(driver: psycopg.Connection[Any]) -> None:
+    """The transaction that the driver would begin with its first statement; it sees that there is one."""
+    if driver.pgconn.exec_(_BEGIN).status != psycopg.pq.ExecStatus.COMMAND_OK:
+        # Only a connection that is lost begins none.
+        raise psycopg.OperationalError(driver.pgconn.get_error_message())
 
 
 def rows(

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import psycopg
 import pytest
-from django.db import DatabaseError
+from django.db import DatabaseError, OperationalError, connection
 from django.db.models import Model
 
 from conversations.models import Conversation, LargeFile, Message, Summary
 from conversations.reading import rows, snapshot
 from conversations.scope import Scope
 from conversations.types import NewMessage, Role
+from lcmsite.outages import is_outage
 from tests.factories import a_conversation, a_store, a_workspace
 from tests.summaries import a_summary_of
 
@@ -61,3 +63,17 @@ def test_after_a_snapshot_everything_is_written_as_ever(committed_db):
     assert rows("SELECT current_setting('transaction_isolation'), current_setting('transaction_read_only')") == [
         ("read committed", "off")
     ]
+
+
+def test_a_snapshot_on_a_connection_that_was_cut_is_an_outage_and_the_next_has_another(committed_db):
+    with psycopg.connect(**connection.get_connection_params()) as other:
+        (cut,) = rows("SELECT pg_backend_pid()")
+        other.execute("SELECT pg_terminate_backend(%s, 5000)", cut)
+
+    with pytest.raises(OperationalError) as refused, snapshot():
+        rows("SELECT 1")
+    with snapshot():
+        again = rows("SELECT pg_backend_pid()")
+
+    assert is_outage(refused.value)
+    assert again != [cut]
