@@ -114,7 +114,7 @@ def _with_kinds(asked: Criteria, where: GrepScope) -> Criteria:
         if not kinds & _HAD_BY[name]:
             raise wrong(name, f"Nothing answers to this among what else is asked for ({', '.join(sorted(kinds))}).")
         kinds &= _HAD_BY[name]
-    return replace(asked, kinds=kinds)
+    return asked if kinds == asked.kinds else replace(asked, kinds=kinds)
 
 
 def _said(asked: Criteria) -> Iterator[str]:

@@ -155,7 +155,6 @@ class Grep:
         questions = readings(asked.query)
         with self._opened(wanted, questions, refusal=self._too_slow()) as (opened, _):
             answered = by_words(asked, questions, opened, page)
-            answered = answered and replace(answered, cold_messages=opened.reach.cold)
         return answered if answered is not None else self._literally(asked, wanted, page)
 
     def _best(self, asked: GrepResult, questions: Sequence[Question], opened: Opened, page: Page) -> Answered | None:
@@ -182,6 +181,7 @@ class Grep:
             used=answer.used,
             dropped=answer.dropped,
             bounded=answer.bounded,
+            cold_messages=reach.cold,
             note=_BOUNDED if answer.bounded else _RANKED_ALL if is_end and answer.is_cut else None,
         )
 
@@ -204,6 +204,7 @@ class Grep:
             used=read.used,
             dropped=read.dropped,
             bounded=is_bounded,
+            cold_messages=opened.reach.cold,
             note=_LEFT_OUT if is_bounded else None,
         )
 

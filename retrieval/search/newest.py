@@ -117,12 +117,13 @@ class NewestWords:
         statements = Statements(self.reach, key, self.limit)
         if len(tries) == 1 and self.reach.tables[0] is MESSAGES and FILES not in self.reach.tables:
             return [self._stretch_by_stretch(tries[0], looks[0], statements)]
-        return self._given(
+        given = self._given(
             [
                 statements.of(each.chosen, looks[number], is_any=each.is_any, number=number)
                 for number, each in enumerate(tries)
             ]
         )
+        return list(map(ordered, given))
 
     def _stretch_by_stretch(self, tried: _Try, looks: Sequence[Stretch], statements: Statements) -> list[Spot]:
         """Mostly what is near is enough, and to plan the rest in vain takes as long as to find that."""
@@ -146,10 +147,10 @@ class NewestWords:
         return ordered([*found, *self._given([asked])[0]])
 
     def _given(self, asked: Sequence[Asked]) -> list[list[Spot]]:
-        """What each of these gives, the newest first, up to the first that gives anything: so many of each kind."""
+        """What each of these gives, up to the first that gives anything: so many of each kind, in no order."""
         if len(asked) == 1 and asked[0].is_plain and not asked[0].is_any:
             shown = rows(asked[0].showing(self.reach.tables), asked[0].values)
-            return [ordered(map(_spot_of, shown))]
+            return [list(map(_spot_of, shown))]
         if len(asked) == 1 and asked[0].is_plain:
             found = rows(asked[0].text, asked[0].values)
         else:
@@ -160,7 +161,7 @@ class NewestWords:
         for number, id, place, rank, held in found:
             spot = Spot(int(id) if rank == MESSAGE_RANK else id, place, rank, held=tuple(held or ()))
             spots[number].append(spot)
-        return [ordered(each) for each in spots]
+        return spots
 
 
 def _spot_of(row: Row) -> Spot:

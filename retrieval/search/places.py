@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from retrieval.search.reach import Reach
@@ -32,7 +33,7 @@ class Spot(NamedTuple):
 
 
 def ordered(spots: Iterable[Spot]) -> list[Spot]:
-    return sorted(spots, key=lambda spot: spot.key, reverse=True)
+    return sorted(spots, key=attrgetter("key"), reverse=True)
 
 
 def collated(table: Table) -> str:

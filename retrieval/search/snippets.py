@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
+from conversations.frozen import record
 from retrieval.search.query import UNSPACED
 from retrieval.types import Snippet
 
@@ -75,7 +76,8 @@ def snippet(content: str, needles: Needles, *, width: int = WIDTH) -> Snippet:
     shown = [
         (begin - start, min(end, start + width) - start) for begin, end, _ in spots if start <= begin < start + width
     ]
-    return Snippet(content[start : start + width], start, tuple(shown))
+    # Twenty to a page: to make one as other frozen records are made takes a tenth of all this.
+    return record(Snippet, {"text": content[start : start + width], "offset": start, "highlights": tuple(shown)})
 
 
 def around(content: str, begin: int, end: int, *, offset: int, width: int = WIDTH) -> Snippet:
@@ -223,6 +225,8 @@ def _goes_on_in_a_part(text: str, place: int) -> bool:
 
 def _cluster(spots: Sequence[tuple[int, int, int]], worths: Sequence[int], width: int) -> tuple[int, int, int]:
     """The best window's worth, its first and last spot: where different needles are worth most, then the fullest."""
+    if len(spots) == 1:
+        return worths[spots[0][2]], 0, 0
     best_worth, most, best_range = -1, 0, (0, 0)
     inside = [0] * len(worths)
     first, worth = 0, 0
