@@ -27,13 +27,16 @@ _rest_of_word = re.compile(r"[^\W_]*").match
 class Stem(NamedTuple):
     """The beginning of words that have a needle: which one, how long the ending may be.
 
-    `left`: what this needle and all that are worth less are worth together.
+    `left`: what this needle and all that are worth less are worth together. `last`: the letter with which the lexeme
+    goes on, and not all of these words do; `with_last`: how long the ending may be where a word does, with that letter.
     """
 
     text: str
     number: int
     ending: int
     left: int
+    last: str
+    with_last: int
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,7 @@ class Needles:
         left = 0
         for worth, number, lexeme in sorted(zip(worths, range(len(worths)), lexemes, strict=True)):
             left += worth
-            stems += [Stem(stem, number, _ending(stem), left) for stem in _stems(lexeme)]
+            stems += _stems(lexeme, number, left)
         return cls(worths, tuple(reversed(stems)))
 
 
@@ -109,7 +112,7 @@ def _spots(content: str, needles: Needles, width: int | None = None) -> tuple[li
     # was found, so that what is mostly so is seen without a call: no part begins with a lower case letter, and mostly
     # the word ends with the needle. A slice beyond either end is empty.
     found: list[tuple[int, int, int]] = []
-    for stem, number, ending, left in needles.stems:
+    for stem, number, ending, left, last, with_last in needles.stems:
         if found and width and not least and left < (most := needles.worths[found[0][2]]):
             are_few = _are_few(found, lowered, width)
             # To choose among many takes its time: it is worth it where little is left, which leaves few to choose.
@@ -131,8 +134,11 @@ def _spots(content: str, needles: Needles, width: int | None = None) -> tuple[li
                     found.append((begin, -end, number))
                 else:
                     word_end = _rest_of_word(lowered, end).end()  # type: ignore[union-attr]  # which may be empty
-                    if word_end - end <= ending:
+                    has_last = lowered[end] == last
+                    if word_end - end <= (with_last if has_last else ending):
                         found.append((begin, -word_end, number))
+                    elif has_last and _goes_on_in_a_part(folded, end + 1):
+                        found.append((begin, -end - 1, number))
                     elif _goes_on_in_a_part(folded, end):
                         found.append((begin, -end, number))
                 begin = lowered.find(stem, begin + 1, high)
@@ -196,14 +202,14 @@ def _apart(found: Sequence[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
     return apart
 
 
-def _stems(needle: str) -> Iterable[str]:
+def _stems(lexeme: str, number: int, left: int) -> Iterable[Stem]:
     """A lexeme as words may begin that have it: `studi` is that of study, `hope` that of hoping."""
-    stem = folded_in_place(needle).lower()
-    if not stem.strip():
+    text = folded_in_place(lexeme).lower()
+    if not text.strip():
         return
-    yield stem
-    if len(stem) > 3 and stem.isalpha() and stem.isascii() and stem[-1] in "ie":
-        yield stem[:-1]
+    is_cut = len(text) > 3 and text.isalpha() and text.isascii() and text[-1] in "ie"
+    stem, last = (text[:-1], text[-1]) if is_cut else (text, "")
+    yield Stem(stem, number, _ending(stem), left, last, with_last=1 + _ending(text))
 
 
 def _ending(stem: str) -> int:

@@ -99,6 +99,8 @@ def test_where_something_is_not_looked_for_is_nothing_better(content, lexemes):
         ("summarizing summaries", "summari", ["summarizing", "summaries"]),
         ("she was hoping", "hope", ["hoping"]),
         ("a study, studied", "studi", ["study", "studied"]),
+        ("stating statesmanly statecraftily staticky", "state", ["stating", "statesmanly"]),
+        ("the stateOfAllMachines, the statEnginesOfAll", "state", ["state", "stat"]),
         ("call getSummary(x)", "summari", ["Summary"]),
         ("call getSummary(x)", "get", ["get"]),
         ("MAX_WIDTH", "width", ["WIDTH"]),
