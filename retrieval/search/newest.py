@@ -149,7 +149,7 @@ class NewestWords:
     def _given(self, asked: Sequence[Asked]) -> list[list[Spot]]:
         """What each of these gives, up to the first that gives anything: so many of each kind, in no order."""
         if len(asked) == 1 and asked[0].is_plain and not asked[0].is_any:
-            shown = rows(asked[0].showing(self.reach.tables), asked[0].values)
+            shown = rows(asked[0].showing(self.reach.tables), asked[0].values, binary=True)
             return [list(map(_spot_of, shown))]
         if len(asked) == 1 and asked[0].is_plain:
             found = rows(asked[0].text, asked[0].values)
