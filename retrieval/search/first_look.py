@@ -20,7 +20,7 @@ _UNCOUNTED = 4000
 _MANY = 1500
 # In one conversation, so few rows are sooner walked past than asked for by their place.
 _SOON = 550
-# What the index is asked for by place takes it a 25th of the time of a walk past as many rows; of more than so many rows,
+# What the index is asked for by place takes it a 25th of the time of a walk past as many rows; of more than so many,
 # it is asked for all there are (`Reach.between`).
 _PLACES_A_STEP, _MOST_BY_PLACE = 25, 39_000
 

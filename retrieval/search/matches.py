@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from conversations.frozen import record
@@ -17,28 +17,44 @@ FILE_PREFIX = "file_"
 
 # To count the characters of a text takes longer than to fetch it: of most, their bytes tell that there are few enough.
 _SEARCHED = f"CASE WHEN octet_length(content) <= {SEARCHED} THEN content ELSE left(content, {SEARCHED}) END"
-# Up to what nothing was derived from and nothing supersedes, once for all messages of a leaf. A step that leads nowhere
+# A summary takes the place of its first source in the context, so the item before a message that is not in it is what
+# stands for that message, if no message is missing from its stretch.
+_MESSAGES = """(
+    SELECT message_id::text AS id, conversation_id, seq AS first_seq, seq AS last_seq, created_at, token_count,
+           {content} AS content,
+           CASE WHEN NOT active THEN (
+               SELECT (
+                   SELECT summary_id FROM summaries top
+                   WHERE top.summary_id = item.summary_id
+                     AND seq BETWEEN first_seq AND last_seq AND descendant_count = last_seq - first_seq + 1
+               )
+               FROM context_items item
+               WHERE item.conversation_id = messages.conversation_id AND item.ordinal <= seq
+               ORDER BY item.ordinal DESC LIMIT 1
+           ) END AS covered_by,
+           active, role::text AS role, author, NULL::integer AS depth, NULL::text AS file_name
+    FROM messages, LATERAL (
+        SELECT EXISTS (
+            SELECT FROM context_items item WHERE item.message_id = messages.message_id OFFSET 0
+        ) AS active OFFSET 0
+    ) AS shown
+    WHERE {where}
+)"""
+# What covers the others: that from which nothing was derived and which nothing supersedes. A step that leads nowhere
 # tells that the way has ended: to ask of every summary on it whether anything was derived from it would be one more
 # look-up for each.
-_MESSAGES = f"""(
-    WITH RECURSIVE compacted AS MATERIALIZED (
-        SELECT message_id, summary_id AS leaf FROM summary_messages WHERE message_id = ANY({{ids}})
-    ), above AS (
-        SELECT leaf, leaf AS summary_id, NULL::text AS top FROM compacted
+_COVERING = f"""
+    WITH RECURSIVE above AS (
+        SELECT message_id, summary_id, NULL::text AS top FROM summary_messages WHERE message_id = ANY(%s::bigint[])
         UNION
-        SELECT above.leaf, derived.summary_id, above.summary_id
+        SELECT above.message_id, derived.summary_id, above.summary_id
         FROM above LEFT JOIN {DERIVED.format(of="above")} AS derived ON true WHERE above.summary_id IS NOT NULL
-    ), covering AS MATERIALIZED (
-        SELECT message_id, min(top) AS summary_id FROM above JOIN compacted USING (leaf)
-        WHERE above.summary_id IS NULL
-          AND NOT EXISTS (SELECT FROM summaries later WHERE later.supersedes_id = above.top OFFSET 0)
-        GROUP BY message_id
     )
-    SELECT message_id::text AS id, conversation_id, seq AS first_seq, seq AS last_seq, created_at, token_count,
-           {{content}} AS content, covering.summary_id AS covered_by, covering.summary_id IS NULL AS active,
-           role::text AS role, author, NULL::integer AS depth, NULL::text AS file_name
-    FROM messages LEFT JOIN covering USING (message_id) WHERE {{where}}
-)"""
+    SELECT message_id::text, min(top) FROM above
+    WHERE summary_id IS NULL
+      AND NOT EXISTS (SELECT FROM summaries later WHERE later.supersedes_id = above.top OFFSET 0)
+    GROUP BY message_id
+"""
 _SUMMARIES = """(
     SELECT summary_id, conversation_id, first_seq, last_seq, latest_at, token_count,
            {content}, NULL,
@@ -55,9 +71,7 @@ _FILES = f"""(
 )"""
 _IF_SHOWN = f"CASE WHEN %(is_shown)s THEN {_SEARCHED} END"
 _OF_KIND = {
-    ItemKind.MESSAGE: _MESSAGES.format(
-        content=_IF_SHOWN, ids="%(messages)s::bigint[]", where="message_id = ANY(%(messages)s::bigint[])"
-    ),
+    ItemKind.MESSAGE: _MESSAGES.format(content=_IF_SHOWN, where="message_id = ANY(%(messages)s::bigint[])"),
     ItemKind.SUMMARY: _SUMMARIES.format(content=_IF_SHOWN, where="summary_id = ANY(%(others)s::text[])"),
     ItemKind.FILE: _FILES,
 }
@@ -70,11 +84,10 @@ Row = tuple[Any, ...]
 def shown_of(kind: ItemKind, found: str) -> str:
     """The statement for what is shown of messages, or summaries, that an expression has found: a `Row` for each.
 
-    It has their `id` and their `row`, where they stand in the table: so no index has to lead there again.
+    It tells their `row`, where they stand in the table: so no index has to lead there again.
     """
     asked, table = (_MESSAGES, "messages") if kind is ItemKind.MESSAGE else (_SUMMARIES, "summaries")
-    where = f"{table}.ctid = ANY(ARRAY(SELECT row FROM {found}))"
-    return asked.format(content=_SEARCHED, ids=f"ARRAY(SELECT id FROM {found})", where=where)
+    return asked.format(content=_SEARCHED, where=f"{table}.ctid = ANY(ARRAY(SELECT row FROM {found}))")
 
 
 def depth_of(row: Row) -> int | None:
@@ -101,8 +114,15 @@ class Excerpt(NamedTuple):
 def matches(excerpts: Sequence[Excerpt]) -> tuple[Match, ...]:
     """A match for each of these that is there, in the same order."""
     found = _rows([each for each in excerpts if each.row is None])
-    shown = ((each.row or found.get(str(each.id)), each) for each in excerpts)
-    return tuple(_match(row, _kind(each.id), each) for row, each in shown if row is not None)
+    shown = [(row, each) for each in excerpts if (row := each.row or found.get(str(each.id))) is not None]
+    covering = _covering([row for row, each in shown if isinstance(each.id, int)])
+    return tuple(_match(row, _kind(each.id), each, covering) for row, each in shown)
+
+
+def _covering(messages: Sequence[Row]) -> dict[str, str]:
+    """By their ids, what covers the messages of which their rows do not tell it."""
+    ids = [id for id, *_, covered_by, active, _, _, _, _ in messages if covered_by is None and not active]
+    return dict(rows(_COVERING, [array(ids)])) if ids else {}
 
 
 def _rows(excerpts: Sequence[Excerpt]) -> dict[str, Row]:
@@ -126,7 +146,7 @@ def _kind(id: int | str) -> ItemKind:
     return ItemKind.FILE if id.startswith(FILE_PREFIX) else ItemKind.SUMMARY
 
 
-def _match(row: Row, kind: ItemKind, excerpt: Excerpt) -> Match:
+def _match(row: Row, kind: ItemKind, excerpt: Excerpt, covering: Mapping[str, str]) -> Match:
     id, conversation_id, first_seq, last_seq, created_at, tokens, content, covered_by, active, role, *more = row
     author, depth, file_name = more
     return record(
@@ -142,7 +162,7 @@ def _match(row: Row, kind: ItemKind, excerpt: Excerpt) -> Match:
             "score": excerpt.worth,
             "snippet": excerpt.of(content),
             "active": active,
-            "covered_by": covered_by,
+            "covered_by": covered_by or covering.get(id),
             "role": _ROLES[role],
             "author": author,
             "depth": depth,

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 from django.db import connection
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from conversations.errors import Invalid, NotFound
 from conversations.scope import Scope
-from conversations.types import NewMessage, Role
+from conversations.types import NewMessage, Role, SummaryRecord
 from retrieval.engine import RetrievalEngine
 from retrieval.policy import RetrievalPolicy
 from retrieval.search import query_plan
@@ -228,6 +230,33 @@ def test_summaries_are_found_beside_messages_and_say_whether_they_are_active():
     assert (matches[leaf.summary_id].first_seq, matches[leaf.summary_id].last_seq) == (1, 3)
     covered = {match.first_seq: match.covered_by for match in matches.values() if match.kind is ItemKind.MESSAGE}
     assert covered == {1: root.summary_id, 2: root.summary_id, 3: root.summary_id, 4: root.summary_id, 5: None, 6: None}
+
+
+@pytest.mark.parametrize("sort", ["recency", "relevance"])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_a_message_is_covered_by_the_summary_that_stands_for_it_whatever_lies_between(sort, data):
+    """Summaries of messages, and of summaries, that need not stand beside each other."""
+    store, number = a_store(), a_conversation(*(f"message {n} about kubernetes" for n in range(12))).conversation_id
+    covering: dict[int, SummaryRecord | None] = dict.fromkeys(range(1, 13))
+    for _ in range(data.draw(st.integers(1, 5))):
+        raw = [seq for seq, summary in covering.items() if summary is None]
+        tops = {summary.summary_id: summary for summary in covering.values() if summary is not None}
+        seqs = data.draw(st.sets(st.sampled_from(raw), max_size=4)) if raw else set()
+        below = data.draw(st.sets(st.sampled_from(sorted(tops)), max_size=3)) if tops else set()
+        if seqs and below:
+            seqs = set()
+        if seqs or below:
+            summary = a_summary_of(store, number, seqs=sorted(seqs), summaries=[tops[each] for each in sorted(below)])
+            held = [
+                seq for seq, top in covering.items() if seq in seqs or (top is not None and top.summary_id in below)
+            ]
+            covering |= dict.fromkeys(held, summary)
+
+    found = engine().grep(query="kubernetes", conversation_id=number, sort=sort).matches
+
+    told = {match.first_seq: (match.covered_by, match.active) for match in found}
+    assert told == {seq: (top and top.summary_id, top is None) for seq, top in covering.items()}
 
 
 @pytest.mark.parametrize(

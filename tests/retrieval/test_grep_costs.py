@@ -136,21 +136,21 @@ def test_where_too_few_messages_are_near_summaries_are_looked_at_with_the_rest()
     assert boats_beside(last=3700, summaries=(near := range(3701, 3991, 10))) <= len(near) + 2
 
 
-def test_what_covers_messages_of_one_summary_is_looked_for_once():
+def test_what_covers_a_message_is_looked_for_in_the_context_however_many_summaries_led_there():
     conversation_id = analyzed(*["a boat"] * 1200)
-    leaf = a_summary_of(a_store(), conversation_id, seqs=range(1101, 1201), content="Leaf.")
-    wider = a_summary_of(a_store(), conversation_id, summaries=[leaf], content="Wider.")
-    widest = a_summary_of(a_store(), conversation_id, summaries=[wider], content="Widest.")
+    top = a_summary_of(a_store(), conversation_id, seqs=range(1101, 1201), content="Leaf.")
+    for number in range(6):
+        top = a_summary_of(a_store(), conversation_id, summaries=[top], content=f"Wider by {number}.")
     gone_through = {}
 
     for limit in (10, 40):
         before = rows_gone_through()
         found = the_newest("boat", conversation_id, limit=limit).matches
         gone_through[limit] = rows_gone_through() - before
-        assert [match.covered_by for match in found] == [widest.summary_id] * limit
+        assert [match.covered_by for match in found] == [top.summary_id] * limit
 
-    # Of each more, its own row, for what is said and for what is shown, its leaf, and no summary above that.
-    assert gone_through[40] - gone_through[10] <= 30 * 3
+    # Of each more: its own row, for what is said and for what is shown, the item of the context, and its summary.
+    assert gone_through[40] - gone_through[10] <= 30 * 4
 
 
 def test_what_is_near_is_found_among_messages_and_summaries_by_one_question_that_is_planned_once():
