@@ -58,11 +58,13 @@ def farther(near: Stretch, rest: Stretch, how: Plan, reach: Reach, *, found: int
     If they go on to be as many, some more by their place are mostly enough; then the rest, if there is any.
     """
     looked_at = near.upto - near.after
-    # Words come in clusters: twice as much is looked at as should be enough.
-    size = max(looked_at, 2 * wanted * looked_at // found) if found else _MANY_TIMES * looked_at
+    most = int(_most_by_place(how))
+    enough = wanted * looked_at // found if found else _MANY_TIMES * looked_at
+    # Words come in clusters: up to twice as much is looked at as should be enough.
+    size = max(looked_at, min(2 * enough, most) if found else enough)
     after = rest.upto - size
     goes_on = (found > 0 or (near.walks and len(how.lexemes) == 1)) and not _are_few(how, reach)
-    if goes_on and reach.is_one_conversation and size <= _most_by_place(how) and after > rest.after:
+    if goes_on and reach.is_one_conversation and max(enough, size) <= most and after > rest.after:
         return [_near(reach, after, rest.upto), replace(rest, upto=after)]
     return [rest]
 

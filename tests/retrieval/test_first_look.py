@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conversations.scope import Scope
+from retrieval.search import first_look
 from retrieval.search.criteria import criteria
 from retrieval.search.first_look import farther, stretches
 from retrieval.search.query import Term
@@ -87,6 +88,14 @@ def test_where_some_were_found_near_more_are_looked_for_by_place_for_as_many_as_
     [near, then, rest] = looked_at(0.06, 0.06, found=(10,))
 
     assert then == (2 * near[0], "place")
+    assert rest == (LONG - near[0] - then[0], "words")
+
+
+def test_where_few_were_found_near_as_many_places_are_asked_for_as_the_index_soon_tells():
+    [near, then, rest] = looked_at(0.06, 0.06, found=(2,))
+
+    assert 2 * 9 * near[0] > then[0] == first_look._MOST_BY_PLACE >= 9 * near[0]
+    assert then[1] == "place"
     assert rest == (LONG - near[0] - then[0], "words")
 
 
