@@ -127,10 +127,16 @@ class Grep:
 
     @contextmanager
     def _opened(
-        self, wanted: Criteria, asked: Sequence[Question] = (), *, refusal: LcmError, with_row: bool = False
+        self,
+        wanted: Criteria,
+        asked: Sequence[Question] = (),
+        *,
+        refusal: LcmError,
+        with_row: bool = False,
+        ranks: bool = True,
     ) -> Iterator[tuple[Opened, Deadline]]:
         """How far the search reaches and what these questions mean, until when: all in one question."""
-        opening = Opening(wanted, self.scope, asked, with_row)
+        opening = Opening(wanted, self.scope, asked, with_row, ranks)
         milliseconds = self.policy.search_timeout_ms
         with limits.bounded(milliseconds=milliseconds, refusal=refusal, first=opening) as deadline:
             yield opening.opened(deadline.told), deadline
@@ -151,9 +157,10 @@ class Grep:
         )
 
     def _by_words(self, asked: GrepResult, wanted: Criteria, page: Page) -> Answered:
-        by_words = self._newest if asked.sort is GrepSort.RECENCY else self._best
+        ranks = asked.sort is not GrepSort.RECENCY
+        by_words = self._best if ranks else self._newest
         questions = readings(asked.query)
-        with self._opened(wanted, questions, refusal=self._too_slow()) as (opened, _):
+        with self._opened(wanted, questions, refusal=self._too_slow(), ranks=ranks) as (opened, _):
             answered = by_words(asked, questions, opened, page)
         return answered if answered is not None else self._literally(asked, wanted, page)
 

@@ -34,7 +34,7 @@ LEXED = """
                tsvector_to_array(to_tsvector('pg_catalog.english', words)) AS whole,
                tsvector_to_array(to_tsvector('pg_catalog.english', parts)) AS parts,
                tsvector_to_array(to_tsvector('pg_catalog.english', forms)) AS forms,
-               CASE WHEN is_phrase OR is_excluded OR parts = '' THEN ''
+               CASE WHEN NOT %(ranks)s OR is_phrase OR is_excluded OR parts = '' THEN ''
                     ELSE lcm_tsquery(ltrim(term, '-'))::text END AS in_a_row,
                CASE WHEN is_phrase THEN lcm_tsquery('"' || term || '"')::text
                     WHEN is_excluded THEN lcm_tsquery(term)::text
@@ -122,10 +122,11 @@ def terms_of(questions: Iterable[Question]) -> tuple[_Asked, ...]:
     )
 
 
-def values_of(terms: Sequence[_Asked]) -> dict[str, Any]:
-    """The values for `LEXED` and `told_of`."""
+def values_of(terms: Sequence[_Asked], *, ranks: bool) -> dict[str, Any]:
+    """The values for `LEXED` and `told_of`. `ranks`: texts are ranked by whether compounds stand in them in a row."""
     return {
         **statistics.values(),
+        "ranks": ranks,
         "terms": texts(term.text for term, _ in terms),
         "phrases": texts(str(term.is_phrase) for term, _ in terms),
         "exclusions": texts(str(is_excluded) for _, is_excluded in terms),

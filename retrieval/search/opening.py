@@ -88,12 +88,14 @@ class Opening:
     """The question, for `limits.bounded` to ask first. `questions`: those that may be looked up.
 
     `with_row`: of one conversation, its row is read, too, for whoever has more to do with it than to search it.
+    `ranks`: what the terms mean is told as far as to rank by it.
     """
 
     criteria: Criteria
     scope: Scope
     questions: Sequence[Question] = field(default=())
     with_row: bool = False
+    ranks: bool = True
 
     @cached_property
     def terms(self) -> tuple[tuple[Term, bool], ...]:
@@ -130,7 +132,7 @@ class Opening:
             "conversation_id": asked.conversation_id,
             "conversation_ids": array(filter(_is_askable, asked.conversation_ids)),
             "under": asked.under,
-            **values_of(self.terms),
+            **values_of(self.terms, ranks=self.ranks),
         }
 
     def opened(self, told: Sequence[tuple[Any, ...]]) -> Opened:
