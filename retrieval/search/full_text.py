@@ -225,7 +225,9 @@ class _Search:
     def _hit(self, hit: Hit, worth: float) -> Found:
         name, place, _, _, _, is_complete, order_place, _, _ = hit
         is_first = self.complete_first and is_complete
-        return Found(is_first, worth, conversation_of(place), seq_of(place), name, is_complete, order_place)
+        # Past the constructor, as a search has hundreds of them.
+        values = (is_first, worth, conversation_of(place), seq_of(place), name, is_complete, order_place)
+        return tuple.__new__(Found, values)
 
     def _best(self, found: Sequence[Found], looked: Sequence[Looked], how: Plan, weights: Weights) -> Answer:
         """The best of all: of those that answer every clause, if there is a handful of them, or one of the one word."""

@@ -15,6 +15,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property, lru_cache
+from itertools import pairwise
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -26,6 +27,7 @@ from retrieval.search.query_dates import Dates
 # for what stands before a question than for anything else, 0.683.
 _AROUND = {1: 0.2, -1: 0.2, 2: 0.2, -2: 0.2}
 _AROUND_A_QUESTION = {1: 0.2, -1: 0.1, 2: 0.2, -2: 0.1}
+_FARTHEST = max(_AROUND)
 _ANSWER = 1.0
 # Whoever wants to know when something was is told by what speaks of it, whatever it asks at its end: R@1 of temporal
 # questions is 0.675 with 1.0, 0.688 with 0.6, 0.694 so, and 0.701 with 0.2, but R@10 0.921, not 0.924.
@@ -126,10 +128,14 @@ class Weights:
 
     def of_its_own(self, row: Neighbour | Hit) -> float:
         """What a message is worth for who said it, when, and for the time it tells."""
-        named = row.author is not None and not self.names.isdisjoint(_names_of(row.author))
-        dated = self.dates.told_by(row.created_at) if self.dates and row.created_at is not None else 0.0
-        tells_when = isinstance(row, Neighbour) and row.tells_when
-        return AUTHOR_WEIGHT * named + DATE_WEIGHT * dated + _TELLS_WHEN_WEIGHT * tells_when
+        worth = 0.0
+        if row.author is not None and not self.names.isdisjoint(_names_of(row.author)):
+            worth += AUTHOR_WEIGHT
+        if row.created_at is not None and self.dates:
+            worth += DATE_WEIGHT * self.dates.told_by(row.created_at)
+        if isinstance(row, Neighbour) and row.tells_when:
+            worth += _TELLS_WHEN_WEIGHT
+        return worth
 
 
 def rarity(*, found: float, among: int) -> float:
@@ -190,14 +196,17 @@ def in_context(hits: Collection[Hit], weights: Weights, *, only: Collection[Plac
     words = weights.words
     answer = _ANSWER_TO_WHEN if weights.asks_when else _ANSWER
     offsets: dict[int | None, dict[int, float]] = {None: _AROUND, 0: _AROUND_A_QUESTION}
-    for _, place, shares, tokens, on, *_ in hits:
-        if on is not None and on not in offsets:
-            offsets[on] = {**_AROUND_A_QUESTION, on: answer}
-        around: Collection[tuple[int, float]] = offsets[on].items()
-        if only is not None:
-            # Mostly none: what few words have in common lies far apart.
-            around = [each for each in around if place + each[0] in only]
+    in_company = _in_company(only or ())
+    for _, place, shares, tokens, on, _, _, _, _ in hits:
+        around: Collection[tuple[int, float]] = ()
+        if only is None or place in in_company or (on and place + on in only):
+            if on is not None and on not in offsets:
+                offsets[on] = {**_AROUND_A_QUESTION, on: answer}
+            around = offsets[on].items()
+            if only is not None:
+                around = [each for each in around if place + each[0] in only]
         cost = length_cost(tokens)
+        stretch = place // STRETCH
         for term, share in enumerate(shares):
             if not share:
                 continue
@@ -205,7 +214,7 @@ def in_context(hits: Collection[Hit], weights: Weights, *, only: Collection[Plac
             if term < words:
                 share /= cost
             of_term[place] += share
-            stretches[term][place // STRETCH] += share
+            stretches[term][stretch] += share
             for offset, weight in around:
                 of_term[place + offset] += weight * share
     worths = _summed(held, weights, SATURATION)
@@ -216,6 +225,11 @@ def in_context(hits: Collection[Hit], weights: Weights, *, only: Collection[Plac
     where = {place // STRETCH for place in worths}
     nearby = _summed(_spread(stretches, where), weights, STRETCH_SATURATION)
     return {place: worth + STRETCH_WEIGHT * nearby.get(place // STRETCH, 0.0) for place, worth in worths.items()}
+
+
+def _in_company(places: Collection[Place]) -> set[Place]:
+    """Those that have another one near: what few words have in common mostly lies far apart, and lends nobody any."""
+    return {each for pair in pairwise(sorted(places)) if pair[1] - pair[0] <= _FARTHEST for each in pair}
 
 
 def _spread(stretches: Mapping[int, Mapping[int, float]], where: Collection[int]) -> dict[int, dict[int, float]]:
