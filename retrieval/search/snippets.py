@@ -105,21 +105,23 @@ def _spots(content: str, needles: Needles, width: int | None = None) -> tuple[li
 
     Once what is still to be looked for decides little, nobody looks for it farther than `width` from where it can.
     """
-    folded = folded_in_place(content)
+    text = folded_in_place(content)
+    # Behind the last character there is one that is no letter; which is also what Python finds before the first.
+    folded = text + "\n"
     lowered = _lowered_in_place(folded)
-    stretches, least = [(0, len(lowered))], 0
+    stretches, least = [(0, len(text))], 0
     # By their beginning, and of those that begin together the longest first. This is most of the work of showing what
     # was found, so that what is mostly so is seen without a call: no part begins with a lower case letter, and mostly
-    # the word ends with the needle. A slice beyond either end is empty.
+    # the word ends with the needle.
     found: list[tuple[int, int, int]] = []
     for stem, number, ending, left, last, with_last in needles.stems:
         if found and width and not least and left < (most := needles.worths[found[0][2]]):
-            are_few = _are_few(found, lowered, width)
+            are_few = _are_few(found, text, width)
             # To choose among many takes its time: it is worth it where little is left, which leaves few to choose.
             if are_few or 2 * left < most:
                 found.sort()
                 likely, least = (found, left + 1) if are_few else _likely(found, needles.worths, left, width)
-                stretches = _around(likely, lowered, width)
+                stretches = _around(likely, text, width)
         length = len(stem)
         for low, high in stretches:
             # One after the other: to look for all at once, as an expression can, takes several times as long.
@@ -128,9 +130,9 @@ def _spots(content: str, needles: Needles, width: int | None = None) -> tuple[li
                 if begin < 0:
                     break
                 end = begin + length
-                if folded[begin - 1 : begin].isalnum() and (folded[begin].islower() or not _begins_part(folded, begin)):
+                if folded[begin - 1].isalnum() and (folded[begin].islower() or not _begins_part(folded, begin)):
                     pass
-                elif not lowered[end : end + 1].isalnum():
+                elif not lowered[end].isalnum():
                     found.append((begin, -end, number))
                 else:
                     word_end = _rest_of_word(lowered, end).end()  # type: ignore[union-attr]  # which may be empty
@@ -226,7 +228,7 @@ def _begins_part(text: str, place: int) -> bool:
 
 def _goes_on_in_a_part(text: str, place: int) -> bool:
     """Whether what follows is the next part of a compound word, or of a script that has no spaces."""
-    return place < len(text) and (text[place].isupper() or UNSPACED.match(text[place]) is not None)
+    return text[place].isupper() or UNSPACED.match(text[place]) is not None
 
 
 def _cluster(spots: Sequence[tuple[int, int, int]], worths: Sequence[int], width: int) -> tuple[int, int, int]:
