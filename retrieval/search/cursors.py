@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -29,7 +29,7 @@ class Position:
 
 def fingerprint(*, workspace_id: int | None, asked: Criteria, said: tuple[str, ...]) -> str:
     """What tells one search from another, whatever its pages' limits are."""
-    values = ((each.name, getattr(asked, each.name)) for each in fields(asked))
+    values = vars(asked).items()
     criteria = {name: sorted(value) if isinstance(value, frozenset) else value for name, value in values}
     return hashlib.sha256(repr((workspace_id, criteria, said)).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
