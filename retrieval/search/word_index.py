@@ -12,8 +12,9 @@ from dataclasses import dataclass
 # PostgreSQL's own guess for a word that it has no count of; mostly far too high.
 _UNCOUNTED = 0.005
 # To fetch a row that the index gives takes about as long as to pass so many entries of the index that tells which rows
-# are of one conversation; to ask that of an entry for a word, as so many.
-_ENTRIES_A_ROW, _ENTRIES_A_PLACE = 40, 20
+# are of one conversation; or where the index for words tells it, which passes by most of them, so many of that. There,
+# to ask it of an entry for a word takes as long as to pass so many.
+_ENTRIES_A_ROW, _PLACES_A_ROW, _PLACES_AN_ENTRY = 40, 100, 20
 # To fetch a row and to check its words takes about as long as to pass so many entries for a word.
 _ENTRIES_A_CHECK = 800
 # To look at a row of a walk, the newest first, takes as long as to pass so many entries for a word, and a little less
@@ -67,8 +68,11 @@ class WordIndex:
         such a share of all. The planner thinks otherwise, for it takes every row for one that has to come from a disk.
         """
         of_others = share * self.everywhere * (1 - min(1.0, rows / max(1.0, self.everywhere)))
-        told = rows if self.of_one is None else min(rows, asked * self.everywhere * _ENTRIES_A_PLACE)
-        return self.everywhere >= 0 and of_others * _ENTRIES_A_ROW < told
+        if self.of_one is None:
+            told = rows / _ENTRIES_A_ROW
+        else:
+            told = min(rows, asked * self.everywhere * _PLACES_AN_ENTRY) / _PLACES_A_ROW
+        return self.everywhere >= 0 and of_others < told
 
     def rows_in_the_time(self, *, entries: float, found: float) -> float:
         """How many rows a walk passes while such a share of all rows is looked up, and so many are fetched."""

@@ -92,7 +92,7 @@ def test_where_some_were_found_near_more_are_looked_for_by_place_for_as_many_as_
 
 
 def test_where_few_were_found_near_as_many_places_are_asked_for_as_the_index_soon_tells():
-    [near, then, rest] = looked_at(0.06, 0.06, found=(2,))
+    [near, then, rest] = looked_at(0.066, 0.066, found=(2,))
 
     assert 2 * 9 * near[0] > then[0] == first_look._MOST_BY_PLACE >= 9 * near[0]
     assert then[1] == "place"

@@ -241,9 +241,11 @@ def test_in_one_conversation_its_rows_are_told_from_others_where_those_hold_many
     alone = planned_in_one(0.1, everywhere=100_000)
     # Of each that has the one it would be asked, and few of those have the other.
     together = planned_in_one(0.001, 0.001, everywhere=300_000).for_every_clause()
+    often_together = planned_in_one(0.04, 0.04, everywhere=300_000).for_every_clause()
 
-    assert all(each.by_words_alone for each in (common, rare, alone, together))
-    assert [each.in_conversation for each in (common, rare, alone, together)] == [True, True, False, False]
+    assert all(each.by_words_alone for each in (common, rare, alone, together, often_together))
+    assert [each.in_conversation for each in (common, rare, often_together)] == [True, True, True]
+    assert [each.in_conversation for each in (alone, together)] == [False, False]
     assert common.expected_by_index() == 10_000
     assert alone.expected_by_index() == 10_000
     assert rare.expected_by_index() == 100
