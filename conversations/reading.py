@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import psycopg
 from django.db import DEFAULT_DB_ALIAS, connections, transaction
+from psycopg.types.numeric import Int8
 
 # Said past the driver, which would be told first how its transactions begin, then back, and take longer to say so.
 _BEGIN = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
@@ -84,6 +85,14 @@ def _asked(
         if current.in_atomic_block:
             transaction.set_rollback(True)
         raise
+
+
+def bigint(given: int) -> int:
+    """A whole number as a value of one type, where the driver takes the least that holds it.
+
+    The server prepares a statement once for all types of its values: of two places, it would do so up to four times.
+    """
+    return Int8(given)
 
 
 def array(ids: Iterable[int]) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from conversations.reading import bigint
 from retrieval.search.first_look import Stretch
 from retrieval.search.matches import shown_of
 from retrieval.search.places import Key, collated, within
@@ -167,7 +168,7 @@ class Statements:
 
     def _between(self, name: str, stretch: Stretch, values: dict[str, Any]) -> str:
         place = self.reach.place(MESSAGES)
-        values |= {f"{name}_after": stretch.after, f"{name}_upto": stretch.upto}
+        values |= {f"{name}_after": bigint(stretch.after), f"{name}_upto": bigint(stretch.upto)}
         # What is true of every message there is not asked: the index for words is not to be left for it.
         conditions = [f"{place} > %({name}_after)s"] if stretch.after > 0 else []
         conditions += [f"{place} <= %({name}_upto)s"] if stretch.upto < self.reach.newest else []

@@ -12,7 +12,7 @@ from typing import Any
 
 from conversations.models import Conversation
 from conversations.one_row import OneRow
-from conversations.reading import array
+from conversations.reading import array, bigint
 from conversations.scope import Scope, unseen
 from retrieval.limits import IMPOSED
 from retrieval.search.criteria import Criteria, wrong
@@ -129,7 +129,7 @@ class Opening:
             raise unseen("conversation", asked.conversation_id)
         return {
             "workspace_id": self.scope.workspace_id,
-            "conversation_id": asked.conversation_id,
+            "conversation_id": None if asked.conversation_id is None else bigint(asked.conversation_id),
             "conversation_ids": array(filter(_is_askable, asked.conversation_ids)),
             "under": asked.under,
             **values_of(self.terms, ranks=self.ranks),

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+from conversations.reading import bigint
 from retrieval.search.reach import Reach
 from retrieval.search.tables import MESSAGES, Table
 from retrieval.types import Snippet
@@ -53,11 +54,11 @@ def within(reach: Reach, table: Table, key: Key | None, since: int | None) -> tu
     values: dict[str, Any] = {}
     if key is not None and table is MESSAGES:
         conditions.append(f"{place} < %(key_place)s")
-        values["key_place"] = key[0]
+        values["key_place"] = bigint(key[0])
     elif key is not None:
         own = f'({place}, {table.rank}, {table.id} COLLATE "C")'
         conditions.append(f"{own} < (%(key_place)s, %(key_rank)s, %(key_id)s)")
-        values |= {"key_place": key[0], "key_rank": key[1], "key_id": key[2]}
+        values |= {"key_place": bigint(key[0]), "key_rank": bigint(key[1]), "key_id": key[2]}
     if since is not None:
         conditions.append(f"{place} >= %(from_place)s")
         values["from_place"] = since

@@ -11,7 +11,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
-from conversations.reading import array, texts
+from conversations.reading import array, bigint, texts
 from conversations.scope import Scope
 from retrieval.search.criteria import Criteria
 from retrieval.search.query_plan import Plan
@@ -146,7 +146,7 @@ class Reach:
         asked = self.criteria
         return {
             "workspace_id": self.scope.workspace_id,
-            "conversation_id": asked.conversation_id,
+            "conversation_id": None if asked.conversation_id is None else bigint(asked.conversation_id),
             "conversation_ids": array(asked.conversation_ids),
             "in_conversation": self._in_conversation,
             "since": asked.since,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.db import transaction
 
-from conversations.reading import rows, snapshot, texts
+from conversations.reading import bigint, rows, snapshot, texts
 from retrieval.assembler import ContextAssembler
 from tests.factories import a_conversation
 
@@ -59,3 +59,13 @@ def test_in_a_transaction_of_somebody_else_plans_are_made_as_they_were(committed
 @pytest.mark.parametrize("given", [[], [""], ["NULL", "a,b", "{}", 'a "b" \\ c\\', " ", "数据库\n\t"]])
 def test_texts_reach_the_database_as_they_are(given):
     assert rows("SELECT %s::text[]", [texts(given)]) == [(given,)]
+
+
+@pytest.mark.django_db
+def test_a_statement_is_prepared_once_whatever_the_size_of_the_numbers_in_it():
+    given = [1, 40_000, 3_000_000_000]
+
+    told = [rows("SELECT %s AS a_number", [bigint(each)])[0][0] for each in given]
+
+    assert told == given
+    assert rows("SELECT count(*) FROM pg_prepared_statements WHERE statement = 'SELECT $1 AS a_number'") == [(1,)]
