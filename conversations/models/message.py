@@ -56,6 +56,7 @@ class Message(models.Model):
             GinIndex(fields=["content_tsv"], name="messages_tsv_gin_idx"),
             models.Index(fields=["content_hash"], name="messages_content_hash_idx"),
             models.Index(fields=["conversation", "seq"], name="messages_system_idx", condition=Q(role="system")),
+            models.Index(fields=["conversation"], name="messages_erased_idx", condition=Q(erased_by__isnull=False)),
         ]
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["conversation", "seq"], name="messages_conversation_id_seq_key"),

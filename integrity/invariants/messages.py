@@ -29,12 +29,12 @@ def messages_are_complete(conversation_ids: Sequence[int]) -> Found:
         WHERE coalesce(s.next, c.next_seq) > s.seq + 1
         UNION ALL
         SELECT m.conversation_id, 'msg_' || m.message_id,
-               format('has %%s parts with ordinals up to %%s; it came with %%s', count(p.part_id),
+               format('has %%s parts with ordinals up to %%s; it came with %%s', count(p.ordinal),
                       coalesce(max(p.ordinal), -1), m.chained_parts)
         FROM messages m LEFT JOIN message_parts p USING (message_id)
         WHERE m.conversation_id = ANY(%(ids)s)
         GROUP BY m.message_id
-        HAVING count(p.part_id) <> coalesce(max(p.ordinal), -1) + 1 OR count(p.part_id) < m.chained_parts
+        HAVING count(p.ordinal) <> coalesce(max(p.ordinal), -1) + 1 OR count(p.ordinal) < m.chained_parts
         """,
         conversation_ids,
     )

@@ -18,11 +18,13 @@ from conversations.models import ColdBlock, LargeFile, Message
 from conversations.scope import Scope
 from conversations.types import NewMessage, Role
 from integrity.checker import IntegrityChecker
+from integrity.invariants.trust import texts_leave_by_recorded_acts
 from integrity.retention.erasure import Erasures
 from integrity.types import ScanMode
 from retrieval.delegation.grants import Grants
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
 from tests.integrity.breaking import Compacted, breaking, found, result, without
+from tests.statements import rows_gone_through
 
 
 def check(**options: object) -> dict[str, list[str]]:
@@ -198,6 +200,15 @@ def test_a_text_that_was_erased_by_no_act_is_found(conversation):
     )
 
     assert check()["texts_leave_by_recorded_acts"] == [conversation.message(30)]
+
+
+def test_whether_a_text_was_erased_is_not_asked_of_every_message(db):
+    conversation_id = a_conversation(*["a boat"] * 1200).conversation_id
+    before = rows_gone_through()
+
+    assert texts_leave_by_recorded_acts([conversation_id]).count == 0
+
+    assert rows_gone_through() - before < 100
 
 
 @pytest.mark.parametrize("target", ["msg_1000000", "sum_gone", "part_gone", "file_gone"])
