@@ -123,7 +123,7 @@ class BestRows:
         return {
             **reach.values,
             "query": how.query,
-            "sought": how.sought,
+            **how.asked,
             "lexemes": list(how.lexemes),
             "size": float(reach.rows),
             "after": after,
@@ -148,7 +148,7 @@ class BestRows:
             created_at="created_at" if table is MESSAGES and self.dated else "NULL::timestamptz",
             vector=_UNPACKED.format(tsv=table.vector) if len(how.terms) > 1 else table.vector,
             where=self._where(table),
-            sought=self.reach.sought(table, among=self._among(table)),
+            sought=self.reach.sought(table, how, among=self._among(table)),
             # Of the copy, where there is one: what the index gives may be more than what answers.
             answering="true" if how.sought == how.query else "vector @@ %(query)s::tsquery",
             ranks=", ".join(self._rank(n, lexeme) for n, lexeme in enumerate(how.lexemes)),

@@ -139,7 +139,7 @@ class Statements:
         return Asked(
             ", ".join(steps),
             " UNION ALL ".join(answers),
-            {**reach.values, **values, "query": how.query, "sought": how.sought},
+            {**reach.values, **values, **how.asked, "query": how.query},
             self._is_plain(how, looks, is_near=is_near),
             is_any,
         )

@@ -16,6 +16,8 @@ from retrieval.search.terms import Meaning, lexeme_query
 from retrieval.search.word_index import WordIndex, together
 
 MOST_LEXEMES = 32
+# Of several clauses the index passes by what it has of one and not of another; a plan is kept for each number of them.
+_MOST_ASKED = 3
 MOST_CANDIDATES = 1000
 MOST_PAIRS = MOST_COMPOUNDS = 6
 # The parts of a compound in a row are one more word, also in a sentence: without, R@10 of the last part of a path is
@@ -98,10 +100,20 @@ class Plan:
     @cached_property
     def sought(self) -> str:
         """The tsquery for the index, which may give more rows than answer the query."""
+        return " & ".join(self.asked.values())
+
+    @cached_property
+    def asked(self) -> Mapping[str, str]:
+        """The same as conditions that are asked at once, by the names of their values; see `Reach.sought`."""
         if self.wants_every_clause:
-            return self._all_of(" | ".join(f"({each.as_sought})" for each in clause) for clause in self.clauses)
-        whole = (f"({each.as_sought})" for each in self._sought_whole)
-        return self._all_of([" | ".join([*whole, *map(self._in_any_form, self._sought_alone)]), *self.required])
+            clauses = [" | ".join(f"({each.as_sought})" for each in clause) for clause in self.clauses]
+            alone = min(len(clauses), _MOST_ASKED) - 1
+            conditions = [*(f"({each})" for each in clauses[:alone]), self._all_of(clauses[alone:])]
+        else:
+            whole = (f"({each.as_sought})" for each in self._sought_whole)
+            either = " | ".join([*whole, *map(self._in_any_form, self._sought_alone)])
+            conditions = [self._all_of([either, *self.required])]
+        return {f"sought_{number}": condition for number, condition in enumerate(conditions)}
 
     @cached_property
     def by_words_alone(self) -> bool:

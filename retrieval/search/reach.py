@@ -111,21 +111,20 @@ class Reach:
     def place(self, table: Table) -> str:
         return table.place_in_one if self.is_one_conversation else table.place_in_many
 
-    def sought(self, table: Table, *, among: str | None = None) -> str:
-        """The condition for rows that an index finds, among which are all that answer a plan's query.
+    def sought(self, table: Table, how: Plan, *, among: str | None = None) -> str:
+        """The condition for rows that an index finds, among which are all that answer the plan's query.
 
         `among`: the name of a value by which the index for words tells where rows stand (`in_conversation`, or that of
         `between`), if it is to be asked for that, too.
         """
-        if among is None or not table.knows_place:
-            return f"{table.vector} @@ %(sought)s::tsquery"
         # In one query, the index would pass through all that stands there, and ask of each whether it has the words. Of
-        # two, each passes by what the other has not.
-        return f"{table.vector} @@ %(sought)s::tsquery AND {table.vector} @@ %({among})s::tsquery"
+        # several, each passes by what the others have not.
+        names = [*how.asked, among] if among is not None and table.knows_place else how.asked
+        return " AND ".join(f"{table.vector} @@ %({name})s::tsquery" for name in names)
 
     def answering(self, table: Table, how: Plan, *, among: str | None = None) -> str:
         """The condition for those that do."""
-        sought = self.sought(table, among=among)
+        sought = self.sought(table, how, among=among)
         # As it is written, no index serves the second.
         return sought if how.sought == how.query else f"{sought} AND ({table.vector} @@ %(query)s::tsquery) IS TRUE"
 

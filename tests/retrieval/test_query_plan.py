@@ -71,6 +71,19 @@ def test_the_rows_of_other_conversations_need_not_be_checked_for_such_parts():
     assert of_some.sought == "((('src/model') | ('model')))"
 
 
+def test_clauses_are_asked_of_the_index_in_up_to_three_conditions_of_which_the_last_has_the_rest():
+    a, b, c, d, e = map(word, ("ant", "bee", "cat", "dog", "eel"))
+
+    def asked(*words):
+        return tuple(planned(*words).for_every_clause().asked.values())
+
+    assert asked(a) == ("((('ant')))",)
+    assert asked(a, b) == ("((('ant')))", "((('bee')))")
+    assert asked(a, b, c) == ("((('ant')))", "((('bee')))", "((('cat')))")
+    assert asked(a, b, c, d, e) == ("((('ant')))", "((('bee')))", "((('cat'))) & ((('dog'))) & ((('eel')))")
+    assert len(planned(a, b).asked) == 1
+
+
 def test_of_a_compound_of_nothing_but_such_parts_all_are_asked():
     how = planned(word("src.py", parts=("src", "py")), frequencies={"src": 0.5, "py": 0.5}).for_every_clause()
 

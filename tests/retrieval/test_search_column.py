@@ -11,8 +11,11 @@ from hypothesis import strategies as st
 
 from conversations.store.base import EVERYTHING
 from retrieval.search.criteria import criteria
+from retrieval.search.query import Term
+from retrieval.search.query_plan import plan
 from retrieval.search.reach import Reach
 from retrieval.search.tables import MESSAGES, SUMMARIES
+from retrieval.search.terms import meaning
 from retrieval.types import GrepScope
 from tests.factories import a_conversation, a_store
 from tests.summaries import a_summary_of
@@ -146,11 +149,14 @@ def test_the_index_for_words_tells_conversations_apart_by_what_no_text_holds():
 
 def test_the_index_is_asked_for_words_and_for_places_each_by_itself():
     reach = Reach(EVERYTHING, criteria(where=GrepScope.BOTH, conversation_id=7), 9, 0, 9, newest=9)
+    clauses = [[meaning(Term(word), whole=(word,), parts=(), query="")] for word in ("boat", "house")]
+    how = plan(clauses, (), frequencies={}, rows=9)
+    assert how is not None
 
     for table in (MESSAGES, SUMMARIES):
-        assert reach.sought(table, among="in_conversation").split(" AND ") == [
-            "content_tsv @@ %(sought)s::tsquery", "content_tsv @@ %(in_conversation)s::tsquery"
-        ]  # fmt: skip
+        assert reach.sought(table, how.for_every_clause(), among="in_conversation").split(" AND ") == [
+            f"content_tsv @@ %({name})s::tsquery" for name in ("sought_0", "sought_1", "in_conversation")
+        ]
 
 
 def test_a_summary_stands_where_its_last_message_does():
