@@ -200,6 +200,18 @@ def test_what_is_behind_the_nearest_is_asked_for_once_and_then_all_the_rest():
     assert looked_up_for("red boat", conversation_id, limit=20) == 3
 
 
+def test_where_messages_of_long_ago_are_enough_the_newest_summaries_come_first_all_the_same():
+    others = ["a red house", "a green boat"]
+    conversation_id = analyzed(
+        *others * 1450, *["a red boat"] * 30, *others * 150, *["a red boat"] * 12, *["nothing"] * 20
+    )
+    a_summary_of(a_store(), conversation_id, seqs=[3250], content="About a red boat.")
+
+    assert looked_up_for("red boat", conversation_id, limit=20) == 2
+    found = the_newest("red boat", conversation_id, limit=20).matches
+    assert [match.last_seq for match in found] == [3250, *range(3242, 3230, -1), *range(2930, 2923, -1)]
+
+
 def test_one_word_that_nothing_holds_is_looked_up_once():
     conversation_id = analyzed(*["a red boat", "a green boat"] * 600)
 
