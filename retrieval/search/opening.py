@@ -16,12 +16,13 @@ from conversations.reading import array, bigint
 from conversations.scope import Scope, unseen
 from retrieval.limits import IMPOSED
 from retrieval.search.criteria import Criteria, wrong
-from retrieval.search.meanings import LEXED, Meanings, terms_of, told_of, values_of
-from retrieval.search.query import Question, Term
+from retrieval.search.meanings import Meanings
+from retrieval.search.query import Question
 from retrieval.search.reach import IN_WORKSPACE, Reach
-from retrieval.search.statistics import COUNTED, Known, known
+from retrieval.search.statistics import COUNTED
 from retrieval.search.tables import FILES, SUMMARIES
 from retrieval.search.tools import of_rare_tools
+from retrieval.search.vocabulary import LEXED, Asking, terms_of
 
 # What a summary was made from, all the way down; and of what was made again, the newer.
 _UNDER = """
@@ -98,12 +99,8 @@ class Opening:
     ranks: bool = True
 
     @cached_property
-    def terms(self) -> tuple[tuple[Term, bool], ...]:
-        return terms_of(self.questions)
-
-    @cached_property
-    def known(self) -> Known | None:
-        return known() if self.terms else None
+    def asking(self) -> Asking:
+        return Asking.about(terms_of(self.questions), ranks=self.ranks)
 
     @property
     def statement(self) -> str:
@@ -113,8 +110,8 @@ class Opening:
             is_one=asked.conversation_id is not None,
             is_named=bool(asked.conversation_ids),
             is_owned=self.scope.workspace_id is not None,
-            has_words=bool(self.terms),
-            is_counted=self.known is not None,
+            told=self.asking.columns if self.asking.terms else None,
+            is_lexed=bool(self.asking.new),
             with_row=self.with_row,
         )
 
@@ -132,7 +129,7 @@ class Opening:
             "conversation_id": None if asked.conversation_id is None else bigint(asked.conversation_id),
             "conversation_ids": array(filter(_is_askable, asked.conversation_ids)),
             "under": asked.under,
-            **values_of(self.terms, ranks=self.ranks),
+            **self.asking.values,
         }
 
     def opened(self, told: Sequence[tuple[Any, ...]]) -> Opened:
@@ -144,7 +141,7 @@ class Opening:
         of_row = _OF_REACH + (len(_row().columns) if self.with_row else 0)
         return Opened(
             reach,
-            Meanings.told(self.terms, [row[of_row:] for row in told], self.known),
+            Meanings.told(self.asking, [row[of_row:] for row in told]),
             _row().made(told[0][_OF_REACH:of_row]) if self.with_row else None,
         )
 
@@ -197,7 +194,14 @@ def _row() -> OneRow[Conversation]:
 
 @cache
 def _statement(
-    *, is_under: bool, is_one: bool, is_named: bool, is_owned: bool, has_words: bool, is_counted: bool, with_row: bool
+    *,
+    is_under: bool,
+    is_one: bool,
+    is_named: bool,
+    is_owned: bool,
+    told: str | None,
+    is_lexed: bool,
+    with_row: bool,
 ) -> str:
     """The words for a search of this shape: there are few shapes, so the server prepares them all."""
     owned = ["workspace_id = %(workspace_id)s"] if is_owned else []
@@ -219,12 +223,12 @@ def _statement(
         )
     )
     return _OPENING.format(
-        steps=", ".join([*steps, LEXED, COUNTED] if has_words else steps),
+        steps=", ".join([*steps, *([LEXED] if is_lexed else []), *([COUNTED] if told else [])]),
         imposed=IMPOSED,
         under=_OF_UNDER if is_under else _OF_NOTHING,
         row="".join(f", extent.{column}" for column in columns),
-        told=f", {told_of(is_known=is_counted)}" if has_words else "",
-        lexed=" LEFT JOIN lexed ON true" if has_words else "",
+        told=f", {told}" if told else "",
+        lexed=" LEFT JOIN lexed ON true" if is_lexed else "",
     )
 
 

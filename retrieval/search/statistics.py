@@ -81,7 +81,7 @@ _KEPT: dict[str, Known] = {}
 
 def known() -> Known | None:
     """What this process was told last, if it is not too long ago."""
-    kept = _KEPT.get(_database())
+    kept = _KEPT.get(database())
     return kept if kept is not None and kept.is_fresh else None
 
 
@@ -98,9 +98,9 @@ def told(row: Sequence[Any], before: Known | None) -> Statistics:
     [counts] = with_counts or rows(f"SELECT ({_COUNTS})")[0]
     frequencies = dict(zip(*json.loads(counts), strict=False)) if counts else {}
     if is_lasting:
-        _KEPT[_database()] = Known(at, frequencies, time.monotonic())
+        _KEPT[database()] = Known(at, frequencies, time.monotonic())
     return Statistics(messages, frequencies)
 
 
-def _database() -> str:
+def database() -> str:
     return str(connections[DEFAULT_DB_ALIAS].settings_dict["NAME"])
