@@ -150,7 +150,7 @@ class BestRows:
             where=self._where(table),
             sought=self.reach.sought(table, how, among=self._among(table)),
             # Of the copy, where there is one: what the index gives may be more than what answers.
-            answering="true" if how.sought == how.query else "vector @@ %(query)s::tsquery",
+            answering="true" if how.asks_for_all else "vector @@ %(query)s::tsquery",
             ranks=", ".join(self._rank(n, lexeme) for n, lexeme in enumerate(how.lexemes)),
         )
 

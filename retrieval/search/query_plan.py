@@ -16,7 +16,7 @@ from retrieval.search.terms import Meaning, lexeme_query
 from retrieval.search.word_index import WordIndex, together
 
 MOST_LEXEMES = 32
-# Of several clauses the index passes by what it has of one and not of another; a plan is kept for each number of them.
+# Of several conditions the index passes by what it has of one, not of another; a plan is kept for each number of them.
 _MOST_ASKED = 3
 MOST_CANDIDATES = 1000
 MOST_PAIRS = MOST_COMPOUNDS = 6
@@ -98,15 +98,10 @@ class Plan:
         return self._all_of(conditions)
 
     @cached_property
-    def sought(self) -> str:
-        """The tsquery for the index, which may give more rows than answer the query."""
-        return " & ".join(self.asked.values())
-
-    @cached_property
     def asked(self) -> Mapping[str, str]:
-        """The same as conditions that are asked at once, by the names of their values; see `Reach.sought`."""
+        """The tsqueries for the index, asked at once, by the names of their values; see `Reach.sought`."""
         if self.wants_every_clause:
-            clauses = [" | ".join(f"({each.as_sought})" for each in clause) for clause in self.clauses]
+            clauses = [each for clause in self.clauses for each in _conditions(clause)]
             alone = min(len(clauses), _MOST_ASKED) - 1
             conditions = [*(f"({each})" for each in clauses[:alone]), self._all_of(clauses[alone:])]
         else:
@@ -114,6 +109,13 @@ class Plan:
             either = " | ".join([*whole, *map(self._in_any_form, self._sought_alone)])
             conditions = [self._all_of([either, *self.required])]
         return {f"sought_{number}": condition for number, condition in enumerate(conditions)}
+
+    @property
+    def asks_for_all(self) -> bool:
+        """Whether all that the index gives by these answers the query, so that no row needs to be asked."""
+        if not (self.wants_every_clause or self.wants_words):
+            return True
+        return not any(each.unasked for clause in self.clauses for each in clause)
 
     @cached_property
     def by_words_alone(self) -> bool:
@@ -337,6 +339,13 @@ def plan(
         index=index,
         rows=rows,
     )
+
+
+def _conditions(clause: Sequence[Meaning]) -> tuple[str, ...]:
+    """What the index is asked for to find the clause: all of these tsqueries at once."""
+    if len(clause) == 1:
+        return clause[0].conditions
+    return (" | ".join(f"({each.as_sought})" for each in clause),)
 
 
 def _forms(clauses: Iterable[Sequence[Meaning]], wanted: Collection[str]) -> dict[str, tuple[str, ...]]:

@@ -126,7 +126,7 @@ class Reach:
         """The condition for those that do."""
         sought = self.sought(table, how, among=among)
         # As it is written, no index serves the second.
-        return sought if how.sought == how.query else f"{sought} AND ({table.vector} @@ %(query)s::tsquery) IS TRUE"
+        return sought if how.asks_for_all else f"{sought} AND ({table.vector} @@ %(query)s::tsquery) IS TRUE"
 
     def between(self, after: int, upto: int) -> str:
         """The tsquery for messages of one conversation behind one place and up to another, and for some before them."""

@@ -46,8 +46,18 @@ class Meaning:
     @property
     def as_sought(self) -> str:
         """The tsquery for the index, which may give more."""
-        asked = ([lexeme for lexeme in way if lexeme not in self.unasked] or way for way in self.ways)
-        return self.query or _any_of(asked)
+        return self.query or _any_of(map(self._asked_of_way, self.ways))
+
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """The same as several that hold at once: a text has the term as it stands, or this part and that."""
+        if self.query or not self.whole or not self.parts:
+            return (f"({self.as_sought})",)
+        whole, parts = map(self._asked_of_way, self.ways)
+        return tuple(f"{_any_of([whole])} | {lexeme_query(part)}" for part in parts)
+
+    def _asked_of_way(self, way: Sequence[str]) -> Sequence[str]:
+        return [lexeme for lexeme in way if lexeme not in self.unasked] or way
 
     @property
     def ways(self) -> tuple[tuple[str, ...], ...]:

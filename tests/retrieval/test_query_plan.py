@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
 from retrieval.search.query import Term
 from retrieval.search.query_plan import MOST_CANDIDATES, MOST_LEXEMES, plan
 from retrieval.search.terms import lexeme_query, meaning
@@ -13,6 +19,17 @@ def word(text: str, *, parts: tuple[str, ...] = ()):
 
 def planned(*words, frequencies=None, rows=100_000, excluded=(), **options):
     return plan([[each] for each in words], excluded, frequencies=frequencies or {}, rows=rows, **options)
+
+
+def asked_for(how):
+    """What the index is asked for, one condition after the other."""
+    return tuple(how.asked.values())
+
+
+def answers(query, held):
+    """Whether a text with these lexemes answers a tsquery without phrases."""
+    python = re.sub(r"'(\w+)'", lambda found: str(found[1] in held), query)
+    return eval(python.replace("&", " and ").replace("|", " or ").replace("!", " not "))
 
 
 def test_words_that_the_statistics_do_not_know_are_all_anchors():
@@ -59,7 +76,8 @@ def test_parts_of_a_compound_that_are_nearly_everywhere_are_not_asked_of_the_ind
     how = planned(path, frequencies={"src": 0.5, "py": 0.5}).for_every_clause()
 
     assert how.query == "((('src/x/chain.py') | ('src' & 'x' & 'chain' & 'py')))"
-    assert how.sought == "((('src/x/chain.py') | ('x' & 'chain')))"
+    assert not how.asks_for_all
+    assert asked_for(how) == ("(('src/x/chain.py') | 'x')", "(('src/x/chain.py') | 'chain')")
 
 
 def test_the_rows_of_other_conversations_need_not_be_checked_for_such_parts():
@@ -67,15 +85,15 @@ def test_the_rows_of_other_conversations_need_not_be_checked_for_such_parts():
     of_all = planned(path, frequencies=shares, rows=100_000, everywhere=100_000, of_one=100_000).for_every_clause()
     of_some = planned(path, frequencies=shares, rows=10_000, everywhere=100_000, of_one=10_000).for_every_clause()
 
-    assert of_all.sought == of_all.query
-    assert of_some.sought == "((('src/model') | ('model')))"
+    assert asked_for(of_all) == ("(('src/model') | 'src')", "(('src/model') | 'model')")
+    assert asked_for(of_some) == ("(('src/model') | 'model')",)
 
 
 def test_clauses_are_asked_of_the_index_in_up_to_three_conditions_of_which_the_last_has_the_rest():
     a, b, c, d, e = map(word, ("ant", "bee", "cat", "dog", "eel"))
 
     def asked(*words):
-        return tuple(planned(*words).for_every_clause().asked.values())
+        return asked_for(planned(*words).for_every_clause())
 
     assert asked(a) == ("((('ant')))",)
     assert asked(a, b) == ("((('ant')))", "((('bee')))")
@@ -84,17 +102,44 @@ def test_clauses_are_asked_of_the_index_in_up_to_three_conditions_of_which_the_l
     assert len(planned(a, b).asked) == 1
 
 
+LEXEMES = st.sampled_from("abcdefgh")
+TERMS = st.builds(
+    lambda whole, parts: meaning(Term("x"), whole=whole, parts=parts, query=""),
+    st.lists(LEXEMES, min_size=1, max_size=2, unique=True),
+    st.lists(LEXEMES, max_size=4, unique=True),
+)
+
+
+@given(
+    st.lists(st.lists(TERMS, min_size=1, max_size=2), min_size=1, max_size=4),
+    st.lists(TERMS, max_size=1),
+    st.dictionaries(LEXEMES, st.sampled_from([0.1, 0.5, 0.9])),
+    st.sets(LEXEMES),
+)
+def test_the_conditions_for_the_index_hold_for_all_texts_that_answer_and_no_others_if_they_say_so(
+    clauses, excluded, frequencies, held
+):
+    left_out = [replace(each, query=each.as_query) for each in excluded]
+    how = plan(clauses, left_out, frequencies=frequencies, rows=1000, everywhere=1000).for_every_clause()
+
+    is_found = all(answers(condition, held) for condition in asked_for(how))
+    is_answer = answers(how.query, held)
+
+    assert is_found or not is_answer
+    assert is_found == is_answer or not how.asks_for_all
+
+
 def test_of_a_compound_of_nothing_but_such_parts_all_are_asked():
     how = planned(word("src.py", parts=("src", "py")), frequencies={"src": 0.5, "py": 0.5}).for_every_clause()
 
-    assert how.sought == how.query
+    assert how.asks_for_all
 
 
 def test_a_common_part_beside_one_that_is_hardly_rarer_is_asked():
     path = word("src/model", parts=("src", "model"))
     how = planned(path, frequencies={"src": 0.5, "model": 0.15}).for_every_clause()
 
-    assert how.sought == how.query
+    assert how.asks_for_all
 
 
 def test_rare_words_that_are_to_stand_together_are_looked_up_by_words_alone():
@@ -110,7 +155,7 @@ def test_any_word_of_a_look_up_is_a_compound_as_a_whole_or_a_plain_word_that_is_
     how = planned(path, word("quux"), word("error"), frequencies=common).for_any_word()
 
     assert how.query == "((('src/x/chain.py') | ('src' & 'x' & 'chain' & 'py')) | 'quux')"
-    assert how.sought == "((('src/x/chain.py') | ('x' & 'chain')) | 'quux')"
+    assert asked_for(how) == ("((('src/x/chain.py') | ('x' & 'chain')) | 'quux')",)
     assert how.is_bounded
 
 
@@ -166,7 +211,7 @@ def test_a_word_is_found_as_any_of_its_forms_where_that_is_asked_for():
 
     how, plainly = (planned(won, word("cup"), in_all_forms=in_all_forms) for in_all_forms in (True, False))
 
-    assert how.query == how.sought == "(('win' | 'won') | 'cup')"
+    assert (how.query,) == asked_for(how) == ("(('win' | 'won') | 'cup')",)
     assert how.terms == ("('win' | 'won')", "'cup'", "('win' | 'won') <-> 'cup'")
     assert plainly.query == "('win' | 'cup')"
 
