@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,11 +16,10 @@ WIDTH = 200
 # What is in the index of a text is in its first characters.
 SEARCHED = 250_000
 # Of each needle; a text that has it more often is no text that anybody reads.
-_MOST_PLACES = 10_000
+_PLACES = range(10_000)
 # Worths are whole numbers of these: sums of others would differ by the order in which they were added, so that of two
 # places with the same needles the emptier might be shown.
 _UNITS = 2**32
-_rest_of_word = re.compile(r"[^\W_]*").match
 
 
 class Stem(NamedTuple):
@@ -76,11 +74,13 @@ def snippet(content: str, needles: Needles, *, width: int = WIDTH) -> Snippet:
         spots, _ = _spots(searched, needles)
         _, first, last = _cluster(spots, needles.worths, width)
     start = _start(content, spots[first][0], spots[last][1], width)
-    shown = [
-        (begin - start, min(end, start + width) - start) for begin, end, _ in spots if start <= begin < start + width
-    ]
+    stop = start + width
+    shown: list[tuple[int, int]] = []
+    for begin, end, _ in spots:
+        if start <= begin < stop:
+            shown.append((begin - start, (end if end < stop else stop) - start))
     # Twenty to a page: to make one as other frozen records are made takes a tenth of all this.
-    return record(Snippet, {"text": content[start : start + width], "offset": start, "highlights": tuple(shown)})
+    return record(Snippet, {"text": content[start:stop], "offset": start, "highlights": tuple(shown)})
 
 
 def around(content: str, begin: int, end: int, *, offset: int, width: int = WIDTH) -> Snippet:
@@ -93,11 +93,11 @@ def around(content: str, begin: int, end: int, *, offset: int, width: int = WIDT
 def _start(content: str, begin: int, end: int, width: int) -> int:
     """Where a piece begins that has the cluster in its middle, at the beginning of a word if one is near."""
     room = max(0, width - (end - begin))
-    start = max(0, min(begin - room // 2, len(content) - width))
-    if start > 0:
-        blank = content.find(" ", start, min(begin, start + 20))
-        start = blank + 1 if blank >= 0 else start
-    return start
+    start = min(begin - room // 2, len(content) - width)
+    if start <= 0:
+        return 0
+    blank = content.find(" ", start, min(begin, start + 20))
+    return blank + 1 if blank >= 0 else start
 
 
 def _spots(content: str, needles: Needles, width: int | None = None) -> tuple[list[tuple[int, int, int]], int]:
@@ -110,13 +110,13 @@ def _spots(content: str, needles: Needles, width: int | None = None) -> tuple[li
     folded = text + "\n"
     lowered = _lowered_in_place(folded)
     stretches, least = [(0, len(text))], 0
-    # By their beginning, and of those that begin together the longest first. This is most of the work of showing what
-    # was found, so that what is mostly so is seen without a call: no part begins with a lower case letter, and mostly
-    # the word ends with the needle.
+    # This is most of the work of showing what was found, so that what is mostly so is seen without a call: no part
+    # begins with a lower case letter, and mostly the word ends with the needle.
     found: list[tuple[int, int, int]] = []
     for stem, number, ending, left, last, with_last in needles.stems:
         if found and width and not least and left < (most := needles.worths[found[0][2]]):
-            are_few = _are_few(found, text, width)
+            # It is quicker to look around these than everywhere, though it is done stretch by stretch.
+            are_few = 3 * width * len(found) < len(text)
             # To choose among many takes its time: it is worth it where little is left, which leaves few to choose.
             if are_few or 2 * left < most:
                 found.sort()
@@ -125,39 +125,38 @@ def _spots(content: str, needles: Needles, width: int | None = None) -> tuple[li
         length = len(stem)
         for low, high in stretches:
             # One after the other: to look for all at once, as an expression can, takes several times as long.
-            begin = lowered.find(stem, low, high)
-            for _ in range(_MOST_PLACES):
+            begin = low - 1
+            for _ in _PLACES:
+                begin = lowered.find(stem, begin + 1, high)
                 if begin < 0:
                     break
-                end = begin + length
                 if folded[begin - 1].isalnum() and (folded[begin].islower() or not _begins_part(folded, begin)):
-                    pass
-                elif not lowered[end].isalnum():
-                    found.append((begin, -end, number))
+                    continue
+                end = begin + length
+                if not lowered[end].isalnum():
+                    found.append((begin, end, number))
                 else:
-                    word_end = _rest_of_word(lowered, end).end()  # type: ignore[union-attr]  # which may be empty
                     has_last = lowered[end] == last
-                    if word_end - end <= (with_last if has_last else ending):
-                        found.append((begin, -word_end, number))
+                    farthest = end + (with_last if has_last else ending)
+                    word_end = end + 1
+                    while word_end <= farthest and lowered[word_end].isalnum():
+                        word_end += 1
+                    if word_end <= farthest:
+                        found.append((begin, word_end, number))
                     elif has_last and _goes_on_in_a_part(folded, end + 1):
-                        found.append((begin, -end - 1, number))
+                        found.append((begin, end + 1, number))
                     elif _goes_on_in_a_part(folded, end):
-                        found.append((begin, -end, number))
-                begin = lowered.find(stem, begin + 1, high)
+                        found.append((begin, end, number))
     found.sort()
     return _apart(found), least
-
-
-def _are_few(found: Sequence[tuple[int, int, int]], text: str, width: int) -> bool:
-    """Whether it is sooner looked around these than everywhere."""
-    return 2 * width * len(found) < len(text)
 
 
 def _around(spots: Iterable[tuple[int, int, int]], text: str, width: int) -> list[tuple[int, int]]:
     """The stretches of the text not farther than this from these, in order; no needle goes beyond a blank."""
     stretches: list[tuple[int, int]] = []
-    for begin, end, _ in spots:
-        low, high = text.rfind(" ", 0, max(0, begin - width)) + 1, text.find(" ", width - end)
+    for begin, _, _ in spots:
+        low = text.rfind(" ", 0, begin - width) + 1 if begin > width else 0
+        high = text.find(" ", begin + width)
         if stretches and low <= stretches[-1][1]:
             low, _ = stretches.pop()
         stretches.append((low, high if high >= 0 else len(text)))
@@ -174,18 +173,17 @@ def _likely(
     best, _, _ = _cluster(_apart(found), worths, width)
     least = max(best, left + 1)
     likely: list[tuple[int, int, int]] = []
-    inside = [0] * len(worths)
+    latest = [-1] * len(worths)
     first, worth = 0, left
-    for spot in found:
+    for place, spot in enumerate(found):
         begin, _, number = spot
-        if not inside[number]:
+        if latest[number] < first:
             worth += worths[number]
-        inside[number] += 1
+        latest[number] = place
         # By their beginnings, which are in order: the ends of what lies over each other are not.
         while begin - found[first][0] > width:
             gone = found[first][2]
-            inside[gone] -= 1
-            if not inside[gone]:
+            if latest[gone] == first:
                 worth -= worths[gone]
             first += 1
         if worth >= least:
@@ -194,13 +192,17 @@ def _likely(
 
 
 def _apart(found: Sequence[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
-    """Of those that lie over each other the first and longest; what was the end below nothing is the end again."""
+    """Of those that lie over each other the first, and of those that begin together the longest."""
     apart: list[tuple[int, int, int]] = []
     reached = 0
-    for begin, end, number in found:
+    for spot in found:
+        begin, end, _ = spot
         if begin >= reached:
-            reached = -end
-            apart.append((begin, reached, number))
+            apart.append(spot)
+            reached = end
+        elif begin == apart[-1][0] and end > reached:
+            apart[-1] = spot
+            reached = end
     return apart
 
 
@@ -235,22 +237,21 @@ def _cluster(spots: Sequence[tuple[int, int, int]], worths: Sequence[int], width
     """The best window's worth, its first and last spot: where different needles are worth most, then the fullest."""
     if len(spots) == 1:
         return worths[spots[0][2]], 0, 0
-    best_worth, most, best_range = -1, 0, (0, 0)
-    inside = [0] * len(worths)
+    best_worth, best_first, best_last = -1, 0, 0
+    latest = [-1] * len(worths)
     first, worth = 0, 0
     for last, (_, end, number) in enumerate(spots):
-        if not inside[number]:
+        if latest[number] < first:
             worth += worths[number]
-        inside[number] += 1
+        latest[number] = last
         while end - spots[first][0] > width and first < last:
             gone = spots[first][2]
-            inside[gone] -= 1
-            if not inside[gone]:
+            if latest[gone] == first:
                 worth -= worths[gone]
             first += 1
-        if worth > best_worth or (worth == best_worth and last - first >= most):
-            best_worth, most, best_range = worth, last - first + 1, (first, last)
-    return best_worth, *best_range
+        if worth > best_worth or (worth == best_worth and last - first > best_last - best_first):
+            best_worth, best_first, best_last = worth, first, last
+    return best_worth, best_first, best_last
 
 
 def folded_in_place(text: str) -> str:

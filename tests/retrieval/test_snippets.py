@@ -75,6 +75,37 @@ def test_what_is_rare_but_lies_in_something_common_is_not_all_that_is_shown(time
     assert [shown.text[begin:end] for begin, end in shown.highlights] == ["alpha", "beta"]
 
 
+def test_of_places_that_are_worth_the_same_the_first_is_shown():
+    content = "port one" + " filler" * 100 + " port two" + " filler" * 100 + " port three"
+
+    assert snippet(content, Needles.of({"port": 1.0})).offset == 0
+
+
+@pytest.mark.parametrize(
+    ("content", "needles", "expected"),
+    [
+        ("src/upserve.py", ["src", "upserve", "src/upserve", "src/upserve.py"], ["src/upserve.py"]),
+        ("src/upserve.py", ["src/upserve", "upserve.py"], ["src/upserve"]),
+        ("src/upserve.py", ["src", "upserve.py", "py"], ["src", "upserve.py"]),
+    ],
+)
+def test_of_what_lies_over_each_other_the_first_and_longest_is_shown(content, needles, expected):
+    assert highlighted(content, *needles) == expected
+    assert highlighted(content, *reversed(needles)) == expected
+
+
+def test_what_is_longer_than_a_piece_is_shown_as_far_as_it_goes():
+    assert snippet("port " * 20 + "x" * 300, Needles.of({"x" * 300: 1.0})).highlights == ((0, WIDTH),)
+
+
+@pytest.mark.parametrize("piece", ["rare" + "." * 21 + " beta", "beta " + "." * 21 + "rare"])
+def test_what_is_common_is_looked_for_as_far_from_what_is_rare_as_a_piece_goes(piece):
+    content = "filler " * 50 + piece + " filler" * 50
+
+    assert len(snippet(content, Needles.of({"rare": 5.0, "beta": 1.0}), width=len(piece)).highlights) == 2
+    assert len(snippet(content, Needles.of({"rare": 5.0, "beta": 1.0}), width=len(piece) - 1).highlights) == 1
+
+
 def looked_for_everywhere(needles: Needles) -> Needles:
     """The same needles, of which none is worth so much that the next need not be looked for somewhere."""
     return replace(needles, stems=tuple(stem._replace(left=sum(needles.worths)) for stem in needles.stems))
