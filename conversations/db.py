@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import psycopg
 from django.db import DEFAULT_DB_ALIAS, connections, transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
 from psycopg.rows import TupleRow, tuple_row
 
 
@@ -16,31 +17,54 @@ def prepared(statement: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> 
     Django's cursor binds on the client, so nothing it runs is ever prepared: that is a third of the time of a small
     statement. Errors come as Django's own, as from any other query.
     """
-    # Looked up once: `django.db.connection` would do so at every mention.
-    connection = connections[DEFAULT_DB_ALIAS]
-    if connection.connection is None:
-        connection.ensure_connection()
+    connection = opened()
     connection.validate_no_broken_transaction()
     if connection.queries_logged:
         # Whoever counts queries counts these, too.
         connection.queries_log.append({"sql": statement, "time": "0"})
     try:
         with connection.wrap_database_errors:
-            cursor = _cursor_of(connection.connection)
-            cursor.execute(statement, values, prepare=True)
-            row = cursor.fetchone()
-            return None if row is None else dict(zip(_names_of(statement, cursor), row, strict=True))
+            cursor = cursor_for(statement, connection)
+            cursor.execute(cast(Any, statement), values, prepare=True)
+            try:
+                row = cursor.fetchone()
+                return None if row is None else dict(zip(_names_of(statement, cursor), row, strict=True))
+            finally:
+                let_go(cursor)
     except Exception:
         if connection.in_atomic_block:
             transaction.set_rollback(True)
         raise
 
 
-def _cursor_of(connection: Any) -> psycopg.Cursor[TupleRow]:
-    """The one cursor for these statements, kept with its connection: a new one each time costs a tenth of an append."""
-    if not hasattr(connection, "lcm_cursor"):
-        connection.lcm_cursor = psycopg.Cursor(connection, row_factory=tuple_row)
-    return cast("psycopg.Cursor[TupleRow]", connection.lcm_cursor)
+def opened() -> BaseDatabaseWrapper:
+    """Django's own connection, looked up once: `django.db.connection` would do so at every mention."""
+    connection = connections[DEFAULT_DB_ALIAS]
+    if connection.connection is None:
+        connection.ensure_connection()
+    return connection
+
+
+def cursor_for(statement: str, connection: BaseDatabaseWrapper) -> psycopg.Cursor[TupleRow]:
+    """The one cursor for the statements that go past Django, kept with its connection, to execute this one next.
+
+    A new one each time costs a tenth of an append. `let_go` of what it has read.
+    """
+    driver: Any = connection.connection
+    cursor = getattr(driver, "lcm_cursor", None)
+    if cursor is None:
+        cursor = driver.lcm_cursor = psycopg.Cursor(driver, row_factory=tuple_row)
+    elif cursor._last_query is not None:
+        # For any other statement than its last, a cursor of psycopg (3.3) looks up the types of all values and columns
+        # anew. What it found out before holds as well; only behind an error, it does forget.
+        cursor._last_query = statement
+    return cast("psycopg.Cursor[TupleRow]", cursor)
+
+
+def let_go(cursor: psycopg.Cursor[TupleRow]) -> None:
+    """Hold no longer what was read, which a cursor would until it reads again: megabytes, perhaps."""
+    if cursor.pgresult is not None:
+        cursor.pgresult.clear()
 
 
 # By statement: they are few, and asking the driver each time takes as long as the values do.

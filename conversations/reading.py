@@ -7,11 +7,12 @@ from contextlib import contextmanager
 from typing import Any, cast
 
 import psycopg
-from django.db import DEFAULT_DB_ALIAS, connections, transaction
+from django.db import transaction
 from psycopg.types.numeric import Int8
 
-# Said past the driver, which would be told first how its transactions begin, then back, and take longer to say so.
-_BEGIN = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+from conversations.db import cursor_for, let_go, opened
+from conversations.reading_block import ReadingBlock
+
 # The planner may think a plan for the values at hand worth its while for ever, and to make one can take longer than to
 # follow it.
 _PLANNED_ONCE = "SELECT set_config('plan_cache_mode', 'force_generic_plan', true)"
@@ -24,24 +25,16 @@ def snapshot(*, planned_once: bool = False) -> Iterator[None]:
     Inside a transaction that is open already the reads are that transaction's, as isolated as it is. `planned_once`:
     what is prepared here is surely planned once, for any values.
     """
-    # Looked up once: `django.db.connection` would do so at every mention.
-    current = connections[DEFAULT_DB_ALIAS]
-    if current.in_atomic_block:
+    current = opened()
+    if current.in_atomic_block or not current.autocommit:
         yield
         return
-    with transaction.atomic():
-        with current.wrap_database_errors:
-            _begin(cast("psycopg.Connection[Any]", current.connection))
+    block = ReadingBlock(current)
+    with block:
+        block.begin()
         if planned_once:
             rows(_PLANNED_ONCE)
         yield
-
-
-def _begin(driver: psycopg.Connection[Any]) -> None:
-    """The transaction that the driver would begin with its first statement; it sees that there is one."""
-    if driver.pgconn.exec_(_BEGIN).status != psycopg.pq.ExecStatus.COMMAND_OK:
-        # Only a connection that is lost begins none.
-        raise psycopg.OperationalError(driver.pgconn.get_error_message())
 
 
 def rows(
@@ -57,8 +50,7 @@ def rows(
 
 def bound(statement: str, values: Mapping[str, Any]) -> str:
     """The statement with its values in it: what is planned for them (`rows_as_planned`), alone or as a piece."""
-    current = connections[DEFAULT_DB_ALIAS]
-    current.ensure_connection()
+    current = opened()
     return psycopg.ClientCursor(cast(Any, current.connection)).mogrify(cast(Any, statement), values)
 
 
@@ -70,17 +62,19 @@ def rows_as_planned(statement: str, *, binary: bool = False) -> list[tuple[Any, 
 def _asked(
     statement: str, values: Sequence[Any] | Mapping[str, Any] | None, *, prepare: bool, binary: bool
 ) -> list[tuple[Any, ...]]:
-    current = connections[DEFAULT_DB_ALIAS]
-    current.ensure_connection()
+    current = opened()
     current.validate_no_broken_transaction()
     if current.queries_logged:
         # Whoever counts queries counts these, too.
         current.queries_log.append({"sql": statement, "time": "0"})
     try:
         with current.wrap_database_errors:
-            # A new cursor each time, and not kept: it holds what it has read last until it reads again.
-            cursor = psycopg.Cursor(cast(Any, current.connection))
-            return cursor.execute(cast(Any, statement), values, prepare=prepare, binary=binary).fetchall()
+            cursor = cursor_for(statement, current)
+            cursor.execute(cast(Any, statement), values, prepare=prepare, binary=binary)
+            try:
+                return cursor.fetchall()
+            finally:
+                let_go(cursor)
     except Exception:
         if current.in_atomic_block:
             transaction.set_rollback(True)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
-from django.db import transaction
+from collections.abc import Callable
+from datetime import UTC, datetime
 
+import pytest
+from django.db import connection, transaction
+from psycopg.adapt import AdaptersMap
+
+from conversations.db import prepared
 from conversations.reading import bigint, rows, snapshot, texts
 from retrieval.assembler import ContextAssembler
 from tests.factories import a_conversation
@@ -69,3 +74,53 @@ def test_a_statement_is_prepared_once_whatever_the_size_of_the_numbers_in_it():
 
     assert told == given
     assert rows("SELECT count(*) FROM pg_prepared_statements WHERE statement = 'SELECT $1 AS a_number'") == [(1,)]
+
+
+def types_looked_up(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    looked_up: list[object] = []
+    for name in ("get_dumper", "get_loader"):
+        looks_up = getattr(AdaptersMap, name)
+
+        def counted(adapters: AdaptersMap, *asked: object, looks_up: Callable[..., object] = looks_up) -> object:
+            looked_up.append(asked)
+            return looks_up(adapters, *asked)
+
+        monkeypatch.setattr(AdaptersMap, name, counted)
+    return looked_up
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("ask", [rows, prepared])
+def test_how_a_type_is_read_and_written_is_looked_up_once_a_connection(ask, monkeypatch):
+    rows("SELECT 'a text', %s + 1", [bigint(1)])
+    looked_up = types_looked_up(monkeypatch)
+
+    ask("SELECT %s - 1 AS a_number, 'another' AS a_text", [bigint(3)])
+
+    assert looked_up == []
+
+
+@pytest.mark.django_db
+def test_what_was_read_is_not_held():
+    rows("SELECT repeat('a', 1000000)")
+    held = [connection.connection.lcm_cursor.pgresult.ntuples]
+    prepared("SELECT repeat('a', 1000000) AS a_text")
+    held += [connection.connection.lcm_cursor.pgresult.ntuples]
+
+    assert held == [0, 0]
+
+
+@pytest.mark.django_db
+def test_values_and_columns_of_other_types_are_told_apart_from_one_statement_to_the_next():
+    now = datetime(2026, 1, 2, tzinfo=UTC)
+    given = {
+        "%s::bigint, %s::text, %s::float8": (1, "a", 2.5),
+        "%s::text, %s::bytea, %s::timestamptz": ("2", b"a\x00", now),
+        "%s::timestamptz, %s::bigint, %s::boolean": (now, 2**40, True),
+        "%s::bigint[], %s::text[], %s::text": ([1, 2**40], ["a"], None),
+        "%s::text[], %s::bigint[], %s::float8": ([], [3], 3.0),
+    }
+
+    for columns, values in given.items():
+        for is_binary in (False, True):
+            assert rows(f"SELECT {columns}", values, binary=is_binary) == [values]
