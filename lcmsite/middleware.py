@@ -15,6 +15,7 @@ from django.core.signals import got_request_exception
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.utils.module_loading import import_string
 
+from lcmsite.answering import put_headers
 from lcmsite.metrics.faces import REQUEST_SECONDS, REQUESTS
 
 logger = structlog.get_logger(__name__)
@@ -36,23 +37,23 @@ class RequestLog:
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
+        self.logger = logger.bind()
         got_request_exception.connect(self.log_failure)
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         request_id = os.urandom(16).hex()
-        structlog.contextvars.bind_contextvars(request_id=request_id)
+        bound = structlog.contextvars.bind_contextvars(request_id=request_id)
         began = time.perf_counter()
         try:
             response = self.get_response(request)
             status = response.status_code
-            log = logger.info if status < 400 else logger.warning
+            log = self.logger.info if status < 400 else self.logger.warning
             log("request_finished", code=status, request=f"{request.method} {request.path}")
             taken = time.perf_counter() - began
             _count(request, status, taken)
         finally:
-            structlog.contextvars.clear_contextvars()
-        response["X-Request-ID"] = request_id
-        response["Server-Timing"] = f"server;dur={1000 * taken:.1f}"
+            structlog.contextvars.reset_contextvars(**bound)
+        put_headers(response, ("X-Request-ID", request_id), ("Server-Timing", f"server;dur={1000 * taken:.1f}"))
         return response
 
     @staticmethod

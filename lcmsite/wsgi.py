@@ -2,13 +2,14 @@
 
 import os
 
-from django.core.wsgi import get_wsgi_application
+import django
 
-from lcmsite.answering import in_one_piece
+from lcmsite.answering import Site
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lcmsite.settings")
 
-application = in_one_piece(get_wsgi_application())
+django.setup(set_prefix=False)
+application = Site()
 
 from lcmsite.metrics.counting import start_counting  # noqa: E402  (imports models)
 

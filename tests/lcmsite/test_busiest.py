@@ -65,6 +65,19 @@ def test_either_way_the_answer_is_the_same_and_so_is_the_line_in_the_log(request
     assert said[: len(said) // 2] == said[len(said) // 2 :]
 
 
+def test_a_host_that_is_not_ours_is_refused_each_time_beside_one_that_is_known(settings):
+    settings.ALLOWED_HOSTS = ["ours.example"]
+    client, key = Client(), an_api_key()
+
+    def asked(host: str) -> int:
+        where = "/api/v1/matches/?query=hello"
+        return client.get(where, headers={"Host": host, "Authorization": f"Bearer {key}"}).status_code
+
+    told = [asked(host) for host in ("ours.example", "ours.example", "elsewhere.example") * 2]
+
+    assert told == [200, 200, 400] * 2
+
+
 def test_an_error_that_nobody_foresaw_is_answered_alike(settings, monkeypatch):
     monkeypatch.setattr(RetrievalEngine, "grep", lambda self, **asked: 1 / 0)
     by_all = [each for each in settings.MIDDLEWARE if each != SHORT]
