@@ -96,6 +96,15 @@ def test_a_query_says_the_same_however_it_is_written(query):
     assert (reply.status_code, reply.json()["query"]) == (200, "café")
 
 
+@pytest.mark.parametrize(
+    ("written", "meant"), [("a+b%2Bc", "a b+c"), ("a=b%3D", "a=b="), ("a%26b;c", "a&b;c"), ("a%zz", "a%zz")]
+)
+def test_a_query_is_read_as_forms_are_written(written, meant):
+    reply = Client().get(f"/api/v1/matches/?&query={written}", headers={"Authorization": f"Bearer {an_api_key()}"})
+
+    assert (reply.status_code, reply.json()["query"]) == (200, meant)
+
+
 def test_a_query_of_very_many_fields_is_refused_unread():
     query = "&".join(["query=hello"] * 1001)
 
