@@ -62,8 +62,11 @@ class Meter:
 
         @wraps(function)
         def timed(*args: P.args, **kwargs: P.kwargs) -> T:
-            with self.milliseconds():
+            began = time.perf_counter()
+            try:
                 return function(*args, **kwargs)
+            finally:
+                self.add((time.perf_counter() - began) * 1000)
 
         return timed
 
