@@ -18,9 +18,10 @@ from retrieval.search import ranking
 from retrieval.search.meanings import Understood
 from retrieval.search.pattern_search import invalid_pattern
 from retrieval.search.patterns import Pattern
+from retrieval.search.places import Spot
 from retrieval.search.reach import Reach
 from retrieval.search.snippets import Needles, around, snippet
-from retrieval.search.tables import MESSAGES
+from retrieval.search.tables import MESSAGE_RANK, MESSAGES
 from retrieval.types import Snippet
 
 # So many rows are looked up at a time; their texts are unpacked and matched in portions of about so many characters, by
@@ -53,19 +54,10 @@ _Row = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True)
-class ColdSpot:
-    """A cold message that was found, and where it stands by when it came."""
-
-    id: int
-    order_place: int
-    snippet: Snippet
-
-
-@dataclass(frozen=True)
 class ColdFound:
     """What was found, the newest first. `looked_to`: the search was left at this place, for its time was over."""
 
-    spots: tuple[ColdSpot, ...]
+    spots: tuple[Spot, ...]
     looked_to: int | None = None
 
 
@@ -108,10 +100,10 @@ class ColdSearch:
         return until_settled(lambda: self._walk(found_in, before))
 
     def _walk(self, found_in: Callable[[Sequence[str]], Mapping[int, Snippet]], before: int | None) -> ColdFound:
-        spots: list[ColdSpot] = []
+        spots: list[Spot] = []
         for portion in self._portions(before):
             found = found_in([text for _, _, text in portion])
-            spots += [ColdSpot(portion[each][0], portion[each][1], found[each]) for each in sorted(found)]
+            spots += [Spot(*portion[each][:2], MESSAGE_RANK, found[each]) for each in sorted(found)]
             if len(spots) >= self.limit:
                 break
             if self.deadline.remaining_ms() < self.deadline.milliseconds * _SHARE:

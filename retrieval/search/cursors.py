@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
+from django.conf import settings
 from django.core.signing import BadSignature, Signer
 
 from conversations.errors import Invalid
@@ -16,8 +17,7 @@ _SIGNER = "lcm.grep"
 LONGEST = 4000
 
 
-@dataclass(frozen=True)
-class Position:
+class Position(NamedTuple):
     """The key of the last match that was given, how the query was read, and what there was when it was first asked."""
 
     key: tuple[Any, ...]
@@ -29,8 +29,8 @@ class Position:
 
 def fingerprint(*, workspace_id: int | None, asked: Criteria, said: tuple[str, ...]) -> str:
     """What tells one search from another, whatever its pages' limits are."""
-    values = vars(asked).items()
-    criteria = {name: sorted(value) if isinstance(value, frozenset) else value for name, value in values}
+    # As they stand in a set, they would tell another search in every process.
+    criteria = vars(asked) | {"kinds": sorted(asked.kinds)}
     return hashlib.sha256(repr((workspace_id, criteria, said)).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
@@ -38,7 +38,7 @@ def written(search: str, position: Position) -> str:
     """The cursor for this position in this search."""
     at = position.at.isoformat() if position.at is not None else None
     values = [search, list(position.key), position.reading, position.newest, position.size, at]
-    return Signer(salt=_SIGNER).sign_object(values)
+    return _signer(settings.SECRET_KEY).sign_object(values)
 
 
 def read(cursor: str, search: str) -> Position:
@@ -54,6 +54,12 @@ def read(cursor: str, search: str) -> Position:
     if of != search:
         raise _bad("This cursor belongs to another search; only limit and max_tokens may change from page to page")
     return Position(tuple(key), reading, newest, size, datetime.fromisoformat(at) if at is not None else None)
+
+
+@lru_cache(maxsize=1)
+def _signer(key: str) -> Signer:
+    """To sign with: to make one takes a third of the time of a cursor."""
+    return Signer(key=key, salt=_SIGNER)
 
 
 def _bad(what: str) -> Invalid:

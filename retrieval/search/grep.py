@@ -5,8 +5,7 @@ from __future__ import annotations
 import string
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from typing import cast
 
 from conversations.errors import Invalid, LcmError, Unavailable
@@ -25,14 +24,14 @@ from retrieval.search.criteria import Criteria, Narrowing, criteria, one_of, wro
 from retrieval.search.cursors import Position
 from retrieval.search.full_text import Found, FullText
 from retrieval.search.grep_page import Answered, Page
-from retrieval.search.matches import Excerpt, matches
+from retrieval.search.matches import matches
 from retrieval.search.newest import NewestWords
 from retrieval.search.opening import Opened, Opening
 from retrieval.search.pattern_search import PatternSearch
 from retrieval.search.patterns import Pattern, literally, refused, translated
 from retrieval.search.places import Spot
 from retrieval.search.query import Question, parse, readings
-from retrieval.search.snippets import Needles, snippet
+from retrieval.search.snippets import Needles
 from retrieval.search.trigrams import is_used
 from retrieval.types import GrepMode, GrepResult, GrepScope, GrepSort, ItemKind
 
@@ -176,13 +175,13 @@ class Grep:
         if answer is None:
             return None
         behind = [each for each in answer.found if before is None or each.key < before.key]
-        needles = Needles.of(answer.lexemes)
-        shown = matches(_excerpts(behind[: page.limit], needles))
+        found = [Spot(each.id, each.order_place, 0, worth=each.worth) for each in behind[: page.limit]]
+        shown = matches(found, Needles.of(answer.lexemes))
         then = Position((), newest=reach.newest, size=reach.size, at=reach.at or answer.at)
         is_end = len(behind) <= page.limit
         return page.filled(
             shown,
-            lambda place: replace(then, key=behind[place].key),
+            lambda place: then._replace(key=behind[place].key),
             has_more=not is_end,
             relaxed=answer.relaxed,
             used=answer.used,
@@ -202,9 +201,8 @@ class Grep:
         if read is None:
             return None
         is_bounded = read.relaxed and read.how.is_bounded
-        needles = Needles.of(read.lexemes)
         return page.filled(
-            matches(_excerpts(read.spots[: page.limit], needles)),
+            matches(read.spots[: page.limit], Needles.of(read.lexemes)),
             lambda place: Position(read.spots[place].key, read.reading),
             has_more=len(read.spots) > page.limit,
             relaxed=read.relaxed,
@@ -218,7 +216,7 @@ class Grep:
     def _literally(self, asked: GrepResult, wanted: Criteria, page: Page) -> Answered:
         """A query that has nothing for full text search, such as `to be` or an arrow, sought as it stands."""
         pattern = self._as_it_stands(asked.query)
-        return replace(self._by_pattern(pattern, wanted, page), note=_TOO_COMMON, sort=GrepSort.RECENCY)
+        return self._by_pattern(pattern, wanted, page)._replace(note=_TOO_COMMON, sort=GrepSort.RECENCY)
 
     def _as_it_stands(self, query: str) -> Pattern:
         """The query as an expression that matches its own text; Invalid if it has none."""
@@ -235,7 +233,7 @@ class Grep:
             search = PatternSearch(reach, page.limit + 1, by_trigrams=is_used(self.policy))
             key = page.position.key if page.position is not None else None
             spots = search.matching(pattern, deadline=deadline, key=key)
-            shown = matches([Excerpt(spot.id, snippet=spot.snippet) for spot in spots[: page.limit]])
+            shown = matches(spots[: page.limit])
         return page.filled(
             shown,
             lambda place: Position(spots[place].key),
@@ -261,7 +259,7 @@ class Grep:
                 pattern = translated(asked.query) if is_regex else self._as_it_stands(asked.query)
                 found = search.by_pattern(pattern, before=before)
             spots = found.spots[: page.limit]
-            shown = matches([Excerpt(spot.id, snippet=spot.snippet) for spot in spots])
+            shown = matches(spots)
         is_cut = found.looked_to is not None
         answered = page.filled(
             shown,
@@ -272,7 +270,7 @@ class Grep:
             note=_COLD_IN_PARTS if is_cut else None,
         )
         if is_cut and answered.behind is None:
-            return replace(answered, behind=Position((found.looked_to,)))
+            return answered._replace(behind=Position((found.looked_to,)))
         return answered
 
     def _check(self, query: str, mode: GrepMode, limit: int) -> None:
@@ -312,14 +310,4 @@ def _with_what_is_cold(answered: Answered) -> Answered:
     if not answered.cold_messages:
         return answered
     said = _COLD.format(counted(answered.cold_messages, "message"))
-    return replace(answered, note=said if answered.note is None else f"{answered.note} {said}")
-
-
-def _excerpts(found: Sequence[Found | Spot], needles: Needles) -> list[Excerpt]:
-    shown = partial(snippet, needles=needles)
-    return [
-        Excerpt(each.id, worth=each.worth, show=shown)
-        if isinstance(each, Found)
-        else Excerpt(each.id, show=shown, row=each.row)
-        for each in found
-    ]
+    return answered._replace(note=said if answered.note is None else f"{answered.note} {said}")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
+from conversations.frozen import record
 from conversations.tokens import TokenEstimator
 from retrieval.search.cursors import Position
 from retrieval.types import GrepResult, GrepSort, Match
@@ -14,8 +14,7 @@ from retrieval.types import GrepResult, GrepSort, Match
 FRAME_TOKENS, HIGHLIGHT_TOKENS = 160, 8
 
 
-@dataclass(frozen=True)
-class Answered:
+class Answered(NamedTuple):
     """What goes on the page, and what is said of it; `behind`: where the next page begins, if there is one."""
 
     matches: tuple[Match, ...]
@@ -29,23 +28,13 @@ class Answered:
     cold_messages: int = 0
 
     def result(self, asked: GrepResult, cursor: Callable[[Position], str]) -> GrepResult:
-        return replace(
-            asked,
-            matches=self.matches,
-            relaxed=self.relaxed,
-            used=self.used,
-            dropped=self.dropped,
-            bounded=self.bounded,
-            note=self.note,
-            sort=self.sort or asked.sort,
-            more=self.behind is not None,
-            cursor=cursor(self.behind) if self.behind is not None else None,
-            cold_messages=self.cold_messages,
-        )
+        said = self._asdict()
+        behind = said.pop("behind")
+        leads_on = {"more": behind is not None, "cursor": cursor(behind) if behind is not None else None}
+        return record(GrepResult, vars(asked) | said | {"sort": self.sort or asked.sort, **leads_on})
 
 
-@dataclass(frozen=True)
-class Page:
+class Page(NamedTuple):
     """What a page has room for, and where it begins."""
 
     limit: int
@@ -81,8 +70,8 @@ class Page:
 
 
 def _tokens(match: Match, count: Callable[[str], int]) -> int:
-    texts = count(match.snippet.text) + count(match.author or "") + count(match.file_name or "")
-    return FRAME_TOKENS + HIGHLIGHT_TOKENS * len(match.snippet.highlights) + texts
+    texts = filter(None, (match.snippet.text, match.author, match.file_name))
+    return FRAME_TOKENS + HIGHLIGHT_TOKENS * len(match.snippet.highlights) + sum(map(count, texts))
 
 
 def _bytes(text: str) -> int:

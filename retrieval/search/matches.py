@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from conversations.frozen import record
 from conversations.reading import array, rows, texts
 from conversations.types import Role
 from retrieval.lineage_steps import DERIVED
-from retrieval.search.snippets import SEARCHED
+from retrieval.search.places import Spot
+from retrieval.search.snippets import SEARCHED, Needles, snippet
 from retrieval.search.tables import FILES
-from retrieval.types import ItemKind, Match, Snippet
+from retrieval.types import ItemKind, Match
 
 FILE_PREFIX = "file_"
 
@@ -77,8 +78,10 @@ _OF_KIND = {
 }
 
 _ROLES: dict[str | None, Role | None] = {None: None, **{each.value: each for each in Role}}
+_NONE = Needles.of({})
 # What is shown of one row, in the order in which `_match` reads it.
 Row = tuple[Any, ...]
+_COVERED_BY, _ACTIVE, _DEPTH = 7, 8, 11
 
 
 def shown_of(kind: ItemKind, found: str) -> str:
@@ -92,48 +95,33 @@ def shown_of(kind: ItemKind, found: str) -> str:
 
 def depth_of(row: Row) -> int | None:
     """How deep the summary is of which this is shown; None of a message."""
-    depth: int | None = row[11]
+    depth: int | None = row[_DEPTH]
     return depth
 
 
-class Excerpt(NamedTuple):
-    """A thing to be shown, with its snippet or with what makes one of its content; `row`, if it is there already."""
-
-    id: int | str
-    worth: float = 0.0
-    snippet: Snippet | None = None
-    show: Callable[[str], Snippet] | None = None
-    row: Row | None = None
-
-    def of(self, content: str | None) -> Snippet:
-        if self.snippet is not None:
-            return self.snippet
-        return self.show(content or "") if self.show is not None else Snippet("", 0)
-
-
-def matches(excerpts: Sequence[Excerpt]) -> tuple[Match, ...]:
-    """A match for each of these that is there, in the same order."""
-    found = _rows([each for each in excerpts if each.row is None])
-    shown = [(row, each) for each in excerpts if (row := each.row or found.get(str(each.id))) is not None]
+def matches(spots: Sequence[Spot], needles: Needles = _NONE) -> tuple[Match, ...]:
+    """A match for each of these that is there, in the same order; `needles`: what is to be seen in their snippets."""
+    found = _rows([each for each in spots if each.row is None])
+    shown = [(row, each) for each in spots if (row := each.row or found.get(str(each.id))) is not None]
     covering = _covering([row for row, each in shown if isinstance(each.id, int)])
-    return tuple(_match(row, _kind(each.id), each, covering) for row, each in shown)
+    return tuple(_match(row, each, needles, covering) for row, each in shown)
 
 
 def _covering(messages: Sequence[Row]) -> dict[str, str]:
     """By their ids, what covers the messages of which their rows do not tell it."""
-    ids = [id for id, *_, covered_by, active, _, _, _, _ in messages if covered_by is None and not active]
+    ids = [row[0] for row in messages if row[_COVERED_BY] is None and not row[_ACTIVE]]
     return dict(rows(_COVERING, [array(ids)])) if ids else {}
 
 
-def _rows(excerpts: Sequence[Excerpt]) -> dict[str, Row]:
+def _rows(spots: Sequence[Spot]) -> dict[str, Row]:
     """What there is to show of these, by id: one question for all kinds of things."""
-    if not excerpts:
+    if not spots:
         return {}
-    ids = [each.id for each in excerpts]
+    ids = [each.id for each in spots]
     values = {
         "messages": array(id for id in ids if isinstance(id, int)),
         "others": texts(id for id in ids if isinstance(id, str)),
-        "is_shown": any(each.snippet is None for each in excerpts),
+        "is_shown": any(each.snippet is None for each in spots),
     }
     present = set(map(_kind, ids))
     statement = " UNION ALL ".join(asked for kind, asked in _OF_KIND.items() if kind in present)
@@ -146,9 +134,10 @@ def _kind(id: int | str) -> ItemKind:
     return ItemKind.FILE if id.startswith(FILE_PREFIX) else ItemKind.SUMMARY
 
 
-def _match(row: Row, kind: ItemKind, excerpt: Excerpt, covering: Mapping[str, str]) -> Match:
-    id, conversation_id, first_seq, last_seq, created_at, tokens, content, covered_by, active, role, *more = row
-    author, depth, file_name = more
+def _match(row: Row, spot: Spot, needles: Needles, covering: Mapping[str, str]) -> Match:
+    id, conversation_id, first_seq, last_seq, created_at, tokens, content, covered_by, active, *more = row
+    role, author, depth, file_name = more
+    kind = _kind(spot.id)
     return record(
         Match,
         {
@@ -159,8 +148,8 @@ def _match(row: Row, kind: ItemKind, excerpt: Excerpt, covering: Mapping[str, st
             "last_seq": last_seq,
             "created_at": created_at,
             "token_count": tokens,
-            "score": excerpt.worth,
-            "snippet": excerpt.of(content),
+            "score": spot.worth,
+            "snippet": spot.snippet or snippet(content or "", needles),
             "active": active,
             "covered_by": covered_by or covering.get(id),
             "role": _ROLES[role],

@@ -17,7 +17,7 @@ Key = tuple[int, int, str]
 class Spot(NamedTuple):
     """A row that was found, and where it stands by when it came; `held`: what it holds of what was looked for.
 
-    `row`: what is shown of it, where that was told at once.
+    `snippet` or `row`: the piece of it that shows why, or all that is shown of it, where that was told at once.
     """
 
     id: int | str
@@ -26,6 +26,7 @@ class Spot(NamedTuple):
     snippet: Snippet | None = None
     held: tuple[str, ...] = ()
     row: tuple[Any, ...] | None = None
+    worth: float = 0.0
 
     @property
     def key(self) -> Key:
@@ -33,8 +34,12 @@ class Spot(NamedTuple):
         return (self.order_place, self.rank, str(self.id))
 
 
+# By `Spot.key`, without making one of each: at one place and of one rank, all ids are texts.
+_in_order = attrgetter("order_place", "rank", "id")
+
+
 def ordered(spots: Iterable[Spot]) -> list[Spot]:
-    return sorted(spots, key=attrgetter("key"), reverse=True)
+    return sorted(spots, key=_in_order, reverse=True)
 
 
 def collated(table: Table) -> str:

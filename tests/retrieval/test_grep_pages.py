@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import fields
 from typing import Any
 
 import pytest
+from django.test import override_settings
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -193,6 +195,28 @@ def test_a_text_that_is_no_cursor_is_refused(talk, cursor):
         engine().grep(query="boats", conversation_id=talk, cursor=cursor)
 
     assert refusal.value.code == "bad_cursor"
+
+
+def test_a_cursor_is_signed_with_the_key_of_its_time_and_read_for_as_long_as_that_is_kept(talk):
+    asked = {"query": "boats", "sort": "recency", "conversation_id": talk, "limit": 5}
+    with override_settings(SECRET_KEY="first" * 10):
+        first = engine().grep(**asked)
+
+    with override_settings(SECRET_KEY="second" * 10, SECRET_KEY_FALLBACKS=["first" * 10]):
+        second = engine().grep(cursor=first.cursor, **asked)
+
+    with override_settings(SECRET_KEY="second" * 10):
+        assert engine().grep(cursor=second.cursor, **asked).matches
+        with pytest.raises(Invalid, match="not a cursor that grep gave"):
+            engine().grep(cursor=first.cursor, **asked)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_page_says_all_that_a_result_says_and_nothing_else(talk, way):
+    page = engine().grep(conversation_id=talk, **way)
+
+    for record in (page, page.matches[0], page.matches[0].snippet):
+        assert list(vars(record)) == [each.name for each in fields(record)]
 
 
 def test_no_page_takes_more_tokens_than_its_cap_and_the_cursor_has_the_rest(talk):
