@@ -13,10 +13,6 @@ from psycopg.types.numeric import Int8
 from conversations.db import cursor_for, let_go, opened
 from conversations.reading_block import ReadingBlock
 
-# The planner may think a plan for the values at hand worth its while for ever, and to make one can take longer than to
-# follow it.
-_PLANNED_ONCE = "SELECT set_config('plan_cache_mode', 'force_generic_plan', true)"
-
 
 @contextmanager
 def snapshot(*, planned_once: bool = False) -> Iterator[None]:
@@ -31,9 +27,7 @@ def snapshot(*, planned_once: bool = False) -> Iterator[None]:
         return
     block = ReadingBlock(current)
     with block:
-        block.begin()
-        if planned_once:
-            rows(_PLANNED_ONCE)
+        block.begin(planned_once=planned_once)
         yield
 
 

@@ -12,6 +12,9 @@ from psycopg.pq import ExecStatus
 
 # Said past the driver, which would be told first how its transactions begin, then back, and take longer to say so.
 _BEGIN = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+# The planner may think a plan for the values at hand worth its while for ever, and to make one can take longer than to
+# follow it.
+_BEGIN_PLANNED_ONCE = _BEGIN + b"; SET LOCAL plan_cache_mode = force_generic_plan"
 _COMMIT = b"COMMIT"
 
 
@@ -40,11 +43,11 @@ class ReadingBlock(Atomic):
         current.in_atomic_block = True
         current.atomic_blocks.append(self)
 
-    def begin(self) -> None:
+    def begin(self, *, planned_once: bool) -> None:
         """The transaction that the driver would begin with its first statement; it sees that there is one."""
         with self._connection.wrap_database_errors:
             driver = self._connection.connection.pgconn
-            if driver.exec_(_BEGIN).status != ExecStatus.COMMAND_OK:
+            if driver.exec_(_BEGIN_PLANNED_ONCE if planned_once else _BEGIN).status != ExecStatus.COMMAND_OK:
                 # Only a connection that is lost begins none.
                 raise psycopg.OperationalError(driver.get_error_message())
 
