@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from django.db import DEFAULT_DB_ALIAS, connection
-from django.db.models import Model, QuerySet
+from django.db.models import DEFERRED, Model, QuerySet
 
 from conversations.reading import rows
 
@@ -24,14 +24,17 @@ class OneRow(Generic[M]):
     model: type[M]
     statement: str
     columns: tuple[str, ...]
+    # The places of the model's other fields.
+    unread: tuple[int, ...]
     # By place: columns that come from the database as something else than what the model has them as.
     readers: tuple[tuple[int, Callable[..., Any]], ...]
 
     @classmethod
     def like(cls, example: QuerySet[M]) -> OneRow[M]:
         """What this example asks, to be asked with other values in the same order."""
+        every = example.model._meta.concrete_fields
         # A generated column is for searching only, large, and never worth reading.
-        fields = [field for field in example.model._meta.concrete_fields if not field.generated]
+        fields = [field for field in every if not field.generated]
         columns = tuple(field.attname for field in fields)
         statement, _ = example.values_list(*columns).query.sql_with_params()
         readers = [(place, getattr(field, "from_db_value", None)) for place, field in enumerate(fields)]
@@ -39,6 +42,7 @@ class OneRow(Generic[M]):
             model=example.model,
             statement=statement,
             columns=columns,
+            unread=tuple(place for place, field in enumerate(every) if field.generated),
             readers=tuple((place, reader) for place, reader in readers if reader is not None),
         )
 
@@ -52,4 +56,7 @@ class OneRow(Generic[M]):
         row = list(values)
         for place, reader in self.readers:
             row[place] = reader(row[place], None, connection)
+        # Else Django would look for each field among the columns.
+        for place in self.unread:
+            row.insert(place, DEFERRED)
         return self.model.from_db(DEFAULT_DB_ALIAS, self.columns, row)
