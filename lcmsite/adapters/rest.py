@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from functools import wraps
 from types import MappingProxyType
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import parse_qs
 
 from django.conf import settings
 from django.core.exceptions import DisallowedHost, TooManyFieldsSent
@@ -129,25 +129,22 @@ def _given(operation: Operation, request: HttpRequest, in_path: Mapping[str, str
 
 
 def _query(request: HttpRequest) -> dict[str, list[str]]:
-    """What the query says, by name. Django's QueryDict, made to be changed, takes six times as long to read.
+    """What the query says, by name. Django's QueryDict, made to be changed, takes three times as long to read.
 
     Invalid for a query that is not UTF-8: Django would put other characters in place of its bytes.
     """
     query = request.META.get("QUERY_STRING")
     if not query:
         return {}
-    said: dict[str, list[str]] = {}
+    most = settings.DATA_UPLOAD_MAX_NUMBER_FIELDS
     try:
         # Each of its characters is a byte of what was sent.
-        pairs = query.encode("latin-1").decode().replace("+", " ").split("&")
-        if len(pairs) > settings.DATA_UPLOAD_MAX_NUMBER_FIELDS:
-            raise TooManyFieldsSent
-        for pair in filter(None, pairs):
-            name, _, value = pair.partition("=")
-            said.setdefault(unquote(name, errors="strict"), []).append(unquote(value, errors="strict"))
-    except UnicodeError:
+        sent = query.encode("latin-1").decode()
+        return parse_qs(sent, keep_blank_values=True, errors="strict", max_num_fields=most)
+    except UnicodeDecodeError:
         raise Invalid("The query is not UTF-8 behind its percent signs.", code="invalid_params") from None
-    return said
+    except ValueError:
+        raise TooManyFieldsSent from None
 
 
 def _raw_field(operation: Operation, request: HttpRequest) -> str | None:
