@@ -67,17 +67,20 @@ class NewestWords:
 
         In four statements at most: either way takes two if nothing answers, and three only if something does.
         """
-        tries = [each for each in self._tries(readings) if reading is None or each.reading == reading]
-        if not tries:
+        tries = (each for each in self._tries(readings) if reading is None or each.reading == reading)
+        first = next(tries, None)
+        if first is None:
             return None
-        spots = self._spots(tries[:1], key)
-        # Of one lexeme, every text with any of them was found.
-        if len(tries) > 1 and not spots[0] and len(tries[0].how.lexemes) > 1:
-            spots += self._spots(tries[1:], key)
-        for found, each in zip(spots, tries, strict=False):
-            if found:
-                return self._found(found[: self.limit], each)
-        return self._found((), tries[-1])
+        [found] = self._spots([first], key)
+        if found:
+            return self._found(found[: self.limit], first)
+        others = list(tries)
+        # Of one lexeme, every text with any of them was sought.
+        if others and len(first.how.lexemes) > 1:
+            for found, each in zip(self._spots(others, key), others, strict=False):
+                if found:
+                    return self._found(found[: self.limit], each)
+        return self._found((), [first, *others][-1])
 
     def _tries(self, readings: Sequence[Question]) -> Iterator[_Try]:
         for number, question in enumerate(readings):
