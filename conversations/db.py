@@ -45,15 +45,18 @@ def opened() -> BaseDatabaseWrapper:
     return connection
 
 
-def cursor_for(statement: str, connection: BaseDatabaseWrapper) -> psycopg.Cursor[TupleRow]:
-    """The one cursor for the statements that go past Django, kept with its connection, to execute this one next.
+def cursor_for(
+    statement: str | bytes, connection: BaseDatabaseWrapper, kind: type[psycopg.Cursor[TupleRow]] = psycopg.Cursor
+) -> psycopg.Cursor[TupleRow]:
+    """The one cursor of its kind for the statements that go past Django, to execute this one next.
 
-    A new one each time costs a tenth of an append. `let_go` of what it has read.
+    It is kept with its connection: a new one each time costs a tenth of an append. `let_go` of what it has read.
     """
     driver: Any = connection.connection
-    cursor = getattr(driver, "lcm_cursor", None)
+    kept = vars(driver).setdefault("lcm_cursors", {})
+    cursor = kept.get(kind)
     if cursor is None:
-        cursor = driver.lcm_cursor = psycopg.Cursor(driver, row_factory=tuple_row)
+        cursor = kept[kind] = kind(driver, row_factory=tuple_row)
     elif cursor._last_query is not None:
         # For any other statement than its last, a cursor of psycopg (3.3) looks up the types of all values and columns
         # anew. What it found out before holds as well; only behind an error, it does forget.

@@ -11,22 +11,31 @@ from unittest.mock import patch
 import psycopg
 from django.db import connection
 
+from conversations import reading
+
 _GONE_THROUGH = """
     SELECT coalesce(sum(coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0)), 0) FROM pg_stat_xact_user_tables
 """
 _REAL = psycopg.Cursor.execute
+_NUMBERED = reading.numbered
 
 
 @contextmanager
 def counted_statements() -> Iterator[list[str]]:
-    """The statements sent within, as they are sent."""
+    """The statements sent within, as they are written."""
     sent: list[str] = []
+    written: dict[bytes, str] = {}
+
+    def numbered(statement: str) -> tuple[bytes, tuple[str, ...]]:
+        with_numbers, names = _NUMBERED(statement)
+        written[with_numbers] = statement
+        return with_numbers, names
 
     def execute(cursor: psycopg.Cursor[Any], query: Any, *args: Any, **options: Any) -> Any:
-        sent.append(str(query))
+        sent.append(written.get(query) or str(query))
         return _REAL(cursor, query, *args, **options)
 
-    with patch.object(psycopg.Cursor, "execute", execute):
+    with patch.object(psycopg.Cursor, "execute", execute), patch.object(reading, "numbered", numbered):
         yield sent
 
 

@@ -10,7 +10,7 @@ from django.db import connection, transaction
 from psycopg.adapt import AdaptersMap
 
 from conversations.db import prepared
-from conversations.reading import bigint, rows, snapshot, texts
+from conversations.reading import bigint, numbered, rows, rows_as_planned, snapshot, texts
 from retrieval.assembler import ContextAssembler
 from tests.factories import a_conversation
 
@@ -92,7 +92,7 @@ def types_looked_up(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 @pytest.mark.django_db
 @pytest.mark.parametrize("ask", [rows, prepared])
 def test_how_a_type_is_read_and_written_is_looked_up_once_a_connection(ask, monkeypatch):
-    rows("SELECT 'a text', %s + 1", [bigint(1)])
+    ask("SELECT 'a text', %s + 1 AS a_number", [bigint(1)])
     looked_up = types_looked_up(monkeypatch)
 
     ask("SELECT %s - 1 AS a_number, 'another' AS a_text", [bigint(3)])
@@ -103,11 +103,9 @@ def test_how_a_type_is_read_and_written_is_looked_up_once_a_connection(ask, monk
 @pytest.mark.django_db
 def test_what_was_read_is_not_held():
     rows("SELECT repeat('a', 1000000)")
-    held = [connection.connection.lcm_cursor.pgresult.ntuples]
     prepared("SELECT repeat('a', 1000000) AS a_text")
-    held += [connection.connection.lcm_cursor.pgresult.ntuples]
 
-    assert held == [0, 0]
+    assert [cursor.pgresult.ntuples for cursor in connection.connection.lcm_cursors.values()] == [0, 0]
 
 
 @pytest.mark.django_db
@@ -124,3 +122,41 @@ def test_values_and_columns_of_other_types_are_told_apart_from_one_statement_to_
     for columns, values in given.items():
         for is_binary in (False, True):
             assert rows(f"SELECT {columns}", values, binary=is_binary) == [values]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("statement", "values", "expected"),
+    [
+        ("SELECT %(b)s || %(a)s || %(b)s || '%%'", {"a": "1", "b": "2", "unused": "3"}, "212%"),
+        ("SELECT %s || %s || '%%s'", ["1", "2"], "12%s"),
+        ("SELECT '%%' || 'ä'", (), "%ä"),
+        ("SELECT 'none'", {"unused": "1"}, "none"),
+        ("SELECT " + " || ".join(["%(a)s"] * 1000), {"a": "x"}, "x" * 1000),
+    ],
+)
+def test_values_go_where_the_statement_names_them(statement, values, expected):
+    assert rows(statement, values) == [(expected,)]
+
+
+@pytest.mark.django_db
+def test_what_has_its_values_in_it_already_is_sent_as_it_stands():
+    assert rows_as_planned("SELECT '%%' || '%s'") == [("%%%s",)]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("wrong", ["SELECT 1 % 2", "SELECT '%d'", "SELECT %(a)d", "SELECT '%"])
+def test_a_lone_sign_that_is_no_placeholder_is_refused(wrong):
+    with pytest.raises(ValueError, match="no placeholder"):
+        rows(wrong, {"a": 1})
+
+
+@pytest.mark.django_db
+def test_a_statement_is_looked_through_for_its_values_once_however_long_it_is():
+    statement = "SELECT %(a)s -- " + "x" * 10_000
+    rows(statement, {"a": "1"})
+    before = numbered.cache_info()
+
+    rows(statement, {"a": "2"})
+
+    assert numbered.cache_info().misses == before.misses
