@@ -62,11 +62,8 @@ class Meter:
 
         @wraps(function)
         def timed(*args: P.args, **kwargs: P.kwargs) -> T:
-            began = time.perf_counter()
-            try:
+            with self.milliseconds():
                 return function(*args, **kwargs)
-            finally:
-                self.add((time.perf_counter() - began) * 1000)
 
         return timed
 
