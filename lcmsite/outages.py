@@ -12,12 +12,11 @@ import time
 
 import psycopg
 import structlog
+from django.conf import settings
 from django.db import Error
 
 logger = structlog.get_logger(__name__)
 
-# After the first answer, so much time without another failure: each thread finds its broken connection by itself.
-SECONDS_OF_QUIET = 3.0
 SECONDS_BETWEEN_QUESTIONS = 0.5
 
 
@@ -47,6 +46,8 @@ class OncePerOutage(logging.Filter):
         from conversations.errors import LcmError
         from lcmsite.servers import require_servers
 
+        # Each thread finds its broken connection by itself, and one that waits for another gives up only then.
+        seconds_of_quiet = settings.DATABASES["default"]["OPTIONS"]["pool"]["timeout"] + 1.0
         while True:
             time.sleep(SECONDS_BETWEEN_QUESTIONS)
             try:
@@ -54,7 +55,7 @@ class OncePerOutage(logging.Filter):
             except LcmError:
                 continue
             with self._changing:
-                if time.monotonic() - self._failed_at >= SECONDS_OF_QUIET:
+                if time.monotonic() - self._failed_at >= seconds_of_quiet:
                     self._is_out = False
                     break
         logger.info("queue_answers_again")

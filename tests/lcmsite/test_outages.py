@@ -19,7 +19,8 @@ from tests.lcmsite.operating import eventually, process_of, processes_of, until_
 @pytest.mark.thorough
 def test_a_killed_database_is_two_lines_in_each_workers_log(up, fresh_dir):
     # Nothing is in it and nothing falls due, whatever the hour: no worker writes what it could not tell the queue of.
-    running = up("--no-web", LCM_DATA_DIR=str(fresh_dir), LCM_FULL_SCAN_HOUR="-1")
+    nothing_due = {"LCM_FULL_SCAN_HOUR": "-1", "LCM_SCAN_INTERVAL_MINUTES": "0"}
+    running = up("--no-web", LCM_DATA_DIR=str(fresh_dir), **nothing_due)
     until_ready(running)
     lines: list[str] = []
     threading.Thread(target=lambda: [lines.append(line) for line in running.stderr], daemon=True).start()
@@ -33,7 +34,7 @@ def test_a_killed_database_is_two_lines_in_each_workers_log(up, fresh_dir):
     # As long as it takes to try again a few times.
     time.sleep(3)
     keeper.resume()
-    eventually(lambda: _events(lines).count("queue_answers_again") == 2)
+    eventually(lambda: _events(lines).count("queue_answers_again") == 2, seconds=60)
 
     running.send_signal(signal.SIGTERM)
     running.wait(timeout=60)
