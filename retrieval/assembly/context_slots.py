@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from typing import Any, NamedTuple, Protocol
 
 from compaction.planner import MAX_ATOM_MESSAGES
@@ -25,21 +24,30 @@ _new, _USER = tuple.__new__, Role.USER
 EXCHANGES = 12
 REACH = MAX_ATOM_MESSAGES
 
-# Rows of many kinds are rows of one statement, and each says `what` it is: slots of the context; what must be shown
-# from `before` them; messages that are `sought`, and those `near` some of them; the summary that stands for a message
-# (`above`); who said which messages (`role`) and what one is made of (`part`); what is `withheld`; how many summaries
-# there are. The columns: what, ordinal, tokens, message, summary, last seq, what is said of it, and its call or role.
-# Of a message that the context does not show itself it is said that it is `recalled`.
+# What is told of a context is rows of one statement, each of which says `what` it tells of, in columns of arrays: there
+# may be a thousand slots, and a row for each would take longer to read than what is in it. The columns: what, ordinals,
+# tokens, messages, summaries, last seqs, and whether they are recalled, for the context does not show them itself.
 #
-# What the messages that are `named` are made of, and which tool calls they make or answer. All of them at once: to look
-# up each where it is found takes four times as long.
-PARTS = """
-    SELECT 'part', NULL::bigint, NULL::integer, message_id, NULL::text, NULL::bigint, part_type::text, tool_call_id
+# It tells of slots of the context, `raw` ones and `summary` ones; of what must be shown from `before` them; of messages
+# that are `sought`, and those `near` some of them, the places of which are looked `around`; of the summary that stands
+# for a message (`above`); of what is `withheld`, and how many `summaries` there are.
+#
+# Of the messages that are `named` it tells in what role each was `said`, and what is `made` of parts: those that have a
+# tool part, with its call, and instead of last seqs those that have words. All parts at once: to look up each where it
+# is found takes four times as long.
+NAMED = """
+    SELECT 'said', NULL::bigint[], NULL::integer[], array_agg(message_id), array_agg(role::text), NULL::bigint[],
+           NULL::boolean[]
+    FROM named
+    UNION ALL
+    SELECT 'made', NULL, NULL, array_agg(message_id) FILTER (WHERE part_type = 'tool'),
+           array_agg(tool_call_id) FILTER (WHERE part_type = 'tool'),
+           array_agg(message_id) FILTER (WHERE part_type <> 'tool'), NULL
     FROM message_parts
     WHERE message_id = ANY(ARRAY(SELECT message_id FROM named)) AND part_type IN ('tool', 'text', 'file')
 """
-# The messages in some stretches of a conversation; what is `said` of them is for the context to say. Each stretch is
-# looked up (hence the offset): in a join, the planner would go through the whole conversation.
+# The messages in some stretches of a conversation; whether they are `recalled` is for the context to say. Each stretch
+# is looked up (hence the offset): in a join, the planner would go through the whole conversation.
 AROUND = f"""
     WITH given AS MATERIALIZED (
         SELECT * FROM unnest(%(firsts)s::bigint[], %(lasts)s::bigint[]) AS given(first_seq, last_seq)
@@ -52,14 +60,16 @@ AROUND = f"""
             OFFSET 0
         ) AS near
     )
-    SELECT 'near', seq, token_count, message_id, NULL::text, seq, {{said}}, role::text FROM named
+    SELECT 'near', array_agg(seq), array_agg(token_count), array_agg(message_id), NULL::text[], NULL::bigint[],
+           {{recalled}}
+    FROM named
     UNION ALL
-    {PARTS}
+    {NAMED}
 """
 # A message is withheld with any of its parts.
 WITHHELD = """
-    SELECT 'withheld', NULL::bigint, NULL::integer, NULL::bigint, NULL::text, NULL::bigint,
-           coalesce('msg_' || p.message_id, q.target), NULL
+    SELECT 'withheld', NULL::bigint[], NULL::integer[], NULL::bigint[],
+           array_agg(coalesce('msg_' || p.message_id, q.target)), NULL::bigint[], NULL::boolean[]
     FROM quarantines q LEFT JOIN message_parts p ON p.part_id = q.target
     WHERE q.conversation_id = %(id)s AND q.released_at IS NULL
 """
@@ -109,56 +119,49 @@ class ContextSlots(Protocol):
         """The messages between these seqs, in order, those marked that the context does not show itself."""
 
 
-def look_in(found: Sequence[tuple[Any, ...]]) -> Look:
-    """What these rows of eight columns tell."""
-    of_kind: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
-    for what, its_rows in groupby(found, key=itemgetter(0)):
-        of_kind[what] += its_rows
-    roles = {row[3]: ROLES[row[7]] for what in ("slot", "before", "sought", "near") for row in of_kind[what] if row[7]}
-    for row in of_kind["role"]:
-        roles.update(dict.fromkeys(map(int, row[7].split(",")), ROLES[row[6]]))
-    calls: dict[int, tuple[str, ...]] = {}
-    tools: set[int] = set()
-    words: set[int] = set()
-    for _, _, _, message_id, _, _, part_type, call in of_kind["part"]:
-        if part_type != "tool":
-            words.add(message_id)
-            continue
-        tools.add(message_id)
-        if call is not None:
-            calls[message_id] = (*calls.get(message_id, ()), call)
-    answers = {message_id for message_id in tools - words if roles[message_id] is _USER}
+_NOTHING: Sequence[Sequence[Any]] = ((),) * 6
 
-    def made(what: str) -> list[Candidate]:
+
+def look_in(found: Iterable[Sequence[Any]]) -> Look:
+    """What these rows of seven columns tell."""
+    # Of nothing, the server makes no array.
+    rows = {what: [column or () for column in columns] for what, *columns in found}
+    told = defaultdict(lambda: _NOTHING, rows)
+    _, _, said, roles_said, _, _ = told["said"]
+    roles = {message_id: ROLES[role] for message_id, role in zip(said, roles_said, strict=True)}
+    _, _, tools, call_ids, words, _ = told["made"]
+    calls: dict[int, tuple[str, ...]] = {}
+    for message_id, call_id in zip(tools, call_ids, strict=True):
+        if call_id is not None:
+            calls[message_id] = (*calls.get(message_id, ()), call_id)
+    answers = {message_id for message_id in set(tools).difference(words) if roles[message_id] is _USER}
+
+    def messages(what: str) -> list[Candidate]:
+        ordinals, tokens, ids, _, _, recalled = told[what]
         return [
             _new(
                 Candidate,
-                (
-                    ordinal,
-                    tokens,
-                    message_id,
-                    summary_id,
-                    roles.get(message_id),
-                    None,
-                    calls.get(message_id, ()),
-                    message_id in answers,
-                    last_seq,
-                    said == "recalled",
-                ),
+                (ordinal, cost, id, None, roles[id], None, calls.get(id, ()), id in answers, ordinal, is_recalled),
             )
-            for _, ordinal, tokens, message_id, summary_id, last_seq, said, _ in of_kind[what]
+            for ordinal, cost, id, is_recalled in zip(
+                ordinals, tokens, ids, recalled or [False] * len(ids), strict=True
+            )
+        ]
+
+    def summaries(what: str) -> list[Candidate]:
+        ordinals, tokens, _, ids, last_seqs, _ = told[what]
+        return [
+            _new(Candidate, (ordinal, cost, None, id, None, None, (), False, last_seq, False))
+            for ordinal, cost, id, last_seq in zip(ordinals, tokens, ids, last_seqs, strict=True)
         ]
 
     return Look(
-        slots=sorted(made("slot"), key=by_ordinal),
-        before=made("before"),
-        sought=made("sought"),
-        standing_for=[
-            (Candidate(ordinal=row[1], tokens=row[2], summary_id=row[4], last_seq=row[5]), row[3])
-            for row in of_kind["above"]
-        ],
-        near=sorted(made("near"), key=by_ordinal),
-        looked_around=frozenset(row[1] for row in of_kind["around"]),
-        withheld=frozenset(row[6] for row in of_kind["withheld"]),
-        summaries=sum(row[1] for row in of_kind["summaries"]),
+        slots=sorted(messages("raw") + summaries("summary"), key=by_ordinal),
+        before=messages("before"),
+        sought=messages("sought"),
+        standing_for=list(zip(summaries("above"), told["above"][2], strict=True)),
+        near=sorted(messages("near"), key=by_ordinal),
+        looked_around=frozenset(told["around"][0]),
+        withheld=frozenset(told["withheld"][3]),
+        summaries=sum(told["summaries"][0]),
     )

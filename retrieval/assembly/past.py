@@ -21,7 +21,7 @@ from conversations.store.base import MESSAGE_OVERHEAD_TOKENS
 from conversations.tokens import TokenEstimator
 from conversations.types import Counters
 from retrieval.assembly.candidates import Candidate
-from retrieval.assembly.context_slots import AROUND, PARTS, WITHHELD, Look, Sought, by_ordinal, look_in
+from retrieval.assembly.context_slots import AROUND, NAMED, WITHHELD, Look, Sought, by_ordinal, look_in
 from retrieval.assembly.moments import moment_asked
 from retrieval.assembly.shown_summaries import FIGURES, shown_summary
 from retrieval.assembly.types import Moment
@@ -54,28 +54,33 @@ _CONTEXT = f"""
         SELECT seq, token_count + %(overhead)s AS token_count, message_id, role
         FROM messages WHERE message_id = ANY(%(sought)s::bigint[])
     ), named AS (
-        SELECT message_id FROM raw UNION ALL SELECT message_id FROM sought
+        SELECT message_id, role FROM raw UNION ALL SELECT message_id, role FROM sought
     )
-    SELECT 'moment', seq, NULL::integer, NULL::bigint, NULL::text, NULL::bigint, NULL::text, NULL::text, {{time}}
+    SELECT 'moment', ARRAY[seq], NULL::integer[], NULL::bigint[], NULL::text[], NULL::bigint[], NULL::boolean[],
+           {{time}}, NULL::text[], NULL::text[]
     FROM moment
     UNION ALL
-    SELECT 'slot', first_seq, token_count, NULL, summary_id, last_seq, unpriced.content, unpriced.figures, NULL
+    SELECT 'raw', array_agg(seq), array_agg(token_count), array_agg(message_id), NULL, NULL, NULL, NULL, NULL, NULL
+    FROM raw
+    UNION ALL
+    SELECT 'summary', array_agg(first_seq), array_agg(token_count), NULL, array_agg(summary_id), array_agg(last_seq),
+           NULL, NULL, array_agg(unpriced.content), array_agg(unpriced.figures)
     FROM summed LEFT JOIN LATERAL (
         SELECT content, {FIGURES} AS figures
         FROM summaries s WHERE s.summary_id = summed.summary_id AND summed.token_count IS NULL OFFSET 0
     ) AS unpriced ON true
     UNION ALL
-    SELECT 'slot', seq, token_count, message_id, NULL, seq, NULL, role::text, NULL FROM raw
+    SELECT 'sought', array_agg(seq), array_agg(token_count), array_agg(message_id), NULL, NULL, NULL, NULL, NULL, NULL
+    FROM sought
     UNION ALL
-    SELECT 'sought', seq, token_count, message_id, NULL, seq, NULL, role::text, NULL FROM sought
-    UNION ALL
-    SELECT 'above', first_seq, NULL, message_id, summary_id, last_seq, NULL, NULL, NULL
+    SELECT 'above', array_agg(first_seq), array_agg(0), array_agg(message_id), array_agg(summary_id),
+           array_agg(last_seq), NULL, NULL, NULL, NULL
     FROM above JOIN summed USING (summary_id)
     UNION ALL
-    SELECT parts.*, NULL FROM ({PARTS}) AS parts
+    SELECT named.*, NULL, NULL, NULL FROM ({NAMED}) AS named
 """
-_WITHHELD = f"UNION ALL SELECT withheld.*, NULL FROM ({WITHHELD}) AS withheld"
-_AROUND = AROUND.format(said="NULL::text")
+_WITHHELD = f"UNION ALL SELECT withheld.*, NULL, NULL, NULL FROM ({WITHHELD}) AS withheld"
+_AROUND = AROUND.format(recalled="NULL::boolean[]")
 
 
 @dataclass(frozen=True)
@@ -147,7 +152,7 @@ def past_context(
     if conversation.quarantined:
         statement += _WITHHELD
     found = rows(statement, values)
-    [(last_seq, time)] = [(row[1], row[8]) for row in found if row[0] == "moment"]
+    [(last_seq, time)] = [(row[1][0], row[7]) for row in found if row[0] == "moment"]
     if time is None and asked.run_id is not None:
         raise NotFound(f"There is no run {asked.run_id!r} of this conversation.")
     moment = Moment(last_seq=last_seq, time=asked.time or time, run_id=asked.run_id)
@@ -157,17 +162,20 @@ def past_context(
     return PastContext(conversation_id, moment, replace(look, standing_for=standing_for))
 
 
-def _priced(found: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """The rows as `look_in` reads them, each summary's with what it costs.
+def _priced(found: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """The rows as `look_in` reads them, the summaries' with what each costs.
 
     One that is in the context no longer has to be counted again.
     """
     count = TokenEstimator.from_settings().count
 
-    def cost(row: tuple[Any, ...]) -> int:
-        return count(render_dearest(shown_summary(row[4], row[6], row[7]))) + MESSAGE_OVERHEAD_TOKENS
+    def cost(tokens: int | None, *shown: str) -> int:
+        return count(render_dearest(shown_summary(*shown))) + MESSAGE_OVERHEAD_TOKENS if tokens is None else tokens
 
-    return [
-        (*row[:2], cost(row), *row[3:6], None, None) if row[0] == "slot" and row[2] is None else row[:8]
-        for row in found
-    ]
+    priced = []
+    for row in found:
+        what, ordinals, tokens, messages, ids, last_seqs, recalled, _, contents, figures = row
+        if contents is not None:
+            tokens = list(map(cost, tokens, ids, contents, figures))
+        priced.append((what, ordinals, tokens, messages, ids, last_seqs, recalled))
+    return priced

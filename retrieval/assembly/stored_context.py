@@ -12,7 +12,7 @@ from conversations.reading import array, rows
 from conversations.store.base import MESSAGE_OVERHEAD_TOKENS
 from conversations.types import Counters
 from retrieval.assembly.candidates import Candidate
-from retrieval.assembly.context_slots import AROUND, EXCHANGES, PARTS, REACH, WITHHELD, Look, Sought, look_in
+from retrieval.assembly.context_slots import AROUND, EXCHANGES, NAMED, REACH, WITHHELD, Look, Sought, look_in
 from retrieval.lineage_steps import above_messages
 
 # Of the newest items before an ordinal, at most so many: those that the tokens reach, and a margin behind them. What a
@@ -35,17 +35,15 @@ _PAGE = {
     """,
 }
 _SLOTS = """
-    SELECT 'slot', ordinal, token_count, message_id, summary_id,
-           CASE WHEN summary_id IS NULL THEN ordinal
-                ELSE (SELECT s.last_seq FROM summaries s WHERE s.summary_id = page.summary_id) END,
-           NULL::text, NULL::text
+    SELECT 'raw', array_agg(ordinal), array_agg(token_count), array_agg(message_id), NULL::text[], NULL::bigint[],
+           NULL::boolean[]
     FROM page
-"""
-# A row for each role, not for each message: those are a third of all that is read otherwise.
-_ROLES = """
-    SELECT 'role', NULL, NULL, NULL, NULL, NULL, role::text, string_agg(message_id::text, ',')
-    FROM messages WHERE message_id = ANY(ARRAY(SELECT message_id FROM page))
-    GROUP BY role
+    WHERE message_id IS NOT NULL
+    UNION ALL
+    SELECT 'summary', array_agg(ordinal), array_agg(token_count), NULL, array_agg(summary_id),
+           array_agg((SELECT s.last_seq FROM summaries s WHERE s.summary_id = page.summary_id)), NULL
+    FROM page
+    WHERE summary_id IS NOT NULL
 """
 # A user's message that only carries tool results is nobody's question.
 _BEFORE = """
@@ -66,9 +64,11 @@ _BEFORE = """
             LIMIT 1
         )
 """
-_FROM_BEFORE = "SELECT 'before', ordinal, token_count, message_id, NULL, ordinal, NULL, role::text FROM before"
+_FROM_BEFORE = """
+    SELECT 'before', array_agg(ordinal), array_agg(token_count), array_agg(message_id), NULL, NULL, NULL FROM before
+"""
 _COUNT_SUMMARIES = """
-    SELECT 'summaries', count(*), NULL, NULL, NULL, NULL, NULL, NULL
+    SELECT 'summaries', ARRAY[count(*)], NULL, NULL, NULL, NULL, NULL
     FROM context_items WHERE conversation_id = %(id)s AND item_type = 'summary'
 """
 # Each is looked up, in the order in which they are given.
@@ -120,26 +120,27 @@ _RAW_AROUND = """
         OFFSET 0
     ) AS raw
 """
-_SAID = "CASE WHEN message_id NOT IN ({raw}) THEN 'recalled' END"
+_RECALLED = "array_agg(message_id NOT IN ({raw}))"
 _RAW_NEAR = _RAW_AROUND.format(stretches="around", first="around.seq - %(reach)s", last="around.seq + %(reach)s")
 _FROM_SOUGHT = f"""
-    SELECT 'sought', seq, token_count, message_id, NULL, seq,
-           CASE WHEN NOT EXISTS (SELECT FROM context_items c WHERE c.message_id = sought.message_id)
-                THEN 'recalled' END,
-           role::text
+    SELECT 'sought', array_agg(seq), array_agg(token_count), array_agg(message_id), NULL, NULL,
+           array_agg(NOT EXISTS (SELECT FROM context_items c WHERE c.message_id = sought.message_id))
     FROM sought
     UNION ALL
-    SELECT 'above', c.ordinal, c.token_count, above.message_id, c.summary_id, s.last_seq, NULL, NULL
+    SELECT 'above', array_agg(c.ordinal), array_agg(c.token_count), array_agg(above.message_id),
+           array_agg(c.summary_id), array_agg(s.last_seq), NULL
     FROM above
     JOIN context_items c ON c.summary_id = above.summary_id
     JOIN summaries s ON s.summary_id = c.summary_id
     UNION ALL
-    SELECT 'around', seq, NULL, NULL, NULL, NULL, NULL, NULL FROM around
+    SELECT 'around', array_agg(seq), NULL, NULL, NULL, NULL, NULL FROM around
     UNION ALL
-    SELECT 'near', seq, token_count, message_id, NULL, seq, {_SAID.format(raw=_RAW_NEAR)}, role::text FROM near
+    SELECT 'near', array_agg(seq), array_agg(token_count), array_agg(message_id), NULL, NULL,
+           {_RECALLED.format(raw=_RAW_NEAR)}
+    FROM near
 """
 _AROUND = AROUND.format(
-    said=_SAID.format(raw=_RAW_AROUND.format(stretches="given", first="given.first_seq", last="given.last_seq"))
+    recalled=_RECALLED.format(raw=_RAW_AROUND.format(stretches="given", first="given.first_seq", last="given.last_seq"))
 )
 
 
@@ -198,17 +199,18 @@ def _statement(*, looks_before: bool, counts: bool, seeks: bool, withholds: bool
         **({"before": _BEFORE} if looks_before else {}),
         **({"sought": _SOUGHT, "around": _AROUND_THESE, "near": _NEAR} if seeks else {}),
     }
-    messages = ["page", *(["before"] if looks_before else []), *(["sought", "near"] if seeks else [])]
-    named = " UNION ALL ".join(f"SELECT message_id FROM {each}" for each in messages)
+    named = " UNION ALL ".join(
+        ["SELECT message_id, role FROM messages WHERE message_id = ANY(ARRAY(SELECT message_id FROM page))"]
+        + [f"SELECT message_id, role FROM {each}" for each in tables if each in ("before", "sought", "near")]
+    )
     kinds = [
         _SLOTS,
         *([_FROM_BEFORE] if looks_before else []),
         *([_COUNT_SUMMARIES] if counts else []),
         *([_FROM_SOUGHT] if seeks else []),
         *([WITHHELD] if withholds else []),
-        _ROLES,
-        PARTS,
+        NAMED,
     ]
     begins = above_messages("%(sought)s::bigint[]") + ", " if seeks else "WITH "
-    made = [*(f"{name} AS MATERIALIZED ({each})" for name, each in tables.items()), f"named AS ({named})"]
+    made = [*(f"{name} AS MATERIALIZED ({each})" for name, each in tables.items()), f"named AS MATERIALIZED ({named})"]
     return begins + ", ".join(made) + " UNION ALL ".join(kinds)

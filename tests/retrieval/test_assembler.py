@@ -174,6 +174,21 @@ def test_the_question_under_which_an_agent_works_is_shown_however_long_it_has_wo
     assert context.total_tokens <= 2000
 
 
+@pytest.mark.parametrize("says_more", [True, False])
+def test_results_that_a_user_carries_are_a_question_only_with_words_beside_them(assembler, store, says_more):
+    conversation_id = a_conversation("so far").conversation_id
+    append(store, conversation_id, NewMessage(Role.USER, "repair the flaky test"), a_tool_call("call_1"))
+    words = (NewPart(PartType.TEXT, text_content="rather delete it"),) if says_more else ()
+    result = NewPart(PartType.TOOL, tool_call_id="call_1", tool_output="42", tool_status="completed")
+    append(store, conversation_id, NewMessage(Role.USER, parts=(result, *words)))
+    append(store, conversation_id, *(NewMessage(Role.ASSISTANT, f"step {n} " + "word " * 40) for n in range(200)))
+
+    context = assembler.assemble(conversation_id=conversation_id, budget=100_000)
+
+    [pinned] = [line.first_seq for line in context.receipt if line.reason is AssemblyReason.PINNED]
+    assert pinned == (4 if says_more else 2)
+
+
 def test_the_mandatory_part_is_shown_even_over_budget_and_the_answer_says_so(assembler, store):
     conversation_id = a_conversation(*("word " * 50 for _ in range(20))).conversation_id
 
