@@ -135,7 +135,6 @@ class NewestWords:
         while len(looks) > 1:
             near, rest = looks
             wanted = self.limit - len(found)
-            # Messages alone, unless there are enough.
             asked = statements.of(tried.chosen, [near], is_any=tried.is_any, messages=wanted, is_near=True)
             given = self._given([asked])[0]
             found += given

@@ -9,7 +9,7 @@ from typing import Any
 from conversations.reading import bigint
 from retrieval.search.first_look import Stretch
 from retrieval.search.matches import shown_of
-from retrieval.search.places import Key, collated, within
+from retrieval.search.places import Key, collated, high_before, within
 from retrieval.search.query_plan import Plan
 from retrieval.search.reach import Reach
 from retrieval.search.tables import FILES, MESSAGE_RANK, MESSAGES, SUMMARIES, Table
@@ -44,14 +44,28 @@ _OTHERS = """
 _NOT_BEFORE_MESSAGES = """
     {place} >= (SELECT CASE WHEN count(*) < %(messages)s THEN 0 ELSE min(order_place) END FROM said)
 """
-# Until then, what is near is not all. No row is needed to tell that, so none is fetched.
+# Where a summary stands among several conversations has to be looked up: until there are enough messages, none is
+# fetched for that.
 _ENOUGH_MESSAGES = "(SELECT count(*) >= %(messages)s FROM said)"
 _NEWEST_FIRST = "ORDER BY order_place DESC, rank DESC, id{collated} DESC LIMIT %(limit)s"
 _SAID = "SELECT {number}, id::text, order_place, {rank} AS rank, {held} FROM said"
-_SHOWN = {
-    MESSAGES: f"SELECT * FROM {shown_of(MESSAGES.kind, 'said')} AS shown",
-    SUMMARIES: shown_of(SUMMARIES.kind, f"told {_NEWEST_FIRST.format(collated=collated(SUMMARIES))}"),
-}
+# What is shown is read of no more than is given.
+_NEWEST = f"""
+    newest AS MATERIALIZED (
+        SELECT * FROM (
+            SELECT NULL AS id, order_place, {MESSAGE_RANK} AS rank, row FROM said
+            UNION ALL
+            SELECT id, order_place, rank, row FROM told
+        ) AS found {_NEWEST_FIRST.format(collated=collated(SUMMARIES))}
+    )
+"""
+_SHOWN_OF_MESSAGES = shown_of(MESSAGES.kind, "said")
+_SHOWN = " UNION ALL ".join(
+    (
+        shown_of(MESSAGES.kind, f"newest WHERE rank = {MESSAGE_RANK}"),
+        shown_of(SUMMARIES.kind, f"newest WHERE rank < {MESSAGE_RANK}"),
+    )
+)
 _NEWEST_OTHERS = f"(SELECT {{number}}, id, order_place, rank, {{held}} FROM {{name}} {_NEWEST_FIRST})"
 _HELD = """(
     SELECT tsvector_to_array(ts_filter(setweight({vector}, 'A', %(lexemes)s::text[]), '{{a}}'))
@@ -79,8 +93,10 @@ class Asked:
         return f"WITH {self.steps} {self.answers}"
 
     def showing(self, tables: Sequence[Table]) -> str:
-        """The same for what is shown of messages and summaries, as rows of `matches.shown_of`."""
-        return f"WITH {self.steps} {' UNION ALL '.join(_SHOWN[table] for table in tables)}"
+        """The same for what is shown of messages, and of summaries, as rows of `matches.shown_of`."""
+        if SUMMARIES not in tables:
+            return f"WITH {self.steps} {_SHOWN_OF_MESSAGES}"
+        return f"WITH {self.steps}, {_NEWEST} {_SHOWN}"
 
 
 @dataclass(frozen=True)
@@ -104,12 +120,14 @@ class Statements:
         """The statement that looks a plan up in these stretches, as the one of this number among several.
 
         Of each kind as many as may be given, or as are still wanted of the messages; of all these, the newest are.
-        `is_near`: there are more messages than those of the stretch, and unless it has enough, nothing else is given.
+        `is_near`: there is more than what stands in the stretch. In one conversation it gives that, of whatever kind;
+        among several, unless it has enough messages, those alone.
         """
         reach = self.reach
         steps: list[str] = []
         answers: list[str] = []
-        values: dict[str, Any] = {"limit": self.limit, "messages": messages or self.limit}
+        messages = messages or self.limit
+        values: dict[str, Any] = {"limit": messages if reach.is_one_conversation else self.limit, "messages": messages}
         values["lexemes"] = list(how.lexemes)
         for table in reach.tables:
             name = _NAMES[table]
@@ -121,10 +139,8 @@ class Statements:
                 is_walk = is_near and looks[0].walks
                 alone = how.by_words_alone and not is_walk
                 condition, of_key = within(reach, table, self.key, None)
-                if MESSAGES in reach.tables:
-                    newer = _NOT_BEFORE_MESSAGES.format(place=reach.place(table))
-                    condition += f" AND ({newer}) IS TRUE" if alone else f" AND {newer}"
-                    condition += f" AND {_ENOUGH_MESSAGES}" if is_near else ""
+                bounds = self._bounds(table, looks[0], is_near=is_near)
+                condition = " AND ".join([condition, *(f"({each}) IS TRUE" if alone else each for each in bounds)])
                 among = "in_conversation" if alone and how.in_conversation else None
                 if alone and is_near and looks[0].by_place:
                     among = "in_told"
@@ -143,6 +159,19 @@ class Statements:
             self._is_plain(how, looks, is_near=is_near),
             is_any,
         )
+
+    def _bounds(self, table: Table, first: Stretch, *, is_near: bool) -> list[str]:
+        """The conditions for what is given beside messages."""
+        reach, place = self.reach, self.reach.place(table)
+        newer = [_NOT_BEFORE_MESSAGES.format(place=place)] if MESSAGES in reach.tables else []
+        if not reach.is_one_conversation:
+            return [*newer, *([_ENOUGH_MESSAGES] if is_near else [])]
+        is_behind_others = first.upto < high_before(reach, self.key)
+        return [
+            *newer,
+            *([f"{place} > %(near_after)s"] if is_near else []),
+            *([f"{place} <= %(near_upto)s"] if is_behind_others else []),
+        ]
 
     def _is_plain(self, how: Plan, looks: Sequence[Stretch], *, is_near: bool) -> bool:
         """Whether only one index leads to what is asked for; to summaries, unless they are near, that for words."""

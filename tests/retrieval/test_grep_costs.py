@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 from django.db import connection
 
+from conversations import reading
 from conversations.scope import Scope
 from retrieval.engine import RetrievalEngine
-from retrieval.search import first_look
+from retrieval.search import first_look, newest
 from retrieval.types import GrepResult
 from tests.factories import a_conversation, a_store, a_workspace
 from tests.statements import counted_statements, rows_gone_through
@@ -132,8 +133,35 @@ def test_summaries_of_long_ago_are_passed_by_for_the_newest():
     assert boats_beside(last=3990, summaries=range(1, 3000, 100)) <= 2
 
 
-def test_where_too_few_messages_are_near_summaries_are_looked_at_with_the_rest():
-    assert boats_beside(last=3700, summaries=(near := range(3701, 3991, 10))) <= len(near) + 2
+def test_summaries_are_looked_through_once_though_too_little_is_near():
+    assert boats_beside(last=3700, summaries=(near := range(3851, 3991, 10))) <= len(near) + 2
+
+
+def test_where_messages_and_summaries_together_are_enough_near_the_rest_is_not_asked_for():
+    conversation_id = analyzed(
+        *["a red boat"] * 3, *["a red house", "a green boat"] * 400, *["a red boat"] * 2, *["nothing"] * 3
+    )
+    for seq in (806, 807, 808):
+        a_summary_of(a_store(), conversation_id, seqs=[seq], content="About a red boat.")
+
+    assert [looked_up_for("red boat", conversation_id, limit=limit) for limit in (4, 5)] == [1, 2]
+
+
+def test_no_more_texts_are_read_than_are_given_but_for_the_one_that_tells_that_there_are_more(monkeypatch):
+    conversation_id = analyzed(*["a red boat", "a green boat"] * 600)
+    for seq in range(1181, 1200, 2):
+        a_summary_of(a_store(), conversation_id, seqs=[seq, seq + 1], content="About a red boat.")
+    read: list[int] = []
+
+    def rows(*asked: Any, **how: Any) -> list[tuple[Any, ...]]:
+        found = reading.rows(*asked, **how)
+        read.append(len(found))
+        return found
+
+    monkeypatch.setattr(newest, "rows", rows)
+    found = the_newest("red", conversation_id, limit=10).matches
+
+    assert ({match.kind for match in found}, read) == ({"message", "summary"}, [11])
 
 
 def test_what_covers_a_message_is_looked_for_in_the_context_however_many_summaries_led_there():
@@ -237,16 +265,19 @@ def test_words_that_nothing_holds_together_are_looked_for_in_six_questions_at_mo
 
 
 @pytest.mark.parametrize("limit", range(1, 8))
-def test_summaries_have_their_place_among_messages_near_and_far(limit):
+def test_summaries_have_their_place_among_messages_near_and_far_on_pages_of_any_size(limit):
     conversation_id = analyzed(
         *["a red boat"] * 3, *["a red house", "a green boat"] * 400, *["a red boat"] * 2, *["nothing"] * 3
     )
     for seqs in ([4, 5], [806], [807], [808]):
         a_summary_of(a_store(), conversation_id, seqs=seqs, content="About a red boat.")
 
-    found = the_newest("red boat", conversation_id, limit=limit).matches
+    pages = [the_newest("red boat", conversation_id, limit=limit)]
+    while (cursor := pages[-1].cursor) is not None:
+        pages.append(the_newest("red boat", conversation_id, limit=limit, cursor=cursor))
 
-    assert [match.last_seq for match in found] == [808, 807, 806, 805, 804, 5, 3][:limit]
+    found = [match.last_seq for page in pages for match in page.matches]
+    assert found == [808, 807, 806, 805, 804, 5, 3, 2, 1]
 
 
 def test_where_only_one_index_leads_to_the_words_the_way_is_planned_once_a_connection():
