@@ -34,6 +34,16 @@ _ALL_MESSAGES = """
     near AS MATERIALIZED ({near}),
     said AS MATERIALIZED (SELECT * FROM near ORDER BY order_place DESC LIMIT %(messages)s)
 """
+# To ask a row for its words takes as long as to fetch several: where the index gives more than answers, the newest are
+# asked, one after the other, until there are enough.
+_ASKED_MESSAGES = f"""
+    near AS MATERIALIZED ({{near}}),
+    said AS MATERIALIZED (
+        SELECT * FROM (SELECT * FROM near ORDER BY order_place DESC OFFSET 0) AS sought
+        WHERE (SELECT {MESSAGES.vector} @@ %(query)s::tsquery FROM messages WHERE ctid = sought.row)
+        ORDER BY order_place DESC LIMIT %(messages)s
+    )
+"""
 _OTHERS = """
     {name} AS MATERIALIZED (
         SELECT {id} AS id, {place} AS order_place, {rank} AS rank, ctid AS row
@@ -182,6 +192,7 @@ class Statements:
     def _messages(self, how: Plan, looks: Sequence[Stretch], values: dict[str, Any]) -> str:
         """The steps that lead to messages."""
         found = {}
+        asks_later = len(looks) == 1 and not looks[0].walks and not how.asks_for_all
         for name, each in zip(("near", "far"), looks, strict=False):
             condition = self._between(name, each, values)
             among = "in_conversation" if each.by_words_alone and how.in_conversation else None
@@ -191,9 +202,10 @@ class Statements:
             if each.walks:
                 statement, answering = _WALKING, _CHECKED.format(vector=MESSAGES.vector)
             else:
-                statement, answering = _COLLECTED, self.reach.answering(MESSAGES, how, among=among)
+                answers = self.reach.sought if asks_later else self.reach.answering
+                statement, answering = _COLLECTED, answers(MESSAGES, how, among=among)
             found[name] = self._written(statement, MESSAGES, condition, answering, each.by_words_alone)
-        return (_MESSAGES if "far" in found else _ALL_MESSAGES).format(**found)
+        return (_MESSAGES if "far" in found else _ASKED_MESSAGES if asks_later else _ALL_MESSAGES).format(**found)
 
     def _between(self, name: str, stretch: Stretch, values: dict[str, Any]) -> str:
         place = self.reach.place(MESSAGES)

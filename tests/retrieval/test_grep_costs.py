@@ -147,6 +147,18 @@ def test_where_messages_and_summaries_together_are_enough_near_the_rest_is_not_a
     assert [looked_up_for("red boat", conversation_id, limit=limit) for limit in (4, 5)] == [1, 2]
 
 
+def test_what_the_index_gives_beside_the_answers_is_passed_by_one_after_the_other():
+    conversation_id = analyzed(
+        *["we read src/app/main.py"] * 2400, *["we read src/upserve/chain.py", "the chain of an upserve"] * 4
+    )
+
+    with counted_statements() as sent:
+        found = the_newest("src/upserve/chain.py", conversation_id, limit=3).matches
+
+    assert [match.first_seq for match in found] == [2407, 2405, 2403]
+    assert sum("sought.row" in statement for statement in sent) == 1
+
+
 def test_no_more_texts_are_read_than_are_given_but_for_the_one_that_tells_that_there_are_more(monkeypatch):
     conversation_id = analyzed(*["a red boat", "a green boat"] * 600)
     for seq in range(1181, 1200, 2):
