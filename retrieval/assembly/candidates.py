@@ -94,20 +94,20 @@ class Group(NamedTuple):
 
 class Decision(NamedTuple):
     candidate: Candidate
-    included: bool
     reason: AssemblyReason
     running_total: int
 
 
 @dataclass(frozen=True)
 class Selection:
-    """Every decision, in the order it was made."""
+    """Every decision, in the order it was made: what was taken, and what was refused."""
 
-    decisions: tuple[Decision, ...]
+    taken: tuple[Decision, ...]
+    refused: tuple[Decision, ...]
     total_tokens: int
     over_budget: bool
 
     @property
     def included(self) -> tuple[Candidate, ...]:
         """What goes in, oldest first."""
-        return tuple(sorted([decision.candidate for decision in self.decisions if decision.included], key=_place))
+        return tuple(sorted([decision.candidate for decision in self.taken], key=_place))

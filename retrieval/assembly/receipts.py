@@ -18,7 +18,7 @@ _MESSAGE, _SUMMARY = ContextItemType.MESSAGE, ContextItemType.SUMMARY
 
 def left_out(selection: Selection, whole: LeftOut) -> LeftOut:
     """What a selection leaves out of a context that is so much as a whole."""
-    return _less(whole, [candidate for candidate, included, _, _ in selection.decisions if included])
+    return _less(whole, [decision.candidate for decision in selection.taken])
 
 
 def receipt(selection: Selection, missing: LeftOut, *, begins: int, edge: int | None) -> tuple[ReceiptLine, ...]:
@@ -26,14 +26,12 @@ def receipt(selection: Selection, missing: LeftOut, *, begins: int, edge: int | 
 
     `begins` is the seq where the context begins, `edge` the one before which nothing was looked at, if there is such.
     """
-    included = [decision for decision in selection.decisions if decision.included]
-    refused = [decision for decision in selection.decisions if not decision.included]
     # What only the query brought up is no part of the context, and so of no later sum.
-    recalled = [decision for decision in refused if decision.candidate.is_recalled]
-    items = [decision for decision in refused if not decision.candidate.is_recalled]
+    recalled = [decision for decision in selection.refused if decision.candidate.is_recalled]
+    items = [decision for decision in selection.refused if not decision.candidate.is_recalled]
     named, unnamed = items[:LINES_LEFT_OUT], items[LINES_LEFT_OUT:]
     rest = _less(missing, [decision.candidate for decision in named])
-    lines = _lines([*included, *recalled, *named])
+    lines = [*_lines(selection.taken, included=True), *_lines([*recalled, *named], included=False)]
     if rest.messages or rest.summaries:
         last_seqs = [decision.candidate.last_seq for decision in unnamed] + ([] if edge is None else [edge - 1])
         lines.append(
@@ -61,9 +59,9 @@ def _less(whole: LeftOut, candidates: Iterable[Candidate]) -> LeftOut:
     )
 
 
-def _lines(decisions: Iterable[Decision]) -> list[ReceiptLine]:
+def _lines(decisions: Iterable[Decision], *, included: bool) -> list[ReceiptLine]:
     lines = []
-    for candidate, included, reason, running_total in decisions:
+    for candidate, reason, running_total in decisions:
         ordinal, tokens, message_id, summary_id, _, _, _, _, last_seq, _ = candidate
         id, kind, messages, summaries = (
             (summary_id, _SUMMARY, 0, 1) if message_id is None else (f"msg_{message_id}", _MESSAGE, 1, 0)

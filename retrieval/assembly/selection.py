@@ -64,7 +64,8 @@ def edge_of(groups: Iterable[Group]) -> int | None:
         first = group.candidates[0]
         if seen >= MAX_ATOM_MESSAGES and first.is_raw:
             return first.ordinal
-        seen += sum(candidate.is_raw and not candidate.is_system for candidate in group.candidates)
+        if first.message_id is not None and not group.is_system:
+            seen += len(group.candidates)
     return None
 
 
@@ -133,7 +134,8 @@ def select(groups: Sequence[Group], *, budget: int) -> Selection:
     left += [group for group in _best_first(recalled) if not basket.take(group, AssemblyReason.RELEVANT, budget)]
     left.sort(key=_newest, reverse=True)
     return Selection(
-        decisions=(*basket.decisions, *_left_out(left, basket.total)),
+        taken=tuple(basket.decisions),
+        refused=tuple(_left_out(left, basket.total)),
         total_tokens=basket.total,
         over_budget=basket.total > budget,
     )
@@ -152,7 +154,7 @@ class _Basket:
         decisions = []
         for candidate in group.candidates:
             total += candidate.tokens
-            decisions.append(_new(Decision, (candidate, True, reason, total)))
+            decisions.append(_new(Decision, (candidate, reason, total)))
         if total > most:
             return False
         self.total = total
@@ -185,4 +187,4 @@ def _by_need(group: Group) -> tuple[bool, int, bool]:
 def _left_out(groups: Iterable[Group], total: int) -> Iterable[Decision]:
     for group in groups:
         for candidate in reversed(group.candidates):
-            yield _new(Decision, (candidate, False, _BUDGET, total))
+            yield _new(Decision, (candidate, _BUDGET, total))

@@ -32,5 +32,5 @@ def without(groups: Iterable[Group], ids: Collection[str]) -> tuple[list[Group],
 
 def with_withheld(selection: Selection, withheld: Iterable[Candidate]) -> Selection:
     """The selection with why these are not in it."""
-    refused = (Decision(candidate, False, AssemblyReason.QUARANTINED, selection.total_tokens) for candidate in withheld)
-    return replace(selection, decisions=(*refused, *selection.decisions))
+    refused = (Decision(candidate, AssemblyReason.QUARANTINED, selection.total_tokens) for candidate in withheld)
+    return replace(selection, refused=(*refused, *selection.refused))

@@ -28,7 +28,7 @@ def recalled(seq: int, tokens: int = 10) -> Group:
 
 
 def reasons(selection: Selection) -> dict[str, AssemblyReason]:
-    return {decision.candidate.id: decision.reason for decision in selection.decisions}
+    return {decision.candidate.id: decision.reason for decision in (*selection.taken, *selection.refused)}
 
 
 def ids(selection: Selection) -> list[str]:
@@ -109,7 +109,7 @@ def test_a_group_is_in_whole_or_not_at_all(groups, budget):
 def test_everything_is_decided_once(groups, budget):
     selection = select(groups, budget=budget)
 
-    decided = sorted(decision.candidate.id for decision in selection.decisions)
+    decided = sorted(decision.candidate.id for decision in (*selection.taken, *selection.refused))
     assert decided == sorted(candidate.id for group in groups for candidate in group.candidates)
 
 
