@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from itertools import count
@@ -18,20 +18,25 @@ from conversations.reading_block import ReadingBlock
 
 
 @contextmanager
-def snapshot(*, planned_once: bool = False) -> Iterator[None]:
+def snapshot(*, planned_once: bool = False) -> Iterator[Callable[[], None]]:
     """Let every read in the block see one moment of the database, whatever others commit meanwhile; nothing is written.
 
     Inside a transaction that is open already the reads are that transaction's, as isolated as it is. `planned_once`:
-    what is prepared here is surely planned once, for any values.
+    what is prepared here is surely planned once, for any values. It gives `nothing_more_is_read`, which may be called
+    where much is left to do with what was read: the block ends meanwhile, and to read in it after all is an error.
     """
     current = opened()
     if current.in_atomic_block or not current.autocommit:
-        yield
+        yield _nothing
         return
     block = ReadingBlock(current)
     with block:
         block.begin(planned_once=planned_once)
-        yield
+        yield block.nothing_more_is_read
+
+
+def _nothing() -> None:
+    """The transaction is not ours to end."""
 
 
 def rows(

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import select
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
+from threading import Barrier
 from typing import Any
 
 import psycopg
 import pytest
 from django.db import DataError, OperationalError, ProgrammingError, connection, connections, transaction
+from django.db.models.expressions import RawSQL
 from django.test.utils import CaptureQueriesContext
 
+from conversations import reading_block
+from conversations.db import prepared
 from conversations.models import Conversation
-from conversations.reading import rows, snapshot
+from conversations.reading import rows, rows_as_planned, snapshot
 from tests.factories import a_conversation
 
 pytestmark = pytest.mark.usefixtures("committed_db")
 
-Block = Callable[[], AbstractContextManager[None]]
+Block = Callable[[], AbstractContextManager[object]]
+_PROCESS = "SELECT pg_backend_pid()"
 
 
 def the_state() -> dict[str, Any]:
@@ -25,8 +32,8 @@ def the_state() -> dict[str, Any]:
     ours = {
         name: len(value) if isinstance(value, list) else value for name, value in vars(connections["default"]).items()
     }
-    # Each savepoint has a number of its own.
-    del ours["savepoint_state"]
+    # Each savepoint has a number of its own, and each cursor that reads bit by bit.
+    del ours["savepoint_state"], ours["_named_cursor_idx"]
     driver = connection.connection
     return ours | {"autocommits": driver.autocommit, "transaction": driver.info.transaction_status}
 
@@ -56,10 +63,27 @@ def one_of_a_block_within() -> None:
     assert rows("SELECT 1") == [(1,)]
 
 
-def cut() -> None:
-    (process,) = rows("SELECT pg_backend_pid()")
+def from_outside(statement: str, *values: object) -> Any:
     with psycopg.connect(**connection.get_connection_params()) as other:
-        other.execute("SELECT pg_terminate_backend(%s, 5000)", process)
+        return other.execute(statement, values).fetchone()[0]
+
+
+def cut(process: int | None = None) -> None:
+    from_outside("SELECT pg_terminate_backend(%s, 5000)", process or the_process())
+
+
+def the_process() -> int:
+    """What answers at the server; known to the driver, who asks nobody."""
+    connection.ensure_connection()
+    return connection.connection.info.backend_pid
+
+
+def what_it_does(process: int) -> str:
+    return from_outside("SELECT state FROM pg_stat_activity WHERE pid = %s", process)
+
+
+def until_it_has_answered() -> None:
+    assert select.select([connection.connection], [], [], 10)[0]
 
 
 @pytest.mark.parametrize(
@@ -176,3 +200,265 @@ def test_where_somebody_else_ends_transactions_the_reads_are_in_theirs():
     finally:
         connection.rollback()
         connection.set_autocommit(True)
+
+
+_ISOLATION = "SELECT current_setting('transaction_isolation')"
+
+
+def by_djangos_cursor() -> object:
+    with connection.cursor() as cursor:
+        cursor.execute(_ISOLATION)
+        return cursor.fetchone()[0]
+
+
+def by_the_orm() -> object:
+    return Conversation.objects.values_list(RawSQL("current_setting('transaction_isolation')", ())).first()[0]
+
+
+def bit_by_bit() -> object:
+    with connection.chunked_cursor() as cursor:
+        cursor.execute(_ISOLATION)
+        return cursor.fetchone()[0]
+
+
+def in_a_block_within() -> object:
+    with transaction.atomic():
+        return rows(_ISOLATION)[0][0]
+
+
+def as_a_copy() -> object:
+    with connection.cursor() as cursor, cursor.copy(f"COPY ({_ISOLATION}) TO STDOUT") as copied:
+        return b"".join(map(bytes, copied)).decode().strip()
+
+
+WAYS_TO_READ = [
+    lambda: rows(_ISOLATION)[0][0],
+    lambda: rows_as_planned(_ISOLATION)[0][0],
+    lambda: prepared(_ISOLATION)["current_setting"],
+    by_djangos_cursor,
+    by_the_orm,
+    bit_by_bit,
+    in_a_block_within,
+    as_a_copy,
+    lambda: connection.connection.execute(_ISOLATION).fetchone()[0],
+]
+
+
+@pytest.mark.parametrize("read", WAYS_TO_READ)
+def test_whoever_reads_first_reads_in_the_transaction(read):
+    a_conversation("a message")
+
+    with snapshot():
+        assert read() == "repeatable read"
+
+
+def test_so_does_a_cursor_of_before():
+    with connection.cursor() as cursor, connection.connection.cursor() as of_the_driver:
+        for each in (cursor, of_the_driver):
+            each.execute("SELECT 1")
+            with snapshot():
+                each.execute(_ISOLATION)
+                assert each.fetchone()[0] == "repeatable read"
+
+
+def test_the_server_begins_while_the_first_statement_is_made_ready_and_ends_while_the_answer_is():
+    with snapshot() as nothing_more_is_read:
+        until_it_has_answered()
+        assert what_it_does(the_process()) == "idle in transaction"
+        rows("SELECT 1")
+        nothing_more_is_read()
+        until_it_has_answered()
+        assert what_it_does(the_process()) == "idle"
+
+
+def nothing() -> None:
+    pass
+
+
+@pytest.mark.parametrize(
+    "within", [nothing, lambda: rows("SELECT 1"), an_error_that_is_swallowed, an_error_that_django_does_not_see]
+)
+@pytest.mark.parametrize("times", [0, 1, 2])
+def test_to_say_that_nothing_more_is_read_leaves_the_connection_as_the_end_does(within, times):
+    @contextmanager
+    def block() -> Iterator[None]:
+        with snapshot() as nothing_more_is_read:
+            yield
+            for _ in range(times):
+                nothing_more_is_read()
+
+    process, before = the_process(), the_state()
+
+    ours = the_states(block, within)[-1]
+    expected = the_states(transaction.atomic, within)[-1]
+
+    assert ours == expected == before
+    assert rows(_PROCESS) == [(process,)]
+
+
+@pytest.mark.parametrize("read", WAYS_TO_READ)
+def test_whoever_reads_after_all_is_told_so_and_the_connection_is_left_as_it_was(read):
+    a_conversation("a message")
+    process, before = the_process(), the_state()
+
+    with pytest.raises(RuntimeError, match="Nothing more"), snapshot() as nothing_more_is_read:
+        rows("SELECT 1")
+        nothing_more_is_read()
+        read()
+
+    assert the_state() == before
+    assert rows(_PROCESS) == [(process,)]
+
+
+@pytest.mark.parametrize("is_said", [False, True])
+@pytest.mark.parametrize("is_read", [False, True])
+def test_an_error_of_the_client_s_own_costs_no_connection(is_read, is_said):
+    process, before = the_process(), the_state()
+
+    with pytest.raises(LookupError), snapshot() as nothing_more_is_read:
+        if is_read:
+            rows("SELECT 1")
+        if is_said:
+            nothing_more_is_read()
+        raise LookupError
+
+    assert the_state() == before
+    assert rows(_PROCESS) == [(process,)]
+
+
+@pytest.mark.parametrize("is_said", [False, True])
+def test_nor_does_a_generator_that_is_left_early(is_said):
+    def numbers() -> Iterator[int]:
+        with snapshot() as nothing_more_is_read:
+            if is_said:
+                nothing_more_is_read()
+            yield 1
+            yield 2
+
+    process, before = the_process(), the_state()
+
+    left = numbers()
+    next(left)
+    left.close()
+
+    assert the_state() == before
+    assert rows(_PROCESS) == [(process,)]
+
+
+def test_what_is_to_be_done_at_the_end_is_done_whenever_that_was_said():
+    done = []
+
+    with snapshot() as nothing_more_is_read:
+        rows("SELECT 1")
+        nothing_more_is_read()
+        transaction.on_commit(lambda: done.append(connection.in_atomic_block))
+        assert done == []
+
+    assert done == [False]
+
+
+def test_while_something_waits_for_the_end_the_end_waits_for_the_block():
+    with snapshot() as nothing_more_is_read:
+        transaction.on_commit(nothing)
+        nothing_more_is_read()
+        assert rows(_ISOLATION) == [("repeatable read",)]
+
+
+def test_in_a_transaction_of_somebody_else_nothing_ends():
+    for outer in (transaction.atomic, snapshot):
+        with outer():
+            with snapshot() as nothing_more_is_read:
+                nothing_more_is_read()
+                rows("SELECT set_config('lcm.a_name', 'a value', true)")
+            assert rows("SELECT current_setting('lcm.a_name')") == [("a value",)]
+
+
+@pytest.mark.parametrize("read", [nothing, lambda: rows("SELECT 1"), by_djangos_cursor, in_a_block_within])
+@pytest.mark.parametrize("is_cut_before", [False, True])
+def test_of_a_connection_that_is_cut_before_anything_is_read_the_first_to_need_it_tells(read, is_cut_before):
+    def states(block: Block) -> dict[str, Any]:
+        # To the pool, every connection in it is a good one.
+        connection.close()
+        process = the_process()
+        if is_cut_before:
+            cut(process)
+        with pytest.raises(OperationalError), block():
+            if not is_cut_before:
+                cut(process)
+            read()
+        # Which other connection it has got from the pool is of no concern.
+        return {name: value for name, value in the_state().items() if name not in ("connection", "close_at")}
+
+    ours = states(snapshot)
+
+    if read is not nothing:
+        # Django begins no transaction in which nothing is read.
+        assert ours == states(transaction.atomic)
+    with snapshot():
+        assert rows("SELECT 1") == [(1,)]
+    assert not connection.in_atomic_block
+
+
+def test_where_the_server_begins_no_transaction_nothing_is_read(monkeypatch):
+    monkeypatch.setattr(reading_block, "_BEGIN", b"BEGIN ISOLATION LEVEL NONE WHATEVER")
+    process, before = the_process(), the_state()
+
+    with pytest.raises(OperationalError, match="syntax error"), snapshot():
+        rows("SELECT 1")
+
+    assert the_state() == before
+    assert rows(_PROCESS) == [(process,)]
+
+
+def test_of_a_connection_that_is_cut_before_it_is_said_that_nothing_more_is_read_that_tells():
+    with pytest.raises(OperationalError), snapshot() as nothing_more_is_read:
+        cut()
+        nothing_more_is_read()
+
+    with snapshot():
+        assert rows("SELECT 1") == [(1,)]
+    assert connection.get_autocommit()
+
+
+def test_what_was_read_is_good_if_the_connection_is_cut_behind_the_end_of_its_transaction():
+    with snapshot() as nothing_more_is_read:
+        (read,) = rows("SELECT 1")
+        nothing_more_is_read()
+        until_it_has_answered()
+        cut()
+
+    assert read == (1,)
+    connection.close()
+    with snapshot():
+        assert rows("SELECT 1") == [(1,)]
+
+
+@pytest.mark.parametrize("is_said", [False, True])
+def test_one_that_is_closed_while_an_answer_is_awaited_is_given_to_nobody(is_said):
+    for _ in range(10):
+        with snapshot() as nothing_more_is_read:
+            if is_said:
+                rows("SELECT 1")
+                nothing_more_is_read()
+            connection.close()
+
+        assert rows("SELECT 1") == [(1,)]
+
+
+def test_blocks_of_several_threads_know_nothing_of_each_other():
+    together = Barrier(3)
+
+    def process_told() -> bool:
+        try:
+            with snapshot() as nothing_more_is_read:
+                together.wait(10)
+                told = rows(_PROCESS)
+                together.wait(10)
+                nothing_more_is_read()
+                together.wait(10)
+            return told == rows(_PROCESS) == [(the_process(),)]
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(3) as threads:
+        assert [each.result() for each in [threads.submit(process_told) for _ in range(3)]] == [True] * 3
