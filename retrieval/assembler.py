@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
@@ -86,14 +86,22 @@ class ContextAssembler:
         _check_tokens("budget", budget, least=1)
         _check_tokens("reserve", reserve, least=0)
         wanted = _format(format)
-        with self._at_hand(conversation_id, query) as (conversation, hits):
+        with self._at_hand(conversation_id, query) as (conversation, hits, nothing_more_is_read):
             sought = in_turn(hits, last_seq=conversation.counters.message_count)
             slots: ContextSlots = (
                 stored_context(conversation, sought=sought)
                 if as_of is None
                 else past_context(conversation, as_of=as_of, sought=sought)
             )
-            context = self._assembled(conversation, slots, budget=budget, reserve=reserve, query=query, hits=hits)
+            context = self._assembled(
+                conversation,
+                slots,
+                budget=budget,
+                reserve=reserve,
+                query=query,
+                hits=hits,
+                nothing_more_is_read=nothing_more_is_read,
+            )
         note_use(conversation)
         if keep_receipt:
             context = keep(context, last_seq=slots.counters.message_count, most=self.limits.kept_receipts)
@@ -158,11 +166,13 @@ class ContextAssembler:
         )
 
     @contextmanager
-    def _at_hand(self, conversation_id: int, query: str | None) -> Iterator[tuple[Conversation, Sequence[Found]]]:
-        """The conversation and what answers the query, of one moment with whatever is read within."""
+    def _at_hand(
+        self, conversation_id: int, query: str | None
+    ) -> Iterator[tuple[Conversation, Sequence[Found], Callable[[], None]]]:
+        """The conversation and what answers the query, of one moment with whatever is read until nothing more is."""
         if query is None or not query.strip():
-            with snapshot(planned_once=True):
-                yield self.scope.conversation(conversation_id), ()
+            with snapshot(planned_once=True) as nothing_more_is_read:
+                yield self.scope.conversation(conversation_id), (), nothing_more_is_read
             return
         grep = Grep(policy=self.limits, scope=self.scope)
         with grep.ranked_messages(query=query, conversation_id=conversation_id, limit=HITS) as found:
@@ -177,6 +187,7 @@ class ContextAssembler:
         reserve: int,
         query: str | None,
         hits: Sequence[Found],
+        nothing_more_is_read: Callable[[], None],
     ) -> AssembledContext:
         policy = self.policy.overridden(conversation.overrides)
         tokens, source = _budget(conversation, policy, budget)
@@ -188,13 +199,18 @@ class ContextAssembler:
         shown, withheld = without(groups, window.told.withheld) if window.told.withheld else (groups, ())
         selection = with_withheld(select(shown, budget=room), withheld)
         missing = left_out(selection, totals(slots, window))
+        items = read_items(
+            selection.included,
+            some_are_cold=bool(conversation.cold_messages),
+            nothing_more_is_read=nothing_more_is_read,
+        )
         return AssembledContext(
             conversation_id=conversation.conversation_id,
             budget=tokens,
             budget_source=source,
             total_tokens=selection.total_tokens,
             over_budget=selection.over_budget,
-            items=read_items(selection.included, some_are_cold=bool(conversation.cold_messages)),
+            items=items,
             left_out=missing,
             receipt=receipt(selection, missing, begins=window.begins, edge=window.edge),
             query=query,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -42,11 +42,15 @@ class First(Protocol):
 
 @dataclass(frozen=True)
 class Deadline:
-    """When a search has to be over. `told`: the rows that its first question was answered with."""
+    """When a search has to be over. `told`: the rows that its first question was answered with.
+
+    `nothing_more_is_read` may be called before an answer is made of what was read, see `reading.snapshot`.
+    """
 
     at: float
     milliseconds: int
-    told: Sequence[tuple[Any, ...]] = ()
+    told: Sequence[tuple[Any, ...]]
+    nothing_more_is_read: Callable[[], None]
 
     def remaining_ms(self) -> int:
         """At least 1, because PostgreSQL takes 0 for no limit at all."""
@@ -73,9 +77,9 @@ def bounded(*, milliseconds: int, refusal: LcmError, first: First) -> Iterator[D
     at = time.monotonic() + milliseconds / 1000
     is_inside = connections[DEFAULT_DB_ALIAS].in_atomic_block
     try:
-        with transaction.atomic() if is_inside else snapshot():
+        with transaction.atomic() if is_inside else nullcontext(), snapshot() as nothing_more_is_read:
             told = rows(first.statement, {**first.values, "milliseconds": str(milliseconds)})
-            yield Deadline(at, milliseconds, told=[row[1:] for row in told])
+            yield Deadline(at, milliseconds, [row[1:] for row in told], nothing_more_is_read)
             if is_inside:
                 # Somebody else's transaction gets its own settings back; ours takes them along when it ends.
                 rows(_SET, told[0][0][::2])

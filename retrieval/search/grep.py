@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import string
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import cast
@@ -113,16 +113,17 @@ class Grep:
     @contextmanager
     def ranked_messages(
         self, *, query: str, conversation_id: int, limit: int
-    ) -> Iterator[tuple[Conversation, tuple[Found, ...]]]:
+    ) -> Iterator[tuple[Conversation, tuple[Found, ...], Callable[[], None]]]:
         """A conversation and its messages that answer the query best, not fetched; none if no word can be looked for.
 
-        Whatever is read within is of the same moment, and bound by the same limits.
+        Whatever is read within is of the same moment, and bound by the same limits, until nothing more is.
         """
         wanted = criteria(where=GrepScope.MESSAGES, conversation_id=conversation_id)
         asked = readings(storable(query[: self.policy.max_query_length]))
-        with self._opened(wanted, asked, refusal=self._too_slow(), with_row=True) as (opened, _):
+        with self._opened(wanted, asked, refusal=self._too_slow(), with_row=True) as (opened, deadline):
             answer = FullText(opened.reach, opened.meanings, limit).answer(asked)
-            yield cast(Conversation, opened.conversation), answer.found[:limit] if answer is not None else ()
+            found = answer.found[:limit] if answer is not None else ()
+            yield cast(Conversation, opened.conversation), found, deadline.nothing_more_is_read
 
     @contextmanager
     def _opened(
@@ -159,11 +160,13 @@ class Grep:
         ranks = asked.sort is not GrepSort.RECENCY
         by_words = self._best if ranks else self._newest
         questions = readings(asked.query)
-        with self._opened(wanted, questions, refusal=self._too_slow(), ranks=ranks) as (opened, _):
-            answered = by_words(asked, questions, opened, page)
+        with self._opened(wanted, questions, refusal=self._too_slow(), ranks=ranks) as (opened, deadline):
+            answered = by_words(asked, questions, opened, page, deadline)
         return answered if answered is not None else self._literally(asked, wanted, page)
 
-    def _best(self, asked: GrepResult, questions: Sequence[Question], opened: Opened, page: Page) -> Answered | None:
+    def _best(
+        self, asked: GrepResult, questions: Sequence[Question], opened: Opened, page: Page, deadline: Deadline
+    ) -> Answered | None:
         """By relevance, among what there was when the first page was asked for."""
         before, reach = page.position, opened.reach
         if before is not None and before.at is not None:
@@ -176,7 +179,7 @@ class Grep:
             return None
         behind = [each for each in answer.found if before is None or each.key < before.key]
         found = [Spot(each.id, each.order_place, 0, worth=each.worth) for each in behind[: page.limit]]
-        shown = matches(found, Needles.of(answer.lexemes))
+        shown = matches(found, Needles.of(answer.lexemes), deadline=deadline)
         then = Position((), newest=reach.newest, size=reach.size, at=reach.at or answer.at)
         is_end = len(behind) <= page.limit
         return page.filled(
@@ -191,7 +194,9 @@ class Grep:
             note=_BOUNDED if answer.bounded else _RANKED_ALL if is_end and answer.is_cut else None,
         )
 
-    def _newest(self, asked: GrepResult, questions: Sequence[Question], opened: Opened, page: Page) -> Answered | None:
+    def _newest(
+        self, asked: GrepResult, questions: Sequence[Question], opened: Opened, page: Page, deadline: Deadline
+    ) -> Answered | None:
         before = page.position
         read = NewestWords(opened.reach, opened.meanings, page.limit + 1).read(
             questions,
@@ -202,7 +207,7 @@ class Grep:
             return None
         is_bounded = read.relaxed and read.how.is_bounded
         return page.filled(
-            matches(read.spots[: page.limit], Needles.of(read.lexemes)),
+            matches(read.spots[: page.limit], Needles.of(read.lexemes), deadline=deadline),
             lambda place: Position(read.spots[place].key, read.reading),
             has_more=len(read.spots) > page.limit,
             relaxed=read.relaxed,
@@ -233,7 +238,7 @@ class Grep:
             search = PatternSearch(reach, page.limit + 1, by_trigrams=is_used(self.policy))
             key = page.position.key if page.position is not None else None
             spots = search.matching(pattern, deadline=deadline, key=key)
-            shown = matches(spots[: page.limit])
+            shown = matches(spots[: page.limit], deadline=deadline)
         return page.filled(
             shown,
             lambda place: Position(spots[place].key),
@@ -259,7 +264,7 @@ class Grep:
                 pattern = translated(asked.query) if is_regex else self._as_it_stands(asked.query)
                 found = search.by_pattern(pattern, before=before)
             spots = found.spots[: page.limit]
-            shown = matches(spots)
+            shown = matches(spots, deadline=deadline)
         is_cut = found.looked_to is not None
         answered = page.filled(
             shown,

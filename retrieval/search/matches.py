@@ -8,6 +8,7 @@ from typing import Any
 from conversations.frozen import record
 from conversations.reading import array, rows, texts
 from conversations.types import Role
+from retrieval.limits import Deadline
 from retrieval.lineage_steps import DERIVED
 from retrieval.search.places import Spot
 from retrieval.search.snippets import SEARCHED, Needles, snippet
@@ -99,11 +100,15 @@ def depth_of(row: Row) -> int | None:
     return depth
 
 
-def matches(spots: Sequence[Spot], needles: Needles = _NONE) -> tuple[Match, ...]:
-    """A match for each of these that is there, in the same order; `needles`: what is to be seen in their snippets."""
+def matches(spots: Sequence[Spot], needles: Needles = _NONE, *, deadline: Deadline) -> tuple[Match, ...]:
+    """A match for each of these that is there, in the same order; `needles`: what is to be seen in their snippets.
+
+    They are the last that is read of a search.
+    """
     found = _rows([each for each in spots if each.row is None])
     shown = [(row, each) for each in spots if (row := each.row or found.get(str(each.id))) is not None]
     covering = _covering([row for row, each in shown if isinstance(each.id, int)])
+    deadline.nothing_more_is_read()
     return tuple(_match(row, each, needles, covering) for row, each in shown)
 
 
