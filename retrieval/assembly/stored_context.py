@@ -34,6 +34,17 @@ _PAGE = {
         LIMIT %(margin)s + (SELECT count(*) FROM newest WHERE newer_tokens <= %(tokens)s)
     """,
 }
+# Where the tokens reach all of it, they need not be added up. In order and up to a size, too: else the planner, which
+# plans for conversations of any length at once, may think a scan of all contexts worth its while.
+_WHOLE = {
+    "page": """
+        SELECT ordinal, token_count, message_id, summary_id
+        FROM context_items
+        WHERE conversation_id = %(id)s AND ordinal < %(before)s
+        ORDER BY ordinal DESC
+        LIMIT %(size)s
+    """
+}
 _SLOTS = """
     SELECT 'raw', array_agg(ordinal), array_agg(token_count), array_agg(message_id), NULL::text[], NULL::bigint[],
            NULL::boolean[]
@@ -171,7 +182,7 @@ class StoredContext:
             values |= {"places": EXCHANGES + _SPARE, "reach": REACH, "doubtful": 0 if is_all else 2 * REACH}
         is_raw = self.counters.active_messages == self.counters.message_count
         statement = _statement(
-            looks_before=not is_all,
+            is_all=is_all,
             counts=not is_all and not is_raw,
             seeks=bool(self.sought),
             withholds=self.is_withholding,
@@ -192,11 +203,10 @@ def stored_context(conversation: Conversation, *, sought: Sequence[Sought] = ())
 
 
 @cache
-def _statement(*, looks_before: bool, counts: bool, seeks: bool, withholds: bool) -> str:
+def _statement(*, is_all: bool, counts: bool, seeks: bool, withholds: bool) -> str:
     """One question for all that is asked for, and nothing else, so that an answer pays for no more than it has."""
     tables = {
-        **_PAGE,
-        **({"before": _BEFORE} if looks_before else {}),
+        **(_WHOLE if is_all else {**_PAGE, "before": _BEFORE}),
         **({"sought": _SOUGHT, "around": _AROUND_THESE, "near": _NEAR} if seeks else {}),
     }
     named = " UNION ALL ".join(
@@ -205,7 +215,7 @@ def _statement(*, looks_before: bool, counts: bool, seeks: bool, withholds: bool
     )
     kinds = [
         _SLOTS,
-        *([_FROM_BEFORE] if looks_before else []),
+        *([] if is_all else [_FROM_BEFORE]),
         *([_COUNT_SUMMARIES] if counts else []),
         *([_FROM_SOUGHT] if seeks else []),
         *([WITHHELD] if withholds else []),
