@@ -29,7 +29,6 @@ class Candidate(NamedTuple):
     message_id: int | None = None
     summary_id: str | None = None
     role: Role | None = None
-    depth: int | None = None
     calls: tuple[str, ...] = ()
     is_answer: bool = False
     last_seq: int = 0

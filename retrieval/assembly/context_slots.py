@@ -141,7 +141,7 @@ def look_in(found: Iterable[Sequence[Any]]) -> Look:
         return [
             _new(
                 Candidate,
-                (ordinal, cost, id, None, roles[id], None, calls.get(id, ()), id in answers, ordinal, is_recalled),
+                (ordinal, cost, id, None, roles[id], calls.get(id, ()), id in answers, ordinal, is_recalled),
             )
             for ordinal, cost, id, is_recalled in zip(
                 ordinals, tokens, ids, recalled or [False] * len(ids), strict=True
@@ -151,7 +151,7 @@ def look_in(found: Iterable[Sequence[Any]]) -> Look:
     def summaries(what: str) -> list[Candidate]:
         ordinals, tokens, _, ids, last_seqs, _ = told[what]
         return [
-            _new(Candidate, (ordinal, cost, None, id, None, None, (), False, last_seq, False))
+            _new(Candidate, (ordinal, cost, None, id, None, (), False, last_seq, False))
             for ordinal, cost, id, last_seq in zip(ordinals, tokens, ids, last_seqs, strict=True)
         ]
 

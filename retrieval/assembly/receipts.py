@@ -62,7 +62,7 @@ def _less(whole: LeftOut, candidates: Iterable[Candidate]) -> LeftOut:
 def _lines(decisions: Iterable[Decision], *, included: bool) -> list[ReceiptLine]:
     lines = []
     for candidate, reason, running_total in decisions:
-        ordinal, tokens, message_id, summary_id, _, _, _, _, last_seq, _ = candidate
+        ordinal, tokens, message_id, summary_id, _, _, _, last_seq, _ = candidate
         id, kind, messages, summaries = (
             (summary_id, _SUMMARY, 0, 1) if message_id is None else (f"msg_{message_id}", _MESSAGE, 1, 0)
         )

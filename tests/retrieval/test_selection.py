@@ -19,7 +19,7 @@ def a_message(seq: int, tokens: int = 10, role: Role = Role.ASSISTANT, calls: tu
 
 
 def a_summary(first_seq: int, last_seq: int, tokens: int = 10) -> Candidate:
-    return Candidate(ordinal=first_seq, tokens=tokens, summary_id=f"sum_{first_seq}", depth=0, last_seq=last_seq)
+    return Candidate(ordinal=first_seq, tokens=tokens, summary_id=f"sum_{first_seq}", last_seq=last_seq)
 
 
 def recalled(seq: int, tokens: int = 10) -> Group:
