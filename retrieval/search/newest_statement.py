@@ -154,7 +154,8 @@ class Statements:
                 among = "in_conversation" if alone and how.in_conversation else None
                 if alone and is_near and looks[0].by_place:
                     among = "in_told"
-                    values[among] = reach.between(looks[0].after, reach.newest)
+                    upto = looks[0].upto if self._is_behind_others(looks[0]) else reach.newest
+                    values[among] = reach.between(looks[0].after, upto)
                 # A few summaries stand behind a place that is near, and nobody foresees how few.
                 answering = (
                     _CHECKED.format(vector=table.vector) if is_walk else reach.answering(table, how, among=among)
@@ -176,12 +177,15 @@ class Statements:
         newer = [_NOT_BEFORE_MESSAGES.format(place=place)] if MESSAGES in reach.tables else []
         if not reach.is_one_conversation:
             return [*newer, *([_ENOUGH_MESSAGES] if is_near else [])]
-        is_behind_others = first.upto < high_before(reach, self.key)
         return [
             *newer,
             *([f"{place} > %(near_after)s"] if is_near else []),
-            *([f"{place} <= %(near_upto)s"] if is_behind_others else []),
+            *([f"{place} <= %(near_upto)s"] if self._is_behind_others(first) else []),
         ]
+
+    def _is_behind_others(self, stretch: Stretch) -> bool:
+        """Whether what is newer was given before."""
+        return stretch.upto < high_before(self.reach, self.key)
 
     def _is_plain(self, how: Plan, looks: Sequence[Stretch], *, is_near: bool) -> bool:
         """Whether only one index leads to what is asked for; to summaries, unless they are near, that for words."""
