@@ -52,7 +52,7 @@ _TOTALS = f"""
 """
 _RUNS = f"""
     SELECT date_trunc('hour', started_at, 'UTC') AS hour, outcome, count(*),
-           coalesce(sum(tokens_before - tokens_after), 0)::bigint
+           coalesce(sum(greatest(0, tokens_before - tokens_after)), 0)::bigint
     FROM compaction_runs JOIN conversations c USING (conversation_id)
     WHERE started_at >= %(since)s AND {_OWNED}
     GROUP BY hour, outcome ORDER BY hour, outcome

@@ -24,7 +24,9 @@ class Context(Collection[Slot]):
         self._rows = bytearray()
         self._calls: dict[int, tuple[int, ...]] = {}
         self._summaries: dict[int, Slot] = {}
+        self.tokens = 0
         for slot in slots:
+            self.tokens += slot.tokens
             if slot.message_id is None or slot.role is None:
                 self._summaries[slot.ordinal] = slot
                 self._rows += _ROW.pack(slot.ordinal, 0, 0, 0, 0)
@@ -37,6 +39,11 @@ class Context(Collection[Slot]):
 
     def __len__(self) -> int:
         return len(self._rows) // _ROW.size
+
+    @property
+    def messages(self) -> int:
+        """How many of the slots are messages."""
+        return len(self) - len(self._summaries)
 
     def __iter__(self) -> Iterator[Slot]:
         summaries, others = self._summaries, self._calls

@@ -5,7 +5,6 @@ from __future__ import annotations
 from compaction import planner
 from compaction.course import follow, leaf_and_condensed_steps
 from compaction.run import Run
-from compaction.sources import read_slots
 from compaction.types import Outcome
 
 
@@ -23,7 +22,7 @@ def leaf_and_condensed(run: Run) -> Outcome:
 def _both(run: Run) -> bool:
     """Whether the passes came to their natural end; false if a bound stopped them."""
     return follow(
-        leaf_and_condensed_steps(read_slots(run.conversation_id), run.policy),
+        leaf_and_condensed_steps(run.read_context(), run.policy),
         make=lambda step: run.summarize(step.chunk, step.target_tokens, previous=step.previous),
         is_enough=lambda: _is_enough(run),
         is_out_of_bounds=lambda: run.is_out_of_bounds,

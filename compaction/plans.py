@@ -219,7 +219,7 @@ class CompactionPlans:
 
 def _carry_out(run: Run, course: PlannedCourse) -> Outcome:
     """Follow the plan, under the conversation's lock."""
-    slots = read_slots(run.conversation_id)
+    slots = run.read_context()
     _require_unexecuted(CompactionPlan.objects.get(pk=course.plan_id))
     course.require_unchanged(slots, run.policy)
 

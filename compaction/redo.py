@@ -19,9 +19,18 @@ from compaction.making import Made
 from compaction.models import CompactionRun
 from compaction.patience import PAUSE, details_of, is_rested
 from compaction.run import Run
-from compaction.sources import is_erased, read_sources_again, remains_of, sources_to_redo, text_of, to_redo
+from compaction.sources import (
+    is_erased,
+    read_cost,
+    read_sources_again,
+    remains_of,
+    sources_to_redo,
+    text_of,
+    to_redo,
+)
 from compaction.types import Outcome, Reason
 from conversations.models import ContextItem, Conversation
+from conversations.reading import snapshot
 
 
 def redo(run: Run) -> Outcome:
@@ -36,7 +45,7 @@ def redo(run: Run) -> Outcome:
     waiting = ""
     lack = Lack.UNANSWERED
     only_waiting = run.claim is not None and run.claim.reason is not Reason.REDO_ALL
-    for summary_id, tokens in _shown(run.conversation_id, only_waiting=only_waiting):
+    for summary_id, tokens in _read(run, only_waiting=only_waiting):
         if run.is_out_of_bounds:
             return Outcome.STOPPED
         made = _made_again(run, summary_id, only_waiting=only_waiting)
@@ -96,6 +105,15 @@ def waiting_for_a_model(now: datetime) -> Iterator[Conversation]:
         is_new = conversation.tried_at is None or conversation.waits_since > conversation.tried_at
         if is_new or is_rested(conversation.noted, now=now):
             yield conversation
+
+
+def _read(run: Run, *, only_waiting: bool) -> list[tuple[str, int]]:
+    """What is to be made again; the run starts from what the context costs at the moment when that is read."""
+    with snapshot():
+        messages, tokens = read_cost(run.conversation_id)
+        shown = _shown(run.conversation_id, only_waiting=only_waiting)
+    run.starts_from(tokens=tokens, messages=messages)
+    return shown
 
 
 def _shown(conversation_id: int, *, only_waiting: bool) -> list[tuple[str, int]]:

@@ -16,12 +16,13 @@ from django.db.models import F
 from django.utils import timezone
 
 from compaction import observability, planner
+from compaction.context import Context
 from compaction.escalation import Escalation
 from compaction.jobs import Claim
 from compaction.making import Made, Maker
 from compaction.planner import Slot
 from compaction.policy import CompactionPolicy
-from compaction.sources import read_sources
+from compaction.sources import read_slots, read_sources
 from compaction.types import CompactionResult, Outcome, Reason
 from conversations.db import prepared
 from conversations.models import Conversation
@@ -87,7 +88,12 @@ class Progress:
 
 
 class Run:
-    """A run in progress. What it has written is final; what it knows of the context is its own and up to date."""
+    """A run in progress. What it has written is final; what it knows of the context is its own and up to date.
+
+    `tokens_before` is what the context cost when the run read it, and `progress.tokens` what that same context costs
+    with the run's summaries in it. Messages that are appended meanwhile are in neither, so the difference is what the
+    run took out, and neither is ever negative.
+    """
 
     def __init__(
         self,
@@ -112,6 +118,7 @@ class Run:
             conversation_id=conversation.conversation_id, counters=conversation.counters, policy=policy
         )
         self.is_counted = False
+        # The counters stand for a run that ends without reading the context.
         self.tokens_before = conversation.active_tokens
         self.progress = Progress(tokens=conversation.active_tokens, messages=conversation.active_messages)
         self.maker = Maker(
@@ -122,6 +129,17 @@ class Run:
             run_id=self.run_id,
             deadline=self.deadline,
         )
+
+    def read_context(self) -> Context:
+        """Read the slots that the run plans on; its figures are about these very slots."""
+        slots = read_slots(self.conversation_id)
+        self.starts_from(tokens=slots.tokens, messages=slots.messages)
+        return slots
+
+    def starts_from(self, *, tokens: int, messages: int) -> None:
+        """Take what the context cost when it was read as the figures that the run starts from."""
+        self.tokens_before = tokens
+        self.progress = replace(self.progress, tokens=tokens, messages=messages)
 
     def execute(self, passes: Callable[[Run], Outcome]) -> CompactionResult:
         """Do the passes, which say how it ended, and leave a record of it, of a failure too."""

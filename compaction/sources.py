@@ -54,6 +54,10 @@ _SUMMARIES = """
            ARRAY(SELECT jsonb_array_elements_text(file_ids)), is_degraded, coalesce(quality ->> 'waits', '') = 'true'
     FROM summaries WHERE summary_id = ANY(%s)
 """
+_COST = """
+    SELECT count(message_id), coalesce(sum(token_count), 0)::bigint
+    FROM context_items WHERE conversation_id = %s
+"""
 _SOURCE_MESSAGES = "SELECT message_id FROM summary_messages WHERE summary_id = %s ORDER BY ordinal"
 # Whether anything below a summary still has its text.
 _REMAINS = """
@@ -97,6 +101,12 @@ def read_turns(conversation_id: int) -> list[str]:
 def read_summary_texts(conversation_id: int) -> list[str]:
     """The texts of the newest summaries in the context."""
     return [text for (text,) in rows(_NEWEST_SUMMARIES, [conversation_id, _MOST_SUMMARIES])]
+
+
+def read_cost(conversation_id: int) -> tuple[int, int]:
+    """How many messages the active context has, and what all its items cost."""
+    [(messages, tokens)] = rows(_COST, [conversation_id])
+    return messages, tokens
 
 
 def read_slots(conversation_id: int) -> Context:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, Self
 
 from django.db import models
-from django.db.models import Q
+from django.db.models import F, Q
 from django.db.models.functions import Now
 
 from conversations.models import Conversation
@@ -49,6 +49,12 @@ class CompactionPlan(models.Model):
                 fields=["requested_at"],
                 condition=Q(requested_at__isnull=False, executed_at__isnull=True, refusal=""),
                 name="compaction_plans_waiting_idx",
+            ),
+        ]
+        constraints: ClassVar = [
+            models.CheckConstraint(
+                condition=Q(tokens_expected__gte=0, tokens_expected__lte=F("tokens_before")),
+                name="compaction_plans_add_up",
             ),
         ]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, Self
 
 from django.db import models
-from django.db.models import Count, OuterRef, Subquery, Value
+from django.db.models import Count, F, OuterRef, Q, Subquery, Value
 from django.db.models.functions import Coalesce
 
 from compaction.types import Outcome, Reason, RunRecord
@@ -26,7 +26,11 @@ class CompactionRunQuerySet(models.QuerySet):
 
 
 class CompactionRun(models.Model):
-    """One execution of compaction: why, when, and what it came to."""
+    """One execution of compaction: why, when, and what it came to.
+
+    `tokens_before` is what the context cost when the run read it; `tokens_after`, what that same context costs with the
+    run's summaries in it. What was appended meanwhile is in neither.
+    """
 
     run_id = models.TextField(primary_key=True)
     conversation = models.ForeignKey(Conversation, models.CASCADE, related_name="compaction_runs")
@@ -50,6 +54,15 @@ class CompactionRun(models.Model):
         indexes: ClassVar = [
             models.Index(fields=["conversation", "-started_at"], name="compaction_runs_conv_idx"),
             models.Index(fields=["-started_at", "-run_id"], name="compaction_runs_started_idx"),
+        ]
+        constraints: ClassVar = [
+            models.CheckConstraint(
+                # A summary that is made again may be longer than the one before it; any other is shorter than its
+                # sources.
+                condition=Q(tokens_before__gte=0, tokens_after__gte=0)
+                & (Q(tokens_after__lte=F("tokens_before")) | Q(redone_summaries__gt=0)),
+                name="compaction_runs_add_up",
+            ),
         ]
 
     def __str__(self) -> str:

@@ -76,6 +76,7 @@ def maybe(check: Check) -> Check:
 
 
 count = whole(0, 64)
+signed = whole(-(2**63), 64)
 small = whole(0, 32)
 seq = whole(1, 64)
 
@@ -100,7 +101,7 @@ SHAPES: Mapping[str, Mapping[str, Check]] = {
     },
     "run": {
         "run_id": an_id, "reason": text, "outcome": text, "started_at": moment, "finished_at": maybe(moment),
-        "tokens_before": count, "tokens_after": count, "leaf_summaries": small, "condensed_summaries": small,
+        "tokens_before": signed, "tokens_after": signed, "leaf_summaries": small, "condensed_summaries": small,
         "redone_summaries": small, "details": mapping,
     },
     "boundary": {"host_reference": name, "last_seq": count, "recorded_at": moment, "metadata": mapping},

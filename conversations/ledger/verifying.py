@@ -16,6 +16,7 @@ from conversations.ledger.checks.files import FileCheck
 from conversations.ledger.checks.findings import Findings
 from conversations.ledger.checks.memory import MessageMemory
 from conversations.ledger.checks.messages import MessageCheck
+from conversations.ledger.checks.runs import RunCheck
 from conversations.ledger.checks.summaries import SummaryCheck
 from conversations.ledger.lines import FORMAT, VERSION, body_in, body_of, line_hash_of, line_of
 from conversations.ledger.places import Place
@@ -137,6 +138,7 @@ class Verifier:
         self._memory.forget()
         self._messages = MessageCheck(self.findings, self._memory)
         self._summaries = SummaryCheck(self.findings, self._memory)
+        self._runs = RunCheck(self.findings)
         self._files = FileCheck(self.findings, self._memory)
 
     def _look_at(self, values: Mapping[str, Any]) -> None:
@@ -153,9 +155,10 @@ class Verifier:
                 self._messages.part(values)
             case "summary":
                 self._summaries.summary(values)
+            case "run":
+                self._runs.run(values)
             case "boundary":
-                is_there = values["last_seq"] <= self._messages.last_seq
-                self.findings.require(is_there, "unknown_message", "this boundary lies behind the newest message")
+                self._runs.boundary(values, last_seq=self._messages.last_seq)
             case "file":
                 self._files.file(values)
             case "bytes":

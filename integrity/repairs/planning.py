@@ -23,6 +23,7 @@ class Step(StrEnum):
     REDO_SUMMARY = "redo_summary"
     REBUILD_CONTEXT = "rebuild_context"
     RECOUNT = "recount"
+    MEND_RUN = "mend_run"
     CLOSE_JOB = "close_job"
     CLOSE_RUN = "close_run"
     EXPIRE_GRANT = "expire_grant"
@@ -38,6 +39,7 @@ RISKS: Mapping[Step, Risk] = {
     Step.REDO_SUMMARY: Risk.MEDIUM,
     Step.REBUILD_CONTEXT: Risk.MEDIUM,
     Step.RECOUNT: Risk.LOW,
+    Step.MEND_RUN: Risk.LOW,
     Step.CLOSE_JOB: Risk.LOW,
     Step.CLOSE_RUN: Risk.LOW,
     Step.EXPIRE_GRANT: Risk.LOW,
@@ -51,6 +53,7 @@ WHY: Mapping[Step, str] = {
     Step.REDO_SUMMARY: "Its sources are there, so that it can be made again; the new one supersedes it.",
     Step.REBUILD_CONTEXT: "The context follows from messages, summaries and links alone, and is made anew from them.",
     Step.RECOUNT: "It can be counted again.",
+    Step.MEND_RUN: "What it took out of the context is right; what it started from was read too early.",
     Step.CLOSE_JOB: "Nobody is at work on it any more; the sweep asks again for what is still to be done.",
     Step.CLOSE_RUN: "Nobody is at work on it any more; what it wrote is complete and stays.",
     Step.EXPIRE_GRANT: "Leave to read that should have ended is taken back.",
@@ -238,6 +241,8 @@ def _treat(place: Place, draft: _Draft) -> None:
             draft.add(Step.RECOUNT, place)
     elif place.code == "work_comes_to_an_end":
         draft.add(Step.CLOSE_JOB if place.id.startswith("job_") else Step.CLOSE_RUN, place)
+    elif place.code == "runs_add_up":
+        draft.add(Step.MEND_RUN, place)
     elif place.code == "quarantines_hold_what_there_is":
         draft.add(Step.RELEASE, place)
     elif place.code == "chains_are_unbroken" and place.id in facts.after_gaps:

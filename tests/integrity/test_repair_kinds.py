@@ -19,7 +19,7 @@ from integrity.repairs.operations import CannotRepair
 from integrity.types import PlanState, RepairPlanRecord, StepState
 from retrieval.delegation.grants import Grants
 from tests.factories import a_workspace
-from tests.integrity.breaking import Compacted, breaking, found
+from tests.integrity.breaking import Compacted, breaking, found, without_checking
 from tests.integrity.repairing import (
     ADMIN,
     Break,
@@ -68,6 +68,20 @@ def a_left_run(conversation: Compacted) -> None:
         tokens_before=1,
         tokens_after=1,
     )
+
+
+def a_run_that_does_not_add_up(conversation: Compacted) -> None:
+    with without_checking("compaction_runs_add_up", "compaction_runs"):
+        CompactionRun.objects.create(
+            run_id="run_old",
+            conversation_id=conversation.id,
+            reason="manual",
+            outcome="compacted",
+            started_at=timezone.now(),
+            finished_at=timezone.now(),
+            tokens_before=100,
+            tokens_after=-20,
+        )
 
 
 def a_left_grant(conversation: Compacted) -> None:
@@ -142,6 +156,7 @@ CASES = {
     ),
     "left job": Case(a_left_job, ["close_job"]),
     "left run": Case(a_left_run, ["close_run"]),
+    "run that does not add up": Case(a_run_that_does_not_add_up, ["mend_run"], is_reversible=False),
     "left grant": Case(a_left_grant, ["expire_grant"]),
     "quarantine of nothing": Case(a_quarantine_of_nothing, ["release"]),
 }

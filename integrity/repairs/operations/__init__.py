@@ -9,6 +9,7 @@ from integrity.repairs.operations.derived import RebuildContext, Recount
 from integrity.repairs.operations.leftovers import CloseJob, CloseRun, ExpireGrant
 from integrity.repairs.operations.lineage import RedoSummary, Relink
 from integrity.repairs.operations.restoring import RestoreFromLedger
+from integrity.repairs.operations.runs import MendRun
 from integrity.repairs.operations.withholding import Release, Withhold
 from integrity.repairs.planning import Step
 
@@ -22,6 +23,7 @@ OPERATIONS: Mapping[Step, Operation] = {
         RedoSummary(),
         RebuildContext(),
         Recount(),
+        MendRun(),
         CloseJob(),
         CloseRun(),
         ExpireGrant(),
