@@ -20,6 +20,7 @@ from conversations.models import Summary
 from integrity.checker import IntegrityChecker
 from tests.conversations.appending import at_once
 from tests.factories import a_conversation
+from tests.round_trip import assert_ledgers_survive
 
 
 def a_planned_conversation() -> tuple[int, str]:
@@ -70,6 +71,7 @@ def test_of_several_who_carry_it_out_at_once_one_does_and_the_others_learn_who(c
     assert {each.context["run_id"] for each in refused} == {done[0].run_id}
     assert Summary.objects.count() == len(done[0].details["steps_made"])
     assert IntegrityChecker.from_settings().run(conversation_id=conversation_id).is_clean
+    assert_ledgers_survive()
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from tests.conversations.appending import (
 )
 from tests.conversations.summaries import a_summary_of
 from tests.factories import a_conversation, a_store
+from tests.round_trip import assert_ledgers_survive
 
 
 def test_writers_at_once_leave_no_gap_and_lose_nothing(committed_db):
@@ -49,6 +50,7 @@ def test_writers_at_once_leave_no_gap_and_lose_nothing(committed_db):
     assert ContextItem.objects.filter(conversation_id=conversation_id).count() == total
     assert_counters_are_recounts(conversation_id)
     assert_chain_is_whole(conversation_id)
+    assert_ledgers_survive()
 
 
 def assert_chain_is_whole(conversation_id: int) -> None:

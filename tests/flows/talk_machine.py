@@ -10,12 +10,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from conversations.errors import Conflict
+from conversations.models import Conversation
 from conversations.types import NewMessage, Role
 from tests.committed import empty_all_tables
 from tests.factories import a_store
 from tests.flows import promises
 from tests.flows.edges import Model, Mood
 from tests.flows.talk import an_opening, batches
+from tests.round_trip import assert_ledgers_survive
 
 # So small that a few messages are worth a summary, and a few summaries another.
 TIGHT = {
@@ -54,6 +56,8 @@ class Talk(RuleBasedStateMachine):
         self.model = Model()
 
     def teardown(self) -> None:
+        if Conversation.objects.exists():
+            assert_ledgers_survive()
         # Not one transaction, rolled back: in one, the compaction lock would take a dead worker's whole run with it.
         empty_all_tables()
 

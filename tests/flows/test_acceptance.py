@@ -18,6 +18,7 @@ from retrieval.assembly.types import AssembledContext
 from tests.conversations.real_data import conversation_files, needs_data, rows_of
 from tests.factories import a_store
 from tests.flows.walk import assert_every_message_comes_back, imported
+from tests.round_trip import assert_ledgers_survive
 
 pytestmark = [pytest.mark.django_db, needs_data]
 
@@ -66,6 +67,7 @@ def test_a_real_conversation_is_compacted_and_every_byte_of_it_comes_back(file: 
     assert again.outcome is Outcome.NOTHING_TO_DO
     report = IntegrityChecker.from_settings().run(conversation_id=conversation.conversation_id)
     assert report.is_clean, report.broken
+    assert_ledgers_survive([conversation.conversation_id])
 
 
 def test_a_conversation_squeezed_to_depth_three_comes_back_whole():

@@ -15,6 +15,7 @@ from integrity.checker import IntegrityChecker
 from tests.factories import a_conversation
 from tests.flows.processes import start_worker, wait_until, workers
 from tests.flows.writers import Writers, assert_nothing_is_lost
+from tests.round_trip import assert_ledgers_survive
 
 # Settings under which a conversation is under pressure soon and a run makes many small summaries.
 TIGHT = {
@@ -57,6 +58,7 @@ def test_eight_writers_and_two_workers_lose_nothing_and_tear_nothing(committed_d
     assert len(writers.written) > 8 * seconds
     assert_nothing_is_lost(conversation.conversation_id, writers.written)
     assert_sound(conversation.conversation_id)
+    assert_ledgers_survive()
 
 
 @pytest.mark.parametrize(
@@ -96,3 +98,4 @@ def test_a_killed_worker_leaves_no_partial_graph_and_its_job_is_taken_up(committ
     assert worker is not None
     worker.terminate()
     worker.wait(timeout=30)
+    assert_ledgers_survive()

@@ -33,6 +33,7 @@ from tests.flows.own_server import OwnServer, own_server  # noqa: F401
 from tests.flows.processes import PROJECT, environment, wait_until
 from tests.flows.storms import TIGHT, Storm, Unreliable, Workers, working
 from tests.flows.writers import Writers, assert_nothing_is_lost
+from tests.round_trip import assert_ledgers_survive
 from tests.statements import counted_statements
 
 SECONDS_BETWEEN_SWEEPS = 5.0
@@ -88,6 +89,7 @@ def test_nothing_is_lost_doubled_or_forgotten_when_model_database_and_workers_fa
         )
         assert checked.returncode == 0, checked.stdout
         assert json.loads(checked.stdout)["messages_checked"] == len(writers.written)
+        assert_ledgers_survive()
 
 
 def blow(storm: Storm, *, workers: Workers, server: OwnServer) -> None:

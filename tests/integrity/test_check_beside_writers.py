@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
@@ -15,24 +17,31 @@ from conversations.types import NewMessage, Role
 from integrity.checker import IntegrityChecker
 from integrity.invariants import Found, Invariant
 from integrity.scans.scanning import ScanWorker
-from integrity.types import Severity
+from integrity.types import IntegrityReport, Severity
 from tests.factories import a_conversation, a_store
+from tests.round_trip import assert_ledgers_survive
 from tests.summaries import a_summary_of
 
 
 def test_writers_at_work_cause_no_finding(committed_db):
     conversation_id = a_conversation(*(f"message {n}" for n in range(40))).conversation_id
     store = a_store()
+    appended = itertools.count()
+    # One for each report: summaries are made between the first report and the last.
+    reported = threading.Semaphore(0)
+    is_enough = threading.Event()
 
     def append() -> None:
-        for n in range(60):
+        while not is_enough.is_set():
+            turn = next(appended)
             store.append_messages(
-                conversation_id=conversation_id, messages=[NewMessage(Role.USER, f"more {n} {m}") for m in range(3)]
+                conversation_id=conversation_id, messages=[NewMessage(Role.USER, f"more {turn} {m}") for m in range(3)]
             )
 
     def compact() -> None:
         for first in range(1, 33, 4):
             a_summary_of(store, conversation_id, seqs=range(first, first + 4))
+            reported.acquire()
 
     def closing(work: Callable[[], None]) -> None:
         try:
@@ -40,18 +49,22 @@ def test_writers_at_work_cause_no_finding(committed_db):
         finally:
             connection.close()
 
-    reports = []
+    reports: list[IntegrityReport] = []
     with ThreadPoolExecutor(2) as pool:
-        work = [pool.submit(closing, each) for each in (append, compact)]
-        while not all(each.done() for each in work):
+        appending, compacting = (pool.submit(closing, each) for each in (append, compact))
+        # A writer that fails ends the wait; otherwise both writers go on until the checks have seen them at work.
+        while not appending.done() and not (compacting.done() and len({each.messages_checked for each in reports}) > 3):
             reports.append(IntegrityChecker.from_settings().run(conversation_id=conversation_id))
-        for each in work:
+            reported.release()
+        is_enough.set()
+        for each in (appending, compacting):
             each.result()
 
     assert [report.broken for report in reports if not report.is_clean] == []
-    assert len({report.messages_checked for report in reports}) > 1
+    assert len({report.messages_checked for report in reports}) > 3
     last = IntegrityChecker.from_settings().run(conversation_id=conversation_id)
-    assert (last.is_clean, last.messages_checked) == (True, 40 + 180)
+    assert (last.is_clean, last.messages_checked) == (True, 40 + 3 * next(appended))
+    assert_ledgers_survive()
 
 
 def test_a_snapshot_sees_nothing_of_what_is_committed_meanwhile(committed_db):
