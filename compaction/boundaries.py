@@ -11,7 +11,7 @@ from compaction.models import CompactionBoundary
 from compaction.types import BoundaryRecord
 from conversations.append import checked_name
 from conversations.errors import Conflict, Invalid
-from conversations.exactness import storable_json
+from conversations.exactness import MOST_LEVELS, is_plain
 
 
 @dataclass(frozen=True)
@@ -81,9 +81,9 @@ def exact_name(field: str, text: str) -> str:
 def _plain(metadata: Mapping[str, Any]) -> dict[str, Any]:
     try:
         plain = json.loads(json.dumps(dict(metadata), allow_nan=False))
-        is_storable = storable_json(plain) == plain
+        is_storable = is_plain(plain)
     except (TypeError, ValueError, RecursionError) as wrong:
         raise Invalid("metadata must be an object as JSON knows it.") from wrong
     if not is_storable:
-        raise Invalid("metadata must not contain NUL or lone surrogates.")
+        raise Invalid(f"metadata must not contain NUL or lone surrogates, nor have more than {MOST_LEVELS} levels.")
     return plain

@@ -18,7 +18,7 @@ from conversations.flattening import flattened
 from conversations.types import NewMessage, NewPart, PartType
 
 # Of the parts of these types, these fields. What a model thought goes back to its vendor as it came.
-_FIELDS: Mapping[PartType, tuple[str, ...]] = {
+FIELDS: Mapping[PartType, tuple[str, ...]] = {
     PartType.TEXT: ("text_content",),
     PartType.RETRY: ("text_content",),
     PartType.PATCH: ("text_content",),
@@ -83,7 +83,7 @@ class Scissors:
 
     def _part(self, part: NewPart, cuts: dict[str, Cut], marked: dict[str, str]) -> NewPart:
         changes: dict[str, Any] = {}
-        for name in _FIELDS.get(part.part_type, ()):
+        for name in FIELDS.get(part.part_type, ()):
             text = getattr(part, name)
             if isinstance(text, str) and len(text) > self.limit // 4:
                 with_marks = self._text(text, _label(part), cuts)
@@ -118,7 +118,7 @@ def settle(marked: Marked, standing_for: Mapping[str, str]) -> tuple[NewMessage,
     parts = []
     for ordinal, part in enumerate(message.parts):
         changes: dict[str, Any] = {}
-        for name in _FIELDS.get(part.part_type, ()):
+        for name in FIELDS.get(part.part_type, ()):
             text = getattr(part, name)
             if isinstance(text, str) and _MARK.search(text):
                 changes[name], found = _settled(text, standing_for, part_ordinal=ordinal, field=name)
@@ -194,5 +194,5 @@ def _mark(cut: Cut, cuts: dict[str, Cut]) -> str:
 
 def _is_said_by(parts: Iterable[NewPart], content: str) -> bool:
     """Whether the content is made of what the parts say: with it gone, they would still say it."""
-    texts = (getattr(part, name) for part in parts for name in _FIELDS.get(part.part_type, ()))
+    texts = (getattr(part, name) for part in parts for name in FIELDS.get(part.part_type, ()))
     return any(isinstance(text, str) and text and text in content for text in texts)

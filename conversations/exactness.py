@@ -49,6 +49,26 @@ def storable_json(value: Any) -> Any:
     return value
 
 
+def is_plain(value: Any) -> bool:
+    """Whether jsonb holds every text in it, keys too, and it has at most MOST_LEVELS.
+
+    Without recursion, for it may have any number of levels.
+    """
+    if is_deeper(value, MOST_LEVELS):
+        return False
+    waiting = [value]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, str):
+            if not is_storable(each):
+                return False
+        elif isinstance(each, Mapping):
+            waiting += [*each, *each.values()]
+        elif isinstance(each, list | tuple):
+            waiting += each
+    return True
+
+
 def survives_jsonb(value: Any) -> bool:
     """Whether jsonb would give the value back unchanged: key order, numbers and characters."""
     if isinstance(value, str):
@@ -78,7 +98,7 @@ def split(values: Mapping[str, Any], json_columns: frozenset[str]) -> tuple[dict
     """
     columns = dict(values)
     for name in json_columns & values.keys():
-        if _is_deeper(values[name], MOST_LEVELS):
+        if is_deeper(values[name], MOST_LEVELS):
             raise ValueError(f"{name} is nested too deeply: it may have {MOST_LEVELS} levels.")
     try:
         exact = {
@@ -98,7 +118,7 @@ def split(values: Mapping[str, Any], json_columns: frozenset[str]) -> tuple[dict
         raise ValueError(f"A value is none that JSON has: {wrong}.") from None
 
 
-def _is_deeper(value: Any, levels: int) -> bool:
+def is_deeper(value: Any, levels: int) -> bool:
     """Whether lists and objects lie in each other in more levels; told level by level, as there may be any number."""
     layer = [value]
     for _ in range(levels + 1):

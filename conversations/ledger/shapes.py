@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from conversations.exactness import is_name
+from conversations.exactness import MOST_LEVELS, is_deeper, is_name, is_plain, is_storable
 from conversations.ledger.kinds import Kind
 from conversations.ledger.lines import as_moment
 from conversations.types import Level, NewPart, PartType, Role, SummaryKind
@@ -24,6 +24,11 @@ def text(value: Any) -> bool:
     return isinstance(value, str)
 
 
+def stored(value: Any) -> bool:
+    """A text that a column holds as it is."""
+    return isinstance(value, str) and is_storable(value)
+
+
 def name(value: Any) -> bool:
     return isinstance(value, str) and is_name(value)
 
@@ -38,6 +43,16 @@ def number(value: Any) -> bool:
 
 def mapping(value: Any) -> bool:
     return isinstance(value, dict)
+
+
+def exact_mapping(value: Any) -> bool:
+    """An object that is kept beside its column where that does not hold it."""
+    return isinstance(value, dict) and not is_deeper(value, MOST_LEVELS)
+
+
+def plain_mapping(value: Any) -> bool:
+    """An object that a column holds as it is."""
+    return isinstance(value, dict) and is_plain(value)
 
 
 def digest(value: Any) -> bool:
@@ -80,34 +95,41 @@ signed = whole(-(2**63), 64)
 small = whole(0, 32)
 seq = whole(1, 64)
 
+# The words of the room of compaction, which this one does not know; a test compares them.
+REASONS = ("threshold", "manual", "maintenance", "redo", "redo_all")
+OUTCOMES = (
+    "compacted", "not_needed", "nothing_to_do", "exhausted", "disabled", "stopped", "abandoned", "failed", "skipped",
+    "unavailable",
+)  # fmt: skip
+
 SHAPES: Mapping[str, Mapping[str, Check]] = {
     "header": {"format": text, "version": small, "hash": text, "workspace": name},
     "conversation": {"session_id": name, "created_at": moment},
     "message": {
         "event_id": ulid, "seq": seq, "kind": one_of(*Kind), "actor": name, "role": one_of(*Role),
         "author": maybe(name), "idempotency_key": maybe(name), "recorded_at": moment, "created_at": moment,
-        "content": maybe(text), "metadata": maybe(mapping), "parts": listed(mapping), "erased": flag,
+        "content": maybe(text), "metadata": maybe(exact_mapping), "parts": listed(mapping), "erased": flag,
         "token_count": small, "token_counter": name, "chained_parts": small, "content_hash": digest,
         "metadata_hash": maybe(digest), "entry_hash": digest, "chain_hash": digest,
     },
     "summary": {
-        "summary_id": an_id, "kind": one_of(*SummaryKind), "depth": small, "created_at": moment, "content": maybe(text),
-        "source_seqs": listed(count), "source_ids": listed(an_id), "first_seq": seq, "last_seq": seq,
-        "earliest_at": moment, "latest_at": moment, "source_count": small, "descendant_count": small,
-        "source_tokens": count, "token_count": small, "token_counter": name, "level": one_of(*Level), "model": text,
-        "quality": mapping, "retention": maybe(number), "is_degraded": flag, "supersedes_id": maybe(an_id),
-        "prompt_hash": text, "tokens_in": small, "tokens_out": small, "duration_ms": small, "run_id": text,
-        "file_ids": listed(text), "erased": flag, "summary_hash": digest,
+        "summary_id": an_id, "kind": one_of(*SummaryKind), "depth": small, "created_at": moment,
+        "content": maybe(stored), "source_seqs": listed(count), "source_ids": listed(an_id), "first_seq": seq,
+        "last_seq": seq, "earliest_at": moment, "latest_at": moment, "source_count": small, "descendant_count": small,
+        "source_tokens": count, "token_count": small, "token_counter": name, "level": one_of(*Level),
+        "model": stored, "quality": plain_mapping, "retention": maybe(number), "is_degraded": flag,
+        "supersedes_id": maybe(an_id), "prompt_hash": stored, "tokens_in": small, "tokens_out": small,
+        "duration_ms": small, "run_id": stored, "file_ids": listed(an_id), "erased": flag, "summary_hash": digest,
     },
     "run": {
-        "run_id": an_id, "reason": text, "outcome": text, "started_at": moment, "finished_at": maybe(moment),
-        "tokens_before": signed, "tokens_after": signed, "leaf_summaries": small, "condensed_summaries": small,
-        "redone_summaries": small, "details": mapping,
+        "run_id": an_id, "reason": one_of(*REASONS), "outcome": one_of(*OUTCOMES), "started_at": moment,
+        "finished_at": maybe(moment), "tokens_before": signed, "tokens_after": signed, "leaf_summaries": small,
+        "condensed_summaries": small, "redone_summaries": small, "details": plain_mapping,
     },
-    "boundary": {"host_reference": name, "last_seq": count, "recorded_at": moment, "metadata": mapping},
+    "boundary": {"host_reference": name, "last_seq": count, "recorded_at": moment, "metadata": plain_mapping},
     "file": {
-        "file_id": an_id, "file_name": maybe(text), "mime_type": maybe(text), "byte_size": maybe(count),
-        "exploration_summary": maybe(text), "created_at": moment, "content_hash": maybe(digest),
+        "file_id": an_id, "file_name": maybe(name), "mime_type": maybe(name), "byte_size": maybe(count),
+        "exploration_summary": maybe(stored), "created_at": moment, "content_hash": maybe(digest),
         "bytes": one_of("inline", "left_out", "missing", "erased"),
     },
     "bytes": {"file_id": an_id, "offset": count, "base64": text},
@@ -116,8 +138,9 @@ SHAPES: Mapping[str, Mapping[str, Check]] = {
         "length": maybe(small),
     },
     "end": {
-        "session_id": name, "title": maybe(name), "metadata": mapping, "overrides": mapping, "updated_at": moment,
-        "message_count": count, "total_tokens": count, "chain_head": maybe(digest), "counts": mapping,
+        "session_id": name, "title": maybe(name), "metadata": plain_mapping, "overrides": plain_mapping,
+        "updated_at": moment, "message_count": count, "total_tokens": count, "chain_head": maybe(digest),
+        "counts": mapping,
     },
     "trailer": {"conversations": count, "counts": mapping, "lines": count},
 }  # fmt: skip
@@ -128,7 +151,7 @@ _PART_VALUES: Mapping[str, Check] = {
     "part_type": one_of(*PartType),
     **dict.fromkeys(("is_ignored", "is_synthetic", "compaction_auto"), flag),
     **dict.fromkeys(("step_tokens_in", "step_tokens_out"), whole(-(2**31), 32)),
-    **dict.fromkeys(("tool_input", "metadata"), lambda value: value is not None),
+    **dict.fromkeys(("tool_input", "metadata"), lambda value: value is not None and not is_deeper(value, MOST_LEVELS)),
     "patch_files": listed(text),
     "step_cost": lambda value: isinstance(value, str) and re.fullmatch(r"-?\d+(\.\d+)?", value) is not None,
 }

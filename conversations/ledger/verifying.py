@@ -16,6 +16,7 @@ from conversations.ledger.checks.files import FileCheck
 from conversations.ledger.checks.findings import Findings
 from conversations.ledger.checks.memory import MessageMemory
 from conversations.ledger.checks.messages import MessageCheck
+from conversations.ledger.checks.references import ReferenceCheck
 from conversations.ledger.checks.runs import RunCheck
 from conversations.ledger.checks.summaries import SummaryCheck
 from conversations.ledger.lines import FORMAT, VERSION, body_in, body_of, line_hash_of, line_of
@@ -26,6 +27,8 @@ from conversations.ledger.types import LedgerReport, Line
 # In which order the lines of a conversation come; bytes stand behind their file.
 _ORDER = ("conversation", "message", "part", "summary", "run", "boundary", "file", "reference", "end")
 _RANK = {**{kind: rank for rank, kind in enumerate(_ORDER)}, "bytes": _ORDER.index("file")}
+# So begins every line of a ledger; what begins otherwise is no ledger at all.
+_BEGINNING = b'{"type":"'
 # A line is as long as what was said in one message: longer ones than this are not ours, and would fill the memory.
 LONGEST_LINE = 1024**3
 
@@ -46,6 +49,10 @@ class Verifier:
         self._memory = MessageMemory()
         self._rank: int | None = None
         self._is_over = False
+        # Whether not even the first line is that of a ledger: then nothing is said of the others.
+        self._is_none = False
+        # Of the conversation that came last.
+        self._session_id: str | None = None
         self._begin()
 
     def __enter__(self) -> Self:
@@ -63,6 +70,12 @@ class Verifier:
     def feed(self, line: bytes) -> Line | None:
         """Take one line; returns what it says, or None if that cannot be known."""
         self.findings.line += 1
+        if self._is_none:
+            return None
+        if self.findings.line == 1 and not line.startswith(_BEGINNING):
+            self._is_none = True
+            self._add("malformed_line", "this is no ledger: it does not begin with a header")
+            return None
         if not line.endswith(b"\n"):
             self._add("truncated", "the line breaks off")
             return None
@@ -81,7 +94,7 @@ class Verifier:
 
     def finish(self, *, source: str) -> LedgerReport:
         """No more lines come."""
-        if not self._is_over:
+        if not self._is_over and not self._is_none:
             self.findings.line += 1
             self._add("truncated", "the ledger has no trailer: its end is missing")
         return LedgerReport(
@@ -140,6 +153,7 @@ class Verifier:
         self._summaries = SummaryCheck(self.findings, self._memory)
         self._runs = RunCheck(self.findings)
         self._files = FileCheck(self.findings, self._memory)
+        self._references = ReferenceCheck(self.findings, self._memory)
 
     def _look_at(self, values: Mapping[str, Any]) -> None:
         match values["type"]:
@@ -149,8 +163,15 @@ class Verifier:
                 self.workspace = values["workspace"]
             case "conversation":
                 self._begin()
+                self.findings.require(
+                    self._session_id is None or self._session_id < values["session_id"],
+                    "unexpected_line",
+                    "conversations come by session_id, each once",
+                )
+                self._session_id = values["session_id"]
             case "message":
                 self._messages.message(values)
+                self._references.message(values)
             case "part":
                 self._messages.part(values)
             case "summary":
@@ -166,6 +187,7 @@ class Verifier:
             case "reference":
                 self._files.close()
                 self._files.reference(values)
+                self._references.reference(values)
             case "end":
                 self._end(values)
             case "trailer":
@@ -186,6 +208,11 @@ class Verifier:
             (values["chain_head"] or "") == messages.chain_hash,
             "chain_head_mismatch",
             "the chain does not end as the conversation says",
+        )
+        require(
+            values["updated_at"] >= messages.recorded_at,
+            "time_goes_back",
+            "the conversation was last changed before its last message was recorded",
         )
         require(values["total_tokens"] == messages.tokens, "count_mismatch", "total_tokens is not their sum")
         require(

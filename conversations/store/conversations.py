@@ -12,7 +12,7 @@ from django.db.models.functions import Greatest, Now
 
 from conversations.append import checked_name
 from conversations.errors import Invalid, NotFound
-from conversations.exactness import is_storable, storable_json
+from conversations.exactness import MOST_LEVELS, is_plain, is_storable
 from conversations.models import Conversation
 from conversations.policy import check_overrides
 from conversations.store.messages import MessageStore
@@ -90,6 +90,6 @@ class ConversationStore(MessageStore, SummaryStore, SearchStore):
 
 def _plain(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """Metadata that jsonb can hold; Invalid for characters that it refuses."""
-    if storable_json(metadata) != metadata:
-        raise Invalid("metadata must not contain NUL or lone surrogates.")
+    if not is_plain(metadata):
+        raise Invalid(f"metadata must not contain NUL or lone surrogates, nor have more than {MOST_LEVELS} levels.")
     return dict(metadata)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
+from conversations.exactness import storable
 from conversations.ledger.types import LedgerFinding
 
 MOST_TOLD = 100
@@ -21,7 +22,8 @@ class Findings:
     def add(self, code: str, detail: str) -> None:
         self.by_code[code] += 1
         if len(self.told) < MOST_TOLD:
-            self.told.append(LedgerFinding(self.line, code, detail))
+            # It may quote the ledger, and is printed.
+            self.told.append(LedgerFinding(self.line, code, storable(detail)))
 
     def require(self, holds: bool, code: str, detail: str) -> None:
         if not holds:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import struct
 import tempfile
 from dataclasses import dataclass
@@ -31,14 +32,33 @@ class MessageMemory:
 
     def __init__(self) -> None:
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 (closed by `close`; gone with the process at the latest)
+        # Opened for the first key: most ledgers have none.
+        self._keys: sqlite3.Connection | None = None
 
     def close(self) -> None:
         self._file.close()
+        self._close_keys()
 
     def forget(self) -> None:
         """Another conversation begins."""
         self._file.seek(0)
         self._file.truncate()
+        self._close_keys()
+
+    def take_key(self, key: str) -> bool:
+        """Note an idempotency key; whether it is the first of its name."""
+        if self._keys is None:
+            # A file of its own, gone when it is closed.
+            self._keys = sqlite3.connect("", isolation_level=None)
+            self._keys.execute("CREATE TABLE keys (key BLOB PRIMARY KEY) WITHOUT ROWID")
+            self._keys.execute("BEGIN")
+        taken = self._keys.execute("INSERT OR IGNORE INTO keys VALUES (?)", [key.encode()])
+        return taken.rowcount == 1
+
+    def _close_keys(self) -> None:
+        if self._keys is not None:
+            self._keys.close()
+            self._keys = None
 
     def put(self, seq: int, message: Remembered) -> None:
         if seq < _FURTHEST:

@@ -34,6 +34,12 @@ class MessageCheck:
         self._own_hashes(line)
         self._chain(line)
         self.tokens += line["token_count"]
+        key = line["idempotency_key"]
+        self._require(
+            key is None or self.memory.take_key(key),
+            "duplicate_idempotency_key",
+            f"message {line['seq']} has the idempotency key of another one",
+        )
         self.memory.put(
             line["seq"],
             Remembered(

@@ -34,7 +34,8 @@ class SummaryCheck:
     memory: MessageMemory
     _known: dict[str, _Covers] = field(default_factory=dict)
     _sources: set[str] = field(default_factory=set)
-    _superseded: dict[str, tuple[int, _Covers]] = field(default_factory=dict)
+    # By the id of what is superseded: the line, the id and the extent of what supersedes it.
+    _superseded: dict[str, tuple[int, str, _Covers]] = field(default_factory=dict)
     file_ids: set[str] = field(default_factory=set)
 
     def summary(self, line: Mapping[str, Any]) -> None:
@@ -55,14 +56,20 @@ class SummaryCheck:
         self._known[summary_id] = covers
         self.file_ids.update(line["file_ids"])
         if line["supersedes_id"] is not None:
-            self._superseded[line["supersedes_id"]] = (self.findings.line, covers)
+            self._require(
+                line["supersedes_id"] not in self._superseded,
+                "superseded_twice",
+                f"{summary_id} supersedes {line['supersedes_id']}, as another summary does",
+            )
+            self._superseded[line["supersedes_id"]] = (self.findings.line, summary_id, covers)
         if sources is not None:
             self._hash(line, sources)
             self._range(line, sources, covers)
 
     def finish(self, file_ids: set[str]) -> None:
         """The conversation is over: what was named must have come."""
-        for superseded_id, (line, covers) in self._superseded.items():
+        self._require_ends()
+        for superseded_id, (line, _, covers) in self._superseded.items():
             known = self._known.get(superseded_id)
             if known is None:
                 self.findings.add("unknown_superseded", f"line {line} supersedes {superseded_id}, which is not there")
@@ -76,10 +83,26 @@ class SummaryCheck:
         for file_id in sorted(self.file_ids - file_ids):
             self.findings.add("unknown_file", f"a summary names {file_id}, which is not there")
 
+    def _require_ends(self) -> None:
+        """From each summary on, what supersedes what comes to an end."""
+        looked_at: set[str] = set()
+        for first in self._superseded:
+            path: set[str] = set()
+            each = first
+            while each in self._superseded and each not in looked_at:
+                looked_at.add(each)
+                path.add(each)
+                each = self._superseded[each][1]
+            self._require(each not in path, "supersedes_itself", f"{each} supersedes itself, maybe through others")
+
     def _sources_of(self, line: Mapping[str, Any]) -> list[_Covers] | None:
         """What the sources stand for, in order; None, and a finding, if one is not known."""
         summary_id, counts_once = line["summary_id"], line["supersedes_id"] is None
         found: list[_Covers] = []
+        for sources in (line["source_seqs"], line["source_ids"]):
+            self._require(
+                len(sources) == len(set(sources)), "covered_twice", f"{summary_id} was made from one source twice"
+            )
         for seq in line["source_seqs"]:
             message = self.memory.get(seq)
             if message is None:

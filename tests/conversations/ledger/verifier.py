@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 EPOCH, CROCKFORD = datetime(1970, 1, 1), str.maketrans("JKMNPQRSTVWXYZ", "IJKLMNOPQRSTUV")
+TEXTS = "text_content", "tool_output", "tool_error"
 unhex, canonical = bytes.fromhex, json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 
 
@@ -32,6 +33,7 @@ def verify(file, previous=""):
         assert raw == body + f',"line_hash":"{previous}"}}\n'.encode(), f"line {number}"
         if kind == "conversation":
             known, newest, recorded, chain, tokens, files, first = {}, 0, "", "", 0, [], number
+            keys, runs, newer = set(), set(), {}
         elif kind == "message":
             hashes = [part["part_hash"] for part in line["parts"]]
             assert (line["seq"], line["chained_parts"]) == (newest := newest + 1, len(hashes)), "seq or parts"
@@ -46,6 +48,7 @@ def verify(file, previous=""):
             ulid = times[1] // timedelta(milliseconds=1) << 80 | int(chain[:20], 16)
             assert (chain, ulid) == (line["chain_hash"], int(line["event_id"].translate(CROCKFORD), 32)), "chain"
             assert recorded <= (recorded := line["recorded_at"]), "time goes back"
+            assert (key := line["idempotency_key"]) is None or (key not in keys and not keys.add(key)), "key"
             known[newest], tokens = line, tokens + line["token_count"]
         elif kind == "part":
             assert known[line["seq"]]["erased"] or part_hash(line) == line["part_hash"], "part"
@@ -53,12 +56,34 @@ def verify(file, previous=""):
             sources = (known[each] for each in line["source_seqs"] + line["source_ids"])
             hashes = ",".join(each.get("content_hash") or each["summary_hash"] for each in sources)
             assert line["erased"] or sha(hashes, "|", line["content"]) == line["summary_hash"], "summary"
+            for each in (line["source_seqs"], line["source_ids"]):
+                assert len(each) == len(set(each)), "one source twice"
+            if (older := line["supersedes_id"]) is not None:
+                assert newer.setdefault(older, line["summary_id"]) == line["summary_id"], "superseded twice"
             known[line["summary_id"]] = line
+        elif kind == "run":
+            assert line["run_id"] not in runs and not runs.add(line["run_id"]), "a run twice"
+            assert line["tokens_after"] >= 0 and line["tokens_before"] >= 0, "run"
+            assert line["redone_summaries"] or line["tokens_after"] <= line["tokens_before"], "run"
+        elif kind == "reference":
+            message, place, name = known[line["seq"]], line["part_ordinal"], line["field"]
+            holder = message if place is None else message["parts"][place]
+            assert name in (["content"] if place is None else [*TEXTS, "file_url"]), "reference"
+            if name == "file_url" or line["start_at"] is None:
+                assert (name, line["start_at"], line["length"]) == ("file_url", None, None), "reference"
+            elif not message["erased"]:
+                assert 0 < line["length"] <= len(holder[name]) - line["start_at"], "reference"
         elif kind == "file" and line["bytes"] in ("inline", "missing"):
             files.append((line["bytes"] == "inline" and line["content_hash"], hashlib.sha256()))
         elif kind == "bytes":
             first, _ = first + 1, files[-1][1].update(base64.b64decode(line["base64"]))
         elif kind == "end":
+            for each in newer:
+                path = set()
+                while each in newer:
+                    assert each not in path and not path.add(each), "a summary supersedes itself"
+                    each = newer[each]
+            assert line["updated_at"] >= recorded, "time goes back"
             counted = newest, chain, tokens, number - first - 1
             said = line["message_count"], line["chain_head"] or "", line["total_tokens"], sum(line["counts"].values())
             assert said == counted and all(stated == found.hexdigest() for stated, found in files), "end"

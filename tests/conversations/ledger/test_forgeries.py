@@ -1,0 +1,212 @@
+"""What a ledger may not say of itself, though every hash in it is right: each has its own finding, and is not imported."""
+
+from __future__ import annotations
+
+import copy
+import io
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compaction.types import Outcome, Reason
+from conversations.errors import Invalid
+from conversations.ledger import shapes
+from conversations.models import Conversation, Message
+from tests.conversations.ledger import verifier
+from tests.conversations.ledger.forging import Objects, bytes_of, seal_anew
+from tests.conversations.ledger.ledgers import (
+    a_full_conversation,
+    another_database,
+    exported,
+    imported,
+    objects_in,
+    verified,
+)
+from tests.conversations.ledger.test_tampering import accepts, of
+
+PROJECT = Path(__file__).parents[3]
+Forge = Callable[[Objects], None]
+
+
+@pytest.fixture(scope="module")
+def ledger(django_db_setup, django_db_blocker) -> Objects:
+    from django.db import transaction
+
+    with django_db_blocker.unblock(), transaction.atomic():
+        written = objects_in(exported(a_full_conversation()))
+        transaction.set_rollback(True)
+    return written
+
+
+def saying(kind: str, **values: Any) -> Forge:
+    return lambda objects: of(objects, kind).update(values)
+
+
+def about_a_span(**values: Any) -> Forge:
+    """Of the reference that says where a text stands for a file."""
+
+    def forge(objects: Objects) -> None:
+        spanned = next(each for each in objects if each["type"] == "reference" and each["start_at"] is not None)
+        spanned.update(values)
+
+    return forge
+
+
+def summaries(objects: Objects) -> list[dict[str, Any]]:
+    return [each for each in objects if each["type"] == "summary" and each["depth"] == 0]
+
+
+def a_copy_of(summary: dict[str, Any], objects: Objects, **values: Any) -> dict[str, Any]:
+    """One more summary of the same sources, made instead of the first, behind all others."""
+    last = [number for number, each in enumerate(objects) if each["type"] == "summary"][-1]
+    made = {**copy.deepcopy(summary), **values}
+    objects.insert(last + 1, made)
+    for counts in (of(objects, "end")["counts"], of(objects, "trailer")["counts"]):
+        counts["summaries"] += 1
+    of(objects, "trailer")["lines"] += 1
+    return made
+
+
+def supersede_itself(objects: Objects) -> None:
+    first = summaries(objects)[0]
+    first["supersedes_id"] = first["summary_id"]
+
+
+def supersede_in_a_circle(objects: Objects) -> None:
+    first = summaries(objects)[0]
+    one = a_copy_of(first, objects, summary_id="sum_1111111111111111", supersedes_id="sum_2222222222222222")
+    a_copy_of(first, objects, summary_id="sum_2222222222222222", supersedes_id=one["summary_id"])
+
+
+def supersede_twice(objects: Objects) -> None:
+    first = summaries(objects)[0]
+    for name in ("sum_1111111111111111", "sum_2222222222222222"):
+        a_copy_of(first, objects, summary_id=name, supersedes_id=first["summary_id"])
+
+
+def one_source_twice(objects: Objects) -> None:
+    first = summaries(objects)[0]
+    seqs = [*first["source_seqs"], first["source_seqs"][-1]]
+    a_copy_of(first, objects, summary_id="sum_1111111111111111", supersedes_id=first["summary_id"], source_seqs=seqs)
+
+
+def one_key_twice(objects: Objects) -> None:
+    for seq in (4, 5):
+        of(objects, "message", seq=seq)["idempotency_key"] = "the same"
+
+
+def changed_before_the_last_message(objects: Objects) -> None:
+    of(objects, "end")["updated_at"] = of(objects, "conversation")["created_at"]
+
+
+def one_run_twice(objects: Objects) -> None:
+    runs = [each for each in objects if each["type"] == "run"]
+    runs[1]["run_id"] = runs[0]["run_id"]
+
+
+FORGERIES: dict[str, tuple[Forge, str]] = {
+    "a surrogate in a file's name": (saying("file", file_name="a\ud800"), "malformed_line"),
+    "a name that the API refuses": (saying("file", file_name="x" * 501), "malformed_line"),
+    "a surrogate in a file's type": (saying("file", mime_type="text/\udc00"), "malformed_line"),
+    "a surrogate in what is told of a file": (saying("file", exploration_summary="\ud800"), "malformed_line"),
+    "a surrogate in a summary": (saying("summary", content="\ud800 said"), "malformed_line"),
+    "NUL in a summary": (saying("summary", content="a\x00b"), "malformed_line"),
+    "a surrogate in the name of a model": (saying("summary", model="\ud800"), "malformed_line"),
+    "a surrogate in a summary's quality": (saying("summary", quality={"failures": ["\ud800"]}), "malformed_line"),
+    "an outcome that there is not": (saying("run", outcome="triumph"), "malformed_line"),
+    "a run at work": (saying("run", outcome="running"), "malformed_line"),
+    "a summary that supersedes itself": (supersede_itself, "supersedes_itself"),
+    "summaries that supersede each other": (supersede_in_a_circle, "supersedes_itself"),
+    "a summary that is superseded twice": (supersede_twice, "superseded_twice"),
+    "one source twice": (one_source_twice, "covered_twice"),
+    "a field that there is not": (about_a_span(field="content; drop"), "reference_out_of_place"),
+    "a part that there is not": (about_a_span(part_ordinal=7), "reference_out_of_place"),
+    "characters behind the end": (about_a_span(start_at=2**31 - 1), "reference_out_of_place"),
+    "no characters at all": (about_a_span(length=0), "reference_out_of_place"),
+    "a place without a length": (about_a_span(length=None), "reference_out_of_place"),
+    "a name of no part": (saying("reference", part_ordinal=None, start_at=None, length=None), "reference_out_of_place"),
+    "a change before the last message": (changed_before_the_last_message, "time_goes_back"),
+    "an idempotency key twice": (one_key_twice, "duplicate_idempotency_key"),
+    "a run twice": (one_run_twice, "duplicate_run_id"),
+    "a run that took out more than there was": (saying("run", tokens_after=-1), "run_does_not_add_up"),
+    "a run that put tokens in": (saying("run", tokens_before=1, tokens_after=2), "run_does_not_add_up"),
+}
+# What docs/ledger.md has no rule for: a stranger cannot know which words and characters our database takes.
+OURS_ALONE = {"malformed_line"}
+
+
+@pytest.mark.parametrize("forgery", FORGERIES)
+def test_what_a_ledger_cannot_say_has_a_finding_though_every_hash_is_right(ledger, forgery):
+    forge, code = FORGERIES[forgery]
+    objects = copy.deepcopy(ledger)
+    forge(objects)
+    seal_anew(objects)
+
+    report = verified(bytes_of(objects))
+
+    assert code in report.by_code, report.findings
+    assert not {"line_hash_mismatch", "summary_hash_mismatch", "chain_broken"} & report.by_code.keys()
+    assert accepts(bytes_of(objects)) == (code in OURS_ALONE)
+
+
+def test_what_a_ledger_cannot_say_is_refused_by_its_code_and_nothing_is_written(db, ledger, tmp_path):
+    another_database()
+    before = Conversation.objects.count(), Message.objects.count()
+
+    for forge, code in FORGERIES.values():
+        objects = copy.deepcopy(ledger)
+        forge(objects)
+        seal_anew(objects)
+        with pytest.raises(Invalid, match=re.escape(f"[{code}]")) as refused:
+            imported(bytes_of(objects), tmp_path)
+        assert refused.value.code == "ledger_does_not_verify"
+
+    assert (Conversation.objects.count(), Message.objects.count()) == before
+
+
+def test_one_conversation_twice_in_a_ledger_is_found(db):
+    a_full_conversation()
+    objects = objects_in(exported())
+    header, conversation, trailer = objects[0], objects[1:-1], objects[-1]
+    twice = [header, *conversation, *copy.deepcopy(conversation), trailer]
+
+    assert "unexpected_line" in verified(bytes_of(twice)).by_code
+
+
+def test_sealed_again_and_unchanged_it_is_the_same_ledger(ledger):
+    objects = copy.deepcopy(ledger)
+    seal_anew(objects)
+
+    assert objects == ledger
+    assert verifier.verify(io.BytesIO(bytes_of(objects))) == ledger[-1]["line_hash"]
+
+
+def test_a_file_that_is_no_ledger_is_said_to_be_none_once():
+    with (PROJECT / "README.md").open("rb") as file:
+        report = verified(file.read())
+
+    assert [(each.line, each.code) for each in report.findings] == [(1, "malformed_line")]
+    assert "no ledger" in report.findings[0].detail
+
+
+def test_the_words_of_runs_are_those_of_compaction():
+    assert set(shapes.REASONS) == {each.value for each in Reason}
+    assert set(shapes.OUTCOMES) == {each.value for each in Outcome} - {Outcome.RUNNING.value}
+
+
+def test_every_code_of_the_verifier_is_in_the_documentation():
+    told = (PROJECT / "docs" / "ledger.md").read_text()
+    sources = [PROJECT / "conversations/ledger/verifying.py", *(PROJECT / "conversations/ledger/checks").glob("*.py")]
+    codes = {
+        code
+        for file in sources
+        for code in re.findall(
+            r'(?:_add|\.add|require)\((?:[^"()]|\([^()]*\))*?"([a-z]+(?:_[a-z]+)+)"', file.read_text()
+        )
+    }
+
+    assert len(codes) > 20
+    assert {code for code in codes if f"`{code}`" not in told} == set()

@@ -1,0 +1,108 @@
+"""Whatever a member of a line is made to say, with all hashes made anew: it is refused, or it is a ledger of ours.
+
+Refused with a type and a sentence, and nothing is written; or imported, and then the check finds nothing in it, and it
+is exported as the same bytes.
+"""
+
+from __future__ import annotations
+
+import copy
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.db import transaction
+
+from conversations.errors import Conflict, Invalid
+from conversations.ledger.shapes import PART_COLUMNS, SHAPES
+from conversations.models import Conversation
+from integrity.checker import IntegrityChecker
+from tests.conversations.ledger.forging import HOSTILE, Objects, bytes_of, seal_anew
+from tests.conversations.ledger.ledgers import a_full_conversation, exported, imported, objects_in, verified
+
+# What only counting a text again could tell: docs/ledger.md says that the line hashes alone seal it.
+UNSEALED = {"token_counts_are_recounts"}
+
+
+@pytest.fixture(scope="module")
+def ledger(django_db_setup, django_db_blocker) -> Objects:
+    with django_db_blocker.unblock(), transaction.atomic():
+        written = objects_in(exported(a_full_conversation()))
+        transaction.set_rollback(True)
+    return written
+
+
+def mutations(ledger: Objects) -> Iterator[tuple[int, tuple[Any, ...], Any]]:
+    """Places in the ledger, by line and path, and what to put there: the first and the last line of each type."""
+    for kind in (*SHAPES, "part"):
+        numbers = [number for number, line in enumerate(ledger) if line["type"] == kind]
+        for number in sorted({numbers[0], numbers[-1]}):
+            yield from ((number, (name,), value) for name in ledger[number] for value in HOSTILE)
+    for column in ("ordinal", *PART_COLUMNS):
+        number, place = next(
+            (number, place)
+            for number, line in enumerate(ledger)
+            for place, part in enumerate(line.get("parts", []))
+            if column in part or column not in ("ordinal", *PART_COLUMNS[:1])
+        )
+        yield from ((number, ("parts", place, column), value) for value in HOSTILE)
+
+
+def forged(ledger: Objects, number: int, path: tuple[Any, ...], value: Any) -> bytes:
+    objects = copy.deepcopy(ledger)
+    holder: Any = objects[number]
+    for each in path[:-1]:
+        holder = holder[each]
+    holder[path[-1]] = value
+    seal_anew(objects)
+    return bytes_of(objects)
+
+
+def refused_or_ours(written: bytes, directory: Path) -> str:
+    """What became of it: `found` by the verifier, `refused` by the import, or `ours`."""
+    report = verified(written)
+    if not report.is_clean:
+        assert report.findings[0].detail.isprintable()
+        return "found"
+    undone = transaction.savepoint()
+    before = Conversation.objects.count()
+    try:
+        [copied] = imported(written, directory).conversations
+    except (Invalid, Conflict):
+        assert Conversation.objects.count() == before
+        return "refused"
+    else:
+        found = IntegrityChecker.from_settings().run(conversation_id=copied.conversation_id)
+        assert {each.code for each in found.broken} <= UNSEALED, found.broken
+        again = exported(copied.conversation_id)
+        assert again.splitlines()[1:] == written.splitlines()[1:] or objects_in(written)[0]["workspace"] != "default"
+        return "ours"
+    finally:
+        transaction.savepoint_rollback(undone)
+
+
+def try_all(ledger: Objects, chosen: list[tuple[int, tuple[Any, ...], Any]], directory: Path) -> set[str]:
+    became = set()
+    for number, path, value in chosen:
+        try:
+            became.add(refused_or_ours(forged(ledger, number, path, value), directory))
+        except Exception as failure:
+            failure.add_note(f"{ledger[number]['type']} {path} = {str(value)[:60]!r}")
+            raise
+    return became
+
+
+def test_a_hostile_value_is_refused_or_imported_as_it_is(db, ledger, tmp_path):
+    every = list(mutations(ledger))
+    # Other ones each time: many short runs see what a long one sees.
+    chosen = random.sample(every, 60)
+
+    assert try_all(ledger, chosen, tmp_path) <= {"found", "refused", "ours"}
+
+
+@pytest.mark.thorough
+@pytest.mark.timeout(7200)
+def test_every_hostile_value_is_refused_or_imported_as_it_is(db, ledger, tmp_path):
+    assert try_all(ledger, list(mutations(ledger)), tmp_path) == {"found", "refused", "ours"}
