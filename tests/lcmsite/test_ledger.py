@@ -9,7 +9,8 @@ from django.test import Client
 
 from conversations.models import AuditEntry, ContextItem, Conversation
 from tests.conversations.breaking import breaking
-from tests.conversations.ledger.ledgers import a_full_conversation, another_database, exported
+from tests.conversations.ledger.forging import bytes_of
+from tests.conversations.ledger.ledgers import a_full_conversation, another_database, exported, objects_in
 from tests.factories import a_workspace
 from tests.lcmsite.callers import Api, an_api_key, lcm
 
@@ -54,6 +55,37 @@ def test_an_export_that_broke_off_is_gone_on_with(conversation_id, tmp_path):
     assert (refused.exit_code, refused.problem["code"]) == (4, "file_exists")
     assert resumed.exit_code == 0
     assert path.read_bytes() == whole
+
+
+def test_a_file_that_is_no_ledger_is_said_to_be_none_in_one_line(tmp_path):
+    path = tmp_path / "README.md"
+    path.write_text("# A title\n\nand many lines\n" * 50)
+
+    checked = lcm("ledger", "verify", str(path))
+    as_json = lcm("--json", "ledger", "verify", str(path))
+
+    assert checked.exit_code == 1
+    assert [line for line in checked.out.splitlines() if line.startswith("line ")] == [
+        "line 1: this is no ledger: it does not begin with a header [malformed_line]"
+    ]
+    assert as_json.json["finding_count"] == 1
+
+
+def test_a_forged_ledger_with_characters_that_nothing_prints_is_refused_with_a_sentence(conversation_id, tmp_path):
+    objects = objects_in(exported(conversation_id))
+    next(each for each in objects if each["type"] == "file")["file_name"] = "a\ud800"
+    objects[1] = {"type": "conversation", "\ud800\x1b[2J": 1, **objects[1]}
+    path = tmp_path / "forged.jsonl"
+    path.write_bytes(bytes_of(objects))
+    another_database()
+
+    checked = lcm("ledger", "verify", str(path))
+    imported = lcm("--json", "ledger", "import", str(path))
+
+    assert (checked.exit_code, imported.exit_code) == (1, 2)
+    assert "file_name is not what it may be" in checked.out
+    assert "\x1b[2J" not in checked.out
+    assert imported.problem["code"] == "ledger_does_not_verify"
 
 
 def test_findings_are_listed_and_show_in_the_exit_status(conversation_id, tmp_path):

@@ -1,4 +1,4 @@
-"""What a ledger may not say of itself, though every hash in it is right: each has its own finding, and is not imported."""
+"""What a ledger may not say, though every hash in it is right: each has a finding, and is not imported."""
 
 from __future__ import annotations
 

@@ -39,15 +39,10 @@ def mutations(ledger: Objects) -> Iterator[tuple[int, tuple[Any, ...], Any]]:
     for kind in (*SHAPES, "part"):
         numbers = [number for number, line in enumerate(ledger) if line["type"] == kind]
         for number in sorted({numbers[0], numbers[-1]}):
-            yield from ((number, (name,), value) for name in ledger[number] for value in HOSTILE)
-    for column in ("ordinal", *PART_COLUMNS):
-        number, place = next(
-            (number, place)
-            for number, line in enumerate(ledger)
-            for place, part in enumerate(line.get("parts", []))
-            if column in part or column not in ("ordinal", *PART_COLUMNS[:1])
-        )
-        yield from ((number, ("parts", place, column), value) for value in HOSTILE)
+            yield from ((number, (name,), value) for name in ledger[number] if name != "line_hash" for value in HOSTILE)
+    # Parts differ in what they have; any of them may be given any column.
+    number = next(number for number, line in enumerate(ledger) if line.get("parts"))
+    yield from ((number, ("parts", 0, name), value) for name in ("ordinal", *PART_COLUMNS) for value in HOSTILE)
 
 
 def forged(ledger: Objects, number: int, path: tuple[Any, ...], value: Any) -> bytes:
@@ -56,6 +51,9 @@ def forged(ledger: Objects, number: int, path: tuple[Any, ...], value: Any) -> b
     for each in path[:-1]:
         holder = holder[each]
     holder[path[-1]] = value
+    if "parts" in path:
+        in_order = {name: holder.pop(name) for name in ("ordinal", *PART_COLUMNS, "part_hash") if name in holder}
+        holder.update(in_order)
     seal_anew(objects)
     return bytes_of(objects)
 
