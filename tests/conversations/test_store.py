@@ -371,3 +371,15 @@ def test_what_is_stored_can_be_found_by_its_parts(word):
     conversation_id = a_conversation("getSummary reads src/store/base.py in the café on port 5433").conversation_id
 
     assert Message.objects.filter(conversation_id=conversation_id).matching(word).count() == 1
+
+
+def test_metadata_of_a_conversation_have_no_more_levels_than_can_be_read_back():
+    nested: list[object] = []
+    for _ in range(198):
+        nested = [nested]
+
+    kept = a_conversation(metadata={"a": nested}).metadata
+
+    assert kept == {"a": nested}
+    with pytest.raises(Invalid, match="200 levels"):
+        a_conversation(metadata={"a": [[nested]]})

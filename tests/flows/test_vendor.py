@@ -23,6 +23,7 @@ from tests.conversations.real_data import conversation_files, needs_data, rows_o
 from tests.factories import a_conversation
 from tests.flows.vendors import ALL, TIGHT, Behaving, asking, assert_the_truth_is_recorded
 from tests.flows.walk import assert_every_message_comes_back, imported
+from tests.round_trip import assert_ledgers_survive
 
 MODELS = ("chat", "anthropic")
 
@@ -91,6 +92,7 @@ def test_whatever_the_vendor_does_there_is_room_and_nothing_is_lost(
     report = IntegrityChecker.from_settings().run()
     assert report.is_clean, report.broken
     assert_every_message_comes_back(conversation, rows)
+    assert_ledgers_survive()
 
 
 def compacted(conversation: ConversationRecord) -> CompactionResult:

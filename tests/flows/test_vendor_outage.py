@@ -27,6 +27,7 @@ from tests.compaction.vendor import Asked, Vendor, good
 from tests.factories import a_conversation, a_store
 from tests.flows.vendors import asking
 from tests.flows.walk import everything_said
+from tests.round_trip import assert_ledgers_survive
 
 PAUSE = 300
 MESSAGES = 44
@@ -100,6 +101,7 @@ def assert_sound() -> None:
         record = a_store().get_conversation(conversation_id=conversation.conversation_id)
         number = int(record.session_id.removeprefix("talk-"))
         assert [content for _, content, _ in everything_said(record)] == a_talk(number)
+    assert_ledgers_survive()
 
 
 def test_for_an_hour_nobody_answers_and_then_all_is_made_again(site):
