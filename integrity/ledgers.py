@@ -160,6 +160,8 @@ class Ledgers:
         finally:
             # The lines are closed by now, and the transaction in which they were read is over.
             place = pen.place
+            # Those of a conversation are added when it ends; the reader may have broken off before.
+            counts = place.counts if place.session_id is None else place.counts + place.counts_of_it
             self._record(
                 Act.EXPORT_LEDGER,
                 conversation_id,
@@ -170,7 +172,7 @@ class Ledgers:
                     "conversations": place.conversations,
                     "lines": place.lines,
                     "continued_after": continued_after,
-                    **vars(place.counts),
+                    **vars(counts),
                     "line_hash": place.line_hash,
                 },
             )

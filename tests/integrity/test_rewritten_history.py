@@ -12,6 +12,7 @@ from conversations.models import AuditEntry
 from integrity.anchors.anchoring import AnchorService
 from integrity.anchors.expectations import Expected
 from integrity.checker import IntegrityChecker
+from tests.conversations.ledger import verifier
 from tests.conversations.ledger.ledgers import exported, the_ledgers
 from tests.conversations.test_audit_chain import as_at_a_commit
 from tests.integrity.breaking import found
@@ -35,7 +36,8 @@ def verdict_on_what_is_stored(expected: Expected) -> dict[str, int]:
 @pytest.mark.parametrize("seq", [3, 30, 36])
 def test_a_history_rewritten_with_all_its_hashes_is_refused_by_an_anchor_and_by_nothing_else(conversation, seq):
     kept = exported(conversation.id)
-    anchored = Expected.of(anchor=an_anchor())
+    anchor = an_anchor()
+    anchored = Expected.of(anchor=anchor)
     hashed = Expected.of(line_hash=the_ledgers().verify_file(io.BytesIO(kept), name="kept").line_hash)
     assert verdict_on(kept, anchored) == verdict_on(kept, hashed) == {}
 
@@ -50,6 +52,12 @@ def test_a_history_rewritten_with_all_its_hashes_is_refused_by_an_anchor_and_by_
     assert verdict_on(ledger, anchored) == verdict_on_what_is_stored(anchored) == {"anchor_mismatch": 1}
     assert verdict_on(ledger, hashed) == {"unexpected_head": 1}
     assert verdict_on(kept, anchored) == {}
+    # The same to who has nothing of LCM but docs/ledger.md.
+    heads = verifier.heads_in(anchor[1].splitlines())
+    verifier.verify(io.BytesIO(ledger))
+    verifier.verify(io.BytesIO(kept), heads=heads)
+    with pytest.raises(AssertionError, match="another history"):
+        verifier.verify(io.BytesIO(ledger), heads=heads)
     (wrong,) = AnchorService.from_settings().verify().findings
     assert (wrong.code, wrong.id.partition(": ")[0]) == ("anchor_mismatch", "default")
 
