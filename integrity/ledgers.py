@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -93,7 +93,7 @@ class Ledgers:
     def verify_file(self, file: BinaryIO, *, name: str, expected: Expected = NOTHING_EXPECTED) -> LedgerReport:
         """Compute anew everything that a ledger says, in one pass, and compare it with what was kept of it."""
         with Verifier() as verifier:
-            return _verified(verifier, lines_in(file), source=name, expected=expected, has_all=False)
+            return expected.verify(verifier, lines_in(file), source=name, has_all=False)
 
     def verify_live(self, *, conversation_id: int | None = None, expected: Expected = NOTHING_EXPECTED) -> LedgerReport:
         """The same of what an export would write now; a damaged cold block is a finding, and the rest is verified."""
@@ -107,7 +107,7 @@ class Ledgers:
 
             exporter = replace(self._exporter(with_files=True), cold=lambda: WhatIsLeft(tell=tell))
             lines = exporter.export(self._workspace.name, self._conversations(conversation_id))
-            return _verified(verifier, lines, source="the database", expected=expected, has_all=conversation_id is None)
+            return expected.verify(verifier, lines, source="the database", has_all=conversation_id is None)
 
     def import_file(self, path: Path, *, session_id: str | None = None, skip_existing: bool = False) -> ImportReport:
         """Rebuild the conversations of a ledger: see `LedgerImporter.run`."""
@@ -250,18 +250,3 @@ class Ledgers:
             line_hash=pen.place.line_hash,
             continued_after=continued_after,
         )
-
-
-def _verified(
-    verifier: Verifier, lines: Iterable[bytes], *, source: str, expected: Expected, has_all: bool
-) -> LedgerReport:
-    """What the whole ledger comes to, compared with what is expected of it besides."""
-    against = expected.against(verifier.findings)
-    for line in lines:
-        values = verifier.feed(line)
-        if values is not None and against is not None:
-            against.take(values)
-    if against is not None:
-        against.finish(has_all=has_all)
-    expected.require_line_hash(verifier.place.line_hash, verifier.findings)
-    return replace(verifier.finish(source=source), anchor=expected.report_of(against))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Self
 
 from conversations.errors import Invalid
 from conversations.ledger.checks.findings import Findings
-from conversations.ledger.types import AnchoredReport
+from conversations.ledger.types import AnchoredReport, LedgerReport
+from conversations.ledger.verifying import Verifier
 from integrity.anchors import document, signing
 from integrity.anchors.against import SIGNATURE_INVALID, AnchorCheck
 from integrity.anchors.types import Anchor
@@ -42,7 +44,27 @@ class Expected:
             line_hash=line_hash,
         )
 
-    def against(self, findings: Findings) -> AnchorCheck | None:
+    def verify(self, verifier: Verifier, lines: Iterable[bytes], *, source: str, has_all: bool) -> LedgerReport:
+        """What the whole ledger comes to, compared with what is expected of it.
+
+        `has_all`: these are all conversations of their workspace.
+        """
+        check = self._check(verifier.findings)
+        for line in lines:
+            values = verifier.feed(line)
+            if values is not None and check is not None:
+                check.take(values)
+        if check is not None:
+            check.finish(has_all=has_all)
+        found = verifier.place.line_hash
+        verifier.findings.require(
+            self.line_hash in (None, found),
+            UNEXPECTED_HEAD,
+            f"the last line_hash is {found or 'none'}, and not the one that was kept",
+        )
+        return replace(verifier.finish(source=source), anchor=self._report_of(check))
+
+    def _check(self, findings: Findings) -> AnchorCheck | None:
         """What compares the lines with the anchor, if there is one; its signature is looked at first."""
         if self.anchor is None:
             return None
@@ -50,14 +72,7 @@ class Expected:
             findings.add(SIGNATURE_INVALID, "the anchor was altered, or signed with another key")
         return AnchorCheck(self.anchor, findings)
 
-    def require_line_hash(self, found: str, findings: Findings) -> None:
-        findings.require(
-            self.line_hash in (None, found),
-            UNEXPECTED_HEAD,
-            f"the last line_hash is {found or 'none'}, and not the one that was kept",
-        )
-
-    def report_of(self, check: AnchorCheck | None) -> AnchoredReport | None:
+    def _report_of(self, check: AnchorCheck | None) -> AnchoredReport | None:
         if check is None:
             return None
         return AnchoredReport(
