@@ -91,6 +91,7 @@ ACTS_BEFORE = """
 
 
 @pytest.mark.thorough
+@pytest.mark.timeout(300)
 def test_acts_of_an_earlier_version_are_chained(url):
     manage(url, "migrate", "conversations", "0017", "-v0")
     with psycopg.connect(url) as database:
