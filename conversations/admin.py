@@ -13,6 +13,8 @@ from django.utils.safestring import SafeString
 from conversations.admin_rows import RowsAdmin, column, link_to, page_of
 from conversations.models import (
     AuditEntry,
+    AuditHead,
+    AuditLink,
     ColdBlock,
     ContextItem,
     Conversation,
@@ -146,6 +148,17 @@ class AuditEntryAdmin(RowsAdmin):
     list_display = ("audit_id", "recorded_at", "actor", "act", "target", conversation)
     search_fields = ("actor", "act", "target")
     ordering = ("-audit_id",)
+
+
+@admin.register(AuditLink)
+class AuditLinkAdmin(RowsAdmin):
+    list_display = ("number", column("act", "entry", of=lambda row: link_to(AuditEntry, row.entry_id)))
+    ordering = ("-number",)
+
+
+@admin.register(AuditHead)
+class AuditHeadAdmin(RowsAdmin):
+    list_display = ("head_id", "number")
 
 
 @admin.register(ColdBlock)

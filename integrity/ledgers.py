@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import BinaryIO, Self
+from typing import Any, BinaryIO, Self
 
 from django.db import transaction
 from django.db.models.functions import Collate
@@ -27,6 +28,7 @@ from conversations.rebuilding import hold, misfit_ranges, rebuild_context, recou
 from conversations.scope import Scope
 from conversations.store.base import EVERYTHING
 from conversations.tokens import TokenEstimator
+from integrity.anchors.expectations import NOTHING_EXPECTED, Expected
 from integrity.rebuilt import Rebuilt
 
 # Of the sessions of a workspace, which may be many, so many are listed at a time.
@@ -47,9 +49,13 @@ class Ledgers:
     def lines(self, *, conversation_id: int | None = None, with_files: bool = True) -> Iterator[bytes]:
         """The ledger of one conversation, or of all in the order of their sessions, line by line.
 
-        Each conversation is told as it was at one moment. NotFound if there is no such one.
+        Each conversation is told as it was at one moment. NotFound if there is no such one. The export is on record
+        before its first line, and again when the last line was taken or the reader has broken off.
         """
-        return self._exporter(with_files).export(self._workspace.name, self._conversations(conversation_id))
+        pen = Pen()
+        ids = self._conversations(conversation_id)
+        lines = self._exporter(with_files).export(self._workspace.name, ids, pen=pen)
+        return self._audited(lines, pen, conversation_id=conversation_id, with_files=with_files)
 
     def export(
         self, file: BinaryIO, *, name: str, conversation_id: int | None = None, with_files: bool = True
@@ -57,7 +63,9 @@ class Ledgers:
         """Write the ledger of one conversation, or of all."""
         pen = Pen()
         ids = self._conversations(conversation_id)
-        return self._written(file, name, pen, self._exporter(with_files).export(self._workspace.name, ids, pen=pen))
+        lines = self._exporter(with_files).export(self._workspace.name, ids, pen=pen)
+        audited = self._audited(lines, pen, conversation_id=conversation_id, with_files=with_files)
+        return self._written(file, name, pen, audited)
 
     def resume(
         self, file: BinaryIO, *, name: str, conversation_id: int | None = None, with_files: bool = True
@@ -79,14 +87,15 @@ class Ledgers:
         file.truncate()
         pen = Pen(found.place)
         lines = self._exporter(with_files).export(self._workspace.name, ids, pen=pen)
-        return self._written(file, name, pen, lines, continued_after=found.place.lines)
+        audited = self._audited(lines, pen, conversation_id=conversation_id, with_files=with_files)
+        return self._written(file, name, pen, audited, continued_after=found.place.lines)
 
-    def verify_file(self, file: BinaryIO, *, name: str) -> LedgerReport:
-        """Compute anew everything that a ledger says, in one pass."""
+    def verify_file(self, file: BinaryIO, *, name: str, expected: Expected = NOTHING_EXPECTED) -> LedgerReport:
+        """Compute anew everything that a ledger says, in one pass, and compare it with what was kept of it."""
         with Verifier() as verifier:
-            return verifier.verify(lines_in(file), source=name)
+            return expected.verify(verifier, lines_in(file), source=name, has_all=False)
 
-    def verify_live(self, *, conversation_id: int | None = None) -> LedgerReport:
+    def verify_live(self, *, conversation_id: int | None = None, expected: Expected = NOTHING_EXPECTED) -> LedgerReport:
         """The same of what an export would write now; a damaged cold block is a finding, and the rest is verified."""
         with Verifier() as verifier:
             told: set[int] = set()
@@ -98,7 +107,7 @@ class Ledgers:
 
             exporter = replace(self._exporter(with_files=True), cold=lambda: WhatIsLeft(tell=tell))
             lines = exporter.export(self._workspace.name, self._conversations(conversation_id))
-            return verifier.verify(lines, source="the database")
+            return expected.verify(verifier, lines, source="the database", has_all=conversation_id is None)
 
     def import_file(self, path: Path, *, session_id: str | None = None, skip_existing: bool = False) -> ImportReport:
         """Rebuild the conversations of a ledger: see `LedgerImporter.run`."""
@@ -133,6 +142,45 @@ class Ledgers:
             },
         )
         return rebuilt
+
+    def _audited(
+        self, lines: Iterator[bytes], pen: Pen, *, conversation_id: int | None, with_files: bool
+    ) -> Generator[bytes]:
+        """The lines, with an act before the first of them and one behind the last that was taken.
+
+        Two acts, as nothing runs in a process that is killed: an export without its second act was broken off so.
+        """
+        target = "" if conversation_id is None else self.scope.conversation(conversation_id).session_id
+        continued_after = pen.place.lines
+        begun = self._record(Act.BEGIN_EXPORT, conversation_id, target, {"with_files": with_files})
+        is_whole = False
+        try:
+            yield from lines
+            is_whole = True
+        finally:
+            # The lines are closed by now, and the transaction in which they were read is over.
+            place = pen.place
+            # Those of a conversation are added when it ends; the reader may have broken off before.
+            counts = place.counts if place.session_id is None else place.counts + place.counts_of_it
+            self._record(
+                Act.EXPORT_LEDGER,
+                conversation_id,
+                target,
+                {
+                    "begun_by": begun,
+                    "is_whole": is_whole,
+                    "conversations": place.conversations,
+                    "lines": place.lines,
+                    "continued_after": continued_after,
+                    **vars(counts),
+                    "line_hash": place.line_hash,
+                },
+            )
+
+    def _record(self, act: Act, conversation_id: int | None, target: str, detail: Mapping[str, Any]) -> int:
+        with transaction.atomic():
+            log = AuditLog(self.scope)
+            return log.record(act, conversation_id=conversation_id, target=target, detail=detail).pk
 
     @property
     def _workspace(self) -> Workspace:
@@ -187,10 +235,12 @@ class Ledgers:
             yield from self._conversations(None, conversation.session_id)
 
     def _written(
-        self, file: BinaryIO, name: str, pen: Pen, lines: Iterator[bytes], *, continued_after: int = 0
+        self, file: BinaryIO, name: str, pen: Pen, lines: Generator[bytes], *, continued_after: int = 0
     ) -> ExportReport:
-        for line in lines:
-            file.write(line)
+        # Closed at once where the file cannot be written, so that the act says how far it came.
+        with closing(lines):
+            for line in lines:
+                file.write(line)
         file.flush()
         return ExportReport(
             file=name,

@@ -62,3 +62,9 @@ class IntegrityPolicy(Policy):
     kept_report_days: int = knob(
         90, "How long reports are kept whose repairs nobody has applied, in days.", low=1, high=36_500
     )
+    anchor_interval_minutes: int = knob(
+        24 * 60,
+        "How often the heads of all chains are signed and kept as an anchor, in minutes; 0 for never.",
+        low=0,
+        high=30 * 24 * 60,
+    )

@@ -96,6 +96,15 @@ class Deployment:
     )
     s3_bucket: str = knob("", "The bucket; who may write to it is found where boto3 looks for that.")
     s3_endpoint: str = url("A server that speaks S3 and is not Amazon's.", schemes=("http", "https"))
+    anchor_dir: str = knob(
+        "",
+        "Where anchors are kept, such as a store that is written once; anchors/ in the data directory when not given.",
+    )
+    anchor_key_file: str = knob(
+        "",
+        "The private key that signs anchors: Ed25519 in PEM, unencrypted. When not given, one is made and kept in the "
+        "data directory.",
+    )
     metrics_token: str = knob(
         "", "The token that `/metrics` asks for; without it, only programs on this machine are told.", secret=True
     )

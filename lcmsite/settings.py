@@ -260,6 +260,13 @@ if DEPLOYMENT.file_storage == "s3":
                 hint='Install it with pip install "django-storages[s3]", or leave the files on disk.',
             )
         )
+# Anchors, and the key that signs them. A key that the operator names is never made here.
+ANCHOR_DIR = Path(DEPLOYMENT.anchor_dir).expanduser().absolute() if DEPLOYMENT.anchor_dir else DATA_DIR / "anchors"
+ANCHOR_KEY_IS_OURS = not DEPLOYMENT.anchor_key_file
+ANCHOR_KEY_FILE = (
+    DATA_DIR / "anchor_key.pem" if ANCHOR_KEY_IS_OURS else Path(DEPLOYMENT.anchor_key_file).expanduser().absolute()
+)
+
 # Says what a plain text says, for its exploration: the rooms are stacked one way, and summarizing is another room's.
 FILE_GIST = "compaction.gist.gist"
 

@@ -147,5 +147,7 @@ def django_db_setup(
 
 @pytest.fixture(autouse=True)
 def files_of_its_own(settings: Any, tmp_path: Path) -> None:
-    """No test stores a file among those of whoever runs it."""
+    """No test stores a file, an anchor or a key among those of whoever runs it."""
     settings.MEDIA_ROOT = tmp_path / "files"
+    settings.ANCHOR_DIR = tmp_path / "anchors"
+    settings.ANCHOR_KEY_FILE = tmp_path / "anchor_key.pem"

@@ -36,6 +36,22 @@ class LedgerFinding:
 
 
 @dataclass(frozen=True)
+class AnchoredReport:
+    """The anchor that a ledger was compared with, and how much of the ledger it covers.
+
+    Without `key_is_trusted` the signature was checked with the key in the anchor itself, which anybody can put there.
+    """
+
+    made_at: str
+    site: str
+    public_key: str
+    key_is_trusted: bool
+    conversations: int
+    # Conversations of the ledger that the anchor does not name: it proves nothing of them.
+    unnamed_conversations: int
+
+
+@dataclass(frozen=True)
 class LedgerReport:
     """What verifying came to. All findings are counted, by code; the first of them are told."""
 
@@ -48,6 +64,7 @@ class LedgerReport:
     finding_count: int = 0
     by_code: Mapping[str, int] = field(default_factory=dict)
     findings: tuple[LedgerFinding, ...] = ()
+    anchor: AnchoredReport | None = None
 
 
 @dataclass(frozen=True)

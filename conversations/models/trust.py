@@ -55,6 +55,38 @@ class AuditEntry(models.Model):
         )
 
 
+class AuditLink(models.Model):
+    """One link of the audit log's hash chain. The database writes it when the act is committed."""
+
+    number = models.BigIntegerField(primary_key=True)
+    entry = models.OneToOneField(AuditEntry, models.RESTRICT, db_column="audit_id", related_name="link")
+    chain_hash = models.BinaryField()
+
+    class Meta:
+        db_table = "audit_chain"
+        constraints: ClassVar = [
+            models.CheckConstraint(condition=Q(number__gte=1), name="audit_chain_counts_from_one"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.number}: act {self.entry_id}"
+
+
+class AuditHead(models.Model):
+    """How long the audit log's chain is, and its last hash: one row, which the database only advances."""
+
+    head_id = models.SmallIntegerField(primary_key=True, default=1, db_default=1)
+    number = models.BigIntegerField(db_default=0)
+    chain_hash = models.BinaryField(db_default=b"")
+
+    class Meta:
+        db_table = "audit_head"
+        constraints: ClassVar = [models.CheckConstraint(condition=Q(head_id=1), name="audit_head_is_one_row")]
+
+    def __str__(self) -> str:
+        return f"{self.number} acts"
+
+
 class ColdBlock(models.Model):
     """The texts of a stretch of messages, with their parts, compressed together."""
 

@@ -230,6 +230,8 @@ def _treat(place: Place, draft: _Draft) -> None:
     facts, damage = draft.facts, draft.damage
     if place.code == "grants_come_to_an_end":
         draft.add(Step.EXPIRE_GRANT, place)
+    elif place.code == "acts_are_chained":
+        draft.leave(place, "The audit log is evidence and is never repaired: compare it with an anchor and a backup.")
     elif place.conversation_id not in facts.conversations:
         draft.leave(place, "What it belongs to is gone; only a backup, or an import of its ledger, brings that back.")
     elif place.code in _CONTEXT or (place.code == "ordinals_are_unique" and place.id.startswith("ordinal_")):

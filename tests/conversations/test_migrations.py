@@ -80,3 +80,29 @@ def test_chains_of_an_earlier_version_are_sealed_anew(url):
         assert times == sorted(times)
         with pytest.raises(psycopg.errors.IntegrityConstraintViolation):
             database.execute("UPDATE messages SET content = 'x'")
+
+
+ACTS_BEFORE = """
+    INSERT INTO workspaces (name) VALUES ('old');
+    INSERT INTO audit_log (workspace_id, actor, act, target, detail)
+    SELECT 1, 'Ann', 'issue_key', 'key ' || n, jsonb_build_object('scopes', ARRAY['read'], 'n', n)
+    FROM generate_series(1, 5) n;
+"""
+
+
+@pytest.mark.thorough
+@pytest.mark.timeout(300)
+def test_acts_of_an_earlier_version_are_chained(url):
+    manage(url, "migrate", "conversations", "0017", "-v0")
+    with psycopg.connect(url) as database:
+        database.execute(ACTS_BEFORE)
+
+    manage(url, "migrate", "-v0")
+    manage(url, "lcm", "key", "create", "new", "--workspace", "old")
+
+    manage(url, "lcm", "check", "--workspace", "old")
+    with psycopg.connect(url) as database:
+        chained = database.execute("SELECT number, audit_id FROM audit_chain ORDER BY number").fetchall()
+        acts = database.execute("SELECT audit_id FROM audit_log ORDER BY audit_id").fetchall()
+        assert chained == [(number, audit_id) for number, (audit_id,) in enumerate(acts, start=1)]
+        assert len(acts) == 6

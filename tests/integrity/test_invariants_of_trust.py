@@ -14,7 +14,7 @@ from compaction.models import CompactionJob, CompactionRun
 from conversations.archiving import archive_stretch
 from conversations.audit import Act, AuditLog
 from conversations.large_files import LargeFileService
-from conversations.models import ColdBlock, LargeFile, Message
+from conversations.models import AuditEntry, ColdBlock, LargeFile, Message
 from conversations.scope import Scope
 from conversations.types import NewMessage, Role
 from integrity.checker import IntegrityChecker
@@ -186,9 +186,13 @@ def test_a_block_that_nobody_points_at_is_found(conversation, block):
 
 
 def test_cold_texts_without_an_act_are_found(conversation, block):
+    act = AuditEntry.objects.get(conversation_id=conversation.id).pk
     breaking("DELETE FROM audit_log WHERE conversation_id = %s", conversation.id)
 
-    assert check() == {"texts_leave_by_recorded_acts": [f"cold_{block.pk}"]}
+    assert check() == {
+        "texts_leave_by_recorded_acts": [f"cold_{block.pk}"],
+        "acts_are_chained": [f"act_{act}"],
+    }
 
 
 def test_a_text_that_was_erased_by_no_act_is_found(conversation):

@@ -15,8 +15,10 @@ from rich.console import Console
 from conversations.errors import Conflict, Invalid
 from conversations.ledger.types import LedgerReport
 from conversations.words import counted
+from integrity.anchors.expectations import Expected
 from integrity.ledgers import Ledgers
-from lcmsite.adapters.cli.layout import body
+from lcmsite.adapters.cli.anchors import PUBLIC_KEY_HELP, signed_by
+from lcmsite.adapters.cli.layout import body, safe
 from lcmsite.adapters.cli.rendering import show_one
 from lcmsite.adapters.cli.session import Session
 from lcmsite.adapters.cli.verbs import Outcome, Verb, waiting
@@ -79,23 +81,39 @@ def _verify_arguments(parser: ArgumentParser) -> None:
         "what", nargs="?", metavar="FILE", help="A ledger, or - for standard input; with --live, a conversation."
     )
     parser.add_argument("--live", action="store_true", help="Verify what is stored: one conversation, or all.")
+    parser.add_argument(
+        "--anchor", metavar="ANCHOR", help="Also compare the chains with this anchor, made by `lcm anchor`."
+    )
+    parser.add_argument("--expect", metavar="HASH", help="Also require this last line_hash, kept from an export.")
+    parser.add_argument("--public-key", metavar="KEY", help=PUBLIC_KEY_HELP)
 
 
 def _verify(session: Session, arguments: Namespace) -> Outcome:
+    expected = _expected(arguments)
     if arguments.live:
         session.caller.require(KeyScope.READ)
         ledgers = Ledgers.from_settings(session.caller.scope)
         with waiting("verifying ..."):
-            report = ledgers.verify_live(conversation_id=_conversation(session, arguments.what))
+            conversation_id = _conversation(session, arguments.what)
+            report = ledgers.verify_live(conversation_id=conversation_id, expected=expected)
     elif not arguments.what:
         raise Invalid("Name a file, or give --live.", code="usage")
     elif arguments.what == STDIO:
-        report = Ledgers.from_settings().verify_file(sys.stdin.buffer, name="standard input")
+        report = Ledgers.from_settings().verify_file(sys.stdin.buffer, name="standard input", expected=expected)
     else:
         path = Path(arguments.what)
         with waiting(f"verifying {path.name} ..."), _read(path) as file:
-            report = Ledgers.from_settings().verify_file(file, name=path.name)
+            report = Ledgers.from_settings().verify_file(file, name=path.name, expected=expected)
     return Outcome(report, exit_code=0 if report.is_clean else FINDINGS_EXIT_CODE)
+
+
+def _expected(arguments: Namespace) -> Expected:
+    anchor = None
+    if arguments.anchor:
+        path = Path(arguments.anchor)
+        with _read(path) as file:
+            anchor = path.name, file.read()
+    return Expected.of(anchor=anchor, trusted_key=arguments.public_key, line_hash=arguments.expect)
 
 
 @contextmanager
@@ -137,7 +155,9 @@ def _unusable(path: Path, refusal: Exception) -> Invalid:
 @show_one.register
 def _(report: LedgerReport, console: Console) -> None:
     for finding in report.findings:
-        body(console, f"line {finding.line}: {finding.detail} [{finding.code}]", end="")
+        # What is found before the first line is about the anchor itself.
+        where = f"line {finding.line}: " if finding.line else ""
+        body(console, f"{where}{finding.detail} [{finding.code}]", end="")
     if report.finding_count > len(report.findings):
         console.print(f"and {counted(report.finding_count - len(report.findings), 'more finding')}", style="dim")
     verdict = "everything holds" if report.is_clean else "not everything holds"
@@ -148,6 +168,18 @@ def _(report: LedgerReport, console: Console) -> None:
         style="dim",
     )
     console.print(f"The last line_hash is {report.line_hash or 'none'}.", style="dim", soft_wrap=True)
+    if report.anchor is not None:
+        anchor = report.anchor
+        unnamed = f", {anchor.unnamed_conversations:,} that it does not name" if anchor.unnamed_conversations else ""
+        console.print(
+            safe(
+                f"Compared with the anchor of {anchor.made_at} from {anchor.site}: "
+                f"{counted(anchor.conversations, 'conversation')}{unnamed}. "
+                + signed_by(anchor.public_key, is_trusted=anchor.key_is_trusted)
+            ),
+            style="dim",
+            soft_wrap=True,
+        )
 
 
 VERBS = (
@@ -164,6 +196,8 @@ VERBS = (
         "Compute anew everything that a ledger, or the database, says.",
         _verify_arguments,
         _verify,
+        description="Compute every hash anew. Hashes that were all computed again after a change still hold: --anchor "
+        "and --expect refuse such a history, as they compare it with what was kept elsewhere.",
     ),
     Verb(
         "ledger import",

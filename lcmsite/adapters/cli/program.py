@@ -16,7 +16,17 @@ from django.db import InterfaceError, OperationalError, connections
 
 from conversations.errors import Invalid, LcmError
 from lcmsite.adapters.catalogue import CATALOGUE
-from lcmsite.adapters.cli import administration, agents, backups, importing, ledger, rendering, uploading, users
+from lcmsite.adapters.cli import (
+    administration,
+    agents,
+    anchors,
+    backups,
+    importing,
+    ledger,
+    rendering,
+    uploading,
+    users,
+)
 from lcmsite.adapters.cli.session import DEFAULT_WORKSPACE, Session
 from lcmsite.adapters.cli.verbs import Outcome, Parser, Verb, from_operation
 from lcmsite.adapters.problems import EXIT_CODES, INTERNAL, INTERRUPTED_EXIT_CODE, problem_of
@@ -64,6 +74,7 @@ def verbs() -> dict[str, Verb]:
         *users.VERBS,
         *backups.VERBS,
         *ledger.VERBS,
+        *anchors.VERBS,
         *uploading.VERBS,
     )
     return {verb.name: verb for verb in ours}

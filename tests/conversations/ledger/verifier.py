@@ -1,6 +1,7 @@
 """Verifies a ledger by docs/ledger.md alone, with nothing but Python: `python3 verifier.py FILE`.
 
-It says that everything holds, with the last line_hash, and ends with 0; or what does not, and ends with 1.
+It says that everything holds, with the last line_hash, and ends with 0; or what does not, and ends with 1. With an
+anchor (`python3 verifier.py FILE ANCHOR`) the chains must be those that it names; `openssl` verifies its signature.
 """
 
 import base64
@@ -26,12 +27,22 @@ def part_hash(part):
     return sha(canonical(values))
 
 
-def verify(file, previous=""):
+def heads_in(anchor):
+    lines = [json.loads(line) for line in anchor]
+    return {(line["workspace"], line["session_id"]): line for line in lines if line["type"] == "conversation"}
+
+
+def verify(file, previous="", heads=None):
+    workspace, compared, anchored = "", 0, {}
     for number, raw in enumerate(file, start=1):
         line, body = json.loads(raw), raw.rpartition(b',"line_hash":"')[0]
         kind, previous = line["type"], sha(previous, body)
         assert raw == body + f',"line_hash":"{previous}"}}\n'.encode(), f"line {number}"
-        if kind == "conversation":
+        if kind == "header":
+            workspace = line["workspace"]
+        elif kind == "conversation":
+            anchored = (heads or {}).get((workspace, line["session_id"]), {})
+            assert not anchored or anchored["created_at"] == line["created_at"], "anchor: another beginning"
             known, newest, recorded, chain, tokens, files, first = {}, 0, "", "", 0, [], number
             keys, runs, newer = set(), set(), {}
         elif kind == "message":
@@ -47,6 +58,7 @@ def verify(file, previous=""):
             chain = sha(unhex(chain), unhex(line["entry_hash"]), *sealed, unhex(line["metadata_hash"] or ""))
             ulid = times[1] // timedelta(milliseconds=1) << 80 | int(chain[:20], 16)
             assert (chain, ulid) == (line["chain_hash"], int(line["event_id"].translate(CROCKFORD), 32)), "chain"
+            assert newest != anchored.get("messages") or chain == anchored["chain_head"], "anchor: another history"
             assert recorded <= (recorded := line["recorded_at"]), "time goes back"
             assert (key := line["idempotency_key"]) is None or (key not in keys and not keys.add(key)), "key"
             known[newest], tokens = line, tokens + line["token_count"]
@@ -84,19 +96,23 @@ def verify(file, previous=""):
                     assert each not in path and not path.add(each), "a summary supersedes itself"
                     each = newer[each]
             assert line["updated_at"] >= recorded, "time goes back"
+            assert newest >= anchored.get("messages", 0), "anchor: messages are missing"
+            compared += bool(anchored)
             counted = newest, chain, tokens, number - first - 1
             said = line["message_count"], line["chain_head"] or "", line["total_tokens"], sum(line["counts"].values())
             assert said == counted and all(stated == found.hexdigest() for stated, found in files), "end"
     assert kind == "trailer" and line["lines"] == number, "the end is missing"
+    assert heads is None or compared, "anchor: it names no conversation of this ledger"
     return previous
 
 
 if __name__ == "__main__":
     # Without assertions, as with `python -O`, anything would hold.
-    if len(sys.argv) != 2 or not __debug__:
-        sys.exit("Say which ledger, and without -O: python3 verifier.py FILE")
+    if len(sys.argv) not in (2, 3) or not __debug__:
+        sys.exit("Say which ledger, and without -O: python3 verifier.py FILE [ANCHOR]")
     try:
+        heads = heads_in(Path(sys.argv[2]).read_bytes().splitlines()) if len(sys.argv) == 3 else None
         with Path(sys.argv[1]).open("rb") as ledger:
-            print("Everything holds. The last line_hash is", verify(ledger))
+            print("Everything holds. The last line_hash is", verify(ledger, heads=heads))
     except Exception as wrong:
         sys.exit(f"Not everything holds: {wrong!r}")

@@ -11,7 +11,7 @@ from django.contrib.admin.utils import quote
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Group, Permission
 from django.core.management import call_command
-from django.db import models
+from django.db import connection, models
 from django.db.models import F
 from django.test import Client
 from django.urls import reverse
@@ -85,6 +85,9 @@ def _a_world() -> dict[str, Any]:
     _comings_and_goings(scope, made)
     group = Group.objects.create(name="auditors")
     LogEntry.objects.log_actions(root.pk, [group], ADDITION, single_object=True)
+    with connection.cursor() as cursor:
+        # As at a commit: acts enter their chain.
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE; SET CONSTRAINTS ALL DEFERRED")
     return {"conversation_id": other}
 
 

@@ -1,0 +1,223 @@
+"""Makes anchors, keeps them as files, and compares the database with them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Self
+
+from django.conf import settings
+from django.db import connection, transaction
+from django.db.models import Min
+from django.db.models.functions import Collate
+from django.utils import timezone
+
+from conversations.audit import Act, AuditLog
+from conversations.errors import Invalid, NotFound, Unavailable
+from conversations.ledger.lines import as_text
+from conversations.models import AuditEntry, AuditHead, Conversation
+from conversations.reading import snapshot
+from conversations.scope import Scope
+from conversations.store.base import EVERYTHING
+from integrity.anchors import document, signing
+from integrity.anchors.comparing import compare
+from integrity.anchors.types import (
+    AnchoredActs,
+    AnchoredChain,
+    AnchorFile,
+    AnchorReport,
+    AnchorVerdict,
+    PublicKey,
+)
+from integrity.policy import IntegrityPolicy
+
+_NAME = "anchor-%Y%m%dT%H%M%S.%fZ.jsonl"
+# The advisory lock that lets one worker at a time look whether an anchor is due.
+_LOCK = 0x4C434D_616E63
+PORTION = 1_000
+
+
+@dataclass(frozen=True)
+class AnchorService:
+    """Signs the heads of all chains of the site: for the operator at the machine, and for the worker."""
+
+    directory: Path
+    key_file: Path
+    # False for a key that the operator names: that one must be there.
+    makes_key: bool
+    policy: IntegrityPolicy
+    scope: Scope = EVERYTHING
+    now: Callable[[], datetime] = timezone.now
+
+    @classmethod
+    def from_settings(cls, scope: Scope = EVERYTHING) -> Self:
+        return cls(
+            directory=settings.ANCHOR_DIR,
+            key_file=settings.ANCHOR_KEY_FILE,
+            makes_key=settings.ANCHOR_KEY_IS_OURS,
+            policy=IntegrityPolicy.from_settings(),
+            scope=scope,
+        )
+
+    def make(self) -> AnchorReport:
+        """Sign the heads of all chains as they are now, keep the file, and record the act.
+
+        Raises Invalid for a key that cannot be used, and Unavailable where the file cannot be written.
+        """
+        key = signing.private_key(self.key_file, may_be_made=self.makes_key)
+        made_at, public_key = self.now(), signing.public_hex(key)
+        with snapshot():
+            chains, acts = list(_chains()), _acts()
+        body = document.body_of(
+            site=platform.node(), made_at=as_text(made_at), public_key=public_key, chains=chains, acts=acts
+        )
+        content = document.signed(body, key.sign(body))
+        file = self.directory / made_at.astimezone(UTC).strftime(_NAME)
+        report = AnchorReport(
+            file=str(file),
+            made_at=as_text(made_at),
+            conversations=len(chains),
+            messages=sum(chain.messages for chain in chains),
+            acts=acts.number,
+            acts_hash=acts.chain_hash,
+            public_key=public_key,
+            sha256=hashlib.sha256(content).hexdigest(),
+        )
+        with transaction.atomic():
+            AuditLog(self.scope).record(
+                Act.ANCHOR,
+                target=file.name,
+                detail={
+                    name: getattr(report, name)
+                    for name in ("conversations", "messages", "acts", "public_key", "sha256")
+                },
+            )
+            # Before the commit: an act without its file would say that there is one.
+            self._keep(file, content)
+        return report
+
+    def sweep(self) -> AnchorReport | None:
+        """Make an anchor if one is due by the clock; for a worker.
+
+        It is due when the newest anchor is older than the interval; before the first one, the oldest conversation.
+        """
+        if not self.policy.anchor_interval_minutes:
+            return None
+        with transaction.atomic():
+            if not _may_look() or not self._is_due():
+                return None
+            return self.make()
+
+    def list_anchors(self) -> list[AnchorFile]:
+        """The files in the directory of anchors, newest first."""
+        return [AnchorFile(file=str(path), made_at=_made_at(path), bytes=path.stat().st_size) for path in self._files()]
+
+    def public_key(self) -> PublicKey:
+        """The key that anchors of this site are verified with; it is made if there is none yet."""
+        key = signing.private_key(self.key_file, may_be_made=self.makes_key)
+        return PublicKey(public_key=signing.public_hex(key), pem=signing.public_pem(key), key_file=str(self.key_file))
+
+    def read(self, path: Path | None = None) -> tuple[str, bytes]:
+        """Name and content of an anchor, the newest without a path. NotFound if there is none yet."""
+        if path is None:
+            files = self._files()
+            if not files:
+                raise NotFound(f"There is no anchor in {self.directory} yet; `lcm anchor` makes one.")
+            path = files[0]
+        try:
+            return path.name, path.read_bytes()
+        except (OSError, ValueError) as refusal:
+            why = getattr(refusal, "strerror", None) or refusal
+            raise Invalid(f"{path} cannot be read: {why}.", code="unreadable_file") from refusal
+
+    def verify(self, path: Path | None = None, *, trusted_key: str | None = None) -> AnchorVerdict:
+        """Compare every chain in the database with an anchor, the newest without a path.
+
+        It compares the stored hashes. Whether texts match their hashes is what `lcm check` and `lcm ledger verify
+        --live` compute. Raises NotFound, and Invalid for a file that is no anchor.
+        """
+        name, content = self.read(path)
+        anchor = document.parse(content, name=name)
+        with snapshot():
+            found = compare(anchor, is_signed=signing.is_signed_by(anchor, trusted_key))
+            stored = Conversation.objects.count()
+        return AnchorVerdict(
+            source=name,
+            site=anchor.site,
+            made_at=anchor.made_at,
+            public_key=anchor.public_key,
+            key_is_trusted=trusted_key is not None,
+            conversations=len(anchor.chains),
+            messages=sum(chain.messages for chain in anchor.chains.values()),
+            acts=anchor.acts.number,
+            unnamed_conversations=stored - found.matched,
+            is_clean=not found.count,
+            finding_count=found.count,
+            findings=tuple(found.first),
+        )
+
+    def _files(self) -> list[Path]:
+        return sorted((path for path in self.directory.glob("anchor-*.jsonl") if _is_named(path)), reverse=True)
+
+    def _keep(self, file: Path, content: bytes) -> None:
+        try:
+            # It names every workspace and session.
+            self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            # Not renamed into place: a store that is written once may refuse that. A file without its last line is no
+            # anchor.
+            descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(descriptor, "wb") as opened:
+                opened.write(content)
+                opened.flush()
+                os.fsync(opened.fileno())
+        except OSError as refusal:
+            raise Unavailable(f"The anchor cannot be written to {file}: {refusal.strerror}.") from refusal
+
+    def _is_due(self) -> bool:
+        last = AuditEntry.objects.filter(act=Act.ANCHOR).order_by("-audit_id").values_list("recorded_at", flat=True)
+        since = last.first() or Conversation.objects.aggregate(oldest=Min("created_at"))["oldest"]
+        return since is not None and since <= self.now() - timedelta(minutes=self.policy.anchor_interval_minutes)
+
+
+def _chains() -> Iterator[AnchoredChain]:
+    """In an order that every database gives, whatever its language."""
+    rows = Conversation.objects.order_by(Collate("workspace__name", "C"), Collate("session_id", "C"))
+    columns = rows.values_list("workspace__name", "session_id", "created_at", "next_seq", "chain_head")
+    for workspace, session_id, created_at, next_seq, chain_head in columns.iterator(chunk_size=PORTION):
+        yield AnchoredChain(
+            workspace=workspace,
+            session_id=session_id,
+            created_at=as_text(created_at),
+            messages=next_seq - 1,
+            chain_head=bytes(chain_head).hex() or None,
+        )
+
+
+def _acts() -> AnchoredActs:
+    head = AuditHead.objects.first()
+    if head is None or not head.number:
+        return AnchoredActs(number=0, chain_hash=None)
+    return AnchoredActs(number=head.number, chain_hash=bytes(head.chain_hash).hex())
+
+
+def _may_look() -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [_LOCK])
+        return bool(cursor.fetchone()[0])
+
+
+def _made_at(path: Path) -> datetime:
+    return datetime.strptime(path.name, _NAME).replace(tzinfo=UTC)
+
+
+def _is_named(path: Path) -> bool:
+    try:
+        _made_at(path)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,118 @@
+"""The Ed25519 key of a site: read or made once, used to sign, and checked against.
+
+`cryptography` is imported where it is used: few commands and tasks sign, and loading it takes longer than most run.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from conversations.errors import Invalid
+from integrity.anchors.types import Anchor
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+_HEX_DIGITS = 64
+
+
+def private_key(file: Path, *, may_be_made: bool) -> Ed25519PrivateKey:
+    """The key in this file; a new one is made and kept there if there is none and that is allowed."""
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    try:
+        if may_be_made and not file.exists():
+            _make(file)
+        key = load_pem_private_key(file.read_bytes(), password=None)
+    except OSError as refusal:
+        raise Invalid(f"The anchor key {file} cannot be used: {refusal.strerror}.", code="unusable_key") from refusal
+    except (ValueError, TypeError) as refusal:
+        raise Invalid(f"{file} is not an unencrypted private key in PEM.", code="unusable_key") from refusal
+    if not isinstance(key, Ed25519PrivateKey):
+        raise Invalid(f"The key in {file} is not an Ed25519 key.", code="unusable_key")
+    return key
+
+
+def public_hex(key: Ed25519PrivateKey) -> str:
+    return key.public_key().public_bytes_raw().hex()
+
+
+def public_pem(key: Ed25519PrivateKey) -> str:
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+    return key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode("ascii")
+
+
+def is_signed(body: bytes, *, signature: bytes, public_key: str) -> bool:
+    """Whether the holder of this public key, given as hexadecimal digits, signed these bytes."""
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+    try:
+        Ed25519PublicKey.from_public_bytes(bytes.fromhex(public_key)).verify(signature, body)
+    except (InvalidSignature, ValueError):
+        return False
+    return True
+
+
+def is_signed_by(anchor: Anchor, trusted: str | None) -> bool:
+    """Whether the trusted key signed it; without one, whether the key that the anchor names did."""
+    if trusted not in (None, anchor.public_key):
+        return False
+    return is_signed(anchor.body, signature=anchor.signature, public_key=anchor.public_key)
+
+
+def trusted_key(given: str) -> str:
+    """A public key as hexadecimal digits: given so, or as a file that holds the digits or the PEM."""
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+    from cryptography.hazmat.primitives.serialization import load_pem_public_key
+
+    if _is_hex(given):
+        return given.lower()
+    try:
+        content = Path(given).read_bytes()
+    except (OSError, ValueError) as refusal:
+        why = getattr(refusal, "strerror", None) or refusal
+        raise Invalid(
+            f"{given[:200]} is neither 64 hexadecimal digits nor a file: {why}.", code="unusable_key"
+        ) from refusal
+    text = content.decode("ascii", "replace").strip()
+    if _is_hex(text):
+        return text.lower()
+    try:
+        key = load_pem_public_key(content)
+    except (ValueError, TypeError) as refusal:
+        raise Invalid(f"{given[:200]} holds no public key.", code="unusable_key") from refusal
+    if not isinstance(key, Ed25519PublicKey):
+        raise Invalid(f"The key in {given[:200]} is not an Ed25519 key.", code="unusable_key")
+    return key.public_bytes_raw().hex()
+
+
+def _is_hex(text: str) -> bool:
+    return len(text) == _HEX_DIGITS and all(digit in "0123456789abcdefABCDEF" for digit in text)
+
+
+def _make(file: Path) -> None:
+    """Put a complete new key in place, unless another process was faster: then its key stays."""
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+    pem = Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    file.parent.mkdir(parents=True, exist_ok=True)
+    fresh = file.with_name(f"{file.name}.{secrets.token_hex(4)}")
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as opened:
+            opened.write(pem)
+            opened.flush()
+            os.fsync(opened.fileno())
+        # A link, not a rename: a rename would replace the key with which another process has signed already.
+        os.link(fresh, file)
+    except FileExistsError:
+        return
+    finally:
+        fresh.unlink()
