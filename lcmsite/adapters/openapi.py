@@ -61,6 +61,7 @@ _HEADERS: dict[str, dict[str, Any]] = {
         }
     },
 }
+_INSTEAD = "The operator asks it at the command line, a superuser on the pages."
 _REQUEST_ID = {
     "X-Request-ID": {
         "description": "The name of this request in LCM's log.",
@@ -91,12 +92,18 @@ def documented(operation: Operation, path: str) -> Callable[[Any], Any]:
     return extend_schema(
         operation_id=operation_id(operation, path),
         summary=operation.summary,
-        description=operation.description,
+        description=_description(operation),
         tags=[operation.chapter],
         parameters=list(_parameters(operation, in_path)),
         request={"application/json": _body(operation, in_path)} if operation.has_body else None,
         responses=_responses(operation),
     )
+
+
+def _description(operation: Operation) -> str:
+    if not operation.of_the_site:
+        return operation.description
+    return f"{operation.description}\n\nThis belongs to the whole site: every API key gets 403. {_INSTEAD}"
 
 
 def _parameters(operation: Operation, in_path: tuple[str, ...]) -> Iterator[OpenApiParameter]:

@@ -17,7 +17,7 @@ from integrity.checker import IntegrityChecker
 from integrity.models import IntegrityReport
 from lcmsite.types import Role
 from tests.factories import a_conversation, a_workspace
-from tests.lcmsite.dashboard.visiting import browser_of
+from tests.lcmsite.dashboard.visiting import browser_of, browser_of_a_superuser
 
 HOSTILE = "<script>alert(1)</script>"
 TEXTS = [f"Message {number} about the harbour and its boats. " * 30 for number in range(40)]
@@ -98,21 +98,29 @@ def test_what_has_not_changed_is_not_sent_again(busy):
     assert changed.status_code == 200 and "given up" in changed.content.decode()
 
 
-def test_what_is_of_the_site_is_shown_to_admins_alone(busy):
+def test_the_models_of_the_site_are_shown_to_superusers_alone(busy):
+    links = 'href="/w/default/models/"'
+
+    for role in Role:
+        page = browser_of(role).get("/w/default/").content.decode()
+        assert "models-title" not in page and links not in page, role
+    page = browser_of_a_superuser().get("/w/default/").content.decode()
+    assert "models-title" in page and links in page
+
+
+def test_acts_of_administrators_are_shown_to_admins_alone(busy):
     reader, admin = browser_of(Role.READER), browser_of(Role.ADMIN)
 
-    assert "models-title" not in reader.get("/w/default/").content.decode()
-    assert "models-title" in admin.get("/w/default/").content.decode()
     assert "Lately administrated" not in reader.get("/w/default/shelf/").content.decode()
     assert "set role" in admin.get("/w/default/shelf/").content.decode()
 
 
-def test_models_are_shown_and_reset_by_admins_alone(db):
-    reader, admin = browser_of(Role.OPERATOR), browser_of(Role.ADMIN)
+def test_models_are_shown_and_reset_by_superusers_alone(db):
+    admin, superuser = browser_of(Role.ADMIN), browser_of_a_superuser()
 
-    assert reader.get("/w/default/models/").status_code == 403
-    assert reader.post("/w/default/models/chat/reset/").status_code == 403
-    assert "not configured" in admin.get("/w/default/models/").content.decode()
-    told = admin.post("/w/default/models/chat/reset/", follow=True).content.decode()
+    assert admin.get("/w/default/models/").status_code == 403
+    assert admin.post("/w/default/models/chat/reset/").status_code == 403
+    assert "not configured" in superuser.get("/w/default/models/").content.decode()
+    told = superuser.post("/w/default/models/chat/reset/", follow=True).content.decode()
     assert "chat is asked again from now on." in told
-    assert admin.post("/w/default/models/nobody/reset/").status_code == 404
+    assert superuser.post("/w/default/models/nobody/reset/").status_code == 404
