@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from django.db import connection
 
@@ -96,5 +97,5 @@ def erase_elsewhere(conversation_id: int, *, is_whole: bool, ids: Sequence[str])
             cursor.execute(statement, _values(conversation_id, is_whole, ids))
 
 
-def _values(conversation_id: int, is_whole: bool, ids: Sequence[str]) -> dict[str, object]:
+def _values(conversation_id: int, is_whole: bool, ids: Sequence[str]) -> dict[str, Any]:
     return {"conversation": conversation_id, "whole": is_whole, "ids": list(ids)}
