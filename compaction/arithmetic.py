@@ -20,7 +20,21 @@ LEAST_MESSAGE_TOKENS = 5
 
 def contradictions(policy: CompactionPolicy) -> tuple[str, ...]:
     """A sentence for each; none where the settings can be satisfied."""
-    return (*_of_leaf_summaries(policy), *_of_condensed_summaries(policy), *_of_pressure(policy))
+    return (
+        *_of_thresholds(policy),
+        *_of_leaf_summaries(policy),
+        *_of_condensed_summaries(policy),
+        *_of_pressure(policy),
+    )
+
+
+def _of_thresholds(policy: CompactionPolicy) -> Iterator[str]:
+    """Compaction starts before it may no longer be put off."""
+    if policy.context_threshold > policy.hard_threshold:
+        yield (
+            f"context_threshold {policy.context_threshold} is above hard_threshold {policy.hard_threshold}: compaction "
+            "would start later than it may be put off. Lower the first or raise the second."
+        )
 
 
 def _of_leaf_summaries(policy: CompactionPolicy) -> Iterator[str]:

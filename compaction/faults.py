@@ -34,6 +34,11 @@ def fault_in(text: str) -> Refusal | None:
     return None
 
 
+def without_cue(text: str) -> str:
+    """The text without the closing line that says what an expansion would show."""
+    return "\n".join(line for line in text.split("\n") if not _CUE.match(line.lstrip("-*•# \t")))
+
+
 def _last_lines(text: str) -> list[str]:
     """The last two lines that could be a farewell: not the cue for expanding, not a line that belongs to another."""
     lines = [line for line in text.split("\n") if line.strip() and not _CUE.match(line)]

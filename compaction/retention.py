@@ -76,6 +76,20 @@ def retention(sources: Iterable[str], summary: str) -> float | None:
     return round(saved / whole, 4)
 
 
+def keeps_no_name(sources: Iterable[str], summary: str, *, of_at_least: int) -> bool:
+    """Whether the sources hold so many distinct names and the summary keeps no fact of theirs at all.
+
+    Only names count as many: they stay letter by letter in every language, while people's names are inflected.
+    """
+    known = _Names()
+    facts = [_facts_of(text, known) for text in sources]
+    names = frozenset(chain.from_iterable(each.names for each in facts))
+    if len(names) < of_at_least:
+        return False
+    kept, words = _facts_of(summary, known), frozenset(_WORD.findall(summary))
+    return not any((each.names & kept.names) | (each.numbers & kept.numbers) | (each.people & words) for each in facts)
+
+
 def _counted(facts: Iterable[frozenset[str]]) -> Counter[str]:
     """By how many sources each fact is told."""
     return Counter(chain.from_iterable(facts))

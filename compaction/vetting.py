@@ -7,9 +7,10 @@ every model that talks instead, or that obeys what it read; `faults` looks at wh
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from compaction.faults import Refusal, fault_in
+from compaction.faults import Refusal, fault_in, without_cue
+from compaction.retention import keeps_no_name
 from compaction.summarizers.text import clean
 
 # A token of ordinary text is far shorter; beyond this there is no need to count.
@@ -19,6 +20,12 @@ _MOST_LOOKED_AT = 20_000
 
 # Reasoning that a server left in front of the answer is no part of it.
 _THOUGHT = re.compile(r"\s*<(think|thinking|reasoning)>.*?</\1>", re.DOTALL | re.IGNORECASE)
+
+
+# A text has to say at least this share of what it could say: of its target, or of a source that is shorter.
+_LEAST_SHARE = 0.02
+# From so many distinct names on, a text that keeps none of them, nor a number or a person, is about something else.
+_MANY_NAMES = 8
 
 
 class Rejected(Exception):
@@ -48,6 +55,20 @@ def vet(answer: str, *, envelope: str, most_tokens: int, count_tokens: Callable[
     if count_tokens(text) > most_tokens:
         raise Rejected(Refusal.TOO_LONG)
     return text
+
+
+def require_substance(
+    text: str, *, sources: Sequence[str], target_tokens: int, count_tokens: Callable[[str], int]
+) -> None:
+    """Raise Rejected for a summary that says next to nothing of its sources, beside what it leaves out.
+
+    Either it is far shorter than what it had room for, or it keeps not one of the many names that they hold.
+    """
+    said = without_cue(text)
+    room = min(target_tokens, sum(map(count_tokens, sources)))
+    is_short = not _says_anything(said) or count_tokens(said) < _LEAST_SHARE * room
+    if is_short or keeps_no_name(sources, said, of_at_least=_MANY_NAMES):
+        raise Rejected(Refusal.EMPTY)
 
 
 def _opened(answer: str, envelope: str) -> str | None:

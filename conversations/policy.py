@@ -237,13 +237,21 @@ def _owners() -> dict[str, type[Policy]]:
 
 
 def check_overrides(overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """A conversation's own settings, each as its knob's type; Invalid for a name or value that no policy takes."""
+    """A conversation's own settings, each as its knob's type; Invalid for a name or value that no policy takes.
+
+    Invalid, too, where they cannot be satisfied together with the settings of this site.
+    """
+    owners, values = _owners(), typed_overrides(overrides)
+    for policy in {owners[name] for name in values}:
+        policy.from_settings().overridden(values).require_possible()
+    return values
+
+
+def typed_overrides(overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """The same, whatever this site's settings are: for what was accepted already, here or elsewhere."""
     owners = _owners()
     for name in overrides:
         if name not in owners:
             known = ", ".join(sorted(owners))
             raise Invalid(f"{str(name)[:80]!r} is not a setting of a conversation; those are {known}.")
-    values = {name: getattr(owners[name]().overridden({name: value}), name) for name, value in overrides.items()}
-    for policy in {owners[name] for name in values}:
-        policy.from_settings().overridden(values).require_possible()
-    return values
+    return {name: getattr(owners[name]().overridden({name: value}), name) for name, value in overrides.items()}

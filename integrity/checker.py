@@ -18,7 +18,16 @@ from integrity.invariants import INVARIANTS, Invariant
 from integrity.repairs import plans
 from integrity.scans import changes
 from integrity.scans import rows as scans
-from integrity.types import IntegrityReport, RepairPlanRecord, ReportOutline, ReportPage, ScanMode, ScanRecord
+from integrity.state import state_of
+from integrity.types import (
+    IntegrityReport,
+    IntegrityState,
+    RepairPlanRecord,
+    ReportOutline,
+    ReportPage,
+    ScanMode,
+    ScanRecord,
+)
 
 
 @dataclass(frozen=True)
@@ -84,6 +93,10 @@ class IntegrityChecker:
     def get_scan(self, *, scan_id: int) -> ScanRecord:
         """A check in the background: how far it is, and its report and plan; NotFound if there is none."""
         return scans.record_of(scans.scan_of(self.scope, scan_id))
+
+    def get_state(self) -> IntegrityState:
+        """Whether everything was checked, how much of it and when, and whether anything is known to be damaged."""
+        return state_of(self.scope)
 
     def list_reports(
         self,

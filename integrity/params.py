@@ -20,6 +20,10 @@ class CheckParams(Params):
     background = Flag(required=False, help_text="Leave the check to a worker and answer at once with the scan.")
 
 
+class IntegrityStateParams(Params):
+    """Nothing: it is the state of all that the caller sees."""
+
+
 class ScanParams(Params):
     scan_id = WholeNumber(min_value=1, help_text="The scan.")
 

@@ -106,6 +106,34 @@ class ReportOutline:
 
 
 @dataclass(frozen=True)
+class IntegrityState:
+    """How much of everything was checked, and what is known of it.
+
+    `is_clean` is true only where a full check of everything has ended and nothing is known to be damaged since; None
+    where everything was never checked at once. `conversations_checked` and their messages were each looked through at
+    some time; `messages_since_whole_check` have come after the last check of everything.
+    """
+
+    conversations: int
+    messages: int
+    conversations_checked: int
+    messages_checked: int
+    conversations_with_findings: int
+    # Of the newest check of everything, or of what had changed in it.
+    finding_count: int
+    messages_since_whole_check: int
+    is_clean: bool | None
+    whole_report_id: str | None
+    whole_checked_at: datetime | None
+    newest_report_id: str | None
+
+    @property
+    def whole_messages(self) -> int:
+        """How many of today's messages the last check of everything has seen."""
+        return self.messages - self.messages_since_whole_check
+
+
+@dataclass(frozen=True)
 class IntegrityReport(ReportOutline):
     """What one check found, invariant by invariant.
 

@@ -12,7 +12,7 @@ from compaction.language_models.configuration import MODELS, ModelsPolicy, check
 from compaction.language_models.withheld import Misconfigured
 from compaction.policy import CompactionPolicy
 from conversations.errors import Invalid
-from conversations.policy import StorePolicy
+from conversations.policy import FilePolicy, StorePolicy
 from conversations.tokenizers import BUNDLED
 from conversations.tokens import ESTIMATE, TokenEstimator
 
@@ -56,6 +56,36 @@ def summarizers_can_be_asked(app_configs: Sequence[AppConfig] | None, **kwargs: 
         except Misconfigured as misconfigured:
             hint = "A model that is configured must be one that can be called; or take its settings away."
             found.append(Error(misconfigured.detail, hint=hint, id="lcm.E006"))
+    return found
+
+
+@register()
+def sizes_fit_each_other(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """An error for a size that another one leaves no room for, with both."""
+    found: list[CheckMessage] = []
+    chunk, request = FilePolicy.from_settings().upload_chunk_bytes, settings.DEPLOYMENT.max_request_bytes
+    if chunk > request:
+        found.append(
+            Error(
+                f"LCM_UPLOAD_CHUNK_BYTES {chunk:,} is more than LCM_MAX_REQUEST_BYTES {request:,}: "
+                "no chunk of an upload would be taken.",
+                hint="Lower the first or raise the second.",
+                id="lcm.E020",
+            )
+        )
+    models = ModelsPolicy.from_settings()
+    written = models.model_max_output_tokens
+    for name in MODELS:
+        window = models.window_tokens(name)
+        if not models.missing(name) and written >= window:
+            found.append(
+                Error(
+                    f"LCM_MODEL_MAX_OUTPUT_TOKENS {written:,} fills LCM_{name.upper()}_WINDOW_TOKENS {window:,}: "
+                    "there is no room for a prompt.",
+                    hint="Lower the first or raise the second.",
+                    id="lcm.E021",
+                )
+            )
     return found
 
 

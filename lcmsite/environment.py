@@ -9,11 +9,11 @@ import difflib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 from typing import Any, get_type_hints
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from compaction.language_models.configuration import ModelsPolicy
 from compaction.policy import CompactionPolicy
-from conversations.policy import FilePolicy, StorePolicy, checked, environment_name, knob
+from conversations.policy import FilePolicy, Secret, StorePolicy, checked, environment_name, knob
 from integrity.policy import IntegrityPolicy, RetentionPolicy
 from retrieval.policy import RetrievalPolicy
 
@@ -192,6 +192,21 @@ class Variable:
         if unusable and (why := unusable(value)):
             raise ValueError(why)
         return value
+
+
+def secrets_in(deployment: Deployment, *, secret_key: str) -> dict[str, Secret]:
+    """The secrets of the site, by setting: tokens, keys, and the passwords in addresses."""
+    found = {"LCM_SECRET_KEY": secret_key}
+    for name, variable in variables().items():
+        if variable.owner is Deployment and variable.knob.metadata.get("secret") and name not in found:
+            value = getattr(deployment, variable.knob.name)
+            found[name] = _password_in(value) if variable.knob.metadata.get("schemes") else value
+    return {name: Secret(value) for name, value in found.items() if value}
+
+
+def _password_in(address: str) -> str:
+    parts = urlsplit(address)
+    return unquote(parts.password or "") or dict(parse_qsl(parts.query)).get("password", "")
 
 
 def variables() -> dict[str, Variable]:

@@ -56,10 +56,15 @@ class Setting:
 
 @dataclass(frozen=True)
 class SettingGroup:
-    """The settings of one room."""
+    """The settings of one room; a group `of_the_site` says nothing about how a workspace's data is treated."""
 
     title: str
     settings: tuple[Setting, ...]
+    of_the_site: bool = False
+
+
+# Addresses, processes, models, their prices and limits: what only whoever runs the site needs to know.
+_OF_THE_SITE = frozenset({ModelsPolicy, Deployment})
 
 
 def settings_in_force(overrides: Mapping[str, Any] | None = None) -> tuple[SettingGroup, ...]:
@@ -69,6 +74,7 @@ def settings_in_force(overrides: Mapping[str, Any] | None = None) -> tuple[Setti
         SettingGroup(
             title=title,
             settings=tuple(_in_force(each, overrides or {}) for each in known if each.owner is owner),
+            of_the_site=owner in _OF_THE_SITE,
         )
         for owner, title in TITLES.items()
     )

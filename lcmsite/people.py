@@ -52,7 +52,11 @@ def _memberships(user_id: Any) -> QuerySet[Membership]:
 
 def caller_in(user: Any, workspace: Workspace, role: Role) -> Caller:
     """What a person may do and see there, as everybody who asks: the same rule as for keys."""
-    return Caller(scope=Scope(workspace.pk, actor=_actor(user)), key_scopes=frozenset({KeyScope(role.scope)}))
+    return Caller(
+        scope=Scope(workspace.pk, actor=_actor(user)),
+        key_scopes=frozenset({KeyScope(role.scope)}),
+        is_operator=user.is_superuser,
+    )
 
 
 @transaction.atomic

@@ -11,7 +11,7 @@ from typing import Any
 import dj_database_url
 
 from lcmsite.embedded.location import DATABASE, PORT, ROLE, Location
-from lcmsite.environment import Environment, Problem
+from lcmsite.environment import Environment, Problem, secrets_in
 from lcmsite.loading import without
 from lcmsite.logs import logging_settings, set_up_loggers
 from lcmsite.queues import queue_settings
@@ -44,6 +44,9 @@ except OSError as refusal:
             hint="Set LCM_DATA_DIR to a directory that LCM may write to, or give it LCM_SECRET_KEY.",
         )
     )
+
+# No answer of a language model that holds one of these is kept. A model's own key is added where it is asked.
+SECRETS = secrets_in(DEPLOYMENT, secret_key=SECRET_KEY)
 
 INSTALLED_APPS = [
     # First: the next one takes back what it would do with every connection.

@@ -11,19 +11,22 @@ import asyncio
 import ssl
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 
 import httpx2
+import structlog
 from tenacity import RetryCallState, Retrying, retry_if_exception, wait_exponential_jitter
 
 from compaction.language_models import anthropic, chat
 from compaction.language_models.failures import failure_of
+from compaction.language_models.leaks import Secrets
 from compaction.language_models.types import (
     BadAnswer,
     CallOutcome,
     Endpoint,
     HttpRequest,
+    Leaked,
     ModelFailed,
     Prompt,
     Protocol,
@@ -32,6 +35,8 @@ from compaction.language_models.types import (
     Usage,
 )
 from compaction.summarizers.text import estimate_tokens
+
+logger = structlog.get_logger(__name__)
 
 # No summary is a hundredth of this.
 LONGEST_ANSWER = 4_000_000
@@ -54,7 +59,7 @@ class ModelClient:
     """Speaks to one endpoint.
 
     Every HTTP call is announced by `before_call`, which forbids it by raising, and reported to `after_call` with its
-    outcome and what it cost.
+    outcome and what it cost. An answer that holds one of the `secrets` is a failure.
     """
 
     endpoint: Endpoint
@@ -63,6 +68,7 @@ class ModelClient:
     sleep: Callable[[float], None] = time.sleep
     clock: Callable[[], float] = time.monotonic
     time_of_day: Callable[[], float] = time.time
+    secrets: Secrets = field(default_factory=Secrets)
 
     def complete(self, prompt: Prompt, *, deadline: float | None = None) -> Reply:
         """The reply to a prompt, by the moment `deadline` of the clock; ModelFailed if there is none.
@@ -112,7 +118,20 @@ class ModelClient:
         if failure is not None:
             raise failure
         reply = protocol.reply_of(self.endpoint, answer.content)
-        return reply if reply.tokens_in and reply.tokens_out else _estimated(reply, prompt)
+        if not (reply.tokens_in and reply.tokens_out):
+            reply = _estimated(reply, prompt)
+        self._require_no_secret(reply, prompt)
+        return reply
+
+    def _require_no_secret(self, reply: Reply, prompt: Prompt) -> None:
+        """Raise Leaked for a reply with a secret in it; the log names the setting, never the value."""
+        known = prompt.system + prompt.user
+        # The model's name is the server's own words, too, and is stored with the text.
+        for text in (reply.text, reply.model):
+            setting = self.secrets.leaked_in(text, known=known)
+            if setting is not None:
+                logger.error("model_leaked_a_secret", model=self.endpoint.name, setting=setting)
+                raise Leaked(f"the answer holds the value of {setting}", usage=reply.usage)
 
 
 def _tokens_of(prompt: Prompt) -> int:

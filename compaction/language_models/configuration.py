@@ -93,6 +93,17 @@ class ModelsPolicy(Policy):
         price_in, price_out = getattr(self, f"{name}_price_in"), getattr(self, f"{name}_price_out")
         return (price_in, price_out) if price_in and price_out else None
 
+    def keys(self) -> dict[str, Secret]:
+        """The key of each model that has one, by its setting; what cannot be read is passed over."""
+        found = {}
+        for name in MODELS:
+            given, path = Secret(getattr(self, f"{name}_key")), getattr(self, f"{name}_key_file")
+            if given:
+                found[_setting(f"{name}_key")] = given
+            if path:
+                found[_setting(f"{name}_key_file")] = _read_key(path)[0]
+        return found
+
     def missing(self, name: str) -> tuple[str, ...]:
         """The settings without which this model cannot be asked."""
         lacking = [each for each in (f"{name}_url", f"{name}_model") if not getattr(self, each)]

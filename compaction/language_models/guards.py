@@ -15,18 +15,20 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import structlog
+from django.conf import settings
 from django.db import connection, transaction
 from django.utils import timezone
 
 from compaction.language_models.client import ModelClient
 from compaction.language_models.configuration import MODELS, ModelsPolicy
+from compaction.language_models.leaks import Secrets
 from compaction.language_models.types import CallOutcome, Usage
 from compaction.language_models.withheld import BreakerOpen, SpendExhausted
 
 logger = structlog.get_logger(__name__)
 
 # The endpoint's own fault, and likely to be so for the next call, whatever that asks.
-FAULTS = frozenset({CallOutcome.UNREACHABLE, CallOutcome.RATE_LIMITED, CallOutcome.DENIED})
+FAULTS = frozenset({CallOutcome.UNREACHABLE, CallOutcome.RATE_LIMITED, CallOutcome.DENIED, CallOutcome.LEAKED})
 # The endpoint is there and does its work: a prompt that is too long is the caller's.
 SIGNS_OF_LIFE = frozenset({CallOutcome.ANSWERED, CallOutcome.CONTEXT_LENGTH})
 # Somebody is there, and has nothing to say to just this: another request may be answered. A filter may withhold the
@@ -177,7 +179,11 @@ def guarded_client(
     policy = policy or ModelsPolicy.from_settings()
     guard = Guard(name=name, policy=policy, now=now)
     return ModelClient(
-        endpoint=policy.endpoint(name), before_call=guard.before_call, after_call=guard.after_call, **options
+        endpoint=policy.endpoint(name),
+        before_call=guard.before_call,
+        after_call=guard.after_call,
+        secrets=Secrets({**settings.SECRETS, **policy.keys()}),
+        **options,
     )
 
 

@@ -26,6 +26,7 @@ class CallOutcome(StrEnum):
     DENIED = "denied"
     BAD_ANSWER = "bad_answer"
     CONTEXT_LENGTH = "context_length"
+    LEAKED = "leaked"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,6 +154,12 @@ class BadAnswer(ModelFailed):
     """There was an answer, but it is empty, cut off, or not in the protocol."""
 
     reason = CallOutcome.BAD_ANSWER
+
+
+class Leaked(ModelFailed):
+    """The answer gives away a secret of this site, such as the key that was sent along; it is kept nowhere."""
+
+    reason = CallOutcome.LEAKED
 
 
 class ContextLength(ModelFailed):

@@ -8,7 +8,7 @@ from compaction.language_models.client import ModelClient
 from compaction.language_models.types import ContextLength, Prompt, Reply, Usage
 from compaction.prompts import MOST_SOURCE_TOKENS, render_prompt
 from compaction.summarizers.base import SummaryDraft, SummaryRequest
-from compaction.vetting import vet
+from compaction.vetting import require_substance, vet
 
 # How much of its source a prompt holds: when the model says that it is too long, less, twice.
 SHARES = (1.0, 0.75, 0.5)
@@ -38,6 +38,12 @@ class LanguageModelSummarizer:
             reply.text,
             envelope=prompt.envelope,
             most_tokens=request.most_tokens or _OVERSHOOT * request.target_tokens,
+            count_tokens=request.count_tokens,
+        )
+        require_substance(
+            text,
+            sources=[source.text for source in request.sources],
+            target_tokens=request.target_tokens,
             count_tokens=request.count_tokens,
         )
         return SummaryDraft(

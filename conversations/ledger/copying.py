@@ -19,7 +19,7 @@ from conversations.ledger.places import COUNTED
 from conversations.ledger.restoring import Restored
 from conversations.ledger.types import ImportedLedger, Line, Tally
 from conversations.models import Conversation
-from conversations.policy import check_overrides
+from conversations.policy import typed_overrides
 from conversations.rebuilding import CostOf, fill_context, recount
 from conversations.scope import Scope
 
@@ -153,7 +153,7 @@ class Copy:
     def _end(self, conversation: Conversation, last: Line) -> None:
         conversation.title = last["title"]
         conversation.metadata = last["metadata"]
-        conversation.overrides = check_overrides(last["overrides"])
+        conversation.overrides = typed_overrides(last["overrides"])
         conversation.updated_at = datetime.fromisoformat(last["updated_at"])
         conversation.save(update_fields=["title", "metadata", "overrides", "updated_at"])
 

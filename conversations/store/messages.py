@@ -218,7 +218,8 @@ class MessageStore(Store):
     def list_messages(self, *, conversation_id: int, after_seq: int = 0, limit: int = 100) -> list[MessageRecord]:
         """The messages behind `after_seq`, oldest first, with their parts.
 
-        NotFound if there is no such conversation.
+        Their seqs follow each other without a gap, also where a message was erased: a seq that is left out is a message
+        whose row is gone from the database, which `lcm check` reports. NotFound if there is no such conversation.
         """
         found = messages_after(conversation_id, workspace_id=self.scope.workspace_id, after_seq=after_seq, limit=limit)
         if not found:

@@ -131,6 +131,15 @@ class Extent:
             fingerprint=hashlib.sha256(json.dumps(told).encode()).hexdigest(),
         )
 
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Everything that goes, by the ids that others name it by."""
+        return (
+            *(f"msg_{message_id}" for message_id in self.message_ids),
+            *(summary.summary_id for summary in self.summaries),
+            *(file.file_id for file in self.files),
+        )
+
     def erase(self, act: AuditEntry, *, tokens: TokenEstimator) -> list[str]:
         """Take all of it away, in the transaction of the act; where the bytes of its files lie.
 

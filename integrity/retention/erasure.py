@@ -17,12 +17,11 @@ from django.utils import timezone
 
 from compaction import jobs
 from compaction.locks import compaction_lock
-from compaction.models import CompactionBoundary
 from compaction.sources import remains_of
 from compaction.types import Reason
 from conversations.audit import Act, AuditLog
 from conversations.errors import Conflict, Invalid, NotFound
-from conversations.models import ContextItem, Conversation, LargeFile, Message
+from conversations.models import ContextItem, LargeFile, Message
 from conversations.scope import Scope
 from conversations.shared_bytes import SharedBytes
 from conversations.storage import STORAGE_FAILURES
@@ -31,6 +30,7 @@ from conversations.tokens import TokenEstimator
 from conversations.words import counted
 from integrity.models import Erasure
 from integrity.policy import RetentionPolicy
+from integrity.retention.elsewhere import erase_elsewhere, texts_elsewhere
 from integrity.retention.erasing import Extent
 from integrity.retention.types import ErasurePreview, ErasureResult
 
@@ -111,7 +111,10 @@ class Erasures:
 
         All of it in one transaction, with an act in the audit log: texts, metadata, authors and idempotency keys of the
         messages, in rows and cold blocks; the texts of summaries made from them; files, with their bytes unless another
-        file has the same. Rows, places and hashes stay. Summaries that a model sees are made again from what remains.
+        file has the same; reasons of quarantines and questions of grants about them. With all of a conversation also
+        its title, metadata and instructions, and the metadata of its boundaries. Rows, places and hashes stay.
+        Summaries that a model sees are made again from what remains.
+
         Raises NotFound; Invalid (`not_confirmed`); Conflict if the preview has expired, was carried out, or is not what
         would be erased any more; ConversationBusy while a compaction is at work.
         """
@@ -137,9 +140,7 @@ class Erasures:
             erasure.act = act
             erasure.bytes_left = extent.erase(act, tokens=self.tokens)
             erasure.save(update_fields=["act", "bytes_left"])
-            if erasure.is_whole:
-                Conversation.objects.filter(pk=conversation.pk).update(title=None, metadata={})
-                CompactionBoundary.objects.filter(conversation_id=conversation.pk).update(metadata={})
+            erase_elsewhere(conversation.pk, is_whole=erasure.is_whole, ids=extent.ids)
             is_shown = any(summary.active for summary in extent.summaries)
             job_id = jobs.request(conversation_id=conversation.pk, reason=Reason.REDO) if is_shown else None
         self._remove_bytes(erasure)
@@ -278,4 +279,5 @@ def _preview(erasure: Erasure, extent: Extent) -> ErasurePreview:
         summaries=extent.summaries[:MOST_LISTED],
         files=extent.files,
         file_ids_kept=extent.files_kept,
+        texts_elsewhere=texts_elsewhere(extent.conversation_id, is_whole=erasure.is_whole, ids=extent.ids),
     )

@@ -95,6 +95,18 @@ class ErasedFile:
 
 
 @dataclass(frozen=True)
+class TextElsewhere:
+    """Words outside of messages, summaries and files that may quote them, and how many such texts there are.
+
+    `is_erased` says whether the erasure takes them along; the others are for a person to look at.
+    """
+
+    what: str
+    count: int
+    is_erased: bool
+
+
+@dataclass(frozen=True)
 class ErasurePreview:
     """What an erasure would take: nothing has been touched. `erase`, with this id and the confirmation, carries it out.
 
@@ -104,7 +116,7 @@ class ErasurePreview:
 
     erasure_id: str
     conversation_id: int
-    # Whether it is all of the conversation, its title and metadata included.
+    # Whether it is all of the conversation, with its title, metadata and instructions.
     is_whole: bool
     expires_at: datetime
     # To be typed, letter by letter.
@@ -122,6 +134,7 @@ class ErasurePreview:
     files: tuple[ErasedFile, ...]
     # Files that these messages hold or name and that stay, because other messages do so, too.
     file_ids_kept: tuple[str, ...] = ()
+    texts_elsewhere: tuple[TextElsewhere, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -58,6 +58,7 @@ from integrity.ledgers import Ledgers
 from integrity.params import (
     ApproveRepairsParams,
     CheckParams,
+    IntegrityStateParams,
     ListQuarantinesParams,
     ListRepairsParams,
     ListReportsParams,
@@ -284,6 +285,7 @@ _INTEGRITY = (
         IntegrityChecker, "run", CheckParams, "POST", ONE + "integrity-reports/", "lcm_check",
         everywhere="integrity-reports/", background="request",
     ),
+    Operation(IntegrityChecker, "get_state", IntegrityStateParams, "GET", "integrity/", "lcm_integrity"),
     Operation(IntegrityChecker, "get_scan", ScanParams, "GET", "scans/{scan_id}/", "lcm_scan"),
     Operation(IntegrityChecker, "list_reports", ListReportsParams, "GET", "integrity-reports/", "lcm_reports"),
     Operation(IntegrityChecker, "get_report", ReportParams, "GET", "integrity-reports/{report_id}/", "lcm_report"),

@@ -8,21 +8,40 @@ from urllib.parse import quote
 
 from django.http import HttpRequest, StreamingHttpResponse
 from django.http.response import HttpResponseBase
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import OpenApiParameter
 
 from conversations.large_files import LargeFileService
+from conversations.params import FileParams
 from conversations.reading_files import FileBytes
 from lcmsite.adapters.keys import Caller
+from lcmsite.adapters.openapi import documented_stream
 from lcmsite.adapters.problems import NoSuchRange
 from lcmsite.types import KeyScope
 
 DOWNLOAD = "files/{file_id}/download/"
+OCTETS = "application/octet-stream"
 _RANGE = re.compile(r"bytes=([0-9]{1,18})-([0-9]{1,18})?")
 
 
-@extend_schema(exclude=True)
+@documented_stream(
+    "download",
+    DOWNLOAD,
+    FileParams,
+    chapter="Large file service",
+    media_type=OCTETS,
+    statuses={200: "All of the file.", 206: "The range of it that was asked for; Content-Range says which."},
+    headers=(
+        OpenApiParameter(
+            "Range",
+            type=str,
+            location=OpenApiParameter.HEADER,
+            description="One range, as bytes=FIRST-LAST or bytes=FIRST-. Any other form is passed over.",
+            required=False,
+        ),
+    ),
+)
 def download(self: object, request: HttpRequest, caller: Caller, in_path: Mapping[str, str]) -> HttpResponseBase:
-    """A file's bytes, or those of the one `Range` that is asked for."""
+    """A file's bytes as they are, or those of the one Range that is asked for."""
     caller.require(KeyScope.READ)
     wanted = _wanted(request)
     offset, length = wanted or (0, None)
@@ -45,9 +64,6 @@ def download(self: object, request: HttpRequest, caller: Caller, in_path: Mappin
     if wanted:
         response["Content-Range"] = f"bytes {offset}-{offset + found.length - 1}/{found.file_size}"
     return response
-
-
-OCTETS = "application/octet-stream"
 
 
 def _wanted(request: HttpRequest) -> tuple[int, int | None] | None:

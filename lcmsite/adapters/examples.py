@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from lcmsite.adapters.operation import Operation
 
 EXAMPLES: Mapping[str, Any] = {
+    "Range": "bytes=0-1023",
     "whole": True,
     "with_messages": True,
     "with_plan": True,

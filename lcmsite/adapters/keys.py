@@ -43,16 +43,29 @@ _RECORD_USE = """
 
 @dataclass(frozen=True)
 class Caller:
-    """Who asks: in which workspace, and what they may do there."""
+    """Who asks: in which workspace, and what they may do there.
+
+    `is_operator` is for whoever runs the site: the operator at the command line and superusers. An API key belongs to
+    a workspace, so its holder is never one.
+    """
 
     scope: Scope
     key_scopes: frozenset[KeyScope]
     api_key_id: int | None = None
+    is_operator: bool = False
 
     def require(self, needed: KeyScope) -> None:
         """Forbidden unless the caller has this scope or one that includes it."""
         if not self.may(needed):
             raise Forbidden(f"This needs a key with the scope {needed}.")
+
+    def require_operator(self) -> None:
+        """Forbidden unless the caller runs the site."""
+        if not self.is_operator:
+            raise Forbidden(
+                "This belongs to the whole site, not to a workspace: only its operator may ask it, at the command line "
+                "or as a superuser on the pages."
+            )
 
     def may(self, needed: KeyScope) -> bool:
         """Whether the caller has this scope or one that includes it."""

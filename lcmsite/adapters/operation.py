@@ -30,7 +30,7 @@ class Operation:
     """Which method of which service answers, what it takes, and its name on each face.
 
     `path` holds the params that stand in it in braces. An operation on one conversation that can also be asked of the
-    whole workspace has a second path, `everywhere`; one `of_the_site` is of no workspace. One whose params have
+    whole workspace has a second path, `everywhere`; one `of_the_site` is for the site's operator. One whose params have
     `background` calls the method of that name instead when it is true, and answers 202 with the job. One that agents
     have as a tool is called `for_agents` there.
     """
@@ -90,12 +90,22 @@ class Operation:
     def returns_in_background(self) -> Any:
         return get_type_hints(getattr(self.service, self.background))["return"]
 
+    def may(self, caller: Caller) -> bool:
+        """Whether this caller may ask it."""
+        return caller.may(self.scope) and (caller.is_operator or not self.of_the_site)
+
+    def require(self, caller: Caller) -> None:
+        """Raise Forbidden unless this caller may ask it."""
+        caller.require(self.scope)
+        if self.of_the_site:
+            caller.require_operator()
+
     def perform(self, caller: Caller, given: Mapping[str, Any]) -> Answer:
         """Let the service answer: the one place where what a caller may do and see is decided, on every face.
 
         Raises Forbidden, Invalid, and whatever the service raises.
         """
-        caller.require(self.scope)
+        self.require(caller)
         values = self.params.accepted(given)
         service = self.service.from_settings(caller.scope)  # type: ignore[attr-defined]
         if self.background and values.pop("background", False):

@@ -107,8 +107,9 @@ def _operation(operation: Operation) -> Iterator[str]:
     if operation.background:
         statuses.append("202, at once, when `background` is true")
     facts = [f"scope `{operation.scope}`", f"answers {', or '.join(statuses)}"]
+    if operation.of_the_site:
+        facts = ["of the whole site: for its operator at the command line and superusers; every API key gets 403"]
     facts += [f"tool `{operation.for_agents}`"] if operation.for_agents else []
-    facts += ["of the site, not of a workspace"] if operation.of_the_site else []
     yield f"- {'; '.join(facts)}"
     yield f"- {_answer(operation.returns)}\n"
     params = operation.params.prototype().fields

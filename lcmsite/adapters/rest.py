@@ -95,7 +95,7 @@ def _handler(operation: Operation, path: str) -> Handler:
     @documented(operation, path)
     def handle(self: CatalogueView, request: HttpRequest, caller: Caller, in_path: Mapping[str, str]) -> HttpResponse:
         # Before the body is read: whoever may not write is told so, whatever they would have written.
-        caller.require(operation.scope)
+        operation.require(caller)
         answer = operation.perform(caller, _given(operation, request, in_path))
         return HttpResponse(as_bytes(answer.result), status=answer.status, content_type=JSON)
 

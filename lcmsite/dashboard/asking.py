@@ -20,7 +20,7 @@ def ask(caller: Caller, tool: str, **given: Any) -> Any:
 
 def may(caller: Caller, tool: str) -> bool:
     """Whether this person may ask it: a page offers nobody what would be refused."""
-    return caller.may(_operation(tool).scope)
+    return _operation(tool).may(caller)
 
 
 @cache

@@ -14,6 +14,7 @@ from lcmsite.dashboard.pages import Visit, page
 from lcmsite.dashboard.reading import turns
 from lcmsite.types import KeyScope
 from retrieval.describing.browsing import BrowseSort
+from retrieval.types import MessageSpan
 
 ON_A_PAGE = 40
 # What is asked for is shown with a little of what came before it.
@@ -104,7 +105,9 @@ def _messages(visit: Visit, conversation_id: int, first: int | None, last: int |
         else []
     )
     active = [each for each in window.summaries if each.active]
-    shown = [
+    # A row that is gone leaves its place empty, so there may be messages beyond the page among them.
+    said = [each for each in said if each.seq <= last]
+    shown: list[dict[str, Any]] = [
         {
             "turn": turn,
             "is_raw": any(span.first_seq <= turn.message.seq <= span.last_seq for span in window.raw),
@@ -115,7 +118,21 @@ def _messages(visit: Visit, conversation_id: int, first: int | None, last: int |
     return {
         "conversation": window.conversation,
         "pressure": window.pressure,
-        "turns": shown,
+        "turns": _with_gaps(shown, first, last),
         "earlier": first if 1 < first <= count else None,
         "later": last + 1 if first <= last < count else None,
     }
+
+
+def _with_gaps(shown: list[dict[str, Any]], first: int, last: int) -> list[dict[str, Any]]:
+    """The turns with a mark for every stretch of seqs between these two that has no message: their rows are gone."""
+    marked, expected = [], first
+    for each in shown:
+        seq = each["turn"].message.seq
+        if seq > expected:
+            marked.append({"gap": MessageSpan(expected, seq - 1)})
+        marked.append(each)
+        expected = seq + 1
+    if expected <= last:
+        marked.append({"gap": MessageSpan(expected, last)})
+    return marked

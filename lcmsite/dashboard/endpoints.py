@@ -11,13 +11,13 @@ from lcmsite.dashboard.pages import Visit, page
 from lcmsite.types import KeyScope
 
 
-@page(KeyScope.ADMIN)
+@page(KeyScope.ADMIN, of_the_site=True)
 def endpoints(visit: Visit) -> HttpResponse:
     """All models of the site; they belong to no workspace."""
     return visit.show("dashboard/models.html", models=ask(visit.caller, "lcm_models"))
 
 
-@page(KeyScope.ADMIN, methods=("POST",))
+@page(KeyScope.ADMIN, methods=("POST",), of_the_site=True)
 def reset(visit: Visit, name: str) -> HttpResponse:
     """Let a model be asked again at once, with nothing spent in this window."""
     ask(visit.caller, "lcm_reset_model", name=name)

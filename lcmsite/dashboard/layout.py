@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from lcmsite.dashboard.frontier import line_over
 from lcmsite.dashboard.shapes import BAND, Bar, Bundle, Density, Mark, Picture, Row, Stick, Stretch
 from retrieval.describing.window_types import LineageWindow, WindowBundle, WindowSummary
 from retrieval.types import MessageSpan
@@ -269,12 +270,8 @@ def _frontier(window: LineageWindow, scale: _Scale, deepest: int, bottom: float,
         for each in window.summaries
         if each.active
     ]
-    steps += [(span.first_seq, span.last_seq, bottom - BAND) for span in window.raw]
-    path: list[str] = []
-    for first, last, y in sorted(steps):
-        x, width = scale.span(first, last)
-        path.append(f"{'L' if path else 'M'}{x:g} {y:g}H{x + width:g}")
-    return "".join(path)
+    raw = [(span.first_seq, span.last_seq, bottom - BAND) for span in window.raw]
+    return line_over(steps, raw, place=scale.span)
 
 
 def _ticks(first: int, last: int) -> range:

@@ -44,6 +44,9 @@ GROUPS: tuple[tuple[str, tuple[tuple[str, str, KeyScope], ...]], ...] = (
     ),
 )
 
+# Of those, what superusers alone may open.
+OF_THE_SITE = frozenset({"models"})
+
 # Pages that belong to one of those, though their addresses do not begin like its own.
 UNDER = {"import": "conversations", "message": "conversations"}
 

@@ -45,7 +45,6 @@ def shelf(visit: Visit) -> HttpResponse:
 def _pulse(visit: Visit) -> tuple[SafeString, str]:
     """The moving part, and by what it is told from another."""
     activity = ask(visit.caller, "lcm_activity", hours=HOURS)
-    reports = ask(visit.caller, "lcm_reports", limit=1)
     content = render_to_string(
         "dashboard/_pulse.html",
         {
@@ -53,7 +52,7 @@ def _pulse(visit: Visit) -> tuple[SafeString, str]:
             "activity": activity,
             "chart": chart_of(activity.runs, since=activity.since, hours=HOURS),
             "layers": LAYERS,
-            "report": reports[0] if reports else None,
+            "integrity": ask(visit.caller, "lcm_integrity"),
             "models": ask(visit.caller, "lcm_models") if may(visit.caller, "lcm_models") else None,
         },
         visit.request,

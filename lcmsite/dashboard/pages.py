@@ -48,9 +48,12 @@ class Visit:
 View = Callable[..., HttpResponseBase]
 
 
-def page(scope: KeyScope = KeyScope.READ, *, methods: tuple[str, ...] = ("GET", "HEAD")) -> Callable[[View], View]:
+def page(
+    scope: KeyScope = KeyScope.READ, *, methods: tuple[str, ...] = ("GET", "HEAD"), of_the_site: bool = False
+) -> Callable[[View], View]:
     """Makes a view of a function that takes a Visit: for people who are logged in, in a workspace, with this scope.
 
+    A page `of_the_site` is for superusers.
     A refusal, whoever raises it, is shown as a page, or as a piece where a piece was asked for.
     """
 
@@ -66,6 +69,8 @@ def page(scope: KeyScope = KeyScope.READ, *, methods: tuple[str, ...] = ("GET", 
                 return _refused(request, refusal, {})
             try:
                 visit.caller.require(scope)
+                if of_the_site:
+                    visit.caller.require_operator()
                 return view(visit, **given)
             except LcmError as refusal:
                 return _refused(request, refusal, {"visit": visit})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,8 +17,9 @@ from conversations.errors import Invalid
 from conversations.policy import check_overrides
 from conversations.store.base import MESSAGE_OVERHEAD_TOKENS
 from conversations.types import Role, SummaryKind
-from lcmsite.checks import compaction_can_work
+from lcmsite.checks import compaction_can_work, sizes_fit_each_other
 from tests.factories import a_conversation, a_store
+from tests.lcmsite.callers import Api, an_api_key, lcm
 
 
 def chat(count: int, *, tokens: int) -> list[Slot]:
@@ -29,6 +32,21 @@ def test_the_defaults_can_be_satisfied():
 
 
 REFUSED = [
+    (
+        {"context_threshold": 0.95},
+        "context_threshold 0.95 is above hard_threshold 0.9: compaction would start later than it may be put off. "
+        "Lower the first or raise the second.",
+    ),
+    (
+        {"hard_threshold": 0.5},
+        "context_threshold 0.75 is above hard_threshold 0.5: compaction would start later than it may be put off. "
+        "Lower the first or raise the second.",
+    ),
+    (
+        {"context_threshold": 0.8, "hard_threshold": 0.79, "autocompact_disabled": True},
+        "context_threshold 0.8 is above hard_threshold 0.79: compaction would start later than it may be put off. "
+        "Lower the first or raise the second.",
+    ),
     (
         {"leaf_chunk_tokens": 150},
         "leaf_chunk_tokens 150 x 0.7 = 105 is less than the 52 + 100 = 152 tokens of a summary with its shell: "
@@ -66,6 +84,9 @@ def test_what_can_never_work_is_refused_with_its_sum(overrides, sentence):
 @pytest.mark.parametrize(
     "overrides",
     [
+        {"context_threshold": 0.9},
+        {"hard_threshold": 0.75},
+        {"context_threshold": 0.95, "hard_threshold": 0.95},
         {"leaf_chunk_tokens": 285},
         {"leaf_chunk_tokens": 189, "leaf_target_tokens": 32},
         {"leaf_target_tokens": 100_000},
@@ -104,6 +125,59 @@ def test_another_models_window_is_refused_when_the_rest_does_not_fit_it():
 
     kept = a_store().get_conversation(conversation_id=conversation.conversation_id)
     assert kept.overrides == own
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("site", "overrides", "named"),
+    [
+        ({}, {"context_threshold": 0.95}, ("0.95", "0.9")),
+        ({}, {"hard_threshold": 0.6}, ("0.75", "0.6")),
+        ({"hard_threshold": 0.8}, {"context_threshold": 0.85}, ("0.85", "0.8")),
+        ({"context_threshold": 0.88}, {"hard_threshold": 0.85}, ("0.88", "0.85")),
+    ],
+    ids=str,
+)
+def test_a_threshold_above_the_hard_one_is_refused_on_every_face(settings, site, overrides, named):
+    settings.LCM = site
+    number = a_conversation(session_id="s1").conversation_id
+    api = Api(an_api_key(None, "write"))
+
+    replies = [
+        api.ask("PUT", f"conversations/{number}/overrides/", {"overrides": overrides}),
+        api.post("conversations/", {"session_id": "s2", "overrides": overrides}),
+    ]
+    shown = [
+        lcm("--json", "configure", "s1", json.dumps(overrides)),
+        lcm("--json", "open", "s3", "--overrides", json.dumps(overrides)),
+    ]
+
+    for problem in (*(reply.body for reply in replies), *(run.problem for run in shown)):
+        assert problem["code"] == "cannot_be_satisfied"
+        assert all(value in problem["detail"] for value in ("context_threshold", "hard_threshold", *named))
+    assert [reply.status for reply in replies] == [400, 400] and [run.exit_code for run in shown] == [2, 2]
+    assert compaction_can_work(None) == []
+
+
+def test_a_site_does_not_start_with_a_threshold_above_the_hard_one(settings):
+    settings.LCM = {"context_threshold": 0.95}
+
+    [found] = compaction_can_work(None)
+
+    assert found.id == "lcm.E007" and "context_threshold 0.95 is above hard_threshold 0.9" in found.msg
+
+
+def test_a_site_does_not_start_with_sizes_that_leave_no_room(settings):
+    settings.LCM = {"upload_chunk_bytes": 128 * 1024**2, "chat_url": "http://h/v1", "chat_model": "small"}
+    settings.LCM |= {"chat_window_tokens": 4_096, "model_max_output_tokens": 4_096}
+
+    chunk, window = sizes_fit_each_other(None)
+
+    assert (chunk.id, window.id) == ("lcm.E020", "lcm.E021")
+    assert "134,217,728" in chunk.msg and "67,108,864" in chunk.msg
+    assert "LCM_MODEL_MAX_OUTPUT_TOKENS 4,096 fills LCM_CHAT_WINDOW_TOKENS 4,096" in window.msg
+    settings.LCM = {}
+    assert sizes_fit_each_other(None) == []
 
 
 def test_the_operators_own_settings_are_a_system_check(settings):

@@ -133,20 +133,19 @@ def test_a_model_that_nobody_has_asked_can_be_reset_and_one_that_there_is_not_ca
 
 
 @pytest.mark.django_db
-def test_only_an_admins_key_sees_the_models_and_resets_them():
-    writer, admin = Api(an_api_key(None, "write")), Api(an_api_key(a_workspace("elsewhere"), "admin"))
+def test_no_workspaces_key_sees_what_models_cost_or_resets_them(settings):
+    settings.LCM = {"chat_url": "https://models.example/v1", "chat_model": "small", "spend_max_calls": 5}
+    call(Guard(name="chat", policy=ModelEndpoints.from_settings().policy), CallOutcome.ANSWERED, Usage(700, 20))
+    key = an_api_key(a_workspace("elsewhere"), "admin")
+    admin = Api(key)
 
-    denied = writer.get("models/"), writer.post("models/chat/reset/", {})
-    listed, reset, unknown = (
-        admin.get("models/"),
-        admin.post("models/chat/reset/", {}),
-        admin.post("models/gpt/reset/", {}),
-    )
+    replies = admin.get("models/"), admin.post("models/chat/reset/", {}), admin.post("models/gpt/reset/", {})
+    shown = lcm("models", "--api-key", key), lcm("reset-model", "chat", "--api-key", key)
 
-    assert [reply.status for reply in denied] == [403, 403]
-    assert [each["name"] for each in listed.body["items"]] == ["chat", "anthropic"]
-    assert (reset.status, reset.body["name"], reset.body["state"]) == (200, "chat", "closed")
-    assert (unknown.status, unknown.body["code"]) == (404, "not_found")
+    assert [(reply.status, reply.body["code"]) for reply in replies] == [(403, "forbidden")] * 3
+    assert not any("700" in str(reply.body) or "small" in str(reply.body) for reply in replies)
+    assert [run.exit_code for run in shown] == [5] * 2
+    assert ModelEndpoint.objects.get(name="chat").window_calls == 1
 
 
 @pytest.mark.django_db

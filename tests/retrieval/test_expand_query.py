@@ -388,3 +388,16 @@ def test_over_the_other_protocol_too(history, vendor, settings):
     assert (found.answer, found.cited_ids) == ("On port 5433.", (history["said"],))
     assert found.excerpts == ()
     assert all(asked.path.endswith("/messages") for asked in vendor.requests)
+
+
+@pytest.mark.parametrize("place", ["answer", "about"])
+def test_an_answer_that_gives_a_secret_of_the_site_away_is_not_given(history, vendor, settings, caplog, place):
+    key = "sk-live-7Hq2vXw9TzR4mNb8KcLp3YdF6gJs"
+    settings.LCM = {**settings.LCM, "chat_key": key}
+    vendor.behaves(answering(f"On port 5433, by {key}.") if place == "answer" else acting(action="grep", query=key))
+
+    found = delegation().expand_query(question=QUESTION, ids=[history["root"]])
+
+    assert (found.answer, found.ending) == (None, Ending.MODEL_FAILED)
+    assert found.excerpts and "leaked" in found.note
+    assert key not in repr(found) and key not in caplog.text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -13,6 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 LONGEST_CELL = 60
+# What people call a thing, beside its id.
+_NAMES = frozenset({"id", "name", "title"})
 
 # What was said must not move the cursor or colour the terminal of whoever reads it.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -56,14 +58,42 @@ def _is_many(value: Any) -> bool:
 
 
 def table(rows: Sequence[Any]) -> Table:
-    """A row a record; columns that are empty or nested everywhere are left out."""
-    names = [each.name for each in fields(rows[0]) if any(_fits(getattr(row, each.name)) for row in rows)]
+    """A row for each record; columns that are empty in all of them are left out.
+
+    A record within a record becomes columns of its own: those that name it, or all of them if none does.
+    """
+    flat = [_flat(row) for row in rows]
+    names = [name for name in dict.fromkeys(name for row in flat for name in row) if any(map(_has(name), flat))]
     grid = Table(box=None, pad_edge=False, header_style="bold")
     for name in names:
         grid.add_column(_words(name), overflow="fold")
-    for row in rows:
-        grid.add_row(*(Text(cell(getattr(row, name))) for name in names))
+    for row in flat:
+        grid.add_row(*(Text(cell(row.get(name))) for name in names))
     return grid
+
+
+def _has(name: str) -> Callable[[Mapping[str, Any]], bool]:
+    return lambda row: _fits(row.get(name))
+
+
+def _flat(record: Any) -> dict[str, Any]:
+    """The values of a record by name, those of the records within it among them."""
+    values: dict[str, Any] = {}
+    for each in fields(record):
+        value = getattr(record, each.name)
+        if is_dataclass(value):
+            # What the row says by itself goes first.
+            values |= {name: part for name, part in _naming(value).items() if not hasattr(record, name)}
+        else:
+            values[each.name] = value
+    return values
+
+
+def _naming(record: Any) -> dict[str, Any]:
+    """The values that tell which thing a record is about; all of them where it is about no thing with an id."""
+    values = {each.name: getattr(record, each.name) for each in fields(record)}
+    naming = {name: value for name, value in values.items() if name in _NAMES or name.endswith("_id")}
+    return naming or values
 
 
 def _fits(value: Any) -> bool:

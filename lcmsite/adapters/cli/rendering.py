@@ -22,7 +22,7 @@ from retrieval.assembly.types import AssembledContext, RecallSection, ReceiptDif
 from retrieval.delegation.types import GrantRecord, QueryAnswer
 from retrieval.describing.impact import Impact
 from retrieval.describing.range_types import RangeDescription, RangeExpansion
-from retrieval.types import ExpandResult, GrepResult, Lineage
+from retrieval.types import ExpandResult, GrepResult, Lineage, MessageSpan
 
 # Of a table that goes into a file or a pipe, where nobody minds long lines.
 WIDTH_OFF_TERMINAL = 240
@@ -46,10 +46,19 @@ def _show_many(results: Sequence[Any], console: Console) -> None:
     if not results:
         console.print("Nothing.")
     elif isinstance(results[0], MessageRecord | EndpointRecord | PlanOutline | GrantRecord):
-        for each in results:
+        for before, each in zip([None, *results], results, strict=False):
+            _show_gap(before, each, console)
             show_one(each, console)
     else:
         console.print(table(results))
+
+
+def _show_gap(before: Any, after: Any, console: Console) -> None:
+    """Between two messages whose seqs do not follow each other: the ones that are gone."""
+    if isinstance(before, MessageRecord) and isinstance(after, MessageRecord) and after.seq > before.seq + 1:
+        missing = MessageSpan(before.seq + 1, after.seq - 1)
+        console.print(f"[{span(missing)}] missing: not in the database; see `lcm check`", style="bold red")
+        console.print()
 
 
 @singledispatch

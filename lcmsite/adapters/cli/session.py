@@ -80,4 +80,4 @@ def default_workspace() -> Workspace:
 
 
 def _operator(workspace: Workspace) -> Caller:
-    return Caller(scope=Scope(workspace.pk, actor="operator"), key_scopes=frozenset({KeyScope.ADMIN}))
+    return Caller(scope=Scope(workspace.pk, actor="operator"), key_scopes=frozenset({KeyScope.ADMIN}), is_operator=True)

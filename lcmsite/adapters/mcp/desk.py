@@ -69,7 +69,7 @@ class Desk:
 def perform(operation: Operation, given: Mapping[str, Any], *, caller: Caller) -> Any:
     """The operation's result. A conversation may be named by its session, as on the command line."""
     # Before anything is looked up: whoever may not write is told so, whatever they would have written.
-    caller.require(operation.scope)
+    operation.require(caller)
     fields = operation.params.prototype().fields
     # Models fill in null for what they would leave out, and write numbers as texts, whatever the schema says.
     said = {name: value for name, value in given.items() if value is not None or not _can_be_left_out(fields.get(name))}

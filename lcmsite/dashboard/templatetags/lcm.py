@@ -12,7 +12,7 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from lcmsite.dashboard.navigation import GROUPS, TABS, UNDER
+from lcmsite.dashboard.navigation import GROUPS, OF_THE_SITE, TABS, UNDER
 from lcmsite.dashboard.pages import Visit
 
 register = template.Library()
@@ -49,7 +49,7 @@ def navigation(visit: Visit) -> list[Group]:
     for title, entries in GROUPS:
         shown = []
         for name, label, scope in entries:
-            if visit.caller.may(scope):
+            if visit.caller.may(scope) and (visit.caller.is_operator or name not in OF_THE_SITE):
                 url = reverse(name, kwargs={"workspace": visit.workspace.name})
                 is_here = here == url or (name != "overview" and here.startswith(url)) or name == belongs_to
                 shown.append(Entry(title=label, url=url, is_here=is_here))

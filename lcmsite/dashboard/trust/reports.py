@@ -28,10 +28,9 @@ def reports(visit: Visit) -> HttpResponse:
     """The newest reports of the workspace, or those behind one, and the way to a new one."""
     before = visit.request.GET.get("before") or None
     found: list[ReportOutline] = ask(visit.caller, "lcm_reports", before_report=before, limit=ON_A_PAGE + 1)
-    whole: list[ReportOutline] = ask(visit.caller, "lcm_reports", extent=ScanMode.FULL.value, whole=True, limit=1)
     return visit.show(
         "dashboard/trust/reports.html",
-        whole=whole[0] if whole else None,
+        integrity=ask(visit.caller, "lcm_integrity"),
         paged=paged(found, most=ON_A_PAGE, key="report_id", before=before),
         may_plan=may(visit.caller, "lcm_plan_repairs"),
         extents=list(ScanMode),

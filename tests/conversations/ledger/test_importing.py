@@ -110,6 +110,19 @@ def test_values_that_no_setting_takes_are_refused(ledger, tmp_path):
     assert sessions() == []
 
 
+def test_settings_that_contradict_those_of_this_site_are_imported_as_they_were(db, settings, tmp_path):
+    settings.LCM = {"hard_threshold": 0.99}
+    a_conversation("one", "two", session_id="late", overrides={"context_threshold": 0.95})
+    ledger = exported()
+    another_database()
+    settings.LCM = {}
+
+    imported(ledger, tmp_path)
+
+    assert Conversation.objects.get(session_id="late").overrides == {"context_threshold": 0.95}
+    assert exported() == ledger
+
+
 def test_what_would_not_be_exported_as_it_is_is_refused(ledger, tmp_path):
     objects = objects_in(ledger)
     # The database would write this number another way.

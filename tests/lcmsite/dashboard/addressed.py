@@ -11,7 +11,7 @@ from django.urls import reverse
 
 _OF_WORKSPACE = (
     "overview", "conversations", "search", "runs", "files", "integrity", "quarantine", "retention", "erasures",
-    "grants", "keys", "members", "workspaces", "models", "settings", "audit", "import",
+    "grants", "keys", "members", "workspaces", "settings", "audit", "import",
 )  # fmt: skip
 _OF_CONVERSATION = (
     "transcript", "lineage", "inspector", "conversation-runs", "plans", "conversation-files", "conversation-trust",
@@ -62,6 +62,10 @@ class Furnished:
         yield "report", self._address("report", report_id=self.report_id, code=self.code)
         yield "repairs", self._address("repairs", repair_id=self.repair_id)
         yield "scan", self._address("scan", scan_id=self.scan_id)
+
+    def pages_of_the_site(self) -> Iterator[tuple[str, str]]:
+        """Every page that superusers alone may open."""
+        yield "models", self._address("models")
 
     def pieces(self) -> Iterator[tuple[str, str]]:
         """What a script on those pages asks for afterwards."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from django.contrib.auth import get_user_model
 from django.db import transaction
 from django.test import override_settings
 from pytest_django import DjangoDbBlocker
@@ -187,6 +188,7 @@ def _checked(scope: Scope, conversation_id: int, turn: Callable[[], str]) -> dic
 def _let_in(scope: Scope, names: Sequence[str], usernames: Sequence[str], conversation_id: int) -> None:
     """People, keys, other workspaces, and leave to read."""
     people.add(scope, username="ann", role=Standing.ADMIN, password=PASSWORD)
+    get_user_model().objects.create_superuser("sue", password=PASSWORD)
     for username in usernames:
         people.add(scope, username=username, role=Standing.READER, password=PASSWORD)
     for name in names:

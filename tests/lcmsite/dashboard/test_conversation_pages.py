@@ -17,6 +17,8 @@ from lcmsite import people
 from lcmsite.dashboard.templatetags.lcm import gauge
 from lcmsite.types import Role as PersonRole
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
+from tests.integrity.breaking import breaking
+from tests.lcmsite.callers import lcm
 from tests.lcmsite.dashboard.visiting import shown_links
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(1)>"
@@ -227,3 +229,50 @@ def test_what_belongs_to_conversations_is_marked_so_in_the_navigation(db, path):
 
     navigation = page[page.index('<nav id="nav"') : page.index("</nav>")]
     assert re.findall(r'aria-current="page">([^<]*)', navigation) == ["Conversations"]
+
+
+def without_messages(conversation_id: int, *seqs: int) -> None:
+    """As if somebody had deleted rows past every trigger and key."""
+    breaking(
+        "DELETE FROM context_items WHERE message_id IN (SELECT message_id FROM messages"
+        " WHERE conversation_id = %s AND seq = ANY(%s))",
+        conversation_id,
+        list(seqs),
+    )
+    breaking("DELETE FROM messages WHERE conversation_id = %s AND seq = ANY(%s)", conversation_id, list(seqs))
+
+
+def marks_in(page: str) -> list[str]:
+    return [" ".join(re.sub(r"<[^>]*>", "", each).split()) for each in re.findall(r"<b>Messages? \d.*?</b>", page)]
+
+
+def test_messages_whose_rows_are_gone_leave_a_mark_in_the_transcript(conversation_id, reader):
+    without_messages(conversation_id, 10, 62, 63, 64, 99, 100)
+    address = f"/w/default/conversations/{conversation_id}/"
+
+    newest = reader.get(address).content.decode()
+    around = reader.get(f"{address}?seq=12").content.decode()
+    earlier = reader.get(f"{address}messages/?before=61").content.decode()
+
+    assert marks_in(newest) == ["Messages 62 to 64 are missing.", "Messages 99 to 100 are missing."]
+    assert marks_in(around) == ["Message 10 is missing."]
+    assert marks_in(earlier) == []
+    assert f"{address}trust/" in shown_links(newest) and "/w/default/integrity/" in shown_links(newest)
+
+
+def test_no_message_is_shown_on_two_pages_where_rows_are_gone(conversation_id, reader):
+    without_messages(conversation_id, *range(20, 30))
+    address = f"/w/default/conversations/{conversation_id}/"
+
+    pages = [reader.get(f"{address}{rest}").content.decode() for rest in ("messages/?before=41", "messages/?seq=41")]
+    shown = [int(seq) for page in pages for seq in re.findall(r'<article[^>]* id="m(\d+)"', page)]
+
+    assert shown == sorted(set(shown)) and shown[-1] == 80
+
+
+def test_messages_whose_rows_are_gone_leave_a_mark_on_the_command_line(conversation_id):
+    without_messages(conversation_id, 10, 12, 13)
+
+    told = lcm("messages", str(conversation_id), "--limit", "20").out
+
+    assert re.findall(r"^\[(.+)\] missing", told, re.M) == ["10", "12-13"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from hypothesis import given
@@ -10,10 +12,12 @@ from hypothesis import strategies as st
 from compaction.types import BoundaryRecord
 from conversations.types import Level, Role
 from lcmsite.dashboard.layout import LEFT, RIGHT, TELLABLE, WIDEST_BUNDLE, gaps, picture
+from lcmsite.dashboard.shapes import BAND
 from retrieval.describing.window_types import LineageWindow, WindowBundle, WindowMessage, WindowSummary
 from retrieval.types import MessageSpan
 
 WIDTH = 1000
+STROKE = re.compile(r"([A-Za-z])([^A-Za-z]*)")
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -99,6 +103,56 @@ def test_a_whole_history_has_no_gap_and_a_frontier_from_end_to_end(window):
     assert drawn.gaps == ()
     assert drawn.frontier.startswith(f"M{LEFT} ")
     assert drawn.frontier.endswith(f"H{WIDTH - RIGHT}")
+
+
+def strokes(path: str) -> list[tuple[str, list[float]]]:
+    found = [(letter, [float(each) for each in numbers.split()]) for letter, numbers in STROKE.findall(path)]
+    assert "".join(f"{letter}{' '.join(f'{each:g}' for each in numbers)}" for letter, numbers in found) == path
+    return found
+
+
+def spans_of(path: str) -> list[tuple[float, float, float]]:
+    """The horizontal strokes of a frontier: from, to, and how high."""
+    spans, x, y = [], 0.0, 0.0
+    for letter, numbers in strokes(path):
+        if letter == "M":
+            x, y = numbers
+        elif letter == "V":
+            [y] = numbers
+        else:
+            spans.append((x, numbers[0], y))
+            [x] = numbers
+    return spans
+
+
+@given(windows(), st.lists(st.integers(1, 400), max_size=12))
+def test_the_frontier_goes_in_steps_and_never_back_whatever_stands_raw_among_summaries(window, among):
+    spans = [MessageSpan(seq, seq) for seq in sorted(set(among)) if window.first_seq <= seq <= window.last_seq]
+    taken = {span.first_seq for span in spans}
+    raw = (*spans, *(span for span in window.raw if not taken & set(range(span.first_seq, span.last_seq + 1))))
+    drawn = picture(replace(window, raw=raw), width=WIDTH)
+
+    found = spans_of(drawn.frontier)
+
+    assert {letter for letter, _ in strokes(drawn.frontier)} <= set("MHV")
+    assert all(begin <= end for begin, end, _ in found)
+    assert all(before[1] <= after[0] + 0.02 for before, after in zip(found, found[1:], strict=False))
+
+
+def test_a_raw_message_inside_a_summary_is_a_step_down_and_up_again():
+    around = a_summary(1, 100)
+    drawn = picture(a_window(1, 100, around, raw=(MessageSpan(50, 50),)), width=1086)
+    level, [bar] = drawn.bottom - BAND, drawn.bars
+
+    assert spans_of(drawn.frontier) == [(74.0, 564.0, bar.y), (564.0, 574.0, level), (574.0, 1074.0, bar.y)]
+    assert drawn.frontier.count("M") == 1
+
+
+def test_over_messages_that_are_not_shown_there_is_no_line():
+    drawn = picture(a_window(1, 100, a_summary(1, 40), a_summary(61, 100)), width=1086)
+
+    assert [(begin, end) for begin, end, _ in spans_of(drawn.frontier)] == [(74.0, 474.0), (674.0, 1074.0)]
+    assert drawn.frontier.count("M") == 2
 
 
 @given(windows())

@@ -12,12 +12,15 @@ from django.utils import timezone
 from compaction.engine import CompactionEngine
 from compaction.models import CompactionJob
 from compaction.types import JobState
+from conversations.models import Conversation
 from conversations.scope import Scope
+from conversations.types import NewMessage
 from integrity.checker import IntegrityChecker
-from integrity.models import IntegrityReport
+from integrity.models import ConversationCheck, IntegrityReport
 from lcmsite.types import Role
-from tests.factories import a_conversation, a_workspace
-from tests.lcmsite.dashboard.visiting import browser_of
+from tests.factories import a_conversation, a_store, a_workspace
+from tests.lcmsite.callers import lcm
+from tests.lcmsite.dashboard.visiting import browser_of, browser_of_a_superuser
 
 HOSTILE = "<script>alert(1)</script>"
 TEXTS = [f"Message {number} about the harbour and its boats. " * 30 for number in range(40)]
@@ -53,7 +56,7 @@ def test_no_piece_asks_more_than_eight_questions(busy, role, piece, django_asser
 def test_an_empty_workspace_says_so(db):
     page = browser_of(Role.ADMIN).get("/w/default/").content.decode()
 
-    assert "All contexts have room." in page and "Nobody has looked yet" in page
+    assert "All contexts have room." in page and "not checked whole yet" in page
     assert "No conversation has called for room" in page
 
 
@@ -61,8 +64,62 @@ def test_what_goes_on_is_shown_and_leads_on(busy):
     page = browser_of(Role.READER).get("/w/default/").content.decode()
 
     assert f'href="/w/default/conversations/{busy}/"' in page
-    assert ">clean</p>" in page
     assert HOSTILE not in page and "&lt;script&gt;alert(1)" in page
+
+
+def integrity_of(page: str) -> str:
+    """What the overview, or the page Integrity, says of everything, as text."""
+    found = re.search(r'id="to-integrity".*?</div>', page, re.S) or re.search(r"<h1>Integrity</h1>.*?</p>", page, re.S)
+    assert found is not None
+    return " ".join(re.sub(r"<[^>]*>", " ", found[0].partition(">")[2]).split())
+
+
+def test_a_check_of_one_conversation_does_not_make_everything_clean(busy):
+    scope, browser = Scope(a_workspace().pk), browser_of(Role.READER)
+    IntegrityReport.objects.all().delete()
+    ConversationCheck.objects.all().delete()
+    IntegrityChecker.from_settings(scope).run(conversation_id=busy)
+
+    for path in ("", "integrity/"):
+        told = integrity_of(browser.get(f"/w/default/{path}").content.decode())
+        assert "not checked whole yet" in told and "10 of 50 messages checked" in told
+        assert "clean" not in told
+
+
+def test_everything_is_clean_by_a_check_of_everything_alone_and_says_what_is_newer(busy):
+    checker, browser = IntegrityChecker.from_settings(Scope(a_workspace().pk)), browser_of(Role.READER)
+    shown = {}
+
+    def look(when: str) -> None:
+        for path in ("", "integrity/"):
+            shown[when, path] = integrity_of(browser.get(f"/w/default/{path}").content.decode())
+
+    checker.run()
+    look("all of it")
+    a_store().append_messages(
+        conversation_id=busy, messages=[NewMessage("user", "One more."), NewMessage("user", "Two.")]
+    )
+    look("two more")
+    checker.run(conversation_id=busy, extent="incremental")
+    look("one conversation since")
+
+    for path in ("", "integrity/"):
+        assert "clean" in shown["all of it", path] and "all 50 messages checked" in shown["all of it", path]
+        for when in ("two more", "one conversation since"):
+            assert "50 of 52 messages checked" in shown[when, path] and "2 are newer" in shown[when, path]
+
+
+def test_damage_that_any_check_found_shows_until_it_is_mended(busy):
+    checker, browser = IntegrityChecker.from_settings(Scope(a_workspace().pk)), browser_of(Role.READER)
+    checker.run()
+    Conversation.objects.filter(pk=busy).update(active_tokens=1)
+    checker.run(conversation_id=busy)
+    IntegrityChecker.from_settings(Scope(a_workspace().pk)).run(conversation_id=busy - 1)
+
+    pages = [browser.get(f"/w/default/{path}").content.decode() for path in ("", "integrity/")]
+
+    assert all("1 conversation with findings" in integrity_of(page) for page in pages)
+    assert lcm("integrity").exit_code == 1
 
 
 def test_the_figures_of_the_chart_stand_in_the_page_as_data(busy):
@@ -98,21 +155,29 @@ def test_what_has_not_changed_is_not_sent_again(busy):
     assert changed.status_code == 200 and "given up" in changed.content.decode()
 
 
-def test_what_is_of_the_site_is_shown_to_admins_alone(busy):
+def test_the_models_of_the_site_are_shown_to_superusers_alone(busy):
+    links = 'href="/w/default/models/"'
+
+    for role in Role:
+        page = browser_of(role).get("/w/default/").content.decode()
+        assert "models-title" not in page and links not in page, role
+    page = browser_of_a_superuser().get("/w/default/").content.decode()
+    assert "models-title" in page and links in page
+
+
+def test_acts_of_administrators_are_shown_to_admins_alone(busy):
     reader, admin = browser_of(Role.READER), browser_of(Role.ADMIN)
 
-    assert "models-title" not in reader.get("/w/default/").content.decode()
-    assert "models-title" in admin.get("/w/default/").content.decode()
     assert "Lately administrated" not in reader.get("/w/default/shelf/").content.decode()
     assert "set role" in admin.get("/w/default/shelf/").content.decode()
 
 
-def test_models_are_shown_and_reset_by_admins_alone(db):
-    reader, admin = browser_of(Role.OPERATOR), browser_of(Role.ADMIN)
+def test_models_are_shown_and_reset_by_superusers_alone(db):
+    admin, superuser = browser_of(Role.ADMIN), browser_of_a_superuser()
 
-    assert reader.get("/w/default/models/").status_code == 403
-    assert reader.post("/w/default/models/chat/reset/").status_code == 403
-    assert "not configured" in admin.get("/w/default/models/").content.decode()
-    told = admin.post("/w/default/models/chat/reset/", follow=True).content.decode()
+    assert admin.get("/w/default/models/").status_code == 403
+    assert admin.post("/w/default/models/chat/reset/").status_code == 403
+    assert "not configured" in superuser.get("/w/default/models/").content.decode()
+    told = superuser.post("/w/default/models/chat/reset/", follow=True).content.decode()
     assert "chat is asked again from now on." in told
-    assert admin.post("/w/default/models/nobody/reset/").status_code == 404
+    assert superuser.post("/w/default/models/nobody/reset/").status_code == 404

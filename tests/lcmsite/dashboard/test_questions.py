@@ -17,7 +17,7 @@ from retrieval.assembler import ContextAssembler
 from retrieval.engine import RetrievalEngine
 from tests.lcmsite.dashboard.addressed import Furnished
 from tests.lcmsite.dashboard.furnished import furnished_in
-from tests.lcmsite.dashboard.test_who_may_open import SHOWN
+from tests.lcmsite.dashboard.test_who_may_open import OF_SUPERUSERS, SHOWN
 from tests.statements import counted_statements
 
 MOST = 8
@@ -38,6 +38,14 @@ def ann(furnished: Furnished) -> Client:
     """An admin, who is shown everything, in three workspaces."""
     client = Client()
     client.force_login(get_user_model().objects.get(username="ann"), backend="lcmsite.people.PeopleBackend")
+    return client
+
+
+@pytest.fixture(scope="module")
+def sue(furnished: Furnished) -> Client:
+    """A superuser, who sees what belongs to the whole site, too."""
+    client = Client()
+    client.force_login(get_user_model().objects.get(username="sue"), backend="lcmsite.people.PeopleBackend")
     return client
 
 
@@ -63,8 +71,9 @@ def too_many(asked: dict[str, int], most: int = MOST) -> dict[str, int]:
 def test_every_address_that_can_be_opened_is_asked_for(furnished):
     named = {name for _, entries in GROUPS for name, _, _ in entries} | {name for name, _, _ in TABS}
     shown = {name for names in SHOWN.values() for name in names.split()}
+    shown |= {name for verb, name in OF_SUPERUSERS if verb == "GET"}
 
-    pages = {name for name, _ in furnished.pages()}
+    pages = {name for name, _ in (*furnished.pages(), *furnished.pages_of_the_site())}
     others = {name for name, _ in (*furnished.pieces(), *furnished.ways_out())}
 
     assert named <= pages
@@ -74,6 +83,10 @@ def test_every_address_that_can_be_opened_is_asked_for(furnished):
 
 def test_no_page_asks_more_than_eight_questions(furnished, ann):
     assert too_many(asked_by(ann, furnished.pages(), as_parts=False)) == {}
+
+
+def test_nor_does_a_page_of_the_site(furnished, sue):
+    assert too_many(asked_by(sue, furnished.pages_of_the_site(), as_parts=False)) == {}
 
 
 def test_nor_does_what_comes_into_a_page_afterwards(furnished, ann):

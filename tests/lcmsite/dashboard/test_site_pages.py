@@ -14,7 +14,7 @@ from conversations.scope import Scope
 from lcmsite.environment import Environment, variables
 from lcmsite.in_force import Source, settings_in_force
 from tests.factories import a_conversation, a_store, a_workspace
-from tests.lcmsite.dashboard.visiting import HOSTILE, browser_of, shown_links
+from tests.lcmsite.dashboard.visiting import HOSTILE, browser_of, browser_of_a_superuser, shown_links
 
 pytestmark = pytest.mark.django_db
 SETTINGS, AUDIT = "/w/default/settings/", "/w/default/audit/"
@@ -55,7 +55,7 @@ def test_each_says_who_set_it(settings):
     assert told["LCM_ENCODING"].source is Source.DEFAULT and told["LCM_ENCODING"].value == StorePolicy().encoding
 
 
-def test_no_secret_is_told(settings, admin):
+def test_no_secret_is_told(settings):
     the_environment(
         settings,
         LCM_DATABASE_URL="postgres://ann:hush-1@db/lcm",
@@ -64,21 +64,30 @@ def test_no_secret_is_told(settings, admin):
         LCM_SECRET_KEY="hush-5",
     )
 
-    page = admin.get(SETTINGS).content.decode()
+    page = browser_of_a_superuser().get(SETTINGS).content.decode()
     told = in_force()
 
-    assert "hush" not in page and "hush" not in repr(told)
+    assert "https://models/v1" in page and "hush" not in page and "hush" not in repr(told)
     assert told["LCM_CHAT_KEY"].is_set and not told["LCM_ANTHROPIC_KEY"].is_set
     assert told["LCM_CHAT_URL"].value == "https://models/v1"
 
 
-def test_the_page_groups_them_with_help_and_bounds(admin, django_assert_max_num_queries):
+def test_the_page_groups_them_with_help_and_bounds(django_assert_max_num_queries):
+    superuser = browser_of_a_superuser()
     with django_assert_max_num_queries(8):
-        page = admin.get(SETTINGS).content.decode()
+        page = superuser.get(SETTINGS).content.decode()
 
     assert [name for name in variables() if f"<code>{name}</code>" not in page] == []
     assert all(f">{title}</h2>" in page for title in ("Making room", "Language models", "This site"))
     assert "The port `lcm up` listens on." in page and "1 to 65,535." in page
+
+
+def test_settings_of_the_site_itself_are_shown_to_superusers_alone(admin):
+    page = admin.get(SETTINGS).content.decode()
+
+    assert "<code>LCM_CONTEXT_THRESHOLD</code>" in page
+    for name in ("LCM_CHAT_URL", "LCM_SPEND_MAX_CALLS", "LCM_DATABASE_URL", "LCM_DATA_DIR", "LCM_ALLOWED_HOSTS"):
+        assert f"<code>{name}</code>" not in page, name
 
 
 def test_what_a_conversation_sets_for_itself_is_marked(admin):

@@ -70,8 +70,8 @@ def test_it_is_said_when_all_of_the_workspace_was_last_looked_through(reader):
 
     after = page_of(reader, INTEGRITY)
 
-    assert "never looked through at once" in before
-    told = after[after.index("was last looked through") :]
+    assert "not checked whole yet" in before
+    told = after[after.index("all 1 message checked") :]
     assert told.index(whole) < told.index(newer)
 
 

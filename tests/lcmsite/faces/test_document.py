@@ -7,6 +7,7 @@ import jsonschema
 import pytest
 from django.test import Client
 
+from lcmsite.adapters import rest
 from lcmsite.adapters.catalogue import CATALOGUE
 from lcmsite.adapters.operation import placeholders
 from lcmsite.documents import PROJECT
@@ -51,6 +52,37 @@ def test_every_operation_and_param_is_told_with_an_example_that_fits(document, o
                 assert all(field["description"] for field in shape["properties"].values())
 
 
+def served() -> set[tuple[str, str]]:
+    """Every path of version 1 with each verb that it answers, as the document would write them; not its own pages."""
+    found = set()
+    for pattern in [*rest.busiest, *rest.urlpatterns]:
+        path = "/api/v1/" + re.sub(r"<str:(\w+)>", r"{\1}", str(pattern.pattern)).removeprefix("api/v1/")
+        allowed = Client().generic("TRACE", path, headers={"Authorization": f"Bearer {an_api_key(None, 'admin')}"})
+        found |= {(path, verb.lower()) for verb in allowed["Allow"].split(", ") if verb != "HEAD"}
+    return found
+
+
+@pytest.mark.django_db
+def test_every_path_that_is_served_is_in_the_document_with_its_verbs(document):
+    told = {(path, verb) for path, verbs in document["paths"].items() for verb in verbs}
+
+    assert told == served()
+
+
+def test_streams_are_told_with_what_they_send(document):
+    paths = document["paths"]
+    ledger = paths["/api/v1/conversations/{conversation_id}/ledger/"]["get"]
+    download = paths["/api/v1/files/{file_id}/download/"]["get"]
+
+    assert ledger["responses"]["200"]["content"].keys() == {"application/x-ndjson"}
+    assert download["responses"]["206"]["content"].keys() == {"application/octet-stream"}
+    for told in (ledger, download):
+        assert told["summary"] and told["security"] == [{"ApiKey": []}]
+        assert told["responses"].keys() >= {"400", "401", "403", "404", "503"}
+        assert all(each["description"] and each["example"] for each in told["parameters"])
+    assert "416" in download["responses"] and "416" not in ledger["responses"]
+
+
 def test_chapters_are_those_of_the_reference_in_its_order(document):
     reference = re.findall(r"^## (.+)$", (PROJECT / "docs" / "reference.md").read_text(), re.M)
     chapters = [tag["name"] for tag in document["tags"]]
@@ -87,8 +119,9 @@ def test_answers_and_requests_are_as_the_document_says(world, document, operatio
             continue
         reply = Api(an_api_key(None, operation.scope, "write")).perform(operation, given)
 
-        assert reply.status == operation.status
-        answer = told["responses"][str(operation.status)]["content"]["application/json"]["schema"]
+        # No key may ask what belongs to the whole site.
+        assert reply.status == (403 if operation.of_the_site else operation.status)
+        answer = told["responses"][str(reply.status)]["content"]["application/json"]["schema"]
         _validate(reply.body, answer, document)
         if operation.has_body:
             body = {name: value for name, value in given.items() if name not in placeholders(operation.path)}

@@ -10,6 +10,7 @@ import pytest
 from conversations.scope import Scope
 from lcmsite.adapters.catalogue import CATALOGUE
 from lcmsite.adapters.operation import placeholders
+from lcmsite.adapters.problems import FINDINGS_EXIT_CODE
 from lcmsite.adapters.results import as_json
 from tests.factories import a_workspace
 from tests.lcmsite.callers import Api, an_api_key, as_arguments, lcm
@@ -31,6 +32,11 @@ def _lasting(value):
     return [_lasting(each) for each in value] if isinstance(value, list) else value
 
 
+def _exit_code_of(answer):
+    """An answer that says of itself that something is damaged has a status of its own."""
+    return FINDINGS_EXIT_CODE if isinstance(answer, dict) and answer.get("is_clean") is False else 0
+
+
 @pytest.mark.parametrize("operation", READS, ids=lambda operation: operation.tool)
 def test_service_rest_and_command_line_give_one_answer(world, operation):
     api = Api(an_api_key(None, operation.scope))
@@ -40,9 +46,12 @@ def test_service_rest_and_command_line_give_one_answer(world, operation):
         reply = api.perform(operation, given)
         shown = lcm("--json", *as_arguments(operation, given))
 
-        assert reply.status == operation.status
-        assert _lasting(reply.body) == expected
-        assert shown.exit_code == 0, shown.err
+        if operation.of_the_site:
+            assert reply.status == 403
+        else:
+            assert reply.status == operation.status
+            assert _lasting(reply.body) == expected
+        assert shown.exit_code == _exit_code_of(expected), shown.err
         assert _lasting(shown.json) == expected
 
 
@@ -51,7 +60,7 @@ def test_every_answer_can_be_read_on_a_terminal(world, operation):
     for given in questions(operation, world):
         shown = lcm(*as_arguments(operation, given))
 
-        assert shown.exit_code == 0, shown.err
+        assert shown.exit_code == _exit_code_of(_of_service(operation, given)), shown.err
         assert shown.out.strip()
         assert "\x00" not in shown.out
 

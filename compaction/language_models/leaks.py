@@ -1,0 +1,61 @@
+"""Finds configured secrets in a model's answer, also where they are encoded or broken up. Pure."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from urllib.parse import quote
+
+# A shorter value is a word that anybody may write.
+LEAST_CHARACTERS = 8
+# Of a longer value, half is as bad as the whole. Below this, half is too short to tell from chance.
+LEAST_FOR_PIECES = 32
+
+_NOT_ALPHANUMERIC = re.compile(r"[\W_]+")
+
+
+@dataclass(frozen=True)
+class Secrets:
+    """Values that no answer may hold, by the setting that each comes from."""
+
+    values: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def leaked_in(self, text: str, *, known: str = "") -> str | None:
+        """The setting whose value the text gives away; None if there is none.
+
+        Compared without case, blanks and punctuation: the value as it is, and as hex, base64 or percent-encoded text;
+        of a long value half is enough. A value that stands in `known`, what the model was asked, gives nothing away.
+        """
+        folded = _folded(text)
+        for name, value in self.values.items():
+            if _stands_in(value, folded) and not _stands_in(value, _folded(known)):
+                return name
+        return None
+
+
+def _stands_in(value: str, folded: str) -> bool:
+    return any(piece in folded for form in _forms_of(value) for piece in _pieces_of(form))
+
+
+def _forms_of(value: str) -> Iterator[str]:
+    raw = value.encode()
+    yield _folded(value)
+    yield _folded(quote(value, safe=""))
+    yield raw.hex()
+    # Inside a longer encoded text a value begins at one of three places within a group; the characters at its ends
+    # hold bits of what stands beside it.
+    for before in range(3):
+        encoded = base64.b64encode(bytes(before) + raw).decode()
+        yield _folded(encoded[-(-8 * before // 6) : 8 * (before + len(raw)) // 6])
+
+
+def _pieces_of(form: str) -> Iterator[str]:
+    length = len(form) if len(form) < LEAST_FOR_PIECES else len(form) // 2
+    if length >= LEAST_CHARACTERS:
+        yield from (form[start : start + length] for start in range(len(form) - length + 1))
+
+
+def _folded(text: str) -> str:
+    return _NOT_ALPHANUMERIC.sub("", text.casefold())

@@ -1,0 +1,127 @@
+"""Words outside of messages that may quote them: erased along with them, or named in the preview."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from django.apps import apps
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+
+from compaction.hosts import HostCompaction
+from compaction.models import CompactionPlan
+from compaction.plans import CompactionPlans
+from conversations.models import Conversation, Quarantine
+from conversations.scope import Scope
+from conversations.uploads import UploadService
+from integrity.repairs.quarantines import Quarantines
+from lcmsite.adapters.results import as_json
+from lcmsite.documents import PROJECT
+from retrieval.delegation.expand_query import Delegation
+from retrieval.models import Grant
+from tests.factories import a_store, a_workspace
+from tests.integrity.erasing import SECRET, a_secret_conversation, erased, erasures, everything_stored, storage  # noqa: F401
+
+pytestmark = pytest.mark.django_db
+
+
+def scope() -> Scope:
+    return Scope(a_workspace().pk, actor="key 7")
+
+
+def quoted_elsewhere() -> int:
+    """A conversation whose secret is quoted in everything beside its messages that takes words."""
+    conversation_id = a_secret_conversation()
+    said = {message.seq: message.id for message in a_store().list_messages(conversation_id=conversation_id)}
+    Conversation.objects.filter(pk=conversation_id).update(title=f"About {SECRET}", metadata={"about": SECRET})
+    a_store().configure_conversation(
+        conversation_id=conversation_id,
+        overrides={"summary_instructions": f"Keep what {SECRET} says.", "fresh_tail_count": 4},
+    )
+    CompactionPlans.from_settings(scope()).plan(conversation_id=conversation_id)
+    Quarantines(scope()).quarantine(id=said[21], reason=f"{SECRET} wants it gone")
+    Quarantines(scope()).quarantine(id=said[40], reason="it is wrong")
+    Delegation.from_settings(scope()).expand_query(question=f"Where does {SECRET} live?", ids=[said[20]])
+    Delegation.from_settings(scope()).expand_query(question="Where is the harbour?", ids=[said[40]])
+    HostCompaction.from_settings(scope()).record_boundary(
+        conversation_id=conversation_id, host_reference="the first", metadata={"about": SECRET}
+    )
+    UploadService.from_settings(scope()).begin(
+        conversation_id=conversation_id, byte_size=10, file_name=f"{SECRET}.txt", mime_type="text/plain"
+    )
+    return conversation_id
+
+
+def told(preview) -> dict[str, bool]:
+    return {each.what: each.is_erased for each in preview.texts_elsewhere}
+
+
+def test_with_all_of_a_conversation_every_word_that_it_brought_along_goes(erasures):  # noqa: F811
+    conversation_id = quoted_elsewhere()
+    assert SECRET in everything_stored()
+
+    preview, _ = erased(erasures, conversation_id)
+
+    assert SECRET not in everything_stored()
+    row = Conversation.objects.get(pk=conversation_id)
+    assert (row.title, row.metadata, row.overrides) == (None, {}, {"fresh_tail_count": 4})
+    assert {plan.policy["summary_instructions"] for plan in CompactionPlan.objects.all()} == {""}
+    assert set(Quarantine.objects.values_list("reason", flat=True)) == {""}
+    assert set(Grant.objects.values_list("question", flat=True)) == {""}
+    stays = {what for what, is_erased in told(preview).items() if not is_erased}
+    assert stays == {"unfinished upload", "host_reference of a boundary", "session_id of the conversation"}
+    assert SECRET not in as_json(preview)
+
+
+def test_with_a_few_messages_what_was_said_of_them_goes_and_the_rest_is_named(erasures):  # noqa: F811
+    conversation_id = quoted_elsewhere()
+
+    preview, _ = erased(erasures, conversation_id, from_seq=20, to_seq=22)
+
+    assert list(Quarantine.objects.order_by("pk").values_list("reason", flat=True)) == ["", "it is wrong"]
+    assert list(Grant.objects.order_by("created_at").values_list("question", flat=True)) == [
+        "",
+        "Where is the harbour?",
+    ]
+    assert told(preview) == {
+        "title of the conversation": False,
+        "metadata of the conversation": False,
+        "summary_instructions of the conversation": False,
+        "summary_instructions kept with a plan": False,
+        "metadata of a boundary": False,
+        "reason of a quarantine": True,
+        "reason of a quarantine of something else": False,
+        "question of a grant": True,
+        "unfinished upload": False,
+        "host_reference of a boundary": False,
+        "session_id of the conversation": False,
+    }
+
+
+def test_of_another_conversation_nothing_is_touched(erasures):  # noqa: F811
+    theirs = quoted_elsewhere()
+    ours = a_secret_conversation()
+    before = [row for row in everything_stored().split("\n") if f"About {SECRET}" in row]
+
+    erased(erasures, ours)
+
+    assert [row for row in everything_stored().split("\n") if f"About {SECRET}" in row] == before
+    assert Quarantine.objects.filter(conversation_id=theirs, reason="").count() == 0
+    assert Grant.objects.filter(question="").count() == 0
+
+
+def test_every_column_that_can_hold_words_is_in_the_table_of_what_an_erasure_does():
+    texts = (models.TextField, models.CharField, models.JSONField, models.BinaryField, ArrayField)
+    columns = {
+        (model._meta.db_table, field.column)
+        for room in ("conversations", "compaction", "retrieval", "integrity", "lcmsite")
+        for model in apps.get_app_config(room).get_models()
+        for field in model._meta.concrete_fields
+        if isinstance(field, texts)
+    }
+
+    rows = re.findall(r"^\| `(\w+)` \|(.+)$", (PROJECT / "integrity/retention/README.md").read_text(), re.M)
+    named = [(table, column) for table, cells in rows for column in re.findall(r"`(\w+)`", cells)]
+
+    assert sorted(named) == sorted(columns)
