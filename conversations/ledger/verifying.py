@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, Self
 from conversations.errors import Invalid
 from conversations.ledger.checks.files import FileCheck
 from conversations.ledger.checks.findings import Findings
-from conversations.ledger.checks.memory import MessageMemory
+from conversations.ledger.checks.memory import MessageMemory, ReferenceMemory
 from conversations.ledger.checks.messages import MessageCheck
 from conversations.ledger.checks.summaries import SummaryCheck
 from conversations.ledger.lines import FORMAT, VERSION, body_in, body_of, line_hash_of, line_of
@@ -43,8 +43,10 @@ class Verifier:
         self.place = Place()
         self.workspace = ""
         self._memory = MessageMemory()
+        self._references = ReferenceMemory()
         self._rank: int | None = None
         self._is_over = False
+        self._is_foreign = False
         self._begin()
 
     def __enter__(self) -> Self:
@@ -52,6 +54,7 @@ class Verifier:
 
     def __exit__(self, *_: object) -> None:
         self._memory.close()
+        self._references.close()
 
     def verify(self, lines: Iterable[bytes], *, source: str) -> LedgerReport:
         """What the whole ledger comes to."""
@@ -62,6 +65,9 @@ class Verifier:
     def feed(self, line: bytes) -> Line | None:
         """Take one line; returns what it says, or None if that cannot be known."""
         self.findings.line += 1
+        if self._is_foreign:
+            # What another version means by its lines is not known here.
+            return None
         if not line.endswith(b"\n"):
             self._add("truncated", "the line breaks off")
             return None
@@ -80,7 +86,7 @@ class Verifier:
 
     def finish(self, *, source: str) -> LedgerReport:
         """No more lines come."""
-        if not self._is_over:
+        if not self._is_over and not self._is_foreign:
             self.findings.line += 1
             self._add("truncated", "the ledger has no trailer: its end is missing")
         return LedgerReport(
@@ -135,15 +141,17 @@ class Verifier:
 
     def _begin(self) -> None:
         self._memory.forget()
-        self._messages = MessageCheck(self.findings, self._memory)
+        self._references.forget()
+        self._messages = MessageCheck(self.findings, self._memory, self._references)
         self._summaries = SummaryCheck(self.findings, self._memory)
-        self._files = FileCheck(self.findings, self._memory)
+        self._files = FileCheck(self.findings, self._memory, self._references)
 
     def _look_at(self, values: Mapping[str, Any]) -> None:
         match values["type"]:
             case "header":
                 is_known = (values["format"], values["version"], values["hash"]) == (FORMAT, VERSION, "sha256")
                 self.findings.require(is_known, "unsupported_version", "this ledger is of another format or version")
+                self._is_foreign = not is_known
                 self.workspace = values["workspace"]
             case "conversation":
                 self._begin()
@@ -169,8 +177,8 @@ class Verifier:
                 self._trailer(values)
 
     def _end(self, values: Mapping[str, Any]) -> None:
-        self._files.close()
-        self._summaries.finish(self._files.file_ids)
+        self._files.finish()
+        self._summaries.finish(self._files.files.keys() | self._files.others)
         messages = self._messages
         require = self.findings.require
         require(values["session_id"] == self.place.session_id, "unexpected_line", "this is another conversation's end")

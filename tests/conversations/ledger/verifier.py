@@ -12,6 +12,7 @@ from pathlib import Path
 
 EPOCH, CROCKFORD = datetime(1970, 1, 1), str.maketrans("JKMNPQRSTVWXYZ", "IJKLMNOPQRSTUV")
 unhex, canonical = bytes.fromhex, json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
+as_given, PLACE = json.JSONEncoder(separators=(",", ":")).encode, ("part_ordinal", "field", "start_at", "length")
 
 
 def sha(*pieces):
@@ -25,13 +26,33 @@ def part_hash(part):
     return sha(canonical(values))
 
 
+def record_hash(line):
+    held = [line["metadata"], *([part.get("tool_input"), part.get("metadata")] for part in line["parts"])]
+    keys = sha(as_given(held)) if as_given(held) != canonical(held) else None
+    values = {name: line[name] for name in ("idempotency_key", "token_count", "token_counter")}
+    values |= {"keys": keys, "files": line["files"] or None}
+    return sha(canonical({name: value for name, value in values.items() if value is not None}))
+
+
+def stands_there(line, file_id, sha256, ordinal, field, start, length):
+    text = (line if ordinal is None else line["parts"][ordinal])[field]
+    if field == "file_url":
+        return text == file_id
+    element = text[start : start + length]
+    opening, closed = element.partition(">")[0], element.find("</large_file>") + len("</large_file>")
+    return opening.startswith(f'<large_file id="{file_id}" ') and f' sha256="{sha256}"' in opening and closed == length
+
+
 def verify(file, previous=""):
     for number, raw in enumerate(file, start=1):
         line, body = json.loads(raw), raw.rpartition(b',"line_hash":"')[0]
         kind, previous = line["type"], sha(previous, body)
         assert raw == body + f',"line_hash":"{previous}"}}\n'.encode(), f"line {number}"
-        if kind == "conversation":
-            known, newest, recorded, chain, tokens, files, first = {}, 0, "", "", 0, [], number
+        if kind == "header":
+            assert (line["format"], line["version"], line["hash"]) == ("lcm-ledger", 2, "sha256"), "another version"
+        elif kind == "conversation":
+            known, newest, recorded, chain, tokens, files, first = {}, 0, "", "", 0, {}, number
+            needed, references = [], []
         elif kind == "message":
             hashes = [part["part_hash"] for part in line["parts"]]
             assert (line["seq"], line["chained_parts"]) == (newest := newest + 1, len(hashes)), "seq or parts"
@@ -40,9 +61,14 @@ def verify(file, previous=""):
                 assert sealed == (line["content_hash"], line["metadata_hash"]), "content or metadata"
                 entry = sha(f"{line['role']}\n{line['author'] or ''}\n", *map(unhex, [sealed[0], *hashes]))
                 assert (entry, hashes) == (line["entry_hash"], list(map(part_hash, line["parts"]))), "entry or parts"
+                assert line["record_hash"] in (None, record_hash(line)), "record"
+                assert all(stands_there(line, *each) for each in line["files"]), "what stands for a file"
+            needed += [[newest, *each] for each in line["files"]]
             times = [datetime.fromisoformat(line[each][:-1]) - EPOCH for each in ("created_at", "recorded_at")]
             sealed = [(time // timedelta(microseconds=1)).to_bytes(8, "big", signed=True) for time in times]
-            chain = sha(unhex(chain), unhex(line["entry_hash"]), *sealed, unhex(line["metadata_hash"] or ""))
+            sealed += [unhex(line["metadata_hash"] or "")]
+            sealed += [b"record:" + unhex(line["record_hash"])] if line["record_hash"] else []
+            chain = sha(unhex(chain), unhex(line["entry_hash"]), *sealed)
             ulid = times[1] // timedelta(milliseconds=1) << 80 | int(chain[:20], 16)
             assert (chain, ulid) == (line["chain_hash"], int(line["event_id"].translate(CROCKFORD), 32)), "chain"
             assert recorded <= (recorded := line["recorded_at"]), "time goes back"
@@ -54,14 +80,23 @@ def verify(file, previous=""):
             hashes = ",".join(each.get("content_hash") or each["summary_hash"] for each in sources)
             assert line["erased"] or sha(hashes, "|", line["content"]) == line["summary_hash"], "summary"
             known[line["summary_id"]] = line
-        elif kind == "file" and line["bytes"] in ("inline", "missing"):
-            files.append((line["bytes"] == "inline" and line["content_hash"], hashlib.sha256()))
+        elif kind == "file":
+            assert line["bytes"] != "missing", "bytes"
+            files[line["file_id"]] = line, (digest := hashlib.sha256())
         elif kind == "bytes":
-            first, _ = first + 1, files[-1][1].update(base64.b64decode(line["base64"]))
+            first, _ = first + 1, digest.update(base64.b64decode(line["base64"]))
+        elif kind == "reference":
+            # A file that is only named may be one of another conversation.
+            own = files[line["file_id"]][0] if line["field"] != "file_url" or line["file_id"] in files else None
+            sha256 = own["content_hash"] if own else needed[len(references)][2]
+            references.append([line["seq"], line["file_id"], sha256, *(line[name] for name in PLACE)])
         elif kind == "end":
             counted = newest, chain, tokens, number - first - 1
             said = line["message_count"], line["chain_head"] or "", line["total_tokens"], sum(line["counts"].values())
-            assert said == counted and all(stated == found.hexdigest() for stated, found in files), "end"
+            held = all(
+                file["content_hash"] == hash.hexdigest() for file, hash in files.values() if file["bytes"] == "inline"
+            )
+            assert (said, held, references) == (counted, True, needed), "end"
     assert kind == "trailer" and line["lines"] == number, "the end is missing"
     return previous
 
