@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import repeat
 from operator import itemgetter
 from typing import Any, get_args, get_type_hints
 
@@ -17,6 +18,7 @@ from conversations.errors import Invalid
 from conversations.exactness import MAX_NAME, is_name, overlaid, split, storable
 from conversations.flattening import flattened, reasoning_in, searchable
 from conversations.policy import StorePolicy
+from conversations.sealed_files import FileEntry
 from conversations.tokens import TokenEstimator
 from conversations.types import NewMessage, NewPart, PartType, Role
 
@@ -29,7 +31,7 @@ APPEND = """
 # What `lcm_append_message` takes of a message's row, in its order.
 _ONE = (
     "role", "content", "token_count", "token_counter", "created_at", "author", "idempotency_key", "metadata", "exact",
-    "chained_parts", "content_hash", "entry_hash", "metadata_hash",
+    "chained_parts", "content_hash", "entry_hash", "metadata_hash", "record_hash",
 )  # fmt: skip
 # And of its part, where it has one that says no more than these.
 _PLAIN = (
@@ -57,14 +59,20 @@ _BOUNDED = frozenset({"patch_files", "step_tokens_in", "step_tokens_out", "step_
 
 
 def rows_of(
-    messages: Sequence[NewMessage], *, tokens: TokenEstimator, policy: StorePolicy, now: datetime
+    messages: Sequence[NewMessage],
+    *,
+    tokens: TokenEstimator,
+    policy: StorePolicy,
+    now: datetime,
+    files: Sequence[Sequence[FileEntry]] = (),
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """The rows of `messages` and of `message_parts`, of which `as_batch` and `as_values` make what the database takes.
 
-    Raises Invalid, naming the message by its place in the batch, for anything the store cannot keep.
+    `files` lists the files that each message needs, if any message needs one. Raises Invalid, naming the message by its
+    place in the batch, for anything the store cannot keep.
     """
     _check_batch(messages, policy)
-    message_rows, part_rows, texts = [], [], []
+    message_rows, part_rows, texts, key_orders = [], [], [], []
     for position, message in enumerate(messages, start=1):
         try:
             hashes, parts = [], []
@@ -74,15 +82,26 @@ def rows_of(
                 part_rows.append(part_row)
                 hashes.append(bytes.fromhex(part_row["part_hash"]))
                 parts.append(_as_kept(part, part_row["exact"]) if "exact" in part_row else part)
-            message_row, text = _message_row(message, parts, hashes, tokens, now)
+            message_row, text, keys = _message_row(message, parts, hashes, tokens, now)
             message_row["position"] = position
             texts.append(text)
+            key_orders.append(keys)
             message_rows.append(message_row)
         except ValueError as wrong:
             raise Invalid(f"Message {position} of {len(messages)}: {wrong}") from wrong
     # Last, and all at once: between hashes and rows, the tokenizer's tables would be fetched anew for every text.
-    for message_row, count in zip(message_rows, tokens.count_each(texts), strict=True):
+    counts = tokens.count_each(texts)
+    for message_row, count, keys, needed in zip(
+        message_rows, counts, key_orders, files or repeat((), len(texts)), strict=True
+    ):
         message_row["token_count"] += count
+        message_row["record_hash"] = hashing.record_hash(
+            idempotency_key=message_row["idempotency_key"],
+            token_count=message_row["token_count"],
+            token_counter=message_row["token_counter"],
+            keys=keys,
+            files=needed,
+        ).hex()
     return message_rows, part_rows
 
 
@@ -178,8 +197,11 @@ def _as_kept(part: NewPart, exact: str) -> NewPart:
 
 def _message_row(
     message: NewMessage, parts: list[NewPart], part_hashes: list[bytes], tokens: TokenEstimator, now: datetime
-) -> tuple[dict[str, Any], str]:
-    """The row of a message, and its text: whose tokens are still to be added, beside those of what was only thought."""
+) -> tuple[dict[str, Any], str, str | None]:
+    """The row of a message, its text and the seal of the order of its JSON keys.
+
+    The tokens of the text, and then the record_hash, are still to be added.
+    """
     content = flattened(parts) if message.content is None else message.content
     if not isinstance(content, str):
         raise ValueError("content must be a text.")
@@ -194,7 +216,8 @@ def _message_row(
     content_hash = hashing.content_hash(content)
     # As it will be read: what JSON cannot hold otherwise stands in `exact`.
     metadata = columns.get("metadata")
-    sealed = hashing.metadata_hash(exact.get("metadata", metadata)) if metadata else None
+    as_read = exact.get("metadata", metadata) if metadata else {}
+    sealed = hashing.metadata_hash(as_read)
     row = {
         "content": columns["content"],
         "metadata": metadata,
@@ -212,7 +235,8 @@ def _message_row(
         ).hex(),
         "metadata_hash": None if sealed is None else sealed.hex(),
     }
-    return row, whole
+    keys = hashing.key_order(as_read, [(part.tool_input, part.metadata) for part in parts])
+    return row, whole, keys
 
 
 def _check_batch(messages: Sequence[NewMessage], policy: StorePolicy) -> None:

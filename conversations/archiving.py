@@ -290,5 +290,12 @@ def _opened(row: ColdBlock) -> dict[int, ColdMessage]:
 def _require_same(before: Sequence[MessageRecord]) -> None:
     """Read these messages as everybody does, and compare them with what they were."""
     after = messages_of([each.message_id for each in before])
-    if after != list(before):
+    # To Python, objects are equal whatever the order of their keys.
+    if after != list(before) or _key_orders(after) != _key_orders(before):
         raise NotTheSame("What was read back is not what was there, so nothing was moved. Check the conversation.")
+
+
+def _key_orders(messages: Sequence[MessageRecord]) -> list[str | None]:
+    return [
+        hashing.key_order(each.metadata, [(part.tool_input, part.metadata) for part in each.parts]) for each in messages
+    ]

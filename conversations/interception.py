@@ -1,8 +1,8 @@
 """What is too long for a message becomes a file; the message keeps a text that stands for it.
 
-That text is what is said, hashed, searched, counted and shown. It names the file and the SHA-256 of its bytes, so that
-the chain of the conversation seals them as well; the places where it stands are kept beside it (`file_references`), so
-that the message as it was sent can be put together again, byte for byte (`whole.py`).
+That text is what is said, hashed, searched, counted and shown. It names the file and the SHA-256 of its bytes; the
+places where it stands are kept beside it (`file_references`), so that the message as it was sent can be put together
+again, byte for byte (`whole.py`). The message's record_hash, and with it the chain, seals files and places.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from xml.sax.saxutils import escape, quoteattr
 
 from conversations.cutting import Marked, Scissors, Span, settle
 from conversations.large_files import LargeFileService
 from conversations.models import Conversation, FileReference, LargeFile
 from conversations.policy import LEAST_LARGE_TOKENS
+from conversations.sealed_files import NAMING, FileEntry, element, in_order
 from conversations.tokens import TokenEstimator
 from conversations.types import MovedText, NewMessage, PartType
 
@@ -90,11 +90,28 @@ class Interception:
         summary = file.exploration_summary or ""
         while self.tokens.count(summary) > MOST_SUMMARY_TOKENS:
             summary = f"{summary[: len(summary) * 3 // 4]} …"
-        name = f" name={quoteattr(file.file_name)}" if file.file_name else ""
-        return (
-            f'<large_file id="{file.file_id}"{name} bytes="{file.byte_size}" '
-            f'sha256="{bytes(file.content_hash or b"").hex()}" trust="untrusted">\n{escape(summary)}\n</large_file>'
+        return element(
+            file_id=file.file_id,
+            file_name=file.file_name,
+            byte_size=file.byte_size,
+            sha256=_sha256(file) or "",
+            summary=summary,
         )
+
+
+def entries_of(settled: Settled) -> list[FileEntry]:
+    """The files that the message needs, as its record seals them."""
+    held = [
+        [file.file_id, _sha256(file), span.part_ordinal, span.field, span.start_at, span.length]
+        for span, file in settled.spans
+    ]
+    return in_order(
+        held + [[file.file_id, _sha256(file), ordinal, NAMING, None, None] for ordinal, file in settled.named]
+    )
+
+
+def _sha256(file: LargeFile) -> str | None:
+    return None if file.content_hash is None else bytes(file.content_hash).hex()
 
 
 def write_references(settled: Sequence[Settled], message_ids: Sequence[int], *, created: Sequence[bool]) -> None:
@@ -108,20 +125,11 @@ def write_references(settled: Sequence[Settled], message_ids: Sequence[int], *, 
 
 
 def _references(settled: Settled, message_id: int) -> list[FileReference]:
-    held = [
+    return [
         FileReference(
-            message_id=message_id,
-            file=file,
-            part_ordinal=span.part_ordinal,
-            field=span.field,
-            start_at=span.start_at,
-            length=span.length,
+            message_id=message_id, file_id=file_id, part_ordinal=ordinal, field=field, start_at=start_at, length=length
         )
-        for span, file in settled.spans
-    ]
-    return held + [
-        FileReference(message_id=message_id, file=file, part_ordinal=ordinal, field="file_url")
-        for ordinal, file in settled.named
+        for file_id, _, ordinal, field, start_at, length in entries_of(settled)
     ]
 
 

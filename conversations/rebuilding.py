@@ -77,7 +77,7 @@ _COUNTED = """
                chain_hash = lcm_next_link(
                    (SELECT before.chain_hash FROM messages before
                      WHERE before.conversation_id = m.conversation_id AND before.seq = m.seq - 1),
-                   ''::bytea, entry_hash, metadata_hash, created_at, recorded_at) AS follows
+                   ''::bytea, entry_hash, metadata_hash, record_hash, created_at, recorded_at) AS follows
         FROM messages m WHERE conversation_id = %(id)s ORDER BY seq DESC LIMIT 1
     ), kept AS (
         SELECT c.*, c.next_seq > coalesce(last.seq, 0) + 1 AS lacks_its_end, last.seq, last.chain_hash,

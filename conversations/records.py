@@ -13,9 +13,11 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
+from conversations import hashing
 from conversations.cold import MARK, ColdTexts, cold_texts, is_cold, until_settled
 from conversations.frozen import record
 from conversations.reading import array, rows
+from conversations.sealed_files import FileEntry, in_order
 from conversations.types import MessageRecord, PartRecord, PartType, Role
 
 # As `_read` takes them apart. Two are no fields: `exact` says what some of the fields really are, `cold_block_id` where
@@ -72,6 +74,11 @@ PART_WIDTH = len(_USUAL) + 2
 SAID = "(part_type = 'compaction' AND is_synthetic AND is_ignored) IS NOT TRUE"
 # Of how many messages is kept from the planner, who would else plan anew each time for a few.
 _PARTS = f"SELECT {PART} FROM message_parts WHERE message_id = ANY((SELECT %s)::bigint[])"
+_FILES = """
+    SELECT r.message_id, r.file_id, encode(f.content_hash, 'hex'), r.part_ordinal, r.field, r.start_at, r.length
+    FROM file_references r LEFT JOIN large_files f USING (file_id)
+    WHERE r.message_id = ANY((SELECT %s)::bigint[])
+"""
 ROLES = {role.value: role for role in Role}
 PART_TYPES = {part_type.value: part_type for part_type in PartType}
 # Once for all: `json.loads` looks for what it is to do, and for white space, which the database writes none of.
@@ -146,6 +153,26 @@ def parts_of(message_ids: Iterable[int], *, cold: ColdTexts | None = None) -> di
     `cold` has the blocks that were read for the messages already. Raises BlockGone; see `cold.until_settled`.
     """
     return parts_in(part_rows_of(message_ids), cold=cold)
+
+
+def files_of(message_ids: Iterable[int]) -> dict[int, list[FileEntry]]:
+    """The files that these messages need; one whose row is gone has no hash."""
+    found: dict[int, list[FileEntry]] = defaultdict(list)
+    for message_id, *entry in rows(_FILES, [array(message_ids)]):
+        found[message_id].append(entry)
+    return {message_id: in_order(entries) for message_id, entries in found.items()}
+
+
+def record_hash_of(message: MessageRecord, *, chained_parts: int, files: Sequence[FileEntry]) -> bytes:
+    """Seal a message's record anew, from what is read of it now."""
+    given = [(part.tool_input, part.metadata) for part in message.parts if part.ordinal < chained_parts]
+    return hashing.record_hash(
+        idempotency_key=message.idempotency_key,
+        token_count=message.token_count,
+        token_counter=message.token_counter,
+        keys=hashing.key_order(message.metadata, given),
+        files=files,
+    )
 
 
 def part_rows_of(message_ids: Iterable[int]) -> list[tuple[Any, ...]]:

@@ -13,6 +13,7 @@ from psycopg.errors import UniqueViolation
 from conversations.errors import Conflict, Invalid
 from conversations.ledger.copying import Copy, KeepFile
 from conversations.ledger.exporting import LedgerExporter
+from conversations.ledger.restoring import FileNotThere
 from conversations.ledger.types import ImportedLedger, ImportReport, LedgerReport, Line
 from conversations.ledger.verifying import Verifier, lines_in, verified
 from conversations.models import Conversation
@@ -47,20 +48,54 @@ class LedgerImporter:
                     "where it is not. Choose another workspace or another name.",
                     code="conversation_exists",
                 )
-            file.seek(0)
-            imported: list[ImportedLedger] = []
-            with verified(lines_in(file), name=path.name) as lines:
-                for line, body in lines:
-                    if line["type"] != "conversation":
-                        continue
-                    name = session_id or line["session_id"]
-                    if name in there:
-                        _pass_over(lines)
-                    else:
-                        imported.append(self._conversation(line, body, lines, name, report.line_hash))
+            imported = self._all(file, session_id, report, there)
         return ImportReport(
             file=path.name, line_hash=report.line_hash, conversations=tuple(imported), left_alone=tuple(there)
         )
+
+    def _all(
+        self, file: BinaryIO, session_id: str | None, report: LedgerReport, there: Sequence[str]
+    ) -> list[ImportedLedger]:
+        """Rebuild all of them, each behind those whose files it names."""
+        imported: dict[str, ImportedLedger] = {}
+        waiting: dict[str, FileNotThere] = {}
+        before = -1
+        while True:
+            is_at_its_end = self._pass(file, session_id, report, imported, waiting, passed_over=set(there))
+            if is_at_its_end and not waiting:
+                return list(imported.values())
+            if is_at_its_end:
+                if len(imported) == before:
+                    raise next(iter(waiting.values()))
+                before = len(imported)
+                waiting.clear()
+
+    def _pass(
+        self,
+        file: BinaryIO,
+        session_id: str | None,
+        report: LedgerReport,
+        imported: dict[str, ImportedLedger],
+        waiting: dict[str, FileNotThere],
+        *,
+        passed_over: set[str],
+    ) -> bool:
+        """Rebuild what is left, up to one that has to wait; whether none had to."""
+        file.seek(0)
+        with verified(lines_in(file), name=report.source) as lines:
+            for line, body in lines:
+                if line["type"] != "conversation":
+                    continue
+                name = session_id or line["session_id"]
+                if name in passed_over or name in imported or name in waiting:
+                    _pass_over(lines)
+                    continue
+                try:
+                    imported[name] = self._conversation(line, body, lines, name, report.line_hash)
+                except FileNotThere as missing:
+                    waiting[name] = missing
+                    return False
+        return True
 
     def _verify(self, file: BinaryIO, name: str) -> tuple[LedgerReport, list[str]]:
         sessions = []

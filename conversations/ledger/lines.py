@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 FORMAT = "lcm-ledger"
-VERSION = 1
+VERSION = 2
 
 _ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 _LAST_MEMBER = b',"line_hash":"'

@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 from conversations.append import as_json, part_row_of
+from conversations.errors import Conflict
 from conversations.exactness import split, storable
 from conversations.flattening import flattened, searchable
 from conversations.ledger.shapes import PART_COLUMNS
@@ -23,16 +24,18 @@ _JSON_COLUMNS = frozenset({"metadata"})
 _MESSAGES = """
     INSERT INTO messages (
         conversation_id, seq, role, content, token_count, created_at, recorded_at, author, idempotency_key, metadata,
-        exact, token_counter, chained_parts, content_hash, entry_hash, metadata_hash, chain_hash, erased_by_id
+        exact, token_counter, chained_parts, content_hash, entry_hash, metadata_hash, record_hash,
+        chain_hash, erased_by_id
     )
     SELECT %(conversation_id)s::bigint, seq, role, content, token_count, created_at, recorded_at, author,
            idempotency_key, coalesce(metadata, '{}'), exact::json, token_counter, chained_parts,
            decode(content_hash, 'hex'), decode(entry_hash, 'hex'), decode(metadata_hash, 'hex'),
-           decode(chain_hash, 'hex'), CASE WHEN erased THEN %(audit_id)s::bigint END
+           decode(record_hash, 'hex'), decode(chain_hash, 'hex'), CASE WHEN erased THEN %(audit_id)s::bigint END
     FROM json_to_recordset(%(rows)s::json) AS given(
         seq bigint, role message_role, content text, token_count integer, created_at timestamptz,
         recorded_at timestamptz, author text, idempotency_key text, metadata jsonb, exact text, token_counter text,
-        chained_parts integer, content_hash text, entry_hash text, metadata_hash text, chain_hash text, erased boolean
+        chained_parts integer, content_hash text, entry_hash text, metadata_hash text, record_hash text,
+        chain_hash text, erased boolean
     )
     ORDER BY seq
 """
@@ -93,6 +96,12 @@ _SOURCE_SUMMARIES = """
 """
 
 
+class FileNotThere(Conflict):
+    """A message names a file of a conversation that is not there, or not yet."""
+
+    code = "file_not_there"
+
+
 @dataclass(frozen=True)
 class Restored:
     """The conversation that rows are written into, and the act that wrote them."""
@@ -136,7 +145,15 @@ class Restored:
         ).save(force_insert=True)
 
     def references(self, lines: Sequence[Line]) -> None:
-        """Which messages need which files, in this order."""
+        """Write which messages need which files; FileNotThere for a file that is not in the workspace."""
+        needed = {line["file_id"] for line in lines}
+        own = LargeFile.objects.filter(pk__in=needed, conversation__workspace_id=self.workspace_id)
+        missing = needed - set(own.values_list("pk", flat=True))
+        if missing:
+            raise FileNotThere(
+                f"A message of {self.session_id[:80]!r} names {min(missing)}, a file of another conversation, which is "
+                "not in this workspace. Import that conversation first."
+            )
         seqs = {line["seq"] for line in lines}
         messages = Message.objects.filter(conversation_id=self.conversation_id, seq__in=seqs)
         ids = dict(messages.values_list("seq", "message_id"))

@@ -15,9 +15,10 @@ from conversations.errors import NotFound, Unavailable
 from conversations.ledger.kinds import actor_of, kind_of
 from conversations.ledger.lines import as_text
 from conversations.ledger.types import Line
-from conversations.models import FileReference, LargeFile, Summary
+from conversations.models import LargeFile, Summary
 from conversations.reading import array, rows
-from conversations.records import messages_of, parts_of
+from conversations.records import files_of, messages_of, parts_of
+from conversations.sealed_files import FileEntry
 from conversations.types import MessageRecord, PartRecord, SummaryRecord
 
 # The bytes of a stored file, from an offset on, at most so many.
@@ -32,7 +33,7 @@ CHUNK_BYTES = 384 * 1024
 
 _SEALS = """
     SELECT seq, message_id, token_count, recorded_at, chained_parts, encode(entry_hash, 'hex'),
-           encode(metadata_hash, 'hex')
+           encode(metadata_hash, 'hex'), encode(record_hash, 'hex')
     FROM messages WHERE conversation_id = %s AND seq > %s ORDER BY seq LIMIT %s
 """
 _PART_HASHES = "SELECT message_id, ordinal, encode(part_hash, 'hex') FROM message_parts WHERE message_id = ANY(%s)"
@@ -41,6 +42,12 @@ _WITH_LATER_PARTS = """
     FROM messages m
     WHERE m.conversation_id = %s AND m.seq > %s
       AND EXISTS (SELECT FROM message_parts p WHERE p.message_id = m.message_id AND p.ordinal >= m.chained_parts)
+    ORDER BY m.seq LIMIT %s
+"""
+_WITH_FILES = """
+    SELECT m.seq, m.message_id FROM messages m
+    WHERE m.conversation_id = %s AND m.seq > %s
+      AND EXISTS (SELECT FROM file_references r WHERE r.message_id = m.message_id)
     ORDER BY m.seq LIMIT %s
 """
 # A link into another conversation leads to seq 0, where nothing is.
@@ -63,9 +70,9 @@ def message_lines(
     while seals := rows(_SEALS, [conversation_id, after_seq, PORTION]):
         for group in _groups(seals):
             ids = [message_id for _, message_id, *_ in group]
-            hashes = _part_hashes(ids)
+            hashes, files = _part_hashes(ids), files_of(ids)
             for seal, message in zip(group, messages_of(ids, cold=cold()), strict=True):
-                yield _message(message, seal[3:], hashes[message.message_id])
+                yield _message(message, seal[3:], hashes[message.message_id], files.get(message.message_id, []))
         after_seq = seals[-1][0]
 
 
@@ -81,8 +88,10 @@ def _groups(seals: Sequence[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]
     yield group
 
 
-def _message(message: MessageRecord, seal: Sequence[Any], part_hashes: dict[int, str]) -> Line:
-    recorded_at, chained, entry_hash, metadata_hash = seal
+def _message(
+    message: MessageRecord, seal: Sequence[Any], part_hashes: dict[int, str], files: Sequence[FileEntry]
+) -> Line:
+    recorded_at, chained, entry_hash, metadata_hash, record_hash = seal
     is_erased = message.erased_by_id is not None
     parts = [_part(each, part_hashes) for each in message.parts if each.ordinal < chained]
     return {
@@ -103,9 +112,11 @@ def _message(message: MessageRecord, seal: Sequence[Any], part_hashes: dict[int,
         "token_count": message.token_count,
         "token_counter": message.token_counter,
         "chained_parts": chained,
+        "files": files,
         "content_hash": message.content_hash,
         "metadata_hash": metadata_hash,
         "entry_hash": entry_hash,
+        "record_hash": record_hash,
         "chain_hash": message.chain_hash,
     }
 
@@ -226,11 +237,19 @@ def _chunks(file_id: str, read: ReadFile) -> Iterator[Line]:
 
 
 def reference_lines(conversation_id: int) -> Iterator[Line]:
-    """Which message needs which file, in the order in which they were written."""
-    references = FileReference.objects.filter(message__conversation_id=conversation_id)
-    in_order = references.order_by("message__seq", "reference_id").values_list("message__seq", *_OF_REFERENCES)
-    for seq, *values in in_order.iterator(chunk_size=PORTION):
-        yield {"type": "reference", "seq": seq, **dict(zip(_OF_REFERENCES, values, strict=True))}
-
-
-_OF_REFERENCES = ("file_id", "part_ordinal", "field", "start_at", "length")
+    """Which message needs which file, in the order in which it is sealed."""
+    after_seq = 0
+    while found := rows(_WITH_FILES, [conversation_id, after_seq, PORTION]):
+        files = files_of(message_id for _, message_id in found)
+        for seq, message_id in found:
+            for file_id, _, ordinal, field, start_at, length in files[message_id]:
+                yield {
+                    "type": "reference",
+                    "seq": seq,
+                    "file_id": file_id,
+                    "part_ordinal": ordinal,
+                    "field": field,
+                    "start_at": start_at,
+                    "length": length,
+                }
+        after_seq = found[-1][0]

@@ -9,6 +9,7 @@ from typing import Any
 from conversations.exactness import MOST_LEVELS, is_deeper, is_name, is_plain, is_storable
 from conversations.ledger.kinds import Kind
 from conversations.ledger.lines import as_moment
+from conversations.sealed_files import FIELDS
 from conversations.types import Level, NewPart, PartType, Role, SummaryKind
 
 Check = Callable[[Any], bool]
@@ -101,6 +102,16 @@ OUTCOMES = (
     "compacted", "not_needed", "nothing_to_do", "exhausted", "disabled", "stopped", "abandoned", "failed", "skipped",
     "unavailable",
 )  # fmt: skip
+_FILE_ENTRY = (an_id, maybe(digest), maybe(small), one_of(*FIELDS), maybe(small), maybe(small))
+
+
+def file_entry(value: Any) -> bool:
+    return (
+        isinstance(value, list)
+        and len(value) == len(_FILE_ENTRY)
+        and all(check(each) for check, each in zip(_FILE_ENTRY, value, strict=True))
+    )
+
 
 SHAPES: Mapping[str, Mapping[str, Check]] = {
     "header": {"format": text, "version": small, "hash": text, "workspace": name},
@@ -109,8 +120,9 @@ SHAPES: Mapping[str, Mapping[str, Check]] = {
         "event_id": ulid, "seq": seq, "kind": one_of(*Kind), "actor": name, "role": one_of(*Role),
         "author": maybe(name), "idempotency_key": maybe(name), "recorded_at": moment, "created_at": moment,
         "content": maybe(text), "metadata": maybe(exact_mapping), "parts": listed(mapping), "erased": flag,
-        "token_count": small, "token_counter": name, "chained_parts": small, "content_hash": digest,
-        "metadata_hash": maybe(digest), "entry_hash": digest, "chain_hash": digest,
+        "token_count": small, "token_counter": name, "chained_parts": small, "files": listed(file_entry),
+        "content_hash": digest, "metadata_hash": maybe(digest), "entry_hash": digest, "record_hash": maybe(digest),
+        "chain_hash": digest,
     },
     "summary": {
         "summary_id": an_id, "kind": one_of(*SummaryKind), "depth": small, "created_at": moment,
@@ -134,7 +146,7 @@ SHAPES: Mapping[str, Mapping[str, Check]] = {
     },
     "bytes": {"file_id": an_id, "offset": count, "base64": text},
     "reference": {
-        "seq": seq, "file_id": an_id, "part_ordinal": maybe(small), "field": text, "start_at": maybe(small),
+        "seq": seq, "file_id": an_id, "part_ordinal": maybe(small), "field": one_of(*FIELDS), "start_at": maybe(small),
         "length": maybe(small),
     },
     "end": {

@@ -14,9 +14,8 @@ from typing import Any, BinaryIO, Self
 from conversations.errors import Invalid
 from conversations.ledger.checks.files import FileCheck
 from conversations.ledger.checks.findings import Findings
-from conversations.ledger.checks.memory import MessageMemory
+from conversations.ledger.checks.memory import MessageMemory, ReferenceMemory
 from conversations.ledger.checks.messages import MessageCheck
-from conversations.ledger.checks.references import ReferenceCheck
 from conversations.ledger.checks.runs import RunCheck
 from conversations.ledger.checks.summaries import SummaryCheck
 from conversations.ledger.lines import FORMAT, VERSION, body_in, body_of, line_hash_of, line_of
@@ -47,12 +46,14 @@ class Verifier:
         self.place = Place()
         self.workspace = ""
         self._memory = MessageMemory()
+        self._references = ReferenceMemory()
         self._rank: int | None = None
         self._is_over = False
         # Whether not even the first line is that of a ledger: then nothing is said of the others.
         self._is_none = False
         # Of the conversation that came last.
         self._session_id: str | None = None
+        self._is_foreign = False
         self._begin()
 
     def __enter__(self) -> Self:
@@ -60,6 +61,7 @@ class Verifier:
 
     def __exit__(self, *_: object) -> None:
         self._memory.close()
+        self._references.close()
 
     def verify(self, lines: Iterable[bytes], *, source: str) -> LedgerReport:
         """What the whole ledger comes to."""
@@ -70,7 +72,8 @@ class Verifier:
     def feed(self, line: bytes) -> Line | None:
         """Take one line; returns what it says, or None if that cannot be known."""
         self.findings.line += 1
-        if self._is_none:
+        if self._is_none or self._is_foreign:
+            # What another version means by its lines is not known here.
             return None
         if self.findings.line == 1 and not line.startswith(_BEGINNING):
             self._is_none = True
@@ -94,7 +97,7 @@ class Verifier:
 
     def finish(self, *, source: str) -> LedgerReport:
         """No more lines come."""
-        if not self._is_over and not self._is_none:
+        if not (self._is_over or self._is_none or self._is_foreign):
             self.findings.line += 1
             self._add("truncated", "the ledger has no trailer: its end is missing")
         return LedgerReport(
@@ -149,17 +152,18 @@ class Verifier:
 
     def _begin(self) -> None:
         self._memory.forget()
-        self._messages = MessageCheck(self.findings, self._memory)
+        self._references.forget()
+        self._messages = MessageCheck(self.findings, self._memory, self._references)
         self._summaries = SummaryCheck(self.findings, self._memory)
         self._runs = RunCheck(self.findings)
-        self._files = FileCheck(self.findings, self._memory)
-        self._references = ReferenceCheck(self.findings, self._memory)
+        self._files = FileCheck(self.findings, self._memory, self._references)
 
     def _look_at(self, values: Mapping[str, Any]) -> None:
         match values["type"]:
             case "header":
                 is_known = (values["format"], values["version"], values["hash"]) == (FORMAT, VERSION, "sha256")
                 self.findings.require(is_known, "unsupported_version", "this ledger is of another format or version")
+                self._is_foreign = not is_known
                 self.workspace = values["workspace"]
             case "conversation":
                 self._begin()
@@ -171,7 +175,6 @@ class Verifier:
                 self._session_id = values["session_id"]
             case "message":
                 self._messages.message(values)
-                self._references.message(values)
             case "part":
                 self._messages.part(values)
             case "summary":
@@ -187,15 +190,14 @@ class Verifier:
             case "reference":
                 self._files.close()
                 self._files.reference(values)
-                self._references.reference(values)
             case "end":
                 self._end(values)
             case "trailer":
                 self._trailer(values)
 
     def _end(self, values: Mapping[str, Any]) -> None:
-        self._files.close()
-        self._summaries.finish(self._files.file_ids)
+        self._files.finish()
+        self._summaries.finish(self._files.files.keys() | self._files.others)
         messages = self._messages
         require = self.findings.require
         require(values["session_id"] == self.place.session_id, "unexpected_line", "this is another conversation's end")

@@ -45,6 +45,6 @@ MODELS = [
 
 
 class Migration(migrations.Migration):
-    dependencies = [("conversations", "0017_erased_by_conversation")]
+    dependencies = [("conversations", "0018_sealed_records")]
 
     operations = [RunSQLFile(SQL / "audit_chain.sql", state_operations=MODELS)]

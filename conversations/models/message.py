@@ -43,6 +43,7 @@ class Message(models.Model):
     content_hash = models.BinaryField()
     entry_hash = models.BinaryField()
     metadata_hash = models.BinaryField(null=True)
+    record_hash = models.BinaryField(null=True)
     chain_hash = models.BinaryField()
     cold_block = models.ForeignKey("conversations.ColdBlock", models.RESTRICT, null=True, related_name="messages")
     erased_by = models.ForeignKey("conversations.AuditEntry", models.RESTRICT, null=True, related_name="+")

@@ -18,7 +18,7 @@ from conversations.cold import cold_texts, until_settled
 from conversations.db import prepared
 from conversations.errors import Conflict, Invalid, NotFound
 from conversations.frozen import record
-from conversations.interception import Interception, has_files, moved_texts, write_references
+from conversations.interception import Interception, entries_of, has_files, moved_texts, write_references
 from conversations.large_files import LargeFileService
 from conversations.models import ContextItem, Conversation, Message, MessagePart
 from conversations.policy import LEAST_LARGE_TOKENS
@@ -78,9 +78,14 @@ class MessageStore(Store):
         ]
         with transaction.atomic():
             settled = [interception.settled(each) for each in marked]
-            if any(each.spans for each in settled):
-                said = [each.message for each in settled]
-                message_rows, part_rows = rows_of(said, tokens=self.tokens, policy=self.policy, now=now)
+            if any(each.spans or each.named for each in settled):
+                message_rows, part_rows = rows_of(
+                    [each.message for each in settled],
+                    tokens=self.tokens,
+                    policy=self.policy,
+                    now=now,
+                    files=[entries_of(each) for each in settled],
+                )
             result = self._append(conversation_id, message_rows, part_rows)
             message_ids = [message.message_id for message in result.messages]
             write_references(settled, message_ids, created=[message.created for message in result.messages])

@@ -115,10 +115,18 @@ def counted(findings: Iterable[Finding]) -> Found:
 
 def streamed(statement: str, conversation_ids: Sequence[int], **values: Any) -> Iterator[tuple[Any, ...]]:
     """The rows of a statement, a portion at a time, from a cursor on the server's side."""
+    for portion in streamed_in_portions(statement, conversation_ids, **values):
+        yield from portion
+
+
+def streamed_in_portions(
+    statement: str, conversation_ids: Sequence[int], **values: Any
+) -> Iterator[list[tuple[Any, ...]]]:
+    """The same rows by the portion, for whoever reads more of each."""
     with connection.chunked_cursor() as cursor:
         cursor.execute(statement, {"ids": list(conversation_ids), **values})
         while portion := cursor.fetchmany(PORTION):
-            yield from portion
+            yield portion
 
 
 def flowing(statement: str, conversation_ids: Sequence[int]) -> Iterator[tuple[Any, ...]]:

@@ -104,8 +104,8 @@ def chains_are_unbroken(conversation_ids: Sequence[int]) -> Found:
         SELECT conversation_id, 'msg_' || message_id, format('message %%s does not follow from the one before it', seq)
         FROM (
             SELECT conversation_id, message_id, seq, chain_hash,
-                   lcm_next_link(lag(chain_hash) OVER in_order, ''::bytea, entry_hash, metadata_hash, created_at,
-                                 recorded_at) AS link
+                   lcm_next_link(lag(chain_hash) OVER in_order, ''::bytea, entry_hash, metadata_hash, record_hash,
+                                 created_at, recorded_at) AS link
             FROM messages WHERE conversation_id = ANY(%(ids)s)
             WINDOW in_order AS (PARTITION BY conversation_id ORDER BY seq, message_id)
         ) AS links

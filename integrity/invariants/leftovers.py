@@ -18,6 +18,8 @@ _BELONGINGS = (
     ("summary_parents", "t.summary_id", "NULL::bigint", "summaries", "summary_id"),
     ("context_items", "'ordinal_' || t.ordinal", "t.conversation_id", "conversations", "conversation_id"),
     ("large_files", "t.file_id", "t.conversation_id", "conversations", "conversation_id"),
+    ("file_references", "'msg_' || t.message_id", "NULL::bigint", "messages", "message_id"),
+    ("file_references", "'msg_' || t.message_id", "NULL::bigint", "large_files", "file_id"),
     ("cold_blocks", "'cold_' || t.cold_block_id", "t.conversation_id", "conversations", "conversation_id"),
     ("quarantines", "t.target", "t.conversation_id", "conversations", "conversation_id"),
     ("compaction_jobs", "'job_' || t.job_id", "t.conversation_id", "conversations", "conversation_id"),

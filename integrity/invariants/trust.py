@@ -8,14 +8,15 @@ from conversations import hashing
 from conversations.cold import Block, WhatIsLeft, blocks_of
 from conversations.models import PART_COLUMNS
 from conversations.reading import array, rows
-from conversations.records import messages_of
+from conversations.records import files_of, messages_of, record_hash_of
 from conversations.types import PartRecord
 from integrity.invariants.base import Found, counted, invariant, violations
 from integrity.types import Finding, Severity
 
-_POINTING = (
-    "SELECT message_id, metadata_hash FROM messages WHERE cold_block_id = %s AND erased_by_id IS NULL ORDER BY seq"
-)
+_POINTING = """
+    SELECT message_id, metadata_hash, chained_parts, record_hash FROM messages
+    WHERE cold_block_id = %s AND erased_by_id IS NULL ORDER BY seq
+"""
 _SEALS = "SELECT part_id, part_hash FROM message_parts WHERE message_id = ANY(%s)"
 
 
@@ -47,7 +48,7 @@ def cold_texts_match_their_hashes(conversation_ids: Sequence[int]) -> Found:
 
 
 def _damaged(block: Block) -> Iterator[Finding]:
-    sealed = dict(rows(_POINTING, [block.cold_block_id]))
+    sealed = {message_id: seals for message_id, *seals in rows(_POINTING, [block.cold_block_id])}
     if block.problem:
         yield Finding(block.conversation_id, f"cold_{block.cold_block_id}", block.problem)
     for message_id in sealed.keys() - block.messages.keys():
@@ -56,9 +57,10 @@ def _damaged(block: Block) -> Iterator[Finding]:
         )
     readable = [message_id for message_id in sealed if message_id in block.messages]
     part_seals = {part_id: bytes(seal) for part_id, seal in rows(_SEALS, [array(readable)])} if readable else {}
+    files = files_of(readable) if readable else {}
     # Of a part whose text is not where it should be, the hash will not match; what is damaged is told of its block.
     for message in messages_of(readable, cold=WhatIsLeft(tell=lambda damage: None)):
-        metadata_hash = sealed[message.message_id]
+        metadata_hash, chained, record_hash = sealed[message.message_id]
         is_whole = (
             hashing.content_hash(message.content).hex() == message.content_hash
             and hashing.metadata_hash(message.metadata) == (metadata_hash and bytes(metadata_hash))
@@ -66,6 +68,14 @@ def _damaged(block: Block) -> Iterator[Finding]:
         )
         if not is_whole:
             yield Finding(message.conversation_id, message.id, "its cold text is not what was hashed")
+            continue
+        needed = files.get(message.message_id, [])
+        if record_hash and record_hash_of(message, chained_parts=chained, files=needed) != bytes(record_hash):
+            yield Finding(
+                message.conversation_id,
+                message.id,
+                "its key, its tokens, the order of its JSON keys or its files are not what was sealed",
+            )
 
 
 def _hash_of(part: PartRecord) -> bytes:

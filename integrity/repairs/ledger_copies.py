@@ -109,4 +109,20 @@ def _is_as_sealed(line: Line) -> bool:
         and (metadata_hash and metadata_hash.hex()) == line["metadata_hash"]
         and [each.hex() for each in part_hashes] == [part["part_hash"] for part in line["parts"]]
         and sealed.hex() == line["entry_hash"]
+        and _has_its_record(line)
     )
+
+
+def _has_its_record(line: Line) -> bool:
+    """Whether what is sealed beside the entry fits; messages from before that, and ledgers of version 1, have none."""
+    if line.get("record_hash") is None:
+        return True
+    given = [(part.get("tool_input"), part.get("metadata")) for part in line["parts"]]
+    sealed = hashing.record_hash(
+        idempotency_key=line["idempotency_key"],
+        token_count=line["token_count"],
+        token_counter=line["token_counter"],
+        keys=hashing.key_order(line["metadata"], given),
+        files=line["files"],
+    )
+    return sealed.hex() == line["record_hash"]

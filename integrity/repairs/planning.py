@@ -110,8 +110,12 @@ _RESTORABLE = frozenset(
         "entries_match_their_hashes",
         "summaries_match_their_hashes",
         "cold_texts_match_their_hashes",
+        "records_match_their_hashes",
+        "references_lead_to_their_files",
     }
 )
+# What a model is shown is what was said all the same: to withhold it would lose more than it saves.
+_BESIDE_THE_TEXT = frozenset({"records_match_their_hashes", "references_lead_to_their_files"})
 
 
 @dataclass(frozen=True)
@@ -256,6 +260,8 @@ def _treat(place: Place, draft: _Draft) -> None:
         if place.id.startswith("seq_"):
             # What comes back takes its place in the context again.
             draft.add(Step.REBUILD_CONTEXT, place, f"conv_{place.conversation_id}")
+    elif place.code in _BESIDE_THE_TEXT:
+        draft.leave(place, "What it says is as it was sealed; a ledger, or a backup, tells what else it had.")
     elif place.code in _LINEAGE:
         _treat_summary(place, draft)
     elif place.code in _TEXTS or place.code in ("messages_are_complete", "ordinals_are_unique"):

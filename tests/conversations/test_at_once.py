@@ -58,7 +58,7 @@ def assert_chain_is_whole(conversation_id: int) -> None:
         cursor.execute(
             """
             SELECT count(*) FROM (
-              SELECT chain_hash = lcm_chain('\\x', entry_hash, metadata_hash, created_at, recorded_at)
+              SELECT chain_hash = lcm_chain('\\x', entry_hash, metadata_hash, record_hash, created_at, recorded_at)
                                     OVER (ORDER BY seq) AS is_whole
               FROM messages WHERE conversation_id = %s
             ) links WHERE NOT is_whole

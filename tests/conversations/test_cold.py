@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
@@ -186,6 +186,15 @@ def test_a_copy_that_is_not_the_same_is_refused_and_nothing_has_moved(conversati
     assert rows_as_they_are(conversation_id) == rows
     assert not ColdBlock.objects.exists()
     assert not AuditEntry.objects.exists()
+
+
+def test_a_copy_with_its_keys_in_another_order_is_refused(conversation_id, monkeypatch):
+    append(conversation_id, NewMessage(Role.USER, "x", metadata={"b": 1, "a": 2}))
+    honest = archiving.packed
+    monkeypatch.setattr(archiving, "packed", lambda messages: honest(replace(each, exact=None) for each in messages))
+
+    with pytest.raises(NotTheSame):
+        archived(conversation_id)
 
 
 def test_a_damaged_message_stays_where_it_is_for_the_checker_to_find(conversation_id):

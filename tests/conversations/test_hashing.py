@@ -83,7 +83,7 @@ def test_a_summary_hash_seals_the_sources_in_order_and_the_text():
 
 @pytest.mark.django_db
 def test_each_message_chains_the_one_before_it():
-    """As anybody can check with SHA-256 alone: the link before it, entry, times and metadata."""
+    """As anybody can check with SHA-256 alone: the link before it, entry, times, metadata, record."""
     conversation, store = a_conversation("one", "two"), a_store()
     conversation_id = conversation.conversation_id
     store.append_messages(
@@ -103,6 +103,8 @@ def test_each_message_chains_the_one_before_it():
             + microseconds_of(message.created_at)
             + microseconds_of(message.recorded_at)
             + bytes(message.metadata_hash or b"")
+            + b"record:"
+            + bytes(message.record_hash)
         ).digest()
         assert bytes(message.chain_hash) == link
 
@@ -147,10 +149,77 @@ def test_the_database_says_the_chain_in_the_same_words():
     with connection.cursor() as cursor:
         cursor.execute(
             """
-            SELECT seq, chain_hash = lcm_chain('\\x', entry_hash, metadata_hash, created_at, recorded_at)
+            SELECT seq, chain_hash = lcm_chain('\\x', entry_hash, metadata_hash, record_hash, created_at, recorded_at)
                           OVER (ORDER BY seq)
             FROM messages WHERE conversation_id = %s ORDER BY seq
             """,
             [conversation_id],
         )
         assert cursor.fetchall() == [(1, True), (2, True), (3, True)]
+
+
+def test_a_record_seals_key_tokens_order_of_keys_and_files_as_canonical_json():
+    sealed = (
+        b'{"files":[["file_1",null,0,"file_url",null,null]],"idempotency_key":"\\u00e9","keys":"00","token_count":3,'
+    )
+    sealed += b'"token_counter":"o200k_base"}'
+
+    assert (
+        hashing.record_hash(
+            idempotency_key="\u00e9",
+            token_count=3,
+            token_counter="o200k_base",
+            keys="00",
+            files=[["file_1", None, 0, "file_url", None, None]],
+        )
+        == hashlib.sha256(sealed).digest()
+    )
+    assert (
+        hashing.record_hash(idempotency_key=None, token_count=3, token_counter="x")
+        == hashlib.sha256(b'{"token_count":3,"token_counter":"x"}').digest()
+    )
+
+
+def test_the_order_of_json_keys_is_sealed_where_it_is_not_the_sorted_one():
+    assert hashing.key_order({}, []) is None
+    assert hashing.key_order({"a": 1, "b": 2}, [({"a": {"x": 1, "y": 2}}, None)]) is None
+    assert hashing.key_order({}, [("text", None), (None, [1])]) is None
+    assert (
+        hashing.key_order({"b": 1, "a": 2}, [(None, {"z": 1})])
+        == hashlib.sha256(b'[{"b":1,"a":2},[null,{"z":1}]]').hexdigest()
+    )
+    assert hashing.key_order({}, [({"a": [{"y": 1, "x": 2}]}, None)]) is not None
+
+
+@pytest.mark.django_db
+def test_every_message_has_a_record_however_it_is_appended():
+    conversation = a_conversation("alone")
+    a_store().append_messages(
+        conversation_id=conversation.conversation_id,
+        messages=[NewMessage(Role.USER, "with", idempotency_key="k"), NewMessage(Role.USER, "another")],
+    )
+
+    for message in Message.objects.all():
+        assert bytes(message.record_hash) == hashing.record_hash(
+            idempotency_key=message.idempotency_key,
+            token_count=message.token_count,
+            token_counter=message.token_counter,
+        )
+
+
+@pytest.mark.django_db
+def test_a_retry_with_other_keys_order_is_the_same_message():
+    conversation_id = a_conversation().conversation_id
+    store = a_store()
+    first = store.append_messages(
+        conversation_id=conversation_id,
+        messages=[NewMessage(Role.USER, "x", metadata={"b": 1, "a": 2}, idempotency_key="k")],
+    ).messages[0]
+
+    again = store.append_messages(
+        conversation_id=conversation_id,
+        messages=[NewMessage(Role.USER, "x", metadata={"a": 2, "b": 1}, idempotency_key="k")],
+    ).messages[0]
+
+    assert (again.message_id, again.created) == (first.message_id, False)
+    assert list(store.get_message(message_id=first.message_id).metadata) == ["b", "a"]

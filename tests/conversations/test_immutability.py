@@ -6,14 +6,24 @@ import pytest
 from django.db import IntegrityError, connection, transaction
 
 from conversations.audit import Act, AuditLog
-from conversations.models import AuditEntry, Message, MessagePart, Summary, SummaryMessage, SummaryParent
+from conversations.large_files import LargeFileService
+from conversations.models import (
+    AuditEntry,
+    FileReference,
+    LargeFile,
+    Message,
+    MessagePart,
+    Summary,
+    SummaryMessage,
+    SummaryParent,
+)
 from conversations.scope import Scope
 from conversations.store import ConversationStore
 from conversations.types import NewMessage, NewPart, PartType, Role
 from tests.conversations.summaries import a_condensed_summary_of, a_new_summary, a_summary_of
 from tests.factories import a_conversation, a_store
 
-RECORDS = [Message, MessagePart, Summary, SummaryMessage, SummaryParent, AuditEntry]
+RECORDS = [Message, MessagePart, Summary, SummaryMessage, SummaryParent, AuditEntry, LargeFile, FileReference]
 TABLES = [model._meta.db_table for model in RECORDS]
 HARMLESS = {
     "messages": "UPDATE messages SET author = author",
@@ -22,6 +32,8 @@ HARMLESS = {
     "summary_messages": "UPDATE summary_messages SET ordinal = ordinal",
     "summary_parents": "UPDATE summary_parents SET ordinal = ordinal",
     "audit_log": "UPDATE audit_log SET target = target",
+    "large_files": "UPDATE large_files SET file_name = file_name",
+    "file_references": "UPDATE file_references SET field = field",
 }
 
 
@@ -31,6 +43,9 @@ def conversation_id(db: None) -> int:
     conversation_id = a_conversation("one", "two", "three").conversation_id
     part = NewPart(PartType.TEXT, text_content="four")
     a_store().append_messages(conversation_id=conversation_id, messages=[NewMessage(Role.ASSISTANT, parts=(part,))])
+    file = LargeFileService.from_settings().store(conversation_id=conversation_id, content=b"x", file_name="a.txt")
+    named = NewPart(PartType.FILE, file_url=file.file_id)
+    a_store().append_messages(conversation_id=conversation_id, messages=[NewMessage(Role.USER, parts=(named,))])
     leaves = [a_summary_of(conversation_id, first_seq=seq, last_seq=seq) for seq in (1, 2)]
     a_condensed_summary_of(conversation_id, *leaves)
     announce(conversation_id, "reset_endpoint")
@@ -158,10 +173,23 @@ TEXTS = [
     "UPDATE messages SET content = '', metadata = '{}', exact = NULL, author = NULL",
     "UPDATE message_parts SET text_content = NULL, tool_output = NULL, metadata = NULL",
     "UPDATE summaries SET content = ''",
+    "UPDATE large_files SET file_name = NULL, mime_type = NULL, exploration_summary = NULL,"
+    " erased_by_id = (SELECT max(audit_id) FROM audit_log)",
 ]
 SEALS = [
     "UPDATE messages SET content_hash = sha256('')",
     "UPDATE messages SET metadata_hash = sha256('')",
+    "UPDATE messages SET record_hash = NULL",
+    "UPDATE messages SET token_counter = 'x'",
+    "UPDATE large_files SET storage_uri = 'x'",
+    "UPDATE large_files SET byte_size = 2",
+    "UPDATE large_files SET content_hash = NULL",
+    "UPDATE large_files SET conversation_id = conversation_id + 1",
+    "UPDATE large_files SET created_at = now() + interval '1 hour'",
+    # Without the mark of an erasure.
+    "UPDATE large_files SET file_name = NULL, mime_type = NULL, exploration_summary = NULL",
+    "UPDATE large_files SET file_name = 'b.txt', erased_by_id = (SELECT max(audit_id) FROM audit_log)",
+    "UPDATE file_references SET file_id = file_id",
     "UPDATE messages SET seq = seq + 10",
     "UPDATE messages SET recorded_at = now() + interval '1 hour'",
     "UPDATE messages SET role = 'system'",

@@ -34,6 +34,33 @@ STORED_BEFORE = """
     SELECT 1, seq, 'message', message_id, 5 FROM messages;
 """
 
+# As the store wrote before records were sealed.
+STORED_UNSEALED = """
+    INSERT INTO workspaces (name) VALUES ('old');
+    INSERT INTO conversations (
+      workspace_id, session_id, next_seq, active_messages, active_tokens, total_tokens, updated_at
+    ) VALUES (1, 'old', 3, 2, 10, 2, now());
+    INSERT INTO messages (
+      conversation_id, seq, role, content, token_count, token_counter, idempotency_key, content_hash, entry_hash,
+      created_at, recorded_at, chain_hash
+    )
+    SELECT 1, seq, 'user', content, 1, 'o200k_base', 'key ' || seq, sha256(convert_to(content, 'UTF8')), entry_hash,
+           now(), now(), lcm_chain('\\x', entry_hash, NULL, now(), now()) OVER (ORDER BY seq)
+    FROM (VALUES (1, 'one'), (2, 'two')) AS said(seq, content)
+    CROSS JOIN LATERAL (
+      SELECT sha256(convert_to(E'user\\n\\n', 'UTF8') || sha256(convert_to(content, 'UTF8'))) AS entry_hash
+    ) AS hashed;
+    UPDATE conversations SET chain_head = (SELECT chain_hash FROM messages WHERE seq = 2);
+    INSERT INTO context_items (conversation_id, ordinal, item_type, message_id, token_count)
+    SELECT 1, seq, 'message', message_id, 5 FROM messages;
+"""
+APPEND_ONE_MORE = """
+from conversations.store import ConversationStore
+from conversations.types import NewMessage, Role
+new = NewMessage(Role.USER, "three", idempotency_key="key 3", metadata={"b": 1, "a": 2})
+ConversationStore.from_settings().append_messages(conversation_id=1, messages=[new])
+"""
+
 
 @pytest.fixture
 def url(django_db_setup: None) -> Iterator[str]:
@@ -106,3 +133,21 @@ def test_acts_of_an_earlier_version_are_chained(url):
         acts = database.execute("SELECT audit_id FROM audit_log ORDER BY audit_id").fetchall()
         assert chained == [(number, audit_id) for number, (audit_id,) in enumerate(acts, start=1)]
         assert len(acts) == 6
+
+
+@pytest.mark.thorough
+def test_messages_from_before_records_were_sealed_keep_their_links_and_new_ones_follow(url):
+    manage(url, "migrate", "conversations", "0017", "-v0")
+    with psycopg.connect(url) as database:
+        database.execute(STORED_UNSEALED)
+        links = database.execute("SELECT chain_hash FROM messages ORDER BY seq").fetchall()
+
+    manage(url, "migrate", "-v0")
+    manage(url, "shell", "-c", APPEND_ONE_MORE)
+
+    manage(url, "lcm", "check", "--workspace", "old")
+    manage(url, "lcm", "ledger", "verify", "--live", "--workspace", "old")
+    with psycopg.connect(url) as database:
+        now = database.execute("SELECT chain_hash, record_hash IS NULL FROM messages ORDER BY seq").fetchall()
+        assert [link for link, _ in now[:2]] == [link for (link,) in links]
+        assert [is_unsealed for _, is_unsealed in now] == [True, True, False]

@@ -35,7 +35,7 @@ def _chain_again(conversation_id: int) -> None:
     breaking(
         """
         UPDATE messages m SET chain_hash = again.chain_hash FROM (
-            SELECT message_id, lcm_chain('', entry_hash, metadata_hash, created_at, recorded_at)
+            SELECT message_id, lcm_chain('', entry_hash, metadata_hash, record_hash, created_at, recorded_at)
                      OVER (PARTITION BY conversation_id ORDER BY seq) AS chain_hash
             FROM messages WHERE conversation_id = %s
         ) again WHERE again.message_id = m.message_id

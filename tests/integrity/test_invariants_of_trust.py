@@ -92,7 +92,10 @@ def test_a_wrong_token_count_of_a_summary_is_found(conversation):
 def test_a_counter_that_nobody_knows_is_found(conversation):
     breaking("UPDATE messages SET token_counter = 'abacus' WHERE message_id = %s", conversation.message_ids[30])
 
-    assert check() == {"token_counts_are_recounts": [conversation.message(30)]}
+    assert check() == {
+        "records_match_their_hashes": [conversation.message(30)],
+        "token_counts_are_recounts": [conversation.message(30)],
+    }
 
 
 def test_an_incremental_check_recounts_the_same_sample_every_time(conversation):

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from conversations.ledger.checks.findings import Findings
-from conversations.ledger.checks.memory import MessageMemory
+from conversations.ledger.checks.memory import MessageMemory, ReferenceMemory, sealed_reference
+from conversations.sealed_files import NAMING
 
 
 @dataclass
@@ -19,18 +20,22 @@ class FileCheck:
 
     findings: Findings
     memory: MessageMemory
-    file_ids: set[str] = field(default_factory=set)
+    references: ReferenceMemory
+    # What may be named: the files, each with its hash, and those of other conversations that messages name.
+    files: dict[str, str | None] = field(default_factory=dict)
+    others: set[str] = field(default_factory=set)
     _file: Mapping[str, Any] | None = None
     _digest: Any = None
     _size: int = 0
+    _is_comparing: bool = False
 
     def file(self, line: Mapping[str, Any]) -> None:
         """One more file; its bytes, if it has any, come next."""
         self.close()
         file_id = line["file_id"]
-        self._require(file_id not in self.file_ids, "duplicate_file_id", f"{file_id} was there already")
+        self._require(file_id not in self.files, "duplicate_file_id", f"{file_id} was there already")
         self._require(line["bytes"] != "missing", "file_missing", f"the bytes of {file_id} were not in the storage")
-        self.file_ids.add(file_id)
+        self.files[file_id] = line["content_hash"]
         self._file, self._digest, self._size = line, hashlib.sha256(), 0
 
     def bytes(self, line: Mapping[str, Any]) -> None:
@@ -49,11 +54,31 @@ class FileCheck:
         self._size += len(chunk)
 
     def reference(self, line: Mapping[str, Any]) -> None:
-        """A message that needs a file."""
-        known = line["file_id"] in self.file_ids
-        self._require(known, "unknown_file", f"message {line['seq']} needs {line['file_id']}, which is not there")
-        known = self.memory.get(line["seq"]) is not None
-        self._require(known, "unknown_message", f"message {line['seq']}, which needs a file, is not there")
+        """A message that needs a file: the next of those that the messages seal."""
+        seq, file_id = line["seq"], line["file_id"]
+        if not self._is_comparing:
+            self._is_comparing = True
+            self.references.start()
+        if file_id not in self.files:
+            # What is only named may be a file of another conversation; the message seals its hash.
+            is_named = line["field"] == NAMING
+            self._require(is_named, "unknown_file", f"message {seq} needs {file_id}, which is not there")
+            self.others.add(file_id)
+        known = self.memory.get(seq) is not None
+        self._require(known, "unknown_message", f"message {seq}, which needs a file, is not there")
+        expected = self.references.next()
+        place = [line[name] for name in ("part_ordinal", "field", "start_at", "length")]
+        found = sealed_reference(seq, [file_id, self.files.get(file_id), *place])
+        compared = 3 if file_id in self.files else 2
+        is_same = expected is not None and expected[:compared] == found[:compared]
+        self._require(is_same, "reference_mismatch", f"message {seq} did not seal that it needs this file, there")
+
+    def finish(self) -> None:
+        """The conversation is over: every file that a message needs must have been named."""
+        self.close()
+        if not self._is_comparing:
+            self.references.start()
+        self._require(self.references.next() is None, "reference_mismatch", "a reference of a message is missing")
 
     def close(self) -> None:
         """No more bytes come of the last file."""

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import sqlite3
 import struct
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 # content_hash, event_id, created_at, token_count, chained_parts, and whether it is erased or the source of a summary.
 _RECORD = struct.Struct(">32s26sqiiBB")
 _COVERED = _RECORD.size - 1
+# The seq of a message, the hash of what it needs and where, and that of the file.
+_REFERENCE = struct.Struct(">q32s32s")
 # A place in the file for each message: one that says it is further off than this is not worth a place.
 _FURTHEST = 2**32
 
@@ -25,6 +31,43 @@ class Remembered:
     chained_parts: int
     # As numbers go into a record, 0 or 1.
     is_erased: int
+
+
+class ReferenceMemory:
+    """The files that the messages of one conversation need, in order, to be compared with the reference lines."""
+
+    def __init__(self) -> None:
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115 (as that of MessageMemory)
+
+    def close(self) -> None:
+        self._file.close()
+
+    def forget(self) -> None:
+        """Another conversation begins."""
+        self._file.seek(0)
+        self._file.truncate()
+
+    def put(self, seq: int, entry: Sequence[Any]) -> None:
+        self._file.write(_REFERENCE.pack(seq, *_digests(entry)))
+
+    def start(self) -> None:
+        """Go back to the first; from here on they are only read."""
+        self._file.seek(0)
+
+    def next(self) -> tuple[int, bytes, bytes] | None:
+        """The next one as `sealed_reference` gives it; None behind the last."""
+        record = self._file.read(_REFERENCE.size)
+        return _REFERENCE.unpack(record) if len(record) == _REFERENCE.size else None
+
+
+def sealed_reference(seq: int, entry: Sequence[Any]) -> tuple[int, bytes, bytes]:
+    """The message, what it needs and where, and the hash of the file."""
+    return seq, *_digests(entry)
+
+
+def _digests(entry: Sequence[Any]) -> tuple[bytes, bytes]:
+    file_id, sha256, *place = entry
+    return hashlib.sha256(json.dumps([file_id, *place]).encode("ascii")).digest(), bytes.fromhex(sha256 or "00" * 32)
 
 
 class MessageMemory:

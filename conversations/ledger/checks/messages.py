@@ -10,9 +10,10 @@ from typing import Any
 
 from conversations import hashing
 from conversations.ledger.checks.findings import Findings
-from conversations.ledger.checks.memory import MessageMemory, Remembered
+from conversations.ledger.checks.memory import MessageMemory, ReferenceMemory, Remembered
 from conversations.ledger.kinds import actor_of, kind_of
 from conversations.ledger.lines import as_moment, microseconds
+from conversations.sealed_files import misplaced
 
 
 @dataclass
@@ -21,6 +22,7 @@ class MessageCheck:
 
     findings: Findings
     memory: MessageMemory
+    references: ReferenceMemory
     last_seq: int = 0
     tokens: int = 0
     chain_hash: str = ""
@@ -32,6 +34,7 @@ class MessageCheck:
         """One more message: alone, and behind the one before it."""
         self._sequence(line)
         self._own_hashes(line)
+        self._record(line)
         self._chain(line)
         self.tokens += line["token_count"]
         key = line["idempotency_key"]
@@ -145,6 +148,33 @@ class MessageCheck:
             f"role, author, content or parts of message {line['seq']} are not what was sealed",
         )
 
+    def _record(self, line: Mapping[str, Any]) -> None:
+        """What is sealed beside the entry, and that the files are in their places."""
+        seq, parts = line["seq"], {part["ordinal"]: part for part in line["parts"]}
+        for entry in line["files"]:
+            self.references.put(seq, entry)
+        if line["erased"]:
+            return
+        for entry in line["files"]:
+            wrong = misplaced(entry, line["content"], parts)
+            self._require(not wrong, "reference_mismatch", f"message {seq}: {wrong}")
+        if line["record_hash"] is None:
+            # It was stored before there were such seals.
+            return
+        given = [(part.get("tool_input"), part.get("metadata")) for part in line["parts"]]
+        sealed = hashing.record_hash(
+            idempotency_key=line["idempotency_key"],
+            token_count=line["token_count"],
+            token_counter=line["token_counter"],
+            keys=hashing.key_order(line["metadata"] or {}, given),
+            files=line["files"],
+        )
+        self._require(
+            sealed.hex() == line["record_hash"],
+            "record_hash_mismatch",
+            f"key, tokens, files or the order of JSON keys of message {seq} are not what was sealed",
+        )
+
     def _chain(self, line: Mapping[str, Any]) -> None:
         """Against what this line says of the one before it: a broken link is one finding, not one for all behind it."""
         created_at, recorded_at = as_moment(line["created_at"]), as_moment(line["recorded_at"])
@@ -152,6 +182,8 @@ class MessageCheck:
         for moment in (created_at, recorded_at):
             link.update(microseconds(moment).to_bytes(8, "big", signed=True))
         link.update(bytes.fromhex(line["metadata_hash"] or ""))
+        if line["record_hash"] is not None:
+            link.update(b"record:" + bytes.fromhex(line["record_hash"]))
         self._require(
             link.hexdigest() == line["chain_hash"],
             "chain_broken",

@@ -17,7 +17,7 @@ from integrity.repairs.ledger_copies import Line
 # What seals and places a message: a ledger's line is of this very message if all of it is the same.
 SEALED = """
     SELECT seq, role::text, token_count, chained_parts, encode(content_hash, 'hex'), encode(entry_hash, 'hex'),
-           encode(chain_hash, 'hex')
+           encode(record_hash, 'hex'), encode(chain_hash, 'hex')
     FROM messages WHERE message_id = %s
 """
 _TEXTS_OF_MESSAGE = """
@@ -60,8 +60,8 @@ _FILL_PARTS = f"""
 _FITS = """
     SELECT encode(lcm_next_link(
         (SELECT chain_hash FROM messages WHERE conversation_id = %(conversation_id)s AND seq = %(seq)s - 1),
-        ''::bytea, decode(%(entry_hash)s, 'hex'), decode(%(metadata_hash)s, 'hex'), %(created_at)s::timestamptz,
-        %(recorded_at)s::timestamptz), 'hex') = %(chain_hash)s
+        ''::bytea, decode(%(entry_hash)s, 'hex'), decode(%(metadata_hash)s, 'hex'), decode(%(record_hash)s, 'hex'),
+        %(created_at)s::timestamptz, %(recorded_at)s::timestamptz), 'hex') = %(chain_hash)s
 """
 # Rows that still name a lost message tell the number that it had.
 _LOST_NUMBER = """
@@ -81,25 +81,27 @@ _LOST_NUMBER = """
 NUMBERED = """
     INSERT INTO messages (
         message_id, conversation_id, seq, role, content, token_count, created_at, recorded_at, author, idempotency_key,
-        metadata, exact, token_counter, chained_parts, content_hash, entry_hash, metadata_hash, chain_hash
+        metadata, exact, token_counter, chained_parts, content_hash, entry_hash, metadata_hash, record_hash,
+        chain_hash
     )
     OVERRIDING SYSTEM VALUE
     SELECT %(message_id)s, %(conversation_id)s, seq, role, content, token_count, created_at, recorded_at, author,
            idempotency_key, coalesce(metadata, '{}'), exact::json, token_counter, chained_parts,
            decode(content_hash, 'hex'), decode(entry_hash, 'hex'), decode(metadata_hash, 'hex'),
-           decode(chain_hash, 'hex')
+           decode(record_hash, 'hex'), decode(chain_hash, 'hex')
     FROM json_to_recordset(%(rows)s) AS given(
         seq bigint, role message_role, content text, token_count integer, created_at timestamptz,
         recorded_at timestamptz, author text, idempotency_key text, metadata jsonb, exact text, token_counter text,
-        chained_parts integer, content_hash text, entry_hash text, metadata_hash text, chain_hash text
+        chained_parts integer, content_hash text, entry_hash text, metadata_hash text, record_hash text,
+        chain_hash text
     )
 """
 
 
-_OF_LINK = ("seq", "entry_hash", "metadata_hash", "created_at", "recorded_at", "chain_hash")
+_OF_LINK = ("seq", "entry_hash", "metadata_hash", "record_hash", "created_at", "recorded_at", "chain_hash")
 _LINK_AFTER = """
-    SELECT chain_hash = lcm_next_link(decode(%(link)s, 'hex'), ''::bytea, entry_hash, metadata_hash, created_at,
-                                      recorded_at)
+    SELECT chain_hash = lcm_next_link(decode(%(link)s, 'hex'), ''::bytea, entry_hash, metadata_hash, record_hash,
+                                      created_at, recorded_at)
     FROM messages WHERE conversation_id = %(conversation_id)s AND seq = %(seq)s
 """
 
@@ -162,6 +164,6 @@ def digest(text: str) -> str:
 def fits_between(conversation_id: int, lines: Sequence[Line], chain_head: str) -> bool:
     """Whether the first of these follows from what is there, and what is there from the last."""
     first, last = lines[0], lines[-1]
-    [(begins,)] = rows(_FITS, {"conversation_id": conversation_id, **{name: first[name] for name in _OF_LINK}})
+    [(begins,)] = rows(_FITS, {"conversation_id": conversation_id, **{name: first.get(name) for name in _OF_LINK}})
     after = rows(_LINK_AFTER, {"conversation_id": conversation_id, "seq": last["seq"] + 1, "link": last["chain_hash"]})
     return bool(begins) and bool(after[0][0] if after else chain_head == last["chain_hash"])

@@ -13,8 +13,10 @@ from conversations import hashing
 from conversations.append import as_json
 from conversations.audit import Act, AuditLog
 from conversations.ledger.restoring import Restored, message_row, part_row
-from conversations.models import Conversation, Message, Summary
+from conversations.models import Conversation, FileReference, LargeFile, Message, Summary
 from conversations.reading import rows
+from conversations.records import files_of
+from conversations.sealed_files import FileEntry
 from integrity.repairs.ledger_copies import LedgerCopy, Line
 from integrity.repairs.operations.base import CannotRepair, Operation, Target, Values
 from integrity.repairs.operations.ledger_rows import (
@@ -52,7 +54,11 @@ class RestoreFromLedger(Operation):
         if target.id.startswith("sum_"):
             return {"hash": digest(Summary.objects.get(pk=target.id).content)}
         message_id = self._message_id(target)
-        return {"hash": digest(texts_of(message_id)), "parts": digest(parts_of(message_id))}
+        return {
+            "hash": digest(texts_of(message_id)),
+            "parts": digest(parts_of(message_id)),
+            "files": files_of([message_id]).get(message_id, []),
+        }
 
     def outlook(self, target: Target) -> Values:
         found = self._found(target)
@@ -65,7 +71,12 @@ class RestoreFromLedger(Operation):
         if not target.id.startswith(("msg_", "part_")):
             return target.id.startswith("sum_")
         message = Message.objects.get(pk=self._message_id(target))
-        return message.cold_block_id is None and message.parts.count() >= message.chained_parts
+        [line] = self._found(target).messages
+        return (
+            message.cold_block_id is None
+            and message.parts.count() >= message.chained_parts
+            and not _lost_files(message.pk, line)
+        )
 
     def apply(self, target: Target, log: AuditLog) -> Values:
         found = self._found(target)
@@ -104,8 +115,10 @@ class RestoreFromLedger(Operation):
         kept = {each["part_id"] for each in undo["parts"]}
         lost = [part for part in line["parts"] if f"part_{message_id}_{part['ordinal']}" not in kept]
         self._restored(target, audit_id).parts([{**part, "seq": line["seq"]} for part in lost])
+        lost_files = _lost_files(message_id, line)
+        _restore_references(message_id, lost_files)
         leave_block(target.conversation, undo["message"]["cold_block_id"])
-        return {**undo, "inserted_parts": len(lost)}
+        return {**undo, "inserted_parts": len(lost) + len(lost_files)}
 
     def _insert(self, target: Target, lines: Sequence[Line], audit_id: int) -> None:
         """Messages that are gone, under the numbers that other rows still name them by, where there are such."""
@@ -114,6 +127,8 @@ class RestoreFromLedger(Operation):
             number = lost_number(target.conversation, line)
             if number is None:
                 restored.messages([dict(line)])
+                message = Message.objects.get(conversation_id=target.conversation, seq=line["seq"])
+                _restore_references(message.pk, _lost_files(message.pk, line))
                 continue
             with connection.cursor() as cursor:
                 # The identity column would take the next number; the statement names the one that was lost.
@@ -122,6 +137,7 @@ class RestoreFromLedger(Operation):
             kept = {each["part_id"] for each in json.loads(parts_of(number))}
             lost = [part for part in line["parts"] if f"part_{number}_{part['ordinal']}" not in kept]
             restored.parts([{**part, "seq": line["seq"]} for part in lost])
+            _restore_references(number, _lost_files(number, line))
 
     def _restored(self, target: Target, audit_id: int) -> Restored:
         conversation = Conversation.objects.get(pk=target.conversation)
@@ -160,6 +176,28 @@ class RestoreFromLedger(Operation):
         return target.number
 
 
+def _lost_files(message_id: int, line: Line) -> list[FileEntry]:
+    """The files that the line says the message needs, and that no reference names any more."""
+    there = files_of([message_id]).get(message_id, [])
+    return [entry for entry in line.get("files", []) if entry not in there]
+
+
+def _restore_references(message_id: int, entries: Sequence[FileEntry]) -> None:
+    """Write references to files that are there; CannotRepair for a file that is gone."""
+    known = {
+        file_id: None if sha256 is None else bytes(sha256).hex()
+        for file_id, sha256 in LargeFile.objects.filter(pk__in=[entry[0] for entry in entries]).values_list(
+            "pk", "content_hash"
+        )
+    }
+    for file_id, sha256, ordinal, field, start_at, length in entries:
+        if file_id not in known or known[file_id] != sha256:
+            raise CannotRepair(f"{file_id} is not there as it was: only a backup brings it back.")
+        FileReference.objects.create(
+            message_id=message_id, file_id=file_id, part_ordinal=ordinal, field=field, start_at=start_at, length=length
+        )
+
+
 def _gap(conversation: Conversation, first: int) -> range:
     """The seqs from the first that is missing to the last before the next message that is there."""
     later = Message.objects.filter(conversation=conversation, seq__gte=first).order_by("seq")
@@ -168,8 +206,9 @@ def _gap(conversation: Conversation, first: int) -> range:
 
 
 def _sealed_in(line: Line) -> tuple[Any, ...]:
-    names = ("seq", "role", "token_count", "chained_parts", "content_hash", "entry_hash", "chain_hash")
-    return tuple(line[name] for name in names)
+    names = ("seq", "role", "token_count", "chained_parts", "content_hash", "entry_hash", "record_hash", "chain_hash")
+    # A ledger of version 1 has no record_hash, and neither have its messages.
+    return tuple(line.get(name) for name in names)
 
 
 def _fitting_summary(summary_id: str, copy: LedgerCopy) -> Line:

@@ -75,10 +75,22 @@ def _seal_message(line: dict[str, Any], chain: str) -> None:
         content=bytes.fromhex(line["content_hash"]),
         parts=[bytes.fromhex(part["part_hash"]) for part in line["parts"]],
     ).hex()
+    if line["record_hash"] is not None:
+        line["record_hash"] = hashing.record_hash(
+            idempotency_key=line["idempotency_key"],
+            token_count=line["token_count"],
+            token_counter=line["token_counter"],
+            keys=hashing.key_order(
+                line["metadata"], [(part.get("tool_input"), part.get("metadata")) for part in line["parts"]]
+            ),
+            files=line["files"],
+        ).hex()
     link = hashlib.sha256(bytes.fromhex(chain) + bytes.fromhex(line["entry_hash"]))
     for name in ("created_at", "recorded_at"):
         link.update(microseconds(as_moment(line[name])).to_bytes(8, "big", signed=True))
     link.update(bytes.fromhex(line["metadata_hash"] or ""))
+    if line["record_hash"] is not None:
+        link.update(b"record:" + bytes.fromhex(line["record_hash"]))
     line["chain_hash"] = link.hexdigest()
     line["event_id"] = hashing.event_id(recorded_at=as_moment(line["recorded_at"]), chain_hash=link.digest())
     line["actor"] = line["author"] or line["role"]

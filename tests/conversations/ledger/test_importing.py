@@ -9,8 +9,10 @@ import time
 import pytest
 
 from conversations.errors import Conflict, Invalid
+from conversations.large_files import LargeFileService
 from conversations.ledger.restoring import Restored
 from conversations.models import AuditEntry, ContextItem, Conversation, Message
+from conversations.types import NewMessage, NewPart, PartType, Role
 from lcmsite.connections import connect
 from tests.conversations.ledger.ledgers import (
     a_full_conversation,
@@ -20,8 +22,9 @@ from tests.conversations.ledger.ledgers import (
     objects_in,
     sealed_again,
     the_ledgers,
+    verified,
 )
-from tests.factories import a_conversation, a_workspace
+from tests.factories import a_conversation, a_store, a_workspace
 from tests.flows.processes import start
 
 
@@ -211,3 +214,47 @@ def _wait_for_messages(process: subprocess.Popen[bytes], tuples: int) -> None:
         query = "SELECT last_value FROM pg_sequences WHERE sequencename = 'messages_message_id_seq'"
         while process.poll() is None and (server.execute(query).fetchone()[0] or 0) < tuples + 3:
             time.sleep(0.01)
+
+
+def test_a_ledger_of_another_version_is_refused_in_one_sentence(ledger, tmp_path):
+    objects = objects_in(ledger)
+    objects[0]["version"] = 1
+
+    report = verified(sealed_again(objects))
+
+    assert report.by_code == {"unsupported_version": 1}
+    with pytest.raises(Invalid, match="unsupported_version"):
+        imported(sealed_again(objects), tmp_path)
+
+
+def test_a_file_of_another_conversation_may_be_named_and_is_imported_behind_it(db, tmp_path):
+    owner, namer = a_conversation(session_id="owner").conversation_id, a_conversation(session_id="namer")
+    file = LargeFileService.from_settings().store(conversation_id=owner, content=b"x")
+    named = NewPart(PartType.FILE, file_url=file.file_id)
+    a_store().append_messages(conversation_id=namer.conversation_id, messages=[NewMessage(Role.USER, parts=(named,))])
+    first, second = exported(owner), exported(namer.conversation_id)
+    assert verified(second).is_clean
+    another_database()
+
+    with pytest.raises(Conflict, match="Import that conversation first") as refusal:
+        imported(second, tmp_path)
+    imported(first, tmp_path)
+    imported(second, tmp_path)
+
+    assert refusal.value.code == "file_not_there"
+    assert exported(Conversation.objects.get(session_id="namer").pk) == second
+
+
+def test_of_all_conversations_one_that_names_a_file_of_a_later_one_is_imported_too(db, tmp_path):
+    owner, namer = a_conversation(session_id="b").conversation_id, a_conversation(session_id="a").conversation_id
+    a_conversation("one", session_id="c")
+    file = LargeFileService.from_settings().store(conversation_id=owner, content=b"x")
+    named = NewPart(PartType.FILE, file_url=file.file_id)
+    a_store().append_messages(conversation_id=namer, messages=[NewMessage(Role.USER, parts=(named,))])
+    ledger = exported()
+    another_database()
+
+    report = imported(ledger, tmp_path)
+
+    assert {each.session_id for each in report.conversations} == {"a", "b", "c"}
+    assert exported() == ledger

@@ -12,8 +12,8 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 EPOCH, CROCKFORD = datetime(1970, 1, 1), str.maketrans("JKMNPQRSTVWXYZ", "IJKLMNOPQRSTUV")
-TEXTS = "text_content", "tool_output", "tool_error"
 unhex, canonical = bytes.fromhex, json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
+as_given, PLACE = json.JSONEncoder(separators=(",", ":")).encode, ("part_ordinal", "field", "start_at", "length")
 
 
 def sha(*pieces):
@@ -25,6 +25,23 @@ def part_hash(part):
     values = {name: part[name] for name in part if name not in ("type", "seq", "ordinal", "part_hash", "line_hash")}
     values |= {"step_cost": cost.rstrip("0").rstrip(".")} if "." in (cost := values.get("step_cost", "")) else {}
     return sha(canonical(values))
+
+
+def record_hash(line):
+    held = [line["metadata"], *([part.get("tool_input"), part.get("metadata")] for part in line["parts"])]
+    keys = sha(as_given(held)) if as_given(held) != canonical(held) else None
+    values = {name: line[name] for name in ("idempotency_key", "token_count", "token_counter")}
+    values |= {"keys": keys, "files": line["files"] or None}
+    return sha(canonical({name: value for name, value in values.items() if value is not None}))
+
+
+def stands_there(line, file_id, sha256, ordinal, field, start, length):
+    text = (line if ordinal is None else line["parts"][ordinal])[field]
+    if field == "file_url":
+        return text == file_id
+    element = text[start : start + length]
+    opening, closed = element.partition(">")[0], element.find("</large_file>") + len("</large_file>")
+    return opening.startswith(f'<large_file id="{file_id}" ') and f' sha256="{sha256}"' in opening and closed == length
 
 
 def heads_in(anchor):
@@ -39,12 +56,14 @@ def verify(file, previous="", heads=None):
         kind, previous = line["type"], sha(previous, body)
         assert raw == body + f',"line_hash":"{previous}"}}\n'.encode(), f"line {number}"
         if kind == "header":
+            assert (line["format"], line["version"], line["hash"]) == ("lcm-ledger", 2, "sha256"), "another version"
             workspace = line["workspace"]
         elif kind == "conversation":
             anchored = (heads or {}).get((workspace, line["session_id"]), {})
             assert not anchored or anchored["created_at"] == line["created_at"], "anchor: another beginning"
-            known, newest, recorded, chain, tokens, files, first = {}, 0, "", "", 0, [], number
+            known, newest, recorded, chain, tokens, files, first = {}, 0, "", "", 0, {}, number
             keys, runs, newer = set(), set(), {}
+            needed, references = [], []
         elif kind == "message":
             hashes = [part["part_hash"] for part in line["parts"]]
             assert (line["seq"], line["chained_parts"]) == (newest := newest + 1, len(hashes)), "seq or parts"
@@ -53,9 +72,14 @@ def verify(file, previous="", heads=None):
                 assert sealed == (line["content_hash"], line["metadata_hash"]), "content or metadata"
                 entry = sha(f"{line['role']}\n{line['author'] or ''}\n", *map(unhex, [sealed[0], *hashes]))
                 assert (entry, hashes) == (line["entry_hash"], list(map(part_hash, line["parts"]))), "entry or parts"
+                assert line["record_hash"] in (None, record_hash(line)), "record"
+                assert all(stands_there(line, *each) for each in line["files"]), "what stands for a file"
+            needed += [[newest, *each] for each in line["files"]]
             times = [datetime.fromisoformat(line[each][:-1]) - EPOCH for each in ("created_at", "recorded_at")]
             sealed = [(time // timedelta(microseconds=1)).to_bytes(8, "big", signed=True) for time in times]
-            chain = sha(unhex(chain), unhex(line["entry_hash"]), *sealed, unhex(line["metadata_hash"] or ""))
+            sealed += [unhex(line["metadata_hash"] or "")]
+            sealed += [b"record:" + unhex(line["record_hash"])] if line["record_hash"] else []
+            chain = sha(unhex(chain), unhex(line["entry_hash"]), *sealed)
             ulid = times[1] // timedelta(milliseconds=1) << 80 | int(chain[:20], 16)
             assert (chain, ulid) == (line["chain_hash"], int(line["event_id"].translate(CROCKFORD), 32)), "chain"
             assert newest != anchored.get("messages") or chain == anchored["chain_head"], "anchor: another history"
@@ -77,18 +101,16 @@ def verify(file, previous="", heads=None):
             assert line["run_id"] not in runs and not runs.add(line["run_id"]), "a run twice"
             assert line["tokens_after"] >= 0 and line["tokens_before"] >= 0, "run"
             assert line["redone_summaries"] or line["tokens_after"] <= line["tokens_before"], "run"
-        elif kind == "reference":
-            message, place, name = known[line["seq"]], line["part_ordinal"], line["field"]
-            holder = message if place is None else message["parts"][place]
-            assert name in (["content"] if place is None else [*TEXTS, "file_url"]), "reference"
-            if name == "file_url" or line["start_at"] is None:
-                assert (name, line["start_at"], line["length"]) == ("file_url", None, None), "reference"
-            elif not message["erased"]:
-                assert 0 < line["length"] <= len(holder[name]) - line["start_at"], "reference"
-        elif kind == "file" and line["bytes"] in ("inline", "missing"):
-            files.append((line["bytes"] == "inline" and line["content_hash"], hashlib.sha256()))
+        elif kind == "file":
+            assert line["bytes"] != "missing", "bytes"
+            files[line["file_id"]] = line, (digest := hashlib.sha256())
         elif kind == "bytes":
-            first, _ = first + 1, files[-1][1].update(base64.b64decode(line["base64"]))
+            first, _ = first + 1, digest.update(base64.b64decode(line["base64"]))
+        elif kind == "reference":
+            # A file that is only named may be one of another conversation.
+            own = files[line["file_id"]][0] if line["field"] != "file_url" or line["file_id"] in files else None
+            sha256 = own["content_hash"] if own else needed[len(references)][2]
+            references.append([line["seq"], line["file_id"], sha256, *(line[name] for name in PLACE)])
         elif kind == "end":
             for each in newer:
                 path = set()
@@ -100,7 +122,10 @@ def verify(file, previous="", heads=None):
             compared += bool(anchored)
             counted = newest, chain, tokens, number - first - 1
             said = line["message_count"], line["chain_head"] or "", line["total_tokens"], sum(line["counts"].values())
-            assert said == counted and all(stated == found.hexdigest() for stated, found in files), "end"
+            held = all(
+                file["content_hash"] == hash.hexdigest() for file, hash in files.values() if file["bytes"] == "inline"
+            )
+            assert (said, held, references) == (counted, True, needed), "end"
     assert kind == "trailer" and line["lines"] == number, "the end is missing"
     assert heads is None or compared, "anchor: it names no conversation of this ledger"
     return previous

@@ -9,10 +9,10 @@ from django.test import Client
 
 from conversations.file_listing import FileListing
 from conversations.large_files import LargeFileService
-from conversations.models import LargeFile
 from conversations.scope import Scope
 from conversations.store import ConversationStore
 from conversations.types import LargeFileRecord, NewMessage, NewPart, PartType, Role
+from tests.conversations.breaking import breaking
 from tests.factories import a_conversation, a_workspace
 from tests.lcmsite.dashboard.visiting import HOSTILE, as_part, browser_of, shown_links
 
@@ -74,7 +74,7 @@ def test_what_was_stored_at_one_moment_is_listed_once():
     conversation_id = a_conversation().conversation_id
     for number in range(5):
         a_file(b"%d" % number, conversation_id=conversation_id)
-    LargeFile.objects.update(created_at="2026-01-31T12:00:00Z")
+    breaking("UPDATE large_files SET created_at = '2026-01-31T12:00:00Z'")
     listing = FileListing.from_settings(Scope(a_workspace().pk))
 
     first = listing.list_files(limit=2)

@@ -1,0 +1,278 @@
+-- Both ways to append, with the record_hash of each message; see record_seals.sql.
+
+DROP FUNCTION lcm_append_messages;
+DROP FUNCTION lcm_append_message;
+
+-- Appends a batch. `p_messages` is a JSON array in the order of the conversation, each object with its `position` from 1, whose
+-- content is at that place of `p_contents`; `p_parts` names the position of the message a part belongs to, and under
+-- `repeats` the column that holds the message's content. `p_keyed` says whether any message carries an idempotency key.
+--
+-- Returns message_ids NULL if the conversation is not there for this workspace, and `conflicting_key`, with nothing written,
+-- if a key was used before for something else. A message stored under its key already is not written again.
+CREATE FUNCTION lcm_append_messages(
+  p_conversation_id bigint,
+  p_workspace_id bigint,
+  p_overhead integer,
+  p_keyed boolean,
+  p_messages json,
+  p_contents text[],
+  p_parts json,
+  OUT message_ids bigint[],
+  OUT seqs bigint[],
+  OUT created boolean[],
+  OUT conflicting_key text,
+  OUT message_count bigint,
+  OUT active_messages bigint,
+  OUT active_tokens bigint,
+  OUT total_tokens bigint,
+  OUT rest_until_seq bigint,
+  OUT overrides jsonb
+)
+LANGUAGE plpgsql AS $$
+DECLARE
+  c conversations;
+  stored_ids bigint[] := '{}';
+  fresh_tokens bigint;
+  fresh_count integer;
+  -- Never earlier than what was recorded before, even where the clock was set back.
+  recorded timestamptz;
+BEGIN
+  SELECT * INTO c FROM conversations
+    WHERE conversation_id = p_conversation_id AND (p_workspace_id IS NULL OR workspace_id = p_workspace_id)
+    FOR NO KEY UPDATE;
+  IF NOT FOUND THEN
+    RETURN;
+  END IF;
+  recorded := greatest(clock_timestamp(), c.updated_at);
+
+  IF p_keyed THEN
+    SELECT array_agg(m.message_id ORDER BY b.position), array_agg(m.seq ORDER BY b.position),
+           min(b.idempotency_key) FILTER (WHERE m.entry_hash <> decode(b.entry_hash, 'hex'))
+      INTO stored_ids, seqs, conflicting_key
+      FROM json_to_recordset(p_messages) AS b(position integer, idempotency_key text, entry_hash text)
+      LEFT JOIN messages m ON m.conversation_id = p_conversation_id AND m.idempotency_key = b.idempotency_key;
+    IF conflicting_key IS NOT NULL THEN
+      message_ids := '{}';
+      RETURN;
+    END IF;
+  END IF;
+
+  WITH given AS (
+    SELECT b.*, p_contents[position] AS content, row_number() OVER (ORDER BY position) - 1 AS place,
+           decode(b.metadata_hash, 'hex') AS metadata_seal,
+           decode(b.record_hash, 'hex') AS record_seal,
+           lcm_chain(c.chain_head, decode(b.entry_hash, 'hex'), decode(b.metadata_hash, 'hex'),
+                     decode(b.record_hash, 'hex'), b.created_at, recorded)
+             OVER (ORDER BY position) AS chain_hash
+      FROM json_to_recordset(p_messages) AS b(
+        position integer, role message_role, token_count integer, token_counter text, created_at timestamptz,
+        author text, idempotency_key text, metadata jsonb, exact text, chained_parts integer,
+        content_hash text, entry_hash text, metadata_hash text, record_hash text
+      )
+      WHERE stored_ids[b.position] IS NULL
+  ), inserted AS (
+    INSERT INTO messages (
+      conversation_id, seq, role, content, token_count, created_at, author, idempotency_key, metadata, exact,
+      token_counter, chained_parts, content_hash, entry_hash, metadata_hash, record_hash, chain_hash, recorded_at
+    )
+    SELECT p_conversation_id, c.next_seq + place, role, content, token_count, given.created_at, author, idempotency_key,
+           coalesce(metadata, '{}'), exact::json, token_counter, chained_parts, decode(content_hash, 'hex'),
+           decode(entry_hash, 'hex'), metadata_seal, record_seal, chain_hash, recorded
+      FROM given ORDER BY place
+    RETURNING messages.message_id, messages.seq, messages.token_count, messages.chain_hash
+  ), shown AS (
+    INSERT INTO context_items (conversation_id, ordinal, item_type, message_id, token_count)
+    SELECT p_conversation_id, inserted.seq, 'message', inserted.message_id, inserted.token_count + p_overhead
+      FROM inserted
+  )
+  SELECT array_agg(i.message_id ORDER BY i.seq), array_agg(i.seq ORDER BY i.seq), coalesce(sum(i.token_count), 0),
+         count(*), coalesce((array_agg(i.chain_hash ORDER BY i.seq DESC))[1], c.chain_head)
+    INTO message_ids, seqs, fresh_tokens, fresh_count, c.chain_head
+    FROM inserted i;
+
+  -- Where every message of the batch now stands, by position: the new ones, and those that were there.
+  IF p_keyed AND fresh_count < cardinality(stored_ids) THEN
+    SELECT array_agg(coalesce(s.id, m.message_id) ORDER BY s.position), array_agg(m.seq ORDER BY s.position),
+           array_agg(s.id IS NULL ORDER BY s.position)
+      INTO message_ids, seqs, created
+      FROM (
+        SELECT id, position, count(*) FILTER (WHERE id IS NULL) OVER (ORDER BY position) AS place
+          FROM unnest(stored_ids) WITH ORDINALITY AS stored(id, position)
+      ) s
+      JOIN messages m ON m.message_id = s.id
+        OR (s.id IS NULL AND m.conversation_id = p_conversation_id AND m.seq = c.next_seq + s.place - 1);
+  ELSE
+    created := array_fill(true, ARRAY[fresh_count]);
+  END IF;
+
+  IF fresh_count > 0 THEN
+    INSERT INTO message_parts (
+      part_id, message_id, session_id, part_type, ordinal, text_content, is_ignored, is_synthetic, tool_call_id,
+      tool_name, tool_status, tool_input, tool_output, tool_error, tool_title, patch_hash, patch_files, file_mime,
+      file_name, file_url, subtask_prompt, subtask_desc, subtask_agent, step_reason, step_cost, step_tokens_in,
+      step_tokens_out, snapshot_hash, compaction_auto, metadata, exact, part_hash
+    )
+    SELECT 'part_' || message_ids[p.position] || '_' || p.ordinal, message_ids[p.position], c.session_id, p.part_type,
+           p.ordinal,
+           CASE p.repeats WHEN 'text_content' THEN p_contents[p.position] ELSE p.text_content END,
+           p.is_ignored, p.is_synthetic, p.tool_call_id, p.tool_name, p.tool_status, p.tool_input,
+           CASE p.repeats WHEN 'tool_output' THEN p_contents[p.position] ELSE p.tool_output END,
+           p.tool_error, p.tool_title, p.patch_hash, p.patch_files, p.file_mime,
+           p.file_name, p.file_url, p.subtask_prompt, p.subtask_desc, p.subtask_agent, p.step_reason, p.step_cost,
+           p.step_tokens_in, p.step_tokens_out, p.snapshot_hash, p.compaction_auto, p.metadata, p.exact::json,
+           decode(p.part_hash, 'hex')
+      FROM json_to_recordset(p_parts) AS p(
+        position integer, ordinal integer, part_type message_part_type, text_content text, is_ignored boolean,
+        is_synthetic boolean, tool_call_id text, tool_name text, tool_status text, tool_input jsonb, tool_output text,
+        tool_error text, tool_title text, patch_hash text, patch_files text[], file_mime text, file_name text,
+        file_url text, subtask_prompt text, subtask_desc text, subtask_agent text, step_reason text, step_cost numeric,
+        step_tokens_in integer, step_tokens_out integer, snapshot_hash text, compaction_auto boolean, metadata jsonb,
+        exact text, part_hash text, repeats text
+      )
+      WHERE created[p.position];
+  END IF;
+
+  UPDATE conversations SET
+      next_seq = conversations.next_seq + fresh_count,
+      total_tokens = conversations.total_tokens + fresh_tokens,
+      active_messages = conversations.active_messages + fresh_count,
+      active_tokens = conversations.active_tokens + fresh_tokens + fresh_count * p_overhead,
+      chain_head = c.chain_head,
+      updated_at = recorded,
+      last_used_on = (recorded AT TIME ZONE 'UTC')::date
+    WHERE conversation_id = p_conversation_id
+    RETURNING conversations.next_seq - 1, conversations.active_messages, conversations.active_tokens,
+              conversations.total_tokens, conversations.rest_until_seq, conversations.overrides
+    INTO message_count, active_messages, active_tokens, total_tokens, rest_until_seq, overrides;
+END
+$$;
+
+-- Appends one message that is new. The part that most messages have, of a text or of a tool's call or answer, comes as values
+-- of its own; any other parts come in `p_parts`, a JSON array; a message without parts has neither.
+--
+-- Returns message_id NULL, and nothing is written, if the conversation is not there for this workspace, or if the idempotency
+-- key was used before, whatever for: `lcm_append_messages` then says which.
+CREATE FUNCTION lcm_append_message(
+  p_conversation_id bigint,
+  p_workspace_id bigint,
+  p_overhead integer,
+  p_role message_role,
+  p_content text,
+  p_token_count integer,
+  p_token_counter text,
+  p_created_at timestamptz,
+  p_author text,
+  p_idempotency_key text,
+  p_metadata jsonb,
+  p_exact json,
+  p_chained_parts integer,
+  p_content_hash text,
+  p_entry_hash text,
+  p_metadata_hash text,
+  p_record_hash text,
+  p_parts json,
+  p_part_type message_part_type,
+  p_text_content text,
+  p_tool_call_id text,
+  p_tool_name text,
+  p_tool_status text,
+  p_tool_input jsonb,
+  p_tool_output text,
+  p_part_hash text,
+  OUT message_id bigint,
+  OUT seq bigint,
+  OUT active_messages bigint,
+  OUT active_tokens bigint,
+  OUT total_tokens bigint,
+  OUT rest_until_seq bigint,
+  OUT overrides jsonb
+)
+LANGUAGE plpgsql AS $$
+DECLARE
+  entry bytea := decode(p_entry_hash, 'hex');
+  seal bytea := decode(p_metadata_hash, 'hex');
+  record bytea := decode(p_record_hash, 'hex');
+  recorded timestamptz;
+  link bytea;
+  session text;
+BEGIN
+  IF p_idempotency_key IS NOT NULL THEN
+    -- The row first: whoever else brings the same key is before us, and seen, or waits.
+    PERFORM FROM conversations c
+      WHERE c.conversation_id = p_conversation_id AND (p_workspace_id IS NULL OR c.workspace_id = p_workspace_id)
+      FOR NO KEY UPDATE;
+    PERFORM FROM messages m
+      WHERE m.conversation_id = p_conversation_id AND m.idempotency_key = p_idempotency_key;
+    IF FOUND THEN
+      RETURN;
+    END IF;
+  END IF;
+
+  -- Writers of one conversation queue up here, on its row, and go on with what the one before them left. Nothing is
+  -- recorded earlier than what was recorded before, even where the clock was set back.
+  recorded := clock_timestamp();
+  UPDATE conversations c SET
+      next_seq = c.next_seq + 1,
+      total_tokens = c.total_tokens + p_token_count,
+      active_messages = c.active_messages + 1,
+      active_tokens = c.active_tokens + p_token_count + p_overhead,
+      chain_head = lcm_next_link(c.chain_head, NULL, entry, seal, record, p_created_at,
+                                 greatest(recorded, c.updated_at)),
+      updated_at = greatest(recorded, c.updated_at),
+      last_used_on = (greatest(recorded, c.updated_at) AT TIME ZONE 'UTC')::date
+    WHERE c.conversation_id = p_conversation_id AND (p_workspace_id IS NULL OR c.workspace_id = p_workspace_id)
+    RETURNING c.next_seq - 1, c.active_messages, c.active_tokens, c.total_tokens, c.rest_until_seq, c.overrides,
+              c.session_id, c.chain_head, c.updated_at
+    INTO seq, active_messages, active_tokens, total_tokens, rest_until_seq, overrides, session, link, recorded;
+  IF NOT FOUND THEN
+    RETURN;
+  END IF;
+
+  INSERT INTO messages AS m (
+    conversation_id, seq, role, content, token_count, created_at, author, idempotency_key, metadata, exact,
+    token_counter, chained_parts, content_hash, entry_hash, metadata_hash, record_hash, chain_hash, recorded_at
+  )
+  VALUES (
+    p_conversation_id, seq, p_role, p_content, p_token_count, p_created_at, p_author,
+    p_idempotency_key, coalesce(p_metadata, '{}'), p_exact, p_token_counter, p_chained_parts,
+    decode(p_content_hash, 'hex'), entry, seal, record, link, recorded
+  )
+  RETURNING m.message_id INTO message_id;
+
+  INSERT INTO context_items (conversation_id, ordinal, item_type, message_id, token_count)
+  VALUES (p_conversation_id, seq, 'message', lcm_append_message.message_id, p_token_count + p_overhead);
+
+  IF p_part_type IS NOT NULL THEN
+    INSERT INTO message_parts (
+      part_id, message_id, session_id, part_type, ordinal, text_content, tool_call_id, tool_name, tool_status,
+      tool_input, tool_output, part_hash
+    )
+    VALUES (
+      'part_' || lcm_append_message.message_id || '_0', lcm_append_message.message_id, session, p_part_type, 0,
+      p_text_content, p_tool_call_id, p_tool_name, p_tool_status, p_tool_input, p_tool_output,
+      decode(p_part_hash, 'hex')
+    );
+  ELSIF p_parts IS NOT NULL THEN
+    INSERT INTO message_parts (
+      part_id, message_id, session_id, part_type, ordinal, text_content, is_ignored, is_synthetic, tool_call_id,
+      tool_name, tool_status, tool_input, tool_output, tool_error, tool_title, patch_hash, patch_files, file_mime,
+      file_name, file_url, subtask_prompt, subtask_desc, subtask_agent, step_reason, step_cost, step_tokens_in,
+      step_tokens_out, snapshot_hash, compaction_auto, metadata, exact, part_hash
+    )
+    SELECT 'part_' || lcm_append_message.message_id || '_' || p.ordinal, lcm_append_message.message_id, session,
+           p.part_type, p.ordinal, p.text_content, p.is_ignored, p.is_synthetic, p.tool_call_id, p.tool_name,
+           p.tool_status, p.tool_input, p.tool_output, p.tool_error, p.tool_title, p.patch_hash, p.patch_files,
+           p.file_mime, p.file_name, p.file_url, p.subtask_prompt, p.subtask_desc, p.subtask_agent, p.step_reason,
+           p.step_cost, p.step_tokens_in, p.step_tokens_out, p.snapshot_hash, p.compaction_auto, p.metadata,
+           p.exact::json, decode(p.part_hash, 'hex')
+      FROM json_to_recordset(p_parts) AS p(
+        ordinal integer, part_type message_part_type, text_content text, is_ignored boolean, is_synthetic boolean,
+        tool_call_id text, tool_name text, tool_status text, tool_input jsonb, tool_output text, tool_error text,
+        tool_title text, patch_hash text, patch_files text[], file_mime text, file_name text, file_url text,
+        subtask_prompt text, subtask_desc text, subtask_agent text, step_reason text, step_cost numeric,
+        step_tokens_in integer, step_tokens_out integer, snapshot_hash text, compaction_auto boolean, metadata jsonb,
+        exact text, part_hash text
+      );
+  END IF;
+END
+$$;

@@ -1,0 +1,430 @@
+"""An altered record, reference or file of a message is found; a quoted element is no finding."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from dataclasses import dataclass
+
+import pytest
+from django.db import transaction
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from conversations.cold import packed_hash
+from conversations.errors import Conflict, LcmError
+from conversations.large_files import LargeFileService
+from conversations.models import ColdBlock, FileReference, LargeFile
+from conversations.types import NewMessage, NewPart, PartType, Role
+from integrity.checker import IntegrityChecker
+from integrity.retention.erasure import Erasures
+from integrity.retention.tiers import Retention
+from tests.conversations.ledger.ledgers import exported, the_ledgers, verified
+from tests.factories import a_conversation, a_store, a_tool_result, a_workspace
+from tests.integrity.breaking import breaking, found
+from tests.integrity.repairing import a_plan, applied
+
+LOG = "".join(f"2026-01-01T00:00:{n % 60:02d}Z INFO line {n} of the log\n" for n in range(2000))
+RECORDS, REFERENCES = "records_match_their_hashes", "references_lead_to_their_files"
+
+
+@dataclass(frozen=True)
+class Sealed:
+    """A conversation with all that a record seals, by the message that has it."""
+
+    id: int
+    moved: int
+    plain: int
+    tool: int
+    other: int
+    named: int
+    file_id: str
+    other_file_id: str
+    named_file_id: str
+
+
+def a_sealed_conversation() -> Sealed:
+    conversation_id = a_conversation("one").conversation_id
+    image = LargeFileService.from_settings().store(
+        conversation_id=conversation_id, content=b"\x89PNG", file_name="a.png"
+    )
+    call = NewPart(PartType.TOOL, tool_call_id="c", tool_name="t", tool_input={"z": "1", "a": {"y": 2, "b": 3}})
+    result = a_store().append_messages(
+        conversation_id=conversation_id,
+        messages=[
+            NewMessage(Role.USER, f"See <file name='a.log'>{LOG}</file> \x00", idempotency_key="k1", author="ada"),
+            NewMessage(Role.USER, "two", metadata={"z": "1", "a": "2"}, idempotency_key="k\u00e92"),
+            NewMessage(Role.ASSISTANT, parts=(call,)),
+            a_tool_result("c", LOG.replace("INFO", "WARN")),
+            NewMessage(Role.USER, parts=(NewPart(PartType.FILE, file_name="a.png", file_url=image.file_id),)),
+        ],
+    )
+    ids = [each.message_id for each in result.messages]
+    [file_id] = {each.file_id for each in result.moved if each.message_id == ids[0]}
+    [other_file_id] = {each.file_id for each in result.moved if each.message_id == ids[3]}
+    return Sealed(conversation_id, *ids, file_id, other_file_id, image.file_id)
+
+
+@pytest.fixture
+def sealed(db: None) -> Sealed:
+    # Beside it another one, which no finding may ever name.
+    a_sealed_conversation()
+    return a_sealed_conversation()
+
+
+def check() -> dict[str, list[str]]:
+    return found(IntegrityChecker.from_settings().run())
+
+
+# Each a statement, the message that is found, and what finds it.
+CORRUPTIONS = {
+    "a reference deleted": ("DELETE FROM file_references WHERE message_id = {moved}", "moved", {RECORDS}),
+    "a name deleted": ("DELETE FROM file_references WHERE message_id = {named}", "named", {RECORDS}),
+    "another file": (
+        "UPDATE file_references SET file_id = '{other_file_id}' WHERE message_id = {moved}",
+        "moved",
+        {RECORDS, REFERENCES},
+    ),
+    "another place": (
+        "UPDATE file_references SET start_at = start_at + 1 WHERE message_id = {moved}",
+        "moved",
+        {RECORDS, REFERENCES},
+    ),
+    "another length": (
+        "UPDATE file_references SET length = length - 1 WHERE message_id = {moved}",
+        "moved",
+        {RECORDS, REFERENCES},
+    ),
+    "another field": (
+        "UPDATE file_references SET field = 'tool_error' WHERE message_id = {other} AND field = 'tool_output'",
+        "other",
+        {RECORDS, REFERENCES},
+    ),
+    "another part": (
+        "UPDATE file_references SET part_ordinal = 7 WHERE message_id = {named}",
+        "named",
+        {RECORDS, REFERENCES},
+    ),
+    "another message": (
+        "UPDATE file_references SET message_id = {plain} WHERE message_id = {moved}",
+        "moved",
+        {RECORDS},
+    ),
+    "a message too many": (
+        "UPDATE file_references SET message_id = {plain} WHERE message_id = {moved}",
+        "plain",
+        {RECORDS, REFERENCES},
+    ),
+    "a reference put in": (
+        "INSERT INTO file_references (message_id, file_id, field, start_at, length)"
+        " VALUES ({plain}, '{file_id}', 'content', 0, 3)",
+        "plain",
+        {RECORDS, REFERENCES},
+    ),
+    "a file's row deleted": (
+        "DELETE FROM large_files WHERE file_id = '{file_id}'",
+        "moved",
+        {RECORDS, REFERENCES},
+    ),
+    "a named file's row deleted": (
+        "DELETE FROM large_files WHERE file_id = '{named_file_id}'",
+        "named",
+        {RECORDS, REFERENCES},
+    ),
+    "a file's hash": (
+        "UPDATE large_files SET content_hash = sha256('') WHERE file_id = '{file_id}'",
+        "moved",
+        {RECORDS, REFERENCES},
+    ),
+    "a named file's hash": (
+        "UPDATE large_files SET content_hash = sha256('') WHERE file_id = '{named_file_id}'",
+        "named",
+        {RECORDS},
+    ),
+    "a file's size": (
+        "UPDATE large_files SET byte_size = byte_size + 1 WHERE file_id = '{file_id}'",
+        "moved",
+        {REFERENCES},
+    ),
+    "the bytes of another file": (
+        "UPDATE large_files f SET storage_uri = o.storage_uri, byte_size = o.byte_size, content_hash = o.content_hash"
+        " FROM large_files o WHERE f.file_id = '{file_id}' AND o.file_id = '{other_file_id}'",
+        "moved",
+        {RECORDS, REFERENCES},
+    ),
+    "an idempotency key": ("UPDATE messages SET idempotency_key = 'x' WHERE message_id = {moved}", "moved", {RECORDS}),
+    "an idempotency key gone": (
+        "UPDATE messages SET idempotency_key = NULL WHERE message_id = {plain}",
+        "plain",
+        {RECORDS},
+    ),
+    "an idempotency key come": (
+        "UPDATE messages SET idempotency_key = 'x' WHERE message_id = {tool}",
+        "tool",
+        {RECORDS},
+    ),
+    "a token count": (
+        "UPDATE messages SET token_count = token_count + 1 WHERE message_id = {plain}",
+        "plain",
+        {RECORDS},
+    ),
+    "a token counter": (
+        "UPDATE messages SET token_counter = 'cl100k_base' WHERE message_id = {tool}",
+        "tool",
+        {RECORDS},
+    ),
+    "the order of metadata": ("UPDATE messages SET exact = NULL WHERE message_id = {plain}", "plain", {RECORDS}),
+    "an order put in": (
+        """UPDATE messages SET exact = '{{"metadata": {{"a": "2", "z": "1"}}}}' WHERE message_id = {plain}""",
+        "plain",
+        {RECORDS},
+    ),
+    "the order of a tool's input": (
+        "UPDATE message_parts SET exact = NULL WHERE message_id = {tool}",
+        "tool",
+        {RECORDS},
+    ),
+    "a record's hash": ("UPDATE messages SET record_hash = sha256('') WHERE message_id = {tool}", "tool", {RECORDS}),
+    "a record's hash gone": (
+        "UPDATE messages SET record_hash = NULL WHERE message_id = {tool}",
+        "tool",
+        {"chains_are_unbroken"},
+    ),
+}
+
+
+def test_every_altered_record_reference_and_file_is_found_by_its_invariant(sealed):
+    assert check() == {}
+    for name, (statement, whose, codes) in CORRUPTIONS.items():
+        undone = transaction.savepoint()
+        touched = breaking(statement.format(**vars(sealed)))
+
+        report = IntegrityChecker.from_settings().run()
+
+        codes_found = {code for code, ids in found(report).items() if f"msg_{getattr(sealed, whose)}" in ids}
+        assert touched == 1, name
+        assert codes <= codes_found, name
+        transaction.savepoint_rollback(undone)
+
+
+def test_a_ledger_of_what_was_altered_does_not_verify(sealed):
+    for name, (statement, _, _) in CORRUPTIONS.items():
+        if name == "a file's size":
+            # Its bytes are counted, as in every ledger.
+            continue
+        undone = transaction.savepoint()
+        breaking(statement.format(**vars(sealed)))
+
+        report = the_ledgers().verify_live()
+
+        assert {"record_hash_mismatch", "chain_broken", "reference_mismatch"} & report.by_code.keys(), name
+        transaction.savepoint_rollback(undone)
+
+
+WHOLE = f"See <file name='a.log'>{LOG}</file> \x00"
+
+
+def test_a_message_is_put_together_as_it_was_sent_or_not_at_all(sealed):
+    refused = set()
+    for name, (statement, _, _) in CORRUPTIONS.items():
+        undone = transaction.savepoint()
+        breaking(statement.format(**vars(sealed)))
+
+        try:
+            content = a_store().get_message(message_id=sealed.moved, whole=True).content
+        except LcmError as refusal:
+            refused.add(name)
+            assert (refusal.code, type(refusal)) == ("damaged", Conflict), name
+            assert "lcm check" in refusal.detail
+        else:
+            assert content == WHOLE, name
+        transaction.savepoint_rollback(undone)
+
+    of_moved = {name for name, (_, whose, _) in CORRUPTIONS.items() if whose == "moved"}
+    assert refused >= of_moved - {"a file's size"}
+
+
+def test_a_file_whose_path_leads_to_other_bytes_is_not_put_together(sealed):
+    breaking(
+        "UPDATE large_files f SET storage_uri = o.storage_uri FROM large_files o"
+        f" WHERE f.file_id = '{sealed.file_id}' AND o.file_id = '{sealed.other_file_id}'"
+    )
+
+    with pytest.raises(LcmError, match="not those that were stored") as refusal:
+        a_store().get_message(message_id=sealed.moved, whole=True)
+
+    assert refusal.value.code == "damaged"
+    assert check() == {"files_are_stored_whole": [sealed.file_id]}
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE messages SET idempotency_key = 'x' WHERE message_id = {plain}",
+        "UPDATE messages SET token_counter = 'cl100k_base' WHERE message_id = {tool}",
+        "DELETE FROM file_references WHERE message_id = {moved}",
+    ],
+)
+def test_what_is_altered_beside_a_cold_text_is_found(sealed, statement):
+    archived(sealed)
+    assert check() == {}
+
+    breaking(statement.format(**vars(sealed)))
+
+    assert "cold_texts_match_their_hashes" in check()
+
+
+def test_another_order_of_keys_in_a_cold_block_is_found(sealed):
+    archived(sealed)
+    [block] = ColdBlock.objects.filter(conversation_id=sealed.id)
+    lines = [json.loads(line) for line in zlib.decompress(bytes(block.packed)).splitlines()]
+    for line in lines:
+        if line["message_id"] == sealed.plain:
+            assert json.loads(line.pop("exact"))["metadata"] == {"z": "1", "a": "2"}
+    packed = zlib.compress("".join(json.dumps(line) + "\n" for line in lines).encode("ascii"))
+    breaking("UPDATE cold_blocks SET packed = %s, packed_hash = %s WHERE cold_block_id = %s",
+             packed, packed_hash(packed), block.pk)  # fmt: skip
+
+    assert check() == {"cold_texts_match_their_hashes": [f"msg_{sealed.plain}"]}
+
+
+def archived(sealed: Sealed) -> None:
+    report = Retention.from_settings().archive(conversation_id=sealed.id)
+    assert report.messages >= 5
+
+
+def test_what_is_altered_is_put_back_from_a_ledger(sealed):
+    keeper = a_conversation().conversation_id
+    ledger = LargeFileService.from_settings().store(conversation_id=keeper, content=exported(sealed.id)).file_id
+    for name in ("a reference deleted", "an idempotency key", "the order of metadata", "the order of a tool's input"):
+        undone = transaction.savepoint()
+        breaking(CORRUPTIONS[name][0].format(**vars(sealed)))
+
+        plan = applied(a_plan(ledger))
+
+        assert [step.operation for step in plan.steps] == ["restore_from_ledger"], name
+        assert check() == {}, name
+        transaction.savepoint_rollback(undone)
+
+
+def test_a_lost_message_comes_back_with_its_files(sealed):
+    keeper = a_conversation().conversation_id
+    ledger = LargeFileService.from_settings().store(conversation_id=keeper, content=exported(sealed.id)).file_id
+    for table in ("file_references", "context_items", "message_parts", "messages"):
+        breaking(f"DELETE FROM {table} WHERE message_id = {sealed.moved}")
+
+    applied(a_plan(ledger))
+
+    assert check() == {}
+    [reference] = FileReference.objects.filter(file_id=sealed.file_id)
+    assert a_store().get_message(message_id=reference.message_id, whole=True).content == WHOLE
+
+
+def test_what_cannot_be_put_back_is_named_and_shown_as_it_is(sealed):
+    breaking(CORRUPTIONS["a reference deleted"][0].format(**vars(sealed)))
+
+    plan = a_plan()
+
+    assert plan.steps == ()
+    assert [(each.code, each.id) for each in plan.unplanned] == [(RECORDS, f"msg_{sealed.moved}")]
+
+
+def as_stored_before(conversation_id: int) -> None:
+    """Make a conversation one whose messages were stored before records were sealed."""
+    breaking("UPDATE messages SET record_hash = NULL WHERE conversation_id = %s", conversation_id)
+    breaking(
+        "UPDATE messages m SET chain_hash = sealed.chain_hash FROM ("
+        "  SELECT message_id, lcm_chain('\\x', entry_hash, metadata_hash, NULL, created_at, recorded_at)"
+        "         OVER (ORDER BY seq) AS chain_hash FROM messages WHERE conversation_id = %s"
+        ") sealed WHERE sealed.message_id = m.message_id",
+        conversation_id,
+    )
+    breaking(
+        "UPDATE conversations c SET chain_head = m.chain_hash FROM messages m"
+        " WHERE c.conversation_id = %s AND m.conversation_id = c.conversation_id AND m.seq = c.next_seq - 1",
+        conversation_id,
+    )
+
+
+def test_messages_from_before_stay_valid_and_those_behind_them_are_sealed(sealed):
+    as_stored_before(sealed.id)
+    a_store().append_messages(conversation_id=sealed.id, messages=[NewMessage(Role.USER, "newer", idempotency_key="n")])
+
+    assert check() == {}
+    assert verified(exported(sealed.id)).is_clean
+    assert a_store().get_message(message_id=sealed.moved, whole=True).content == WHOLE
+
+    breaking("UPDATE messages SET idempotency_key = 'x' WHERE idempotency_key = 'n'")
+    assert [*check()] == [RECORDS]
+
+
+@pytest.mark.parametrize(
+    "name", ["another file", "another place", "another length", "a file's row deleted", "a file's hash"]
+)
+def test_of_messages_from_before_what_references_say_is_checked(sealed, name):
+    as_stored_before(sealed.id)
+    breaking(CORRUPTIONS[name][0].format(**vars(sealed)))
+
+    assert f"msg_{sealed.moved}" in check()[REFERENCES]
+    with pytest.raises(Conflict, match="lcm check"):
+        a_store().get_message(message_id=sealed.moved, whole=True)
+
+
+QUOTED = st.sampled_from(["the element", "half of it", "another's", "made up", "unclosed"])
+
+
+@settings(
+    deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
+@given(st.lists(st.tuples(QUOTED, st.text(max_size=5), st.booleans()), min_size=1, max_size=4), st.booleans())
+def test_whoever_quotes_an_element_is_not_suspected(sealed, quotations, is_old):
+    element = a_store().get_message(message_id=sealed.moved).content
+    element = element[element.index("<large_file") : element.index("</large_file>") + len("</large_file>")]
+    texts = {
+        "the element": element,
+        "half of it": element[: len(element) // 2],
+        "another's": element.replace(sealed.file_id, sealed.other_file_id),
+        "made up": '<large_file id="file_0000000000000000" bytes="1" sha256="' + "0" * 64 + '">\n\n</large_file>',
+        "unclosed": element.removesuffix("</large_file>"),
+    }
+    with transaction.atomic():
+        said = [
+            NewMessage(Role.ASSISTANT, parts=(NewPart(PartType.TEXT, text_content=text + around),))
+            if in_part
+            else NewMessage(Role.USER, around + text)
+            for text, around, in_part in ((texts[which], around, part) for which, around, part in quotations)
+        ]
+        appended = a_store().append_messages(conversation_id=sealed.id, messages=said).messages
+        if is_old:
+            as_stored_before(sealed.id)
+
+        assert check() == {}
+        assert the_ledgers().verify_live().is_clean
+        for each in appended:
+            shown = a_store().get_message(message_id=each.message_id)
+            assert a_store().get_message(message_id=each.message_id, whole=True) == shown
+        transaction.set_rollback(True)
+
+
+def test_a_reference_that_leads_nowhere_belongs_to_nothing(sealed):
+    breaking(f"UPDATE file_references SET message_id = 10000000 WHERE message_id = {sealed.moved}")
+
+    assert check()["rows_belong_to_something"] == ["msg_10000000"]
+
+
+def test_a_file_of_another_workspace_is_found(sealed):
+    theirs = a_conversation(workspace=a_workspace("theirs")).conversation_id
+    breaking("UPDATE large_files SET conversation_id = %s WHERE file_id = %s", theirs, sealed.named_file_id)
+
+    assert check()[REFERENCES] == [f"msg_{sealed.named}"]
+
+
+def test_an_erased_message_with_a_file_is_no_finding_and_has_nothing_to_put_together(sealed):
+    erasures = Erasures.from_settings()
+    preview = erasures.preview_erasure(conversation_id=sealed.id, message_ids=[sealed.moved, sealed.plain])
+    erasures.erase(erasure_id=preview.erasure_id, confirmation=preview.confirmation)
+
+    assert check() == {}
+    assert verified(exported(sealed.id)).is_clean
+    assert a_store().get_message(message_id=sealed.moved, whole=True).content == ""
+    assert LargeFile.objects.get(pk=sealed.file_id).erased_by_id is not None
