@@ -56,8 +56,10 @@ def _json(text: str | None, chance: random.Random) -> Value:
 def _ordered_json(text: str | None, chance: random.Random) -> Value:
     """Of a `json` column, which keeps the order of keys: sometimes only that is another."""
     value = json.loads(text) if text else {}
-    if chance.random() < 0.5 and (turned := _turned(value)) is not None:
-        return "%s", (json.dumps(turned),)
+    # The order of the columns that it holds does not matter, that of the keys within them does.
+    for name, each in value.items():
+        if chance.random() < 0.5 and (turned := _turned(each)) is not None:
+            return "%s", (json.dumps(value | {name: turned}),)
     return _json(text, chance)
 
 

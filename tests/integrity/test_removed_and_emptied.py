@@ -140,6 +140,18 @@ def test_a_message_that_came_with_fewer_parts_than_none_is_found():
     assert list(checked()) == ["messages_are_complete"]
 
 
+@pytest.mark.parametrize("exact", ["{}", '{"x": 1}'])
+def test_exact_values_of_no_column_are_found(exact):
+    conversation_id = a_conversation().conversation_id
+    part = Part(PartType.TEXT, text_content="hello")
+    a_store().append_messages(conversation_id=conversation_id, messages=[NewMessage(Role.USER, parts=(part,))])
+
+    breaking("UPDATE messages SET exact = %s", exact)
+    breaking("UPDATE message_parts SET exact = %s", exact)
+
+    assert checked().keys() >= {"contents_match_their_hashes", "parts_match_their_hashes"}
+
+
 @pytest.mark.parametrize("table", ["compaction_boundaries", "assembly_receipts", "erasures"])
 def test_a_row_of_a_conversation_that_is_gone_is_found(table):
     conversation = a_conversation("one").conversation_id
