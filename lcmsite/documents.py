@@ -12,7 +12,9 @@ from pathlib import Path
 PROJECT = Path(__file__).resolve().parent.parent
 REFERENCE = PROJECT / "docs" / "reference.md"
 README = PROJECT / "README.md"
+INTEGRITY = PROJECT / "integrity" / "README.md"
 SETTINGS = re.compile(r"(?<=<!-- settings -->\n).*?(?=\n<!-- /settings -->)", re.S)
+COLUMNS = re.compile(r"(?<=<!-- columns -->\n).*?(?=\n<!-- /columns -->)", re.S)
 
 
 def written() -> dict[Path, str]:
@@ -21,7 +23,12 @@ def written() -> dict[Path, str]:
     from lcmsite.adapters import reference
 
     readme = README.read_text(encoding="utf-8")
-    return {REFERENCE: reference.page(), README: SETTINGS.sub(lambda _: settings_table(), readme)}
+    integrity = INTEGRITY.read_text(encoding="utf-8")
+    return {
+        REFERENCE: reference.page(),
+        README: SETTINGS.sub(lambda _: settings_table(), readme),
+        INTEGRITY: COLUMNS.sub(lambda _: columns_table(), integrity),
+    }
 
 
 def settings_table() -> str:
@@ -35,6 +42,26 @@ def settings_table() -> str:
         star = "\\*" if variable.knob.metadata.get("per_conversation") else ""
         default = "" if variable.default in ("", None) else f"`{variable.default}`"
         lines.append(f"| `{variable.name}`{star} | {default} | {variable.knob.metadata['help']}{bounds} |")
+    return "\n".join(lines)
+
+
+def columns_table() -> str:
+    """The table of the database's columns as the README of integrity must have it."""
+    from integrity.columns import TABLES, Column
+
+    lines = ["| table | columns | protection | found by, or why not |", "|---|---|---|---|"]
+    for table in TABLES.values():
+        # Columns with the same protection share a line.
+        groups: dict[Column, list[str]] = {}
+        for name, column in table.columns.items():
+            groups.setdefault(column, []).append(name)
+        for column, names in groups.items():
+            found_by = ", ".join(f"`{code}`" for code in column.found_by)
+            how = "; ".join(part for part in (found_by, column.note) if part)
+            lines.append(f"| `{table.name}` | {' '.join(names)} | {column.protection} | {how} |")
+        found_by = ", ".join(f"`{code}`" for code in table.removal)
+        how = "; ".join(part for part in (found_by, table.removal_note) if part)
+        lines.append(f"| `{table.name}` | *a removed row* | {'checked' if table.removal else '-'} | {how} |")
     return "\n".join(lines)
 
 

@@ -19,7 +19,7 @@ MEND_OPEN_RUNS = """
 
 
 class Migration(migrations.Migration):
-    dependencies = [("compaction", "0005_jobs_know_their_request")]
+    dependencies = [("compaction", "0006_row_seals")]
 
     operations = [
         migrations.RunSQL(MEND_OPEN_RUNS, migrations.RunSQL.noop),

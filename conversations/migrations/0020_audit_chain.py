@@ -45,6 +45,6 @@ MODELS = [
 
 
 class Migration(migrations.Migration):
-    dependencies = [("conversations", "0018_sealed_records")]
+    dependencies = [("conversations", "0019_row_seals")]
 
     operations = [RunSQLFile(SQL / "audit_chain.sql", state_operations=MODELS)]

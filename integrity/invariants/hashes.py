@@ -48,6 +48,9 @@ def _altered_exact_contents(conversation_ids: Sequence[int]) -> Iterator[Finding
     for conversation_id, message_id, content, exact, content_hash, chained in streamed(
         _EXACT_MESSAGES, conversation_ids
     ):
+        if not exact or exact.keys() - {"content", "metadata"}:
+            yield Finding(conversation_id, f"msg_{message_id}", "its exact values are of no column")
+            continue
         said = exact.get("content", content)
         if hashing.content_hash(said) != bytes(content_hash):
             yield Finding(conversation_id, f"msg_{message_id}", "its exact content is not what was hashed")

@@ -1,4 +1,4 @@
-"""Nothing is left lying about: what was begun has ended, and every row belongs to something."""
+"""Nothing is left lying about: what was begun has ended."""
 
 from __future__ import annotations
 
@@ -8,43 +8,6 @@ from django.db import connection
 
 from integrity.invariants.base import Found, invariant, violations
 from integrity.types import Severity
-
-# What leads from a table to what its rows belong to. Foreign keys hold these, as long as nobody gets past them.
-_BELONGINGS = (
-    ("messages", "'msg_' || t.message_id", "t.conversation_id", "conversations", "conversation_id"),
-    ("message_parts", "t.part_id", "NULL::bigint", "messages", "message_id"),
-    ("summaries", "t.summary_id", "t.conversation_id", "conversations", "conversation_id"),
-    ("summary_messages", "t.summary_id", "NULL::bigint", "summaries", "summary_id"),
-    ("summary_parents", "t.summary_id", "NULL::bigint", "summaries", "summary_id"),
-    ("context_items", "'ordinal_' || t.ordinal", "t.conversation_id", "conversations", "conversation_id"),
-    ("large_files", "t.file_id", "t.conversation_id", "conversations", "conversation_id"),
-    ("file_references", "'msg_' || t.message_id", "NULL::bigint", "messages", "message_id"),
-    ("file_references", "'msg_' || t.message_id", "NULL::bigint", "large_files", "file_id"),
-    ("cold_blocks", "'cold_' || t.cold_block_id", "t.conversation_id", "conversations", "conversation_id"),
-    ("quarantines", "t.target", "t.conversation_id", "conversations", "conversation_id"),
-    ("compaction_jobs", "'job_' || t.job_id", "t.conversation_id", "conversations", "conversation_id"),
-    ("compaction_runs", "t.run_id", "t.conversation_id", "conversations", "conversation_id"),
-)
-
-
-@invariant(Severity.ERROR, of_the_site=True)
-def rows_belong_to_something(workspace_id: int | None) -> Found:
-    """Every message, summary, link, item, file, job and run belongs to a conversation, message or summary that exists.
-
-    Looked for in a check of everything alone: what belongs nowhere is in no workspace.
-    """
-    if workspace_id is not None:
-        return Found()
-    return violations(
-        " UNION ALL ".join(
-            f"""
-            SELECT {conversation_id}, {id}, '{table}: there is no {key} ' || t.{key}
-            FROM {table} t LEFT JOIN {owner} o ON o.{key} = t.{key} WHERE o.{key} IS NULL
-            """
-            for table, id, conversation_id, owner, key in _BELONGINGS
-        ),
-        (),
-    )
 
 
 @invariant(Severity.WARNING)

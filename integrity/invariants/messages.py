@@ -35,6 +35,7 @@ def messages_are_complete(conversation_ids: Sequence[int]) -> Found:
         WHERE m.conversation_id = ANY(%(ids)s)
         GROUP BY m.message_id
         HAVING count(p.ordinal) <> coalesce(max(p.ordinal), -1) + 1 OR count(p.ordinal) < m.chained_parts
+            OR m.chained_parts < 0
         """,
         conversation_ids,
     )
@@ -76,7 +77,7 @@ def messages_are_reachable_once(conversation_ids: Sequence[int]) -> Found:
 
 @invariant(Severity.CRITICAL)
 def recording_never_goes_back(conversation_ids: Sequence[int]) -> Found:
-    """No message was recorded earlier than the one before it."""
+    """No message was recorded earlier than the one before it, and no conversation written to before its newest."""
     return violations(
         """
         SELECT conversation_id, 'msg_' || message_id,
@@ -87,6 +88,33 @@ def recording_never_goes_back(conversation_ids: Sequence[int]) -> Found:
             WINDOW in_order AS (PARTITION BY conversation_id ORDER BY seq, message_id)
         ) AS recorded
         WHERE recorded_at < before
+        UNION ALL
+        -- The next message is recorded no earlier than this.
+        SELECT c.conversation_id, 'conv_' || c.conversation_id,
+               format('was last written to %%s, its newest message recorded %%s', c.updated_at, newest.recorded_at)
+        FROM conversations c, LATERAL (
+            SELECT m.recorded_at FROM messages m
+            WHERE m.conversation_id = c.conversation_id ORDER BY m.seq DESC LIMIT 1
+        ) newest
+        WHERE c.conversation_id = ANY(%(ids)s) AND c.updated_at < newest.recorded_at
+        """,
+        conversation_ids,
+    )
+
+
+@invariant(Severity.ERROR)
+def parts_have_the_names_of_their_place(conversation_ids: Sequence[int]) -> Found:
+    """Every part is named after its message and its place there, and names its conversation's session."""
+    return violations(
+        """
+        SELECT m.conversation_id, p.part_id, CASE
+                   WHEN p.session_id <> c.session_id THEN 'names another session'
+                   ELSE format('stands in message %%s at %%s', p.message_id, p.ordinal) END
+        FROM messages m
+        JOIN conversations c USING (conversation_id)
+        JOIN message_parts p USING (message_id)
+        WHERE m.conversation_id = ANY(%(ids)s)
+          AND (p.part_id <> 'part_' || p.message_id || '_' || p.ordinal OR p.session_id <> c.session_id)
         """,
         conversation_ids,
     )

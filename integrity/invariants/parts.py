@@ -57,6 +57,8 @@ def _altered_parts(conversation_ids: Sequence[int]) -> Iterator[Finding]:
                 values[name] = json.loads(values[name])
         if hashing.part_hash(values | exact if exact else values) != bytes(part_hash):
             yield Finding(conversation_id, part_id, "its values are not what was hashed")
+        elif exact is not None and not exact:
+            yield Finding(conversation_id, part_id, "its exact values are of no column")
         elif exact and not all(_stands_for(values.get(name), value) for name, value in exact.items()):
             yield Finding(conversation_id, part_id, "its searchable values do not stand for what was said")
 

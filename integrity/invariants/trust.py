@@ -104,6 +104,14 @@ def texts_leave_by_recorded_acts(conversation_ids: Sequence[int]) -> Found:
         WHERE coalesce(a.act, '') NOT IN ('erase', 'import_ledger')
            OR a.conversation_id IS DISTINCT FROM e.conversation_id
         UNION ALL
+        SELECT m.conversation_id, 'msg_' || m.message_id, format('is none of those that act %%s erased', m.erased_by_id)
+        FROM messages m
+        JOIN audit_log a ON a.audit_id = m.erased_by_id AND a.act = 'erase'
+        LEFT JOIN (
+            SELECT e.act_id, unnest(e.message_ids) AS message_id FROM erasures e WHERE e.conversation_id = ANY(%(ids)s)
+        ) named ON named.act_id = a.audit_id AND named.message_id = m.message_id
+        WHERE m.conversation_id = ANY(%(ids)s) AND named.message_id IS NULL
+        UNION ALL
         SELECT b.conversation_id, 'cold_' || b.cold_block_id, 'was archived by no act'
         FROM cold_blocks b
         WHERE b.conversation_id = ANY(%(ids)s) AND NOT EXISTS (

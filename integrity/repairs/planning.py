@@ -98,6 +98,23 @@ _LINEAGE = frozenset(
         "sources_are_numbered_from_zero",
     }
 )
+# What only a person can judge, and why.
+_BY_HAND: Mapping[str, str] = {
+    "rows_match_their_seals": (
+        "The row was changed past the triggers, and its seal does not tell what it said. Compare it with a ledger or a"
+        " backup: with the recorded values in place the seal matches again."
+    ),
+    "site_rows_match_their_seals": (
+        "The row was changed past the triggers, and its seal does not tell what it said. Compare it with a backup. A"
+        " key or a membership that cannot be trusted is taken back and given anew."
+    ),
+    "emptied_rows_hold_no_text": (
+        "What was said is in its cold block, or erased; what stands in the row is something else. Empty it by hand."
+    ),
+    "parts_have_the_names_of_their_place": "Its name contradicts its place; compare with a ledger or a backup.",
+    "audited_rows_are_there": "The row was removed; only a backup has it.",
+    "audited_site_rows_are_there": "The row was removed; only a backup has it. A key that is gone opens nothing.",
+}
 # Of these, those that say that links themselves are wrong.
 _ENTANGLING = _LINEAGE - {"summaries_match_their_hashes", "redone_summaries_stand_for_the_same"}
 # What a ledger may have as it was.
@@ -236,6 +253,8 @@ def _treat(place: Place, draft: _Draft) -> None:
         draft.add(Step.EXPIRE_GRANT, place)
     elif place.code == "acts_are_chained":
         draft.leave(place, "The audit log is evidence and is never repaired: compare it with an anchor and a backup.")
+    elif place.code in _BY_HAND:
+        draft.leave(place, _BY_HAND[place.code])
     elif place.conversation_id not in facts.conversations:
         draft.leave(place, "What it belongs to is gone; only a backup, or an import of its ledger, brings that back.")
     elif place.code in _CONTEXT or (place.code == "ordinals_are_unique" and place.id.startswith("ordinal_")):
@@ -251,6 +270,8 @@ def _treat(place: Place, draft: _Draft) -> None:
         draft.add(Step.MEND_RUN, place)
     elif place.code == "quarantines_hold_what_there_is":
         draft.add(Step.RELEASE, place)
+    elif place.code == "recording_never_goes_back" and place.id.startswith("conv_"):
+        draft.leave(place, "Set its updated_at to when its newest message was recorded, before it is appended to.")
     elif place.code == "chains_are_unbroken" and place.id in facts.after_gaps:
         draft.leave(place, "It follows a gap, and is itself as it was said; what closes the gap mends it.")
     elif place.code == "cold_texts_match_their_hashes" and place.id.startswith("cold_"):

@@ -17,11 +17,7 @@ from conversations.models import AuditEntry, ContextItem, Conversation, MessageP
 from conversations.reading import array, rows
 from conversations.tokens import TokenEstimator
 from integrity.models import RepairStep
-from integrity.retention.types import ErasedFile, ErasedSummary
-
-# What else of a part may say something. Which tool was called and which result answers which call stay: they are the
-# joints of the conversation around it.
-_PART_NAMES = ("patch_hash", "file_mime", "file_name", "subtask_agent", "step_reason", "snapshot_hash")
+from integrity.retention.types import ERASED_PART_NAMES, ErasedFile, ErasedSummary
 
 _MESSAGES = """
     SELECT m.message_id, m.seq, m.token_count, encode(m.chain_hash, 'hex'), m.cold_block_id,
@@ -67,7 +63,7 @@ _ERASE_MESSAGES = """
 """
 # A note of compaction's own holds two ids of ours.
 _ERASE_PARTS = f"""
-    UPDATE message_parts SET {", ".join(f"{name} = NULL" for name in (*PART_TEXTS, *_PART_NAMES))}
+    UPDATE message_parts SET {", ".join(f"{name} = NULL" for name in (*PART_TEXTS, *ERASED_PART_NAMES))}
     WHERE message_id = ANY(%s) AND (part_type = 'compaction' AND is_synthetic AND is_ignored) IS NOT TRUE
 """
 _ERASE_FILES = """

@@ -6,6 +6,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+# What an erasure takes from a part besides its texts. Which tool was called and which result answers which call stay:
+# they are the joints of the conversation around it.
+ERASED_PART_NAMES = ("patch_hash", "file_mime", "file_name", "subtask_agent", "step_reason", "snapshot_hash")
+
 
 class Tier(StrEnum):
     """Where texts are: in their rows, indexed; or compressed in blocks, found by id and read like any other."""

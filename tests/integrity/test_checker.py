@@ -15,7 +15,7 @@ from integrity.checker import IntegrityChecker
 from integrity.invariants import INVARIANTS, MOST_FINDINGS
 from integrity.types import IntegrityReport, InvariantResult, Severity
 from tests.factories import a_conversation, a_store, a_workspace
-from tests.integrity.breaking import Compacted, a_compacted_conversation, breaking, found, result, without
+from tests.integrity.breaking import Compacted, a_compacted_conversation, breaking, forging, found, result, without
 
 README = Path(__file__).resolve().parents[2] / "integrity" / "README.md"
 
@@ -434,13 +434,13 @@ def test_a_summary_that_says_untruly_what_it_covers_is_found(conversation, check
 
 def test_a_summary_that_supersedes_one_of_other_messages_is_found(conversation, check):
     first, second = conversation.leaves[0].summary_id, conversation.leaves[1].summary_id
-    breaking("UPDATE summaries SET supersedes_id = %s WHERE summary_id = %s", first, second)
+    forging("summaries", "UPDATE summaries SET supersedes_id = %s WHERE summary_id = %s", first, second)
 
     assert found(check()) == {"redone_summaries_stand_for_the_same": [second]}
 
 
 def test_a_wrong_depth_is_found(conversation, check):
-    breaking("UPDATE summaries SET depth = 2 WHERE summary_id = %s", conversation.top.summary_id)
+    forging("summaries", "UPDATE summaries SET depth = 2 WHERE summary_id = %s", conversation.top.summary_id)
 
     assert found(check()) == {"summaries_know_what_they_cover": [conversation.top.summary_id]}
 
@@ -487,7 +487,7 @@ def test_nothing_to_check_is_clean(db):
 
 
 def test_every_invariant_has_a_code_a_severity_and_a_sentence():
-    assert len({invariant.code for invariant in INVARIANTS}) == len(INVARIANTS) == 33
+    assert len({invariant.code for invariant in INVARIANTS}) == len(INVARIANTS) == 39
     assert all(isinstance(invariant.severity, Severity) for invariant in INVARIANTS)
     assert all(invariant.sentence.endswith(".") for invariant in INVARIANTS)
 

@@ -23,7 +23,7 @@ from integrity.retention.erasure import Erasures
 from integrity.types import ScanMode
 from retrieval.delegation.grants import Grants
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
-from tests.integrity.breaking import Compacted, breaking, found, result, without
+from tests.integrity.breaking import Compacted, breaking, forging, found, result, without
 from tests.statements import rows_gone_through
 
 
@@ -84,7 +84,7 @@ def test_a_wrong_token_count_is_found_with_what_counting_gives(conversation):
 
 
 def test_a_wrong_token_count_of_a_summary_is_found(conversation):
-    breaking("UPDATE summaries SET token_count = 1 WHERE summary_id = %s", conversation.top.summary_id)
+    forging("summaries", "UPDATE summaries SET token_count = 1 WHERE summary_id = %s", conversation.top.summary_id)
 
     assert check() == {"token_counts_are_recounts": [conversation.top.summary_id]}
 
@@ -146,7 +146,7 @@ def test_a_file_that_was_cut_is_found_without_being_read(file):
 
 
 def test_a_file_that_leads_out_of_the_storage_is_found(file):
-    breaking("UPDATE large_files SET storage_uri = '../../etc/passwd' WHERE file_id = %s", file.file_id)
+    forging("large_files", "UPDATE large_files SET storage_uri = '../../etc/passwd' WHERE file_id = %s", file.file_id)
 
     assert check() == {"files_are_stored_whole": [file.file_id]}
 
@@ -173,7 +173,7 @@ def test_an_altered_cold_block_is_found_with_every_message_that_it_held(conversa
 
 
 def test_a_cold_message_that_points_elsewhere_is_found(conversation, block):
-    breaking("UPDATE cold_blocks SET last_seq = 39 WHERE cold_block_id = %s", block.pk)
+    forging("cold_blocks", "UPDATE cold_blocks SET last_seq = 39 WHERE cold_block_id = %s", block.pk)
 
     assert check() == {"cold_messages_point_at_their_block": [conversation.message(40)]}
 
@@ -220,8 +220,11 @@ def test_whether_a_text_was_erased_is_not_asked_of_every_message(db):
 
 @pytest.mark.parametrize("target", ["msg_1000000", "sum_gone", "part_gone", "file_gone"])
 def test_a_quarantine_of_what_is_not_there_is_found(conversation, target):
-    breaking(
-        "INSERT INTO quarantines (conversation_id, target, reason) VALUES (%s, %s, 'because')", conversation.id, target
+    forging(
+        "quarantines",
+        "INSERT INTO quarantines (conversation_id, target, reason) VALUES (%s, %s, 'because')",
+        conversation.id,
+        target,
     )
     breaking("UPDATE conversations SET quarantined = 1 WHERE conversation_id = %s", conversation.id)
 
@@ -255,7 +258,7 @@ def test_a_grant_that_does_not_end_is_found(conversation, moment):
     grant = Grants.from_settings().issue(
         workspace_id=a_workspace().pk, question="?", item_ids=["msg_1"], depth=1, token_cap=100, seconds=60
     )
-    breaking(f"UPDATE grants SET expires_at = {moment}")
+    forging("grants", f"UPDATE grants SET expires_at = {moment}")
 
     assert check() == {"grants_come_to_an_end": [grant.grant_id]}
     assert found(IntegrityChecker.from_settings(Scope(a_workspace("another").pk)).run()) == {}

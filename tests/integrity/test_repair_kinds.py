@@ -19,7 +19,7 @@ from integrity.repairs.operations import CannotRepair
 from integrity.types import PlanState, RepairPlanRecord, StepState
 from retrieval.delegation.grants import Grants
 from tests.factories import a_workspace
-from tests.integrity.breaking import Compacted, breaking, found, without_checking
+from tests.integrity.breaking import Compacted, breaking, forging, found, without_checking
 from tests.integrity.repairing import (
     ADMIN,
     Break,
@@ -88,7 +88,7 @@ def a_left_grant(conversation: Compacted) -> None:
     Grants.from_settings().issue(
         workspace_id=a_workspace().pk, question="?", item_ids=["msg_1"], depth=1, token_cap=100, seconds=60
     )
-    breaking("UPDATE grants SET expires_at = now() - interval '40 days'")
+    forging("grants", "UPDATE grants SET expires_at = now() - interval '40 days'")
 
 
 def a_quarantine_of_nothing(conversation: Compacted) -> None:

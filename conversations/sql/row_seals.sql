@@ -1,0 +1,25 @@
+-- Seals of rows that record facts which no hash of the contents covers: who owns a conversation, how a summary was made,
+-- what a check found. `row_seal` is the SHA-256 of the table's name and the sealed columns; integrity/columns/ names them.
+-- A write with its triggers seals the row again; a change past them leaves a seal that does not match.
+
+-- The text of a value must not depend on the session, hence the settings on both functions.
+CREATE FUNCTION lcm_row_seal(p_table text, p_columns record) RETURNS bytea
+LANGUAGE plpgsql STABLE PARALLEL SAFE
+SET timezone = 'UTC' SET bytea_output = 'hex' SET extra_float_digits = 1 AS $$
+BEGIN
+  RETURN sha256(convert_to(p_table || ' ' || to_jsonb(p_columns)::text, 'UTF8'));
+END
+$$;
+
+-- The arguments of the trigger are the sealed columns. The others are taken away from the row, for that copies its values once.
+CREATE FUNCTION lcm_seal_row() RETURNS trigger
+LANGUAGE plpgsql
+SET timezone = 'UTC' SET bytea_output = 'hex' SET extra_float_digits = 1 AS $$
+DECLARE
+  columns jsonb := to_jsonb(NEW);
+BEGIN
+  columns := columns - ARRAY(SELECT name FROM jsonb_object_keys(columns) AS name WHERE name <> ALL (TG_ARGV));
+  NEW.row_seal := sha256(convert_to(TG_TABLE_NAME || ' ' || columns::text, 'UTF8'));
+  RETURN NEW;
+END
+$$;

@@ -1,0 +1,19 @@
+"""What protects each column of the database: one declaration, which the checker, the documents and a test read.
+
+Pure data. Tables of other rooms and of third parties are known here by their names alone.
+"""
+
+from integrity.columns import compactions, histories, records, sites
+from integrity.columns.declaration import (
+    ROW_SEAL,
+    SITE_ROW_SEAL,
+    Column,
+    Protection,
+    Table,
+)
+
+__all__ = ["ROW_SEAL", "SITE_ROW_SEAL", "TABLES", "Column", "Protection", "Table"]
+
+TABLES: dict[str, Table] = {
+    table.name: table for table in (*histories.TABLES, *compactions.TABLES, *records.TABLES, *sites.TABLES)
+}

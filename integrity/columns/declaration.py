@@ -1,0 +1,102 @@
+"""How a table is declared: each column with what protects it, and what shows that a row was removed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+# The invariants that compare a row's seal with its columns: of a conversation's tables, and of the site's.
+ROW_SEAL = "rows_match_their_seals"
+SITE_ROW_SEAL = "site_rows_match_their_seals"
+
+
+class Protection(StrEnum):
+    """How a change of a column's value shows."""
+
+    SEALED = "sealed"
+    CHECKED = "checked"
+    DERIVED = "derived"
+    OPERATIONAL = "operational"
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: `found_by` names the invariants, any of which finds a change. An operational one has a reason."""
+
+    protection: Protection
+    found_by: tuple[str, ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table. `t` is its alias in the SQL expressions."""
+
+    name: str
+    columns: Mapping[str, Column]
+    # What a finding calls a row, and the conversation that the row belongs to.
+    id: str = ""
+    conversation: str = ""
+    # Of a table that is sealed with the site: which rows belong to the workspace `%(workspace_id)s`.
+    in_workspace: str = ""
+    # The invariants that find a removed row, or why none does.
+    removal: tuple[str, ...] = ()
+    removal_note: str = ""
+
+    @property
+    def row_seal(self) -> str | None:
+        """The invariant that compares the seals of this table's rows; None for a table without them."""
+        codes = {code for column in self.columns.values() for code in column.found_by}
+        return next((code for code in (ROW_SEAL, SITE_ROW_SEAL) if code in codes), None)
+
+    @property
+    def sealed_columns(self) -> tuple[str, ...]:
+        """The columns that a row's seal covers."""
+        return tuple(
+            name
+            for name, column in self.columns.items()
+            if column.protection is Protection.SEALED and self.row_seal in column.found_by
+        )
+
+
+Columns = dict[str, Column]
+
+
+def sealed(names: str, *found_by: str, note: str = "") -> Columns:
+    """Columns that a hash covers."""
+    return _columns(names, Column(Protection.SEALED, found_by, note))
+
+
+def checked(names: str, *found_by: str, note: str = "") -> Columns:
+    """Columns that an invariant compares with other rows."""
+    return _columns(names, Column(Protection.CHECKED, found_by, note))
+
+
+def derived(names: str, *found_by: str, note: str = "") -> Columns:
+    """Columns that can be made anew from others, with which an invariant compares them."""
+    return _columns(names, Column(Protection.DERIVED, found_by, note))
+
+
+def operational(names: str, reason: str) -> Columns:
+    """Columns that may change, and why."""
+    return _columns(names, Column(Protection.OPERATIONAL, (), reason))
+
+
+def row_sealed(names: str, *also: str) -> Columns:
+    """Columns of a conversation's table that the row's seal covers, and the seal itself."""
+    return sealed(names, ROW_SEAL, *also) | checked("row_seal", ROW_SEAL)
+
+
+def site_row_sealed(names: str, *also: str) -> Columns:
+    """The same of a table of the site."""
+    return sealed(names, SITE_ROW_SEAL, *also) | checked("row_seal", SITE_ROW_SEAL)
+
+
+def operational_table(name: str, names: str, reason: str) -> Table:
+    """A table that records no facts: all of its columns may change."""
+    return Table(name, operational(names, reason), removal_note=reason)
+
+
+def _columns(names: str, column: Column) -> Columns:
+    return dict.fromkeys(names.split(), column)

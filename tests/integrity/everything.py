@@ -1,0 +1,147 @@
+"""A small site with a row in every table that records something, all of it made by the real services."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+from django.contrib.auth.models import User
+from django.db import connection
+from django.utils import timezone
+
+from compaction.engine import CompactionEngine
+from compaction.hosts import HostCompaction
+from compaction.models import ModelEndpoint
+from compaction.plans import CompactionPlans
+from conversations.audit import AuditLog
+from conversations.large_files import LargeFileService
+from conversations.models import Conversation
+from conversations.scope import Scope
+from conversations.types import NewMessage, NewPart, PartType, Role
+from conversations.uploads import UploadService
+from integrity.checker import IntegrityChecker
+from integrity.repairs.applying import Repairs
+from integrity.repairs.operations.withholding import quarantine, release
+from integrity.retention.erasure import Erasures
+from integrity.retention.tiers import Retention
+from lcmsite import people
+from lcmsite.adapters import keys
+from lcmsite.types import KeyScope
+from lcmsite.types import Role as MemberRole
+from retrieval.assembler import ContextAssembler
+from retrieval.delegation.expand_query import Delegation
+from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
+from tests.integrity.breaking import a_compacted_conversation, breaking
+from tests.integrity.erasing import a_secret_conversation
+
+LOG = "".join(f"2026-01-01T00:00:{n % 60:02d}Z INFO line {n} of the log\n" for n in range(3000))
+WORDS = "There was some talk about the harbour and its boats. " * 12
+
+
+def make_everything() -> None:
+    """Fill the database; a check finds nothing in it."""
+    workspace = a_workspace()
+    scope = Scope(workspace.pk, actor="key 7")
+    a_workspace("another")
+    _people_and_keys(workspace.pk, scope)
+    compacted = a_compacted_conversation().id
+    said = _a_conversation_with_everything_said()
+    _use(said, scope)
+    for erased, seqs in ((a_secret_conversation(), (20, 22)), (a_secret_conversation(compacted=False), (5, 21))):
+        preview_and_erase(scope, erased, *seqs)
+    cold = a_conversation(*(f"{WORDS} {n}" for n in range(6)), metadata={"cold": True}).conversation_id
+    a_store().append_messages(
+        conversation_id=cold,
+        messages=[a_tool_call("c1", path="a.py"), NewMessage(Role.USER, "NUL \x00", metadata={"b": 1, "a": 2.50})],
+    )
+    Retention.from_settings(scope).archive(conversation_id=cold)
+    _repair(compacted, said)
+    ModelEndpoint.objects.create(name="chat", calls=3, tokens_in=100)
+    IntegrityChecker.from_settings(scope).request(conversation_id=said)
+    with connection.cursor() as cursor:
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE; SET CONSTRAINTS ALL DEFERRED")
+
+
+def _people_and_keys(workspace_id: int, scope: Scope) -> None:
+    for name, role in (("ada", MemberRole.ADMIN), ("ben", MemberRole.READER)):
+        User.objects.create(username=name)
+        people.set_role(scope, username=name, role=role)
+    for name in ("agent", "reader"):
+        keys.issue(
+            workspace_id=workspace_id,
+            name=name,
+            scopes=[KeyScope.READ],
+            expires_at=timezone.now() + timedelta(days=3),
+            by=scope,
+        )
+
+
+def _a_conversation_with_everything_said() -> int:
+    """Long enough to be compacted, with every kind of part and value."""
+    conversation_id = a_conversation(
+        *(f"{WORDS} {n}" for n in range(24)),
+        title="Harbour",
+        metadata={"project": "boats"},
+        overrides={"fresh_tail_count": 4},
+    ).conversation_id
+    part = NewPart(
+        PartType.TOOL, tool_call_id="c9", tool_name="look_up", tool_input={"b": [1, 2.50], "a": "é"},
+        tool_output="found \x00", tool_title="Look up", metadata={"z": 1, "a": 2}, step_reason="end",
+        patch_files=("a.py", "b.py"), is_ignored=False,
+    )  # fmt: skip
+    a_store().append_messages(
+        conversation_id=conversation_id,
+        messages=[
+            NewMessage(Role.USER, "NUL \x00 and a lone \ud800", author="ada", idempotency_key="k1"),
+            NewMessage(Role.ASSISTANT, parts=(part,), metadata={"b": 1, "a": {"y": 1, "x": 2.50}}),
+            a_tool_result("c9", LOG),
+            NewMessage(Role.USER, f"Look: <file name='b.log'>{LOG}</file> Well?", idempotency_key="k2"),
+            *(NewMessage(Role.USER, f"{WORDS} {n}", metadata={"n": n}) for n in range(24, 50)),
+        ],
+    )
+    files = LargeFileService.from_settings()
+    for n in range(2):
+        files.store(conversation_id=conversation_id, content=b"a,b\n1,2\n" * (50 + n), file_name=f"table{n}.csv")
+    return conversation_id
+
+
+def _use(conversation_id: int, scope: Scope) -> None:
+    """Compact it, plan, cut, assemble, ask and upload, so that every service leaves its rows."""
+    CompactionPlans.from_settings().plan(conversation_id=conversation_id)
+    host = HostCompaction.from_settings()
+    host.record_boundary(conversation_id=conversation_id, host_reference="first", last_seq=3, metadata={"by": "host"})
+    CompactionEngine.from_settings().compact(conversation_id=conversation_id)
+    host.flush_in_background(conversation_id=conversation_id, host_reference="second")
+    CompactionEngine.from_settings().compact(conversation_id=conversation_id)
+    for query in ("Where are the boats?", "Who is ada?"):
+        ContextAssembler.from_settings().assemble(conversation_id=conversation_id, query=query, keep_receipt=True)
+        Delegation.from_settings(scope).expand_query(
+            question=query, query="harbour boats", conversation_id=conversation_id
+        )
+    uploads = UploadService.from_settings()
+    upload = uploads.begin(conversation_id=conversation_id, byte_size=8, file_name="new.csv")
+    uploads.put_chunk(upload_id=upload.upload_id, offset=0, content=b"a,b\n1,2\n")
+
+
+def preview_and_erase(scope: Scope, conversation_id: int, from_seq: int, to_seq: int) -> None:
+    erasures = Erasures.from_settings(scope)
+    preview = erasures.preview_erasure(conversation_id=conversation_id, from_seq=from_seq, to_seq=to_seq)
+    erasures.erase(erasure_id=preview.erasure_id, confirmation=preview.confirmation)
+    CompactionEngine.from_settings().compact(conversation_id=conversation_id)
+
+
+def _repair(*conversation_ids: int) -> None:
+    """Findings, plans with steps that were applied, and quarantines, one of them released."""
+    admin = Scope(actor="key 7")
+    for conversation_id in conversation_ids:
+        breaking("UPDATE conversations SET total_tokens = total_tokens + 1 WHERE conversation_id = %s", conversation_id)
+        checker = IntegrityChecker.from_settings(admin)
+        plan = checker.plan_repairs(report_id=checker.run().report_id)
+        repairs = Repairs(admin)
+        repairs.approve_steps(repair_id=plan.repair_id, ordinals=[step.ordinal for step in plan.steps])
+        assert repairs.apply_plan(repair_id=plan.repair_id).outcome["after"] == {}
+        workspace_id = Conversation.objects.get(pk=conversation_id).workspace_id
+        log = AuditLog(replace(admin, workspace_id=workspace_id))
+        messages = a_store().list_messages(conversation_id=conversation_id)
+        quarantine(conversation_id, messages[-1].id, reason="It may be damaged.", log=log)
+        release(quarantine(conversation_id, messages[-2].id, reason="It was damaged.", log=log), log=log)

@@ -1,0 +1,264 @@
+"""Random single corruptions of every column of every table: the declared invariant finds what is declared to be found.
+
+The table of columns in `integrity/columns/` is the oracle. Whatever is sealed, checked or derived has to be found by
+one of the invariants that it names. What the database itself refuses counts as refused.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.db import DatabaseError, connection, transaction
+from django.test import override_settings
+from pytest_django import DjangoDbBlocker
+
+from integrity.checker import IntegrityChecker
+from integrity.columns import TABLES, Protection, Table
+from integrity.invariants import INVARIANTS
+from tests.integrity.everything import make_everything
+from tests.integrity.mutations import another_value, enum_labels
+from tests.made_once import made_once
+
+SEED = 19
+CODES = {invariant.code for invariant in INVARIANTS}
+# Rows on which a column cannot be compared with anything, as the declaration's notes say.
+ERASED = "erased_by_id IS NOT NULL"
+OF_ERASED = "message_id IN (SELECT message_id FROM messages WHERE erased_by_id IS NOT NULL)"
+OF_ERASED_SUMMARY = "summary_id IN (SELECT summary_id FROM summaries WHERE erased_by_id IS NOT NULL)"
+INCOMPARABLE = {
+    "messages": ({"content_hash", "chained_parts", "token_counter"}, ERASED),
+    "message_parts": ({*TABLES["message_parts"].columns} - {"part_id", "message_id", "session_id"}, OF_ERASED),
+    "summary_messages": ({"summary_id", "message_id", "ordinal"}, OF_ERASED_SUMMARY),
+    "summary_parents": ({"summary_id", "parent_summary_id", "ordinal"}, OF_ERASED_SUMMARY),
+}
+# Exchanged between two rows, these may add up to the same.
+NOT_EXCHANGED = {("context_items", "token_count")}
+
+
+@dataclass(frozen=True)
+class Place:
+    """A column with its type, or with None the removal of a row."""
+
+    table: Table
+    column: str | None = None
+    kind: str = ""
+
+    @property
+    def found_by(self) -> set[str]:
+        return set(self.table.removal if self.column is None else self.table.columns[self.column].found_by)
+
+    @property
+    def is_demanded(self) -> bool:
+        if self.column is None:
+            return bool(self.table.removal) and not self.table.removal_note
+        return self.table.columns[self.column].protection is not Protection.OPERATIONAL
+
+    def __str__(self) -> str:
+        return f"{self.table.name}.{self.column or '(row)'}"
+
+
+class Refused(Exception):
+    """The database does not take the value."""
+
+
+class NoRow(Exception):
+    """There is nothing to corrupt."""
+
+
+@pytest.fixture(scope="module")
+def media(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("files")
+
+
+@pytest.fixture(autouse=True)
+def files_of_its_own(settings: Any, media: Path) -> None:
+    """The files are made once, as the rows are."""
+    settings.MEDIA_ROOT = media
+
+
+@pytest.fixture(scope="module")
+def everything(django_db_setup: None, django_db_blocker: DjangoDbBlocker, media: Path) -> Iterator[list[Place]]:
+    with made_once(django_db_blocker), override_settings(MEDIA_ROOT=media):
+        make_everything()
+        assert found() == set()
+        yield places()
+
+
+def places() -> list[Place]:
+    """Every column of every table that has rows, and the rows."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT table_name::text, column_name::text, udt_name::text FROM information_schema.columns"
+            " WHERE table_schema = current_schema() ORDER BY 1, ordinal_position"
+        )
+        columns = [Place(TABLES[table], column, kind) for table, column, kind in cursor.fetchall()]
+        filled = []
+        for name in {place.table.name: None for place in columns}:
+            cursor.execute(f"SELECT EXISTS (SELECT FROM {name})")
+            filled += [name] if cursor.fetchone()[0] else []
+    return [*(each for each in columns if each.table.name in filled), *(Place(TABLES[name]) for name in filled)]
+
+
+def found() -> set[str]:
+    """The codes of what a whole check finds."""
+    return {result.code for result in IntegrityChecker.from_settings().run().broken}
+
+
+def corrupt(place: Place, labels: dict[str, list[str]], chance: random.Random) -> str:
+    """Change one value, or remove one row, past triggers and foreign keys; what was done."""
+    name, column = place.table.name, place.column
+    columns, condition = INCOMPARABLE.get(name, (set(), "false"))
+    only = f"WHERE NOT ({condition})" if column in columns else ""
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT ctid::text FROM {name} {only} ORDER BY ctid")
+        rows = [row for (row,) in cursor.fetchall()]
+        if not rows:
+            raise NoRow
+        row = chance.choice(rows)
+        cursor.execute("SET LOCAL session_replication_role = replica")
+        try:
+            with transaction.atomic():
+                if column is None:
+                    cursor.execute(f"DELETE FROM {name} WHERE ctid = %s::tid", [row])
+                    return "removed"
+                return _altered(place, row, chance.choice(rows), labels, chance)
+        except DatabaseError as refusal:
+            raise Refused(str(refusal).partition("\n")[0]) from refusal
+        finally:
+            cursor.execute("SET LOCAL session_replication_role = origin")
+
+
+def _altered(place: Place, row: str, other: str, labels: dict[str, list[str]], chance: random.Random) -> str:
+    """Another value in the row's column; NoRow if none can be thought of."""
+    name, column = place.table.name, place.column
+    before, there = _text(name, column, row), _text(name, column, other)
+    for _ in range(20):
+        way = chance.choice(["value", "value", "value", "NULL", "exchange"])
+        if way == "exchange":
+            if there != before and (name, column) not in NOT_EXCHANGED:
+                _run(
+                    f"UPDATE {name} SET {column} = (SELECT o.{column} FROM {name} o"
+                    f" WHERE o.ctid = CASE {name}.ctid WHEN %s::tid THEN %s::tid ELSE %s::tid END)"
+                    " WHERE ctid IN (%s::tid, %s::tid)",
+                    [row, other, row, row, other],
+                )
+                return f"{before!r:.60} exchanged with {there!r:.60}"
+            continue
+        if way == "NULL":
+            expression, values = "NULL", ()
+        else:
+            expression, values = another_value(place.kind, before, labels.get(place.kind, []), chance)
+        try:
+            with transaction.atomic():
+                [(after,)] = _run(
+                    f"UPDATE {name} SET {column} = {expression} WHERE ctid = %s::tid RETURNING {column}::text",
+                    [*values, row],
+                )
+                if after == before:
+                    raise Same
+        except Same:
+            continue
+        return f"{before!r:.60} became {after!r:.60}"
+    raise NoRow
+
+
+class Same(Exception):
+    """The value that was written is the one that was there."""
+
+
+def _text(table: str, column: str | None, row: str) -> str | None:
+    return _run(f"SELECT {column}::text FROM {table} WHERE ctid = %s::tid", [row])[0][0]
+
+
+def _run(statement: str, values: list[object]) -> list[tuple]:
+    with connection.cursor() as cursor:
+        cursor.execute(statement, values)
+        return cursor.fetchall() if cursor.description else []
+
+
+@dataclass
+class Results:
+    """What became of the corruptions, by table."""
+
+    counts: dict[str, Counter[str]] = field(default_factory=dict)
+    missed: list[str] = field(default_factory=list)
+
+    def note(self, place: Place, outcome: str) -> None:
+        self.counts.setdefault(place.table.name, Counter())[outcome] += 1
+
+    def show(self) -> str:
+        names = (
+            "found",
+            "refused",
+            "operational, found",
+            "operational, not found",
+            "not there yet",
+            "no row",
+            "missed",
+        )
+        lines = ["", f"{'table':28}" + "".join(f"{name:>24}" for name in names)]
+        total: Counter[str] = Counter()
+        for table, counts in sorted(self.counts.items()):
+            lines.append(f"{table:28}" + "".join(f"{counts[name]:24}" for name in names))
+            total += counts
+        lines.append(f"{'all':28}" + "".join(f"{total[name]:24}" for name in names))
+        return "\n".join([*lines, *self.missed])
+
+
+def try_each(chosen: list[Place], *, seed: int) -> Results:
+    """Corrupt, check and put back, once for each of these places."""
+    chance, labels, results = random.Random(seed), enum_labels(), Results()
+    for place in chosen:
+        undone = transaction.savepoint()
+        try:
+            done = corrupt(place, labels, chance)
+            codes = found()
+        except Refused:
+            results.note(place, "refused")
+            continue
+        except NoRow:
+            results.note(place, "no row")
+            continue
+        finally:
+            transaction.savepoint_rollback(undone)
+        if not place.is_demanded:
+            results.note(place, "operational, found" if codes else "operational, not found")
+        elif codes & place.found_by:
+            results.note(place, "found")
+        elif place.found_by - CODES:
+            results.note(place, "not there yet")
+        else:
+            results.note(place, "missed")
+            results.missed.append(f"{place}: {done}; found by {sorted(codes) or 'nothing'}")
+    assert found() == set()
+    return results
+
+
+def test_a_corruption_in_each_table_is_found_by_the_declared_invariant(everything):
+    chance = random.Random(SEED)
+    of_tables: dict[str, list[Place]] = {}
+    for place in everything:
+        if place.is_demanded:
+            of_tables.setdefault(place.table.name, []).append(place)
+
+    results = try_each([chance.choice(of_table) for of_table in of_tables.values()], seed=SEED)
+
+    assert results.missed == []
+
+
+@pytest.mark.thorough
+@pytest.mark.timeout(1800)
+def test_a_thousand_random_corruptions_are_found_by_the_declared_invariants(everything):
+    chance = random.Random(SEED)
+    chosen = [*everything, *chance.choices([each for each in everything if each.is_demanded], k=1000)][:1000]
+
+    results = try_each(chosen, seed=SEED)
+
+    print(results.show())
+    assert results.missed == []

@@ -1,0 +1,166 @@
+"""A row that was removed shows by what is left of it, and a row whose text left it holds no other."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from conversations.audit import AuditLog
+from conversations.models import Conversation, MessagePart
+from conversations.scope import Scope
+from conversations.types import NewMessage, PartType, Role
+from conversations.types import NewPart as Part
+from integrity.checker import IntegrityChecker
+from integrity.repairs.operations.withholding import quarantine
+from integrity.retention.erasure import Erasures
+from integrity.retention.tiers import Retention
+from lcmsite.adapters import keys
+from tests.factories import a_conversation, a_store, a_tool_result, a_workspace
+from tests.integrity.breaking import breaking, found
+from tests.integrity.erasing import erased
+from tests.integrity.repairing import a_plan
+
+pytestmark = pytest.mark.django_db
+
+
+def checked() -> dict[str, list[str]]:
+    return found(IntegrityChecker.from_settings().run())
+
+
+@pytest.fixture
+def erasure() -> str:
+    """Messages 2 and 3 of a conversation of four are erased, and message 4 by another act."""
+    conversation_id = a_conversation("one").conversation_id
+    a_store().append_messages(
+        conversation_id=conversation_id,
+        messages=[
+            NewMessage(Role.USER, "two", author="ada", idempotency_key="k", metadata={"a": 1}),
+            a_tool_result("c1", "three"),
+            NewMessage(Role.USER, "four"),
+        ],
+    )
+    erasures = Erasures.from_settings(Scope(a_workspace().pk, actor="key 7"))
+    preview, _ = erased(erasures, conversation_id, from_seq=2, to_seq=3)
+    erased(erasures, conversation_id, from_seq=4, to_seq=4)
+    assert checked() == {}
+    return preview.erasure_id
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["content = 'forged'", "metadata = '{\"a\": 2}'", "exact = '{}'", "author = 'eve'", "idempotency_key = 'k'"],
+)
+def test_an_erased_message_that_holds_something_is_found(erasure, change):
+    breaking(f"UPDATE messages SET {change} WHERE seq = 2")
+
+    assert list(checked()) == ["emptied_rows_hold_no_text"]
+
+
+@pytest.mark.parametrize("column", ["tool_output", "text_content", "file_name"])
+def test_an_erased_part_that_holds_a_text_is_found(erasure, column):
+    breaking(f"UPDATE message_parts SET {column} = 'forged'")
+
+    assert checked() == {"emptied_rows_hold_no_text": [MessagePart.objects.get().part_id]}
+
+
+def test_a_message_that_says_another_act_erased_it_is_found(erasure):
+    breaking("UPDATE messages SET erased_by_id = (SELECT erased_by_id FROM messages WHERE seq = 4) WHERE seq = 2")
+
+    assert list(checked()) == ["texts_leave_by_recorded_acts"]
+
+
+def test_an_erasure_that_was_removed_is_found(erasure):
+    breaking("DELETE FROM erasures WHERE erasure_id = %s", erasure)
+
+    assert checked()["audited_rows_are_there"] == [erasure]
+
+
+def test_a_cold_row_that_holds_a_text_is_found():
+    conversation_id = a_conversation("one", "two").conversation_id
+    a_store().append_messages(conversation_id=conversation_id, messages=[a_tool_result("c1", "three")])
+    Retention.from_settings(Scope(a_workspace().pk, actor="key 7")).archive(conversation_id=conversation_id)
+    assert checked() == {}
+
+    breaking("UPDATE messages SET content = 'forged' WHERE seq = 1")
+    breaking("UPDATE message_parts SET tool_output = 'forged'")
+
+    names = checked()["emptied_rows_hold_no_text"]
+    assert len(names) == 2
+    assert {name.partition("_")[0] for name in names} == {"msg", "part"}
+
+
+def test_a_quarantine_that_was_removed_is_found():
+    conversation = a_conversation("one", "two")
+    workspace_id = Conversation.objects.get(pk=conversation.conversation_id).workspace_id
+    log = AuditLog(replace(Scope(actor="key 7"), workspace_id=workspace_id))
+    quarantine(conversation.conversation_id, "file_x", reason="It may be damaged.", log=log)
+
+    breaking("DELETE FROM quarantines")
+    breaking("UPDATE conversations SET quarantined = 0")
+
+    assert checked() == {"audited_rows_are_there": ["file_x"]}
+    plan = a_plan()
+    assert plan.steps == ()
+    assert [each.id for each in plan.unplanned] == ["file_x"]
+
+
+def test_a_key_that_was_removed_is_found():
+    key = keys.issue(workspace_id=a_workspace().pk, name="agent")
+    assert checked() == {}
+
+    breaking("DELETE FROM api_keys")
+
+    assert checked() == {"audited_site_rows_are_there": [f"key {key.record.api_key_id}"]}
+
+
+@pytest.mark.parametrize("change", ["part_id = 'part_1_7'", "session_id = 'another'"])
+def test_a_part_with_the_name_of_another_place_is_found(change):
+    conversation_id = a_conversation().conversation_id
+    part = Part(PartType.TEXT, text_content="hello")
+    a_store().append_messages(conversation_id=conversation_id, messages=[NewMessage(Role.USER, parts=(part,))])
+
+    breaking(f"UPDATE message_parts SET {change}")
+
+    assert list(checked()) == ["parts_have_the_names_of_their_place"]
+
+
+def test_a_conversation_that_was_last_written_to_before_its_newest_message_is_found():
+    conversation = a_conversation("one")
+    breaking("UPDATE conversations SET updated_at = updated_at - interval '1 hour'")
+
+    assert checked() == {"recording_never_goes_back": [f"conv_{conversation.conversation_id}"]}
+    assert a_plan().steps == ()
+
+
+def test_a_message_that_came_with_fewer_parts_than_none_is_found():
+    a_conversation("one")
+    breaking("UPDATE messages SET chained_parts = -1")
+
+    assert list(checked()) == ["messages_are_complete"]
+
+
+@pytest.mark.parametrize("exact", ["{}", '{"x": 1}'])
+def test_exact_values_of_no_column_are_found(exact):
+    conversation_id = a_conversation().conversation_id
+    part = Part(PartType.TEXT, text_content="hello")
+    a_store().append_messages(conversation_id=conversation_id, messages=[NewMessage(Role.USER, parts=(part,))])
+
+    breaking("UPDATE messages SET exact = %s", exact)
+    breaking("UPDATE message_parts SET exact = %s", exact)
+
+    assert checked().keys() >= {"contents_match_their_hashes", "parts_match_their_hashes"}
+
+
+@pytest.mark.parametrize("table", ["compaction_boundaries", "assembly_receipts", "erasures"])
+def test_a_row_of_a_conversation_that_is_gone_is_found(table):
+    conversation = a_conversation("one").conversation_id
+    values = {
+        "compaction_boundaries": "(conversation_id, host_reference, last_seq, metadata) VALUES (%s, 'x', 1, '{}')",
+        "assembly_receipts": "(conversation_id, receipt_id, figures, lines) VALUES (%s, 'rcp_x', '{}', '[]')",
+        "erasures": "(conversation_id, erasure_id, requested_by, expires_at, message_ids, file_ids, fingerprint,"
+        " confirmation) VALUES (%s, 'era_x', 'ada', now(), '{}', '{}', '', '')",
+    }
+    breaking(f"INSERT INTO {table} {values[table]}", conversation + 1000)
+
+    assert list(checked()) == ["rows_belong_to_something"]

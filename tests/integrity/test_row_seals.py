@@ -1,0 +1,149 @@
+"""A row that records a fact is sealed: a change past the triggers is found, an ordinary write seals the row again."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from importlib import import_module
+
+import pytest
+from django.db import DatabaseError, connection
+from django.utils import timezone
+
+from compaction.hosts import HostCompaction
+from conversations.models import Conversation, Summary
+from conversations.sql import SealRows
+from conversations.types import NewMessage, Role
+from integrity.checker import IntegrityChecker
+from integrity.columns import TABLES
+from lcmsite.adapters import keys
+from tests.factories import a_conversation, a_store, a_workspace
+from tests.integrity.breaking import a_compacted_conversation, breaking, found
+from tests.integrity.repairing import a_plan
+from tests.summaries import a_summary_of
+
+pytestmark = pytest.mark.django_db
+
+
+def checked() -> dict[str, list[str]]:
+    return found(IntegrityChecker.from_settings().run())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "title = 'Another'",
+        "session_id = session_id || 'x'",
+        "metadata = '{\"a\": 2}'",
+        "overrides = '{\"fresh_tail_count\": 3}'",
+        "created_at = created_at - interval '1 microsecond'",
+    ],
+)
+def test_a_conversation_whose_identity_was_altered_is_found(change):
+    conversation = a_conversation("one", "two", title="Harbour", metadata={"a": 1})
+    assert checked() == {}
+
+    breaking(f"UPDATE conversations SET {change}")
+
+    assert checked() == {"rows_match_their_seals": [f"conv_{conversation.conversation_id}"]}
+
+
+def test_what_an_ordinary_write_changes_is_sealed_again():
+    conversation = a_conversation("one", title="Harbour")
+    Conversation.objects.update(title="Boats")
+    a_store().append_messages(conversation_id=conversation.conversation_id, messages=[NewMessage(Role.USER, "two")])
+
+    assert checked() == {}
+
+
+def test_a_seal_cannot_be_written_while_the_triggers_are_on():
+    a_conversation("one")
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE conversations SET row_seal = 'anything'")
+
+    assert checked() == {}
+
+
+def test_a_boundary_that_was_moved_is_found():
+    conversation = a_conversation("one", "two")
+    HostCompaction.from_settings().record_boundary(conversation_id=conversation.conversation_id, host_reference="first")
+
+    breaking("UPDATE compaction_boundaries SET last_seq = 1")
+
+    assert list(checked()) == ["rows_match_their_seals"]
+
+
+def test_how_a_summary_was_made_is_sealed_and_a_person_has_to_judge_a_change():
+    conversation = a_conversation("one", "two", "three")
+    summary = a_summary_of(a_store(), conversation.conversation_id, seqs=[1, 2])
+    breaking("UPDATE summaries SET model = 'another'")
+
+    assert checked() == {"rows_match_their_seals": [summary.summary_id]}
+    plan = a_plan()
+    assert plan.steps == ()
+    assert [each.id for each in plan.unplanned] == [summary.summary_id]
+    assert "seal" in plan.unplanned[0].why
+
+
+def test_a_row_put_in_past_the_triggers_is_found():
+    conversation = a_conversation("one")
+    breaking(
+        "INSERT INTO compaction_boundaries (conversation_id, host_reference, last_seq, metadata, recorded_at)"
+        " VALUES (%s, 'forged', 1, '{}', now())",
+        conversation.conversation_id,
+    )
+
+    assert list(checked()) == ["rows_match_their_seals"]
+
+
+def test_a_workspace_that_was_renamed_or_removed_past_the_triggers_is_found():
+    workspace = a_workspace("harbour")
+    conversation = a_conversation("one", workspace=workspace)
+
+    breaking("UPDATE workspaces SET name = 'boats' WHERE workspace_id = %s", workspace.pk)
+    assert checked() == {"site_rows_match_their_seals": [f"workspace_{workspace.pk}"]}
+
+    breaking("DELETE FROM workspaces WHERE workspace_id = %s", workspace.pk)
+    assert checked() == {"rows_belong_to_something": [f"conv_{conversation.conversation_id}"]}
+
+
+def test_a_seal_does_not_depend_on_the_session_that_wrote_or_reads_it():
+    conversation = a_conversation("one", "two")
+    key = keys.issue(workspace_id=a_workspace().pk, name="agent", expires_at=timezone.now() + timedelta(days=1))
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL timezone = 'America/St_Johns'; SET LOCAL bytea_output = 'escape'")
+        cursor.execute("SET LOCAL extra_float_digits = -5")
+        cursor.execute(
+            "UPDATE conversations SET title = 'x' WHERE conversation_id = %s", [conversation.conversation_id]
+        )
+        cursor.execute("UPDATE api_keys SET name = 'y' WHERE api_key_id = %s", [key.record.api_key_id])
+        cursor.execute("SET LOCAL timezone = 'Asia/Kathmandu'; SET LOCAL bytea_output = 'hex'")
+        cursor.execute("SET LOCAL extra_float_digits = 3")
+
+    assert checked() == {}
+
+
+MIGRATIONS = ("conversations.migrations.0019", "compaction.migrations.0006", "integrity.migrations.0003",
+              "retrieval.migrations.0004", "lcmsite.migrations.0004")  # fmt: skip
+
+
+def test_rows_that_are_there_already_are_sealed_by_the_migrations():
+    conversation = a_compacted_conversation().id
+    keys.issue(workspace_id=a_workspace().pk, name="agent")
+    HostCompaction.from_settings().record_boundary(conversation_id=conversation, host_reference="first")
+    operations = [
+        operation
+        for name in MIGRATIONS
+        for operation in import_module(f"{name}_row_seals").Migration.operations
+        if isinstance(operation, SealRows)
+    ]
+    with connection.cursor() as cursor:
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+        for operation in operations:
+            for statement in (*operation.reverse_sql, *operation.sql):
+                cursor.execute(statement)
+
+    assert {operation.table for operation in operations} == {table.name for table in TABLES.values() if table.row_seal}
+    assert checked() == {}
+    # The triggers that keep rows as they are stand again.
+    with pytest.raises(DatabaseError):
+        Summary.objects.update(model="another")
