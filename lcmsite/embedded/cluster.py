@@ -58,7 +58,7 @@ class Cluster:
         cluster = cls(
             location=location,
             account=account,
-            binaries=reachable(binaries, account=account, beside=location.server),
+            binaries=reachable(binaries, account=account, beside=location.server.resolve()),
             durable=durable,
         )
         if not version.exists():
