@@ -76,7 +76,7 @@ class Deployment:
     log_level: str = choice("INFO", "The mildest level logged.", among=("DEBUG", "INFO", "WARNING", "ERROR"))
     log_format: str = choice(
         "auto",
-        "json is one object a line; auto is console on a terminal, else json.",
+        "json is one object a line and nothing else on standard error; auto is console on a terminal, else json.",
         among=("auto", "json", "console"),
     )
     host: str = knob("127.0.0.1", "The address `lcm up` listens on.")

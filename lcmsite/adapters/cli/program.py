@@ -196,7 +196,8 @@ def _report(error: Exception, *, wants_json: bool) -> int:
     problem = problem_of(_explained(error))
     if problem is INTERNAL:
         logger.error("The command failed.", exc_info=error)
-    line = as_json(problem.as_json()) if wants_json else f"lcm: {problem.detail} [{problem.code}]"
+    in_json = wants_json or settings.LOGS_ONLY_JSON
+    line = as_json(problem.as_json()) if in_json else f"lcm: {problem.detail} [{problem.code}]"
     sys.stderr.write(" ".join(line.splitlines()) + "\n")
     return problem.exit_code
 
