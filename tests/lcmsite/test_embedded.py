@@ -347,6 +347,26 @@ def test_for_root_the_server_runs_as_nobody(server):
 
 
 @as_root
+def test_for_root_the_servers_own_user_may_not_connect(server):
+    account = Account.of_server(Path("/nowhere"))
+    script = "import psycopg, sys; psycopg.connect(sys.argv[1])"
+    with server.lease():
+        place = f"host={server.location.socket_dir} port={PORT} user={ROLE} dbname={DATABASE}"
+        refused = subprocess.run(
+            [python_of(account), "-c", script, place],
+            cwd="/",
+            env={**os.environ, "PYTHONPATH": str(Path(psycopg.__file__).parent.parent)},
+            capture_output=True,
+            text=True,
+            **account.process_arguments(),
+        )
+        names = ask(server, "SELECT string_agg(sys_name, ',') FROM pg_ident_file_mappings")
+
+    assert "Peer authentication failed" in refused.stderr
+    assert names == "root"
+
+
+@as_root
 def test_for_root_data_that_nobody_can_reach_get_a_refuge(data_dir):
     closed = data_dir / "closed"
     closed.mkdir(mode=0o700)
