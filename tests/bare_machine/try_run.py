@@ -26,15 +26,14 @@ def main() -> int:
     lines: list[str] = []
     reader = threading.Thread(target=lambda: [note(lines, line) for line in running.stdout], daemon=True)
     reader.start()
-    while not any("Try:" in line for line in lines) or not lines[-1].startswith("  "):
+    while not any(line.startswith("  ") for line in after_try(lines)):
         if running.poll() is not None or time.monotonic() - began > SECONDS_TO_START:
             print(f"FAILED: `make run` did not serve; its status is {running.poll()}.")
             return 1
         time.sleep(0.2)
     time.sleep(1)
     print(f"-- it serves, {time.monotonic() - began:.0f} s after the command --")
-    start = next(number for number, line in enumerate(lines) if line.startswith("Try:"))
-    commands = [line.strip() for line in lines[start + 1 :] if line.startswith("  ")]
+    commands = [line.strip() for line in after_try(lines) if line.startswith("  ")]
     failed = [command for command in commands if not works(command)]
     os.killpg(running.pid, signal.SIGINT)
     status = running.wait(timeout=SECONDS_TO_STOP)
@@ -44,6 +43,12 @@ def main() -> int:
     good = commands and not failed and not left and any("LCM has stopped." in line for line in lines)
     print("OK" if good else f"FAILED: {failed or left or 'see above'}")
     return 0 if good else 1
+
+
+def after_try(lines: list[str]) -> list[str]:
+    """What was printed behind the word that the commands follow."""
+    starts = [number for number, line in enumerate(lines) if line.startswith("Try:")]
+    return lines[starts[0] + 1 :] if starts else []
 
 
 def note(lines: list[str], line: str) -> None:
