@@ -106,6 +106,9 @@ def _manage(name: str, rest: list[str]) -> None:
         wrong = [check for check in run_checks() if check.is_serious() and not check.is_silenced()]
         if wrong:
             raise _misconfigured(f"{check.msg} {check.hint or ''}".strip() for check in wrong)
+        if name == "migrate":
+            # `up` asks for itself, after what can be found out without a server.
+            require_servers()
         command.execute(*options.pop("args", ()), **options | {"skip_checks": True})
     except CommandError as refusal:
         raise Invalid(str(refusal).removeprefix("Error: "), code="usage") from refusal
