@@ -22,6 +22,7 @@ from django.db.migrations.executor import MigrationExecutor
 
 from conversations.errors import Invalid, Unavailable
 from lcmsite.adapters.cli.session import default_workspace
+from lcmsite.connections import own_database
 from lcmsite.embedded.lease import EmbeddedPostgres
 from lcmsite.embedded.location import EmbeddedPostgresError
 from lcmsite.metrics.directory import held
@@ -74,7 +75,7 @@ class Command(BaseCommand):
         # shell has started us in the background, which has it ignored.
         for request_to_stop in (signal.SIGINT, signal.SIGTERM):
             signal.signal(request_to_stop, signal.default_int_handler)
-        database = EmbeddedPostgres(settings.DATA_DIR) if settings.EMBEDDED_DATABASE else None
+        database = own_database() if settings.EMBEDDED_DATABASE else None
         processes = [] if no_web else [Process("web", ("web", host, str(port)))]
         processes += [] if no_worker else [Process(f"{queue} worker", ("worker", queue)) for queue in QUEUES]
         serves_agents = mcp_port != 0 and not (no_web or no_mcp)
