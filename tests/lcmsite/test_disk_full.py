@@ -89,6 +89,7 @@ def test_on_a_full_disk_appends_are_refused_reading_goes_on_and_room_cures_it(up
     eventually(lambda: reserve.stat().st_size == RESERVE_BYTES)
 
 
+@pytest.mark.thorough
 def test_a_site_starts_on_a_full_disk_and_shows_what_is_stored(up, small_disk, port):
     running = up(LCM_DATA_DIR=str(small_disk), LCM_MIN_FREE_BYTES=str(32 * MEGABYTE), LCM_LOG_LEVEL="ERROR")
     until_ready(running)
