@@ -1,4 +1,5 @@
-# Everything a maintainer runs. The first target sets up .venv from requirements.lock; Python 3.11+ and make suffice.
+# Everything a maintainer runs. `make run` sets up .venv from requirements.lock, the other targets add what development
+# needs from requirements-dev.lock. Python 3.11+ and make suffice.
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
@@ -6,21 +7,23 @@ SHELL := /bin/sh
 
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
-BIN := .venv/bin
+VENV ?= .venv
+BIN := $(VENV)/bin
 CODE := conversations compaction retrieval integrity lcmsite manage.py
 
 # Many processes load the same modules: to compile them once is enough, whatever the environment says.
 export PYTHONDONTWRITEBYTECODE :=
 
-# Named after what it was made from: another lock, and the environment is brought up to date.
-INSTALLED := .venv/installed-$(shell cat requirements.lock pyproject.toml | cksum | tr ' ' -)
+# Named after what they were made from: another lock, and the environment is brought up to date.
+RUNTIME := $(VENV)/runtime-$(shell cat requirements.lock requirements-build.lock pyproject.toml | cksum | tr ' ' -)
+INSTALLED := $(VENV)/installed-$(shell cat requirements-dev.lock pyproject.toml | cksum | tr ' ' -)
 
-.PHONY: help run test thorough test-all check bench eval docs screenshots lock
+.PHONY: help run test thorough test-all check bare bench eval docs screenshots lock
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
 
-run: $(INSTALLED) ## serve LCM on this machine, with a sample conversation
+run: $(RUNTIME) ## serve LCM on this machine, with a sample conversation
 	@exec $(BIN)/lcm up --sample
 
 # By file, so that what its tests share is made once; in the order of tests/conftest.py. Three for two cores, as many
@@ -34,6 +37,9 @@ thorough: $(INSTALLED) ## run the long forms of tests, which `make test` leaves 
 	$(TEST) -m "thorough and not slow" $(ARGS)
 
 test-all: test thorough ## both
+
+bare: ## try both commands on a fresh Debian 12 (as root; ARGS="run", "test user", ...)
+	.ci/bare $(ARGS)
 
 check: $(INSTALLED) ## format, lint, layers, types, migrations, settings
 	$(BIN)/ruff format --check .
@@ -55,22 +61,40 @@ docs: $(INSTALLED) ## write docs/reference.md and README's table of settings fro
 screenshots: $(INSTALLED) ## take docs/screenshots anew, of a site of its own, with the system's Chromium
 	$(BIN)/python -m tests.browser.screenshots $(ARGS)
 
+COMPILE := $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+	--no-emit-index-url
+
 lock: $(INSTALLED) ## pin the dependencies of pyproject.toml, with hashes
-	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
-		--no-emit-index-url --extra dev pyproject.toml -o requirements.lock
+	$(COMPILE) pyproject.toml -o requirements.lock
+	$(COMPILE) pyproject.toml --extra dev --constraints requirements.lock -o requirements-dev.lock
+	$(COMPILE) --group build -o requirements-build.lock
 
-# The lock's own uv installs the rest, from where pip does, in a tenth of the time; pip itself where uv cannot.
-PIP := $(BIN)/python -m pip install -q --disable-pip-version-check --no-compile
-UV = UV_SYSTEM_CERTS=1 UV_DEFAULT_INDEX="$${PIP_INDEX_URL:-$$($(BIN)/python -m pip config get global.index-url 2>/dev/null)}" \
-	$(BIN)/uv pip install -q --python $(BIN)/python
+# Programs for the installation alone, outside of the environment: the build backend, and uv, which installs from where
+# pip does in a tenth of the time. pip itself installs where uv cannot.
+TOOLS := $(VENV)/tools
+PIP := PYTHONPATH=$(TOOLS) $(BIN)/python -m pip install -q --disable-pip-version-check --no-compile
+UV = PYTHONPATH=$(TOOLS) UV_SYSTEM_CERTS=1 \
+	UV_DEFAULT_INDEX="$${PIP_INDEX_URL:-$$($(BIN)/python -m pip config get global.index-url 2>/dev/null)}" \
+	$(TOOLS)/bin/uv pip install -q --python $(BIN)/python
+INSTALL = $(UV) $(1) 2>/dev/null || $(PIP) $(1)
 
-$(INSTALLED): requirements.lock pyproject.toml
+$(TOOLS): requirements-build.lock requirements-dev.lock
 	@test -n "$(PYTHON)" || { echo "LCM needs Python 3.11 or newer."; exit 1; }
-	$(PYTHON) -m venv .venv
-	@sed -n '/^uv==/,/[^\\]$$/p' requirements.lock > .venv/uv.lock
-	@$(PIP) --only-binary :all: --require-hashes -r .venv/uv.lock 2>/dev/null || true
-	@echo "Installing requirements.lock into .venv"
-	@$(UV) --require-hashes -r requirements.lock 2>/dev/null || $(PIP) --require-hashes -r requirements.lock
-	@$(UV) --no-deps --no-build-isolation -e . 2>/dev/null || $(PIP) --no-deps --no-build-isolation -e .
-	@rm -f .venv/installed-*
+	$(PYTHON) -m venv $(VENV)
+	@rm -rf $(TOOLS)
+	@$(PIP) --target $(TOOLS) --require-hashes -r requirements-build.lock
+	@sed -n '/^uv==/,/[^\\]$$/p' requirements-dev.lock > $(VENV)/uv.lock
+	@$(PIP) --target $(TOOLS) --only-binary :all: --require-hashes -r $(VENV)/uv.lock 2>/dev/null || true
+
+$(RUNTIME): requirements.lock pyproject.toml | $(TOOLS)
+	@echo "Installing requirements.lock into $(VENV)"
+	@$(call INSTALL,--require-hashes -r requirements.lock)
+	@$(call INSTALL,--no-deps --no-build-isolation -e .)
+	@rm -f $(VENV)/runtime-*
+	@touch $@
+
+$(INSTALLED): requirements-dev.lock pyproject.toml | $(RUNTIME) $(TOOLS)
+	@echo "Installing requirements-dev.lock into $(VENV)"
+	@$(call INSTALL,--require-hashes -r requirements-dev.lock)
+	@rm -f $(VENV)/installed-*
 	@touch $@

@@ -52,7 +52,7 @@ def _either(*patterns: str) -> str:
 # A line that begins with such a tag, or with a mark of a model's own format, was thought and not said. Inside a
 # sentence it is what the sentence is about.
 _REASONING_TAG = re.compile(
-    r"^[ \t]*+(?:</?(?:think|thinking|reasoning|analysis|scratchpad|reflection)>|<\|(?:channel|start)\|>)",
+    r"^[ \t]*(?:</?(?:think|thinking|reasoning|analysis|scratchpad|reflection)>|<\|(?:channel|start)\|>)",
     re.MULTILINE | re.IGNORECASE,
 )
 
@@ -61,7 +61,7 @@ _MAKE_SUMMARY = (
     r"(?:(?:summari[sz]e|condense|compress)\b|(?:produce|write|create|craft|output|make)\b[^.\n]{0,30}summar)"
 )
 _REASONING_START = re.compile(
-    r"\W*+"
+    r"\W*"
     + _either(
         r"(?:(?:ok(?:ay)?|alright|hmm+|so|right|well)[,.!]* )*(?:let me|let's|let us) (?:think|start|begin|see"
         r"|analy[sz]e|go through|review|re-?read|read|look|break|work|count|summari[sz]e|draft)",
@@ -79,7 +79,7 @@ _REASONING_START = re.compile(
 # How one answers somebody, which a summary does not do: a nod to the task, an offer, a refusal, an apology. In some of
 # the languages that models fall into, and always with what makes it an answer: the comma, the word "summary".
 _CHATTY_START = re.compile(
-    r"\W*+"
+    r"\W*"
     + _either(
         r"(?:sure|certainly|of course|absolutely|gladly|understood|got it|no problem|great question)(?: thing)?[,.!:]",
         r"(?:here is|here's|here are|below is) (?:a|an|the|your|my) (?:[\w-]+ ){0,3}"
@@ -103,7 +103,7 @@ _CHATTY_START = re.compile(
 
 # How one who answers takes leave, at the beginning of one of the last lines.
 _CHATTY_END = re.compile(
-    r"[-*\s]*+"
+    r"[-*\s]*"
     + _either(
         r"(?:would you like|do you want|shall i|should i|may i) (?:me|to|proceed|continue|go|do|make|add|also)\b",
         r"(?:please )?let me know (?:if|whether|what|when|how|which)\b",
@@ -125,7 +125,7 @@ _QUOTED = re.compile(
 )
 
 # An order begins a sentence, or follows a label that does. "The page said to ignore ..." is neither.
-_BEFORE = r"(?:^[ \t]*+(?:[-*•#>]++[ \t]*+)?|(?<=[.!?])[ \t]++|(?<=[。！？]))"
+_BEFORE = r"(?:^[ \t]*(?:[-*•#>]+[ \t]*)?|(?<=[.!?])[ \t]+|(?<=[。！？]))"
 _READER = r"(?:agent|assistant|ai|model|reader|llm)"
 _LABEL = (
     rf"(?:\W{{0,4}}(?:important|attention|warning|urgent|critical|system|notice|note|instructions?|to the {_READER}"

@@ -15,8 +15,8 @@ _BASE64_LINES = re.compile(rf"(?:[A-Za-z0-9+/]{{60,76}}{_BREAK}){{5,}}[A-Za-z0-9
 # Most messages have no word as long as a line of either, and need not be searched for them.
 _SHORTEST_LINE = 60
 _SHORTEST_BASE64 = 5 * _SHORTEST_LINE
-# A text of shorter words: told from blank to blank, each as far on as there may be one, not from word to word.
-_SHORT_WORDS = re.compile(rf"(?s)(?:.{{0,{_SHORTEST_LINE - 1}}}\s)*+.{{0,{_SHORTEST_LINE - 1}}}")
+# Only the start of a word is tried, so that long runs of nearly long words stay cheap.
+_LONG_WORD = re.compile(rf"(?<!\S)\S{{{_SHORTEST_LINE}}}")
 
 # What stands where a text was that had to be erased for good.
 ERASED = "[erased]"
@@ -95,7 +95,7 @@ def _time(moment: datetime) -> str:
 
 def readable_source(text: str) -> str:
     """A message's text as a summarizer should read it: what only a machine can read is named, not quoted."""
-    if len(text) < _SHORTEST_BASE64 or _SHORT_WORDS.fullmatch(text):
+    if len(text) < _SHORTEST_BASE64 or not _LONG_WORD.search(text):
         return text
     return _BASE64_LINES.sub(_named_if_even, _BASE64.sub(_named, text))
 

@@ -35,11 +35,10 @@ _PERSON = re.compile(rf"[{_UPPER}](?<=[{_LOWER},] [{_UPPER}])[{_LOWER}]{{2,30}}\
 _WORD = re.compile(r"[^\W\d_]{3,31}")
 _KNOWN_WORDS = FUNCTION_WORDS | SMALL_TALK | PLAIN | EVERYDAY | COMMON | PROGRAMMING
 
-# Mere words, with what quotes them, the marks behind them and the blanks: they hold neither a name nor a number, and
-# are most of what is said.
+# A plain word with its quotes, punctuation and blanks. It holds neither a name nor a number, and most words are plain.
+# Each part ends where the next begins, so a word that does not match is read twice at most.
 _QUOTES = r"\"'`()\[\]{}"
-_MERE_WORDS = re.compile(rf"(?<!\S)(?:[{_QUOTES}]*+[A-Za-z][a-z]*+[.,:;!?{_QUOTES}]*+(?!\S)\s*+)++")
-
+_MERE_WORD = re.compile(rf"(?<!\S)[{_QUOTES}]*[A-Za-z][a-z]*[.,:;!?{_QUOTES}]*(?!\S)\s*")
 
 _NONE: frozenset[str] = frozenset()
 
@@ -115,7 +114,7 @@ class _Names(dict[str, tuple[str, ...]]):
 
 def _facts_of(text: str, known: _Names) -> _Facts:
     # No name or number has a blank in it.
-    rest = _MERE_WORDS.sub("", text)
+    rest = _MERE_WORD.sub("", text)
     # The end of a tag is no path.
     pieces = set(PIECE.findall(rest.replace("</", "<")))
     numbers = _NUMBER.findall(rest)

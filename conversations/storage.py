@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 import time
@@ -29,7 +30,8 @@ def storing(what: str) -> Iterator[None]:
     try:
         yield
     except STORAGE_FAILURES as refusal:
-        raise Unavailable(f"{what}: {getattr(refusal, 'strerror', None) or refusal}.") from refusal
+        code = "disk_full" if getattr(refusal, "errno", None) in (errno.ENOSPC, errno.EDQUOT) else None
+        raise Unavailable(f"{what}: {getattr(refusal, 'strerror', None) or refusal}.", code=code) from refusal
 
 
 class WholeFileStorage(FileSystemStorage):
@@ -43,8 +45,8 @@ class WholeFileStorage(FileSystemStorage):
 
     def _save(self, name: str, content: Any) -> str:
         target = Path(self.path(name))
-        target.parent.mkdir(parents=True, exist_ok=True)
-        self._unfinished.mkdir(exist_ok=True)
+        for directory in (target.parent, self._unfinished):
+            _make_private(directory)
         # On the same disk, so that a file comes to its place in one step.
         handle, unfinished = tempfile.mkstemp(dir=self._unfinished)
         try:
@@ -73,6 +75,12 @@ class WholeFileStorage(FileSystemStorage):
     @property
     def _unfinished(self) -> Path:
         return Path(self.location) / "unfinished"
+
+
+def _make_private(directory: Path) -> None:
+    """Make a directory and those above it that are missing, for their owner alone; those that exist are left alone."""
+    for missing in reversed([each for each in (directory, *directory.parents) if not each.exists()]):
+        missing.mkdir(mode=0o700, exist_ok=True)
 
 
 def _sync(directory: Path) -> None:

@@ -76,7 +76,7 @@ class Deployment:
     log_level: str = choice("INFO", "The mildest level logged.", among=("DEBUG", "INFO", "WARNING", "ERROR"))
     log_format: str = choice(
         "auto",
-        "json is one object a line; auto is console on a terminal, else json.",
+        "json is one object a line and nothing else on standard error; auto is console on a terminal, else json.",
         among=("auto", "json", "console"),
     )
     host: str = knob("127.0.0.1", "The address `lcm up` listens on.")
@@ -89,6 +89,13 @@ class Deployment:
     worker_threads: int = knob(2, "Tasks each queue works on at once.", low=1, high=64)
     pool_size: int = knob(16, "The most database connections one process keeps.", low=1, high=500)
     max_request_bytes: int = knob(64 * 1024**2, "The largest request body.", low=64 * 1024, high=1024**3)
+    min_free_bytes: int = knob(
+        256 * 1024**2,
+        "With less room on the disk of the server that LCM runs itself, nothing new is stored (503, disk_full) and"
+        " reading goes on; 0 for no bound.",
+        low=0,
+        high=1024**4,
+    )
     file_storage: str = choice(
         "disk",
         "Where files lie: in the data directory, or in a bucket (s3, which needs the package django-storages[s3]).",

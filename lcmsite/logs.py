@@ -3,6 +3,7 @@
 import json
 import logging
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
@@ -32,6 +33,21 @@ def set_up_loggers() -> None:
         logger_factory=structlog.stdlib.LoggerFactory(),
         cache_logger_on_first_use=True,
     )
+
+
+def log_what_python_prints() -> None:
+    """Make log lines of warnings and of exceptions that nobody caught, which Python prints as plain text."""
+    logging.captureWarnings(True)
+    logger = logging.getLogger("python")
+
+    def uncaught(kind: type[BaseException], error: BaseException | None, *_: Any) -> None:
+        # Ctrl-C is no failure.
+        if not issubclass(kind, KeyboardInterrupt):
+            logger.critical("uncaught_exception", exc_info=error)
+
+    sys.excepthook = uncaught
+    threading.excepthook = lambda failure: uncaught(failure.exc_type, failure.exc_value)
+    sys.unraisablehook = lambda failure: uncaught(failure.exc_type, failure.exc_value)
 
 
 def complete(logger: WrappedLogger, name: str, event: EventDict) -> EventDict:

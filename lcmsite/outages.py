@@ -18,6 +18,7 @@ from django.db import Error
 logger = structlog.get_logger(__name__)
 
 SECONDS_BETWEEN_QUESTIONS = 0.5
+_DISK_FULL = "53100"
 
 
 class OncePerOutage(logging.Filter):
@@ -73,5 +74,8 @@ def is_outage(error: BaseException) -> bool:
             return True
         case psycopg.OperationalError() | psycopg.InterfaceError():
             # Without a state the server has said nothing; 08 is a broken connection, 57P a server that goes or comes.
-            return error.sqlstate is None or error.sqlstate.startswith(("08", "57P"))
+            return error.sqlstate is None or error.sqlstate.startswith(("08", "57P", _DISK_FULL))
+        case psycopg.errors.ReadOnlySqlTransaction():
+            # How the server that LCM runs itself says that its disk is nearly full.
+            return True
     return False

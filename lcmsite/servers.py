@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import psycopg
@@ -15,6 +16,11 @@ from lcmsite.embedded.location import EmbeddedPostgresError
 
 # Whoever starts LCM wants an answer now, also when a server swallows every packet.
 SECONDS_FOR_AN_ANSWER = 3
+
+SHARED_SESSIONS = (
+    "is behind a pooler that gives each transaction another session (PgBouncer with pool_mode=transaction or"
+    " statement); LCM needs sessions of its own: use pool_mode=session, or the server's direct address"
+)
 
 # The server's own word on why it refuses; what the client library says around it repeats the whole address.
 _REFUSAL = re.compile(r"FATAL:\s+(.*)")
@@ -33,8 +39,9 @@ def _of_database() -> LcmError | None:
     if settings.EMBEDDED_DATABASE:
         where = f"LCM_DATA_DIR: the database in {settings.DATA_DIR}"
     try:
-        with connect(connect_timeout=SECONDS_FOR_AN_ANSWER) as connection:
+        with connect(connect_timeout=SECONDS_FOR_AN_ANSWER, autocommit=True) as connection:
             version = connection.info.server_version // 10_000
+            is_pooled = not settings.EMBEDDED_DATABASE and shares_sessions(connection)
     except EmbeddedPostgresError as failure:
         return Unavailable(f"{where} cannot be started: {failure}")
     except (psycopg.Error, OSError) as failure:
@@ -42,7 +49,23 @@ def _of_database() -> LcmError | None:
         return Unavailable(f"{where} {f'refuses: {told[1]}' if told else 'does not answer'}.")
     if version < OLDEST:
         return Invalid(f"{where} is PostgreSQL {version}; LCM needs {OLDEST} or newer.", code="misconfigured")
+    if is_pooled:
+        return Invalid(f"{where} {SHARED_SESSIONS}.", code="misconfigured")
     return None
+
+
+def shares_sessions(first: psycopg.Connection[Any]) -> bool:
+    """Whether there is a pooler in between that gives each transaction whichever session of the server is free.
+
+    With a session of its own a connection has the same process at the server for good, and no other connection has it.
+    Behind a pooler the two of them meet the same one, or one of them meets several: in whichever order it hands out
+    those that are free, as the connections are asked in turn, and twice in a row.
+    """
+    with connect(connect_timeout=SECONDS_FOR_AN_ANSWER, autocommit=True) as second:
+        met: dict[Any, set[int]] = {first: set(), second: set()}
+        for connection in (first, first, second, second, first, second):
+            met[connection] |= {pid for (pid,) in connection.execute("SELECT pg_backend_pid()", prepare=False)}
+    return len(met[first]) > 1 or len(met[second]) > 1 or met[first] == met[second]
 
 
 def _of_redis() -> LcmError | None:

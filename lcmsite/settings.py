@@ -13,7 +13,7 @@ import dj_database_url
 from lcmsite.embedded.location import DATABASE, PORT, ROLE, Location
 from lcmsite.environment import Environment, Problem, secrets_in
 from lcmsite.loading import without
-from lcmsite.logs import logging_settings, set_up_loggers
+from lcmsite.logs import log_what_python_prints, logging_settings, set_up_loggers
 from lcmsite.queues import queue_settings
 from lcmsite.secret_key import kept_secret_key
 
@@ -227,6 +227,10 @@ DJANGO_HUEY = queue_settings(redis_url=DEPLOYMENT.redis_url, threads=DEPLOYMENT.
 
 set_up_loggers()
 LOGGING = logging_settings(level=DEPLOYMENT.log_level, format=DEPLOYMENT.log_format)
+# Asked for by name, JSON is all that is written to standard error.
+LOGS_ONLY_JSON = DEPLOYMENT.log_format == "json"
+if LOGS_ONLY_JSON:
+    log_what_python_prints()
 
 LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import psycopg
+from django.conf import settings
 from django.core.exceptions import DisallowedHost, RequestDataTooBig, SuspiciousOperation
 from django.db import DataError, Error, IntegrityError, InterfaceError, OperationalError, ProgrammingError
 from django.db.migrations.exceptions import MigrationSchemaMissing
@@ -180,6 +181,16 @@ def _as_lcm_error(error: BaseException) -> LcmError | None:
             return None
 
 
+def _of_read_only() -> LcmError:
+    if settings.EMBEDDED_DATABASE:
+        return Unavailable(
+            "The disk is nearly full (LCM_MIN_FREE_BYTES): nothing new is stored until there is room; nothing was"
+            " changed.",
+            code="disk_full",
+        )
+    return Unavailable("The database takes no writes at the moment: it is a standby, or was made read-only.")
+
+
 def _of_database(error: BaseException) -> LcmError | None:
     # Django's error wraps the driver's, which alone knows what PostgreSQL said.
     match error.__cause__ if isinstance(error, Error) and error.__cause__ else error:
@@ -189,6 +200,8 @@ def _of_database(error: BaseException) -> LcmError | None:
             return Unavailable("The database took too long over this.", code="timeout")
         case psycopg.errors.DiskFull():
             return Unavailable("The database's disk is full; nothing was changed.", code="disk_full")
+        case psycopg.errors.ReadOnlySqlTransaction():
+            return _of_read_only()
         case psycopg.errors.UndefinedTable() | psycopg.errors.UndefinedFunction():
             return Unavailable(
                 "The database is not set up for this version of LCM; run `lcm migrate`, "

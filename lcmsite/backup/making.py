@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-import secrets
-import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -20,14 +16,14 @@ from django.conf import settings
 from django.core.files.storage import default_storage
 from django.db import connection, transaction
 from django.utils import timezone
-from psycopg import sql
 
 from conversations.audit import Act, AuditLog
-from conversations.errors import Conflict, Forbidden, Invalid, Unavailable
+from conversations.errors import Conflict, Invalid, Unavailable
 from conversations.reading import snapshot
 from conversations.scope import Scope
 from lcmsite.backup.digest import Holdings, holdings, stored_files
-from lcmsite.backup.manifest import DUMP, FILES, Manifest, Piece, chunks, piece_of
+from lcmsite.backup.leftovers import sweep_databases, sweep_directories, trial_database, unfinished
+from lcmsite.backup.manifest import DUMP, FILES, Manifest, Piece, chunks, make_private, piece_of
 from lcmsite.backup.programs import Database
 from lcmsite.embedded.lease import PROJECT
 
@@ -53,22 +49,19 @@ def back_up(directory: Path, *, verify: bool = True, scope: Scope) -> BackupRepo
     """
     directory = directory.absolute()
     _require_free(directory)
-    unfinished = directory.with_name(f".{directory.name}.{secrets.token_hex(4)}.unfinished")
     try:
-        # Everything that anybody ever said is in here.
-        unfinished.mkdir(parents=True, mode=0o700)
-        manifest = _write(unfinished)
-        if verify:
-            _prove(unfinished, manifest)
-        with transaction.atomic():
-            AuditLog(scope).record(Act.BACKUP, target=str(directory), detail={"digest": manifest.holdings.digest})
-        if directory.exists():
-            directory.rmdir()
-        unfinished.rename(directory)
+        sweep_directories(directory.parent)
+        with unfinished(directory) as working:
+            manifest = _write(working)
+            if verify:
+                _prove(working, manifest)
+            with transaction.atomic():
+                AuditLog(scope).record(Act.BACKUP, target=str(directory), detail={"digest": manifest.holdings.digest})
+            if directory.exists():
+                directory.rmdir()
+            working.rename(directory)
     except OSError as refusal:
         raise Unavailable(f"The backup cannot be written to {directory}: {refusal.strerror or refusal}.") from refusal
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
     return BackupReport(
         directory=str(directory),
         bytes=sum(piece.bytes for piece in manifest.pieces),
@@ -93,6 +86,7 @@ def _write(directory: Path) -> Manifest:
         database = Database.of(seen)
         (name,) = cast("tuple[str]", seen.execute("SELECT pg_export_snapshot()").fetchone())
         held, files = holdings(seen), stored_files(seen)
+        make_private(directory / DUMP)
         database.dump(directory / DUMP, snapshot=name)
     pieces, damaged = [piece_of(directory / DUMP, name=DUMP)], []
     for uri, sha256 in files:
@@ -115,7 +109,7 @@ def _write(directory: Path) -> Manifest:
 def _copied(uri: str, directory: Path) -> Piece | None:
     """A file of the storage in the backup; None if the storage does not have it."""
     target = directory / FILES / uri
-    target.parent.mkdir(parents=True, exist_ok=True)
+    make_private(target)
     digest, size = hashlib.sha256(), 0
     try:
         with default_storage.open(uri) as source, target.open("wb") as copy:
@@ -131,7 +125,8 @@ def _prove(directory: Path, manifest: Manifest) -> None:
     """Restore into a database of its own on the same server, and look at it as at any other."""
     manifest.require_whole(directory)
     database = Database.of(cast("psycopg.Connection[Any]", connection.connection))
-    with _scratch(database) as scratch:
+    sweep_databases(database)
+    with trial_database(database) as scratch:
         scratch.load(directory / DUMP)
         with scratch.connect() as restored:
             if holdings(restored) != manifest.holdings:
@@ -139,27 +134,10 @@ def _prove(directory: Path, manifest: Manifest) -> None:
         _check(scratch, directory)
 
 
-@contextmanager
-def _scratch(database: Database) -> Iterator[Database]:
-    scratch = database.named(f"lcm_verify_{secrets.token_hex(4)}")
-    name = sql.Identifier(scratch.parameters["dbname"])
-    with database.connect(autocommit=True) as server:
-        try:
-            server.execute(sql.SQL("CREATE DATABASE {} TEMPLATE template0").format(name))
-        except psycopg.errors.InsufficientPrivilege as refusal:
-            raise Forbidden(
-                "The database user may not create the database in which a backup is restored on trial: grant CREATEDB,"
-                " or leave the trial out with --unverified."
-            ) from refusal
-        try:
-            yield scratch
-        finally:
-            server.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(name))
-
-
 def _check(scratch: Database, directory: Path) -> None:
     """Run the checker on the restored database, with the files of the backup beside it."""
-    with tempfile.TemporaryDirectory(prefix="lcm-verify-") as data_dir:
+    # Beside what it is about, so that both are swept together if this process is killed.
+    with tempfile.TemporaryDirectory(prefix="trial-", dir=directory) as data_dir:
         (Path(data_dir) / FILES).symlink_to(directory / FILES)
         environment = {
             **os.environ,

@@ -66,6 +66,7 @@ class Manifest:
         values: dict[str, Any] = asdict(self)
         values["created_at"] = self.created_at.astimezone(UTC).isoformat()
         text = json.dumps({"format": FORMAT, "version": VERSION, **values}, indent=1)
+        make_private(directory / NAME)
         (directory / NAME).write_text(text + "\n", encoding="utf-8")
 
     def require_whole(self, directory: Path) -> None:
@@ -88,6 +89,14 @@ def piece_of(path: Path, *, name: str) -> Piece:
             digest.update(chunk)
             size += len(chunk)
     return Piece(path=name, bytes=size, sha256=digest.hexdigest())
+
+
+def make_private(path: Path) -> None:
+    """Make an empty file, with the directories that it needs below the backup's, for its owner alone."""
+    missing = [each for each in path.parents if not each.exists()]
+    for each in reversed(missing):
+        each.mkdir(mode=0o700)
+    path.touch(mode=0o600)
 
 
 def chunks(file: IO[bytes]) -> Iterator[bytes]:

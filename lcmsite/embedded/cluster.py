@@ -58,7 +58,7 @@ class Cluster:
         cluster = cls(
             location=location,
             account=account,
-            binaries=reachable(binaries, account=account, beside=location.server),
+            binaries=reachable(binaries, account=account, beside=location.server.resolve()),
             durable=durable,
         )
         if not version.exists():
@@ -128,9 +128,12 @@ class Cluster:
             raise EmbeddedPostgresError(f"{program} failed:\n{done.stdout.strip()}")
 
     def _admit(self) -> None:
-        """Only root and the server's own user may come in, through the socket, known to the kernel: no password."""
+        """Let in root and whoever runs LCM, through the socket, known to the kernel: no password.
+
+        The user that the server runs as for root is not let in: other services may run as the same user.
+        """
         self._hba.write_text("local all all peer map=lcm\n")
-        names = dict.fromkeys(("root", self.account.name))
+        names = ["root"] if self.account.is_another else dict.fromkeys(("root", self.account.name))
         self._ident.write_text("".join(f'lcm "{name}" {ROLE}\n' for name in names))
         for file in (self._hba, self._ident):
             file.chmod(0o644)

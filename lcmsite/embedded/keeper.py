@@ -19,6 +19,7 @@ from pathlib import Path
 from lcmsite.embedded.cluster import Cluster
 from lcmsite.embedded.location import REFUGE, EmbeddedPostgresError, Location
 from lcmsite.embedded.locks import open_lock_file, try_lock
+from lcmsite.embedded.space import Space
 
 # Longer than a statement may run: a process of a killed server ends when it next looks up from its work.
 SECONDS_FOR_REMAINS = 120
@@ -27,21 +28,26 @@ SECONDS_FOR_REMAINS = 120
 SECONDS_OF_A_GOOD_START = 10
 BAD_STARTS = 3
 
+# Of a disk that is filled as fast as it can be, this much of a second is no more than PostgreSQL has in hand.
+SECONDS_BETWEEN_LOOKS = 0.25
+
 # But for what it says to those who come while it starts.
 _CRY = re.compile(r"(?:FATAL|PANIC):  (?!the database system is )(.+)")
 
 
 @dataclass
 class Keeper:
-    """Starts the server, starts it again if it dies, stops it on request."""
+    """Starts the server, starts it again if it dies, stops it on request; has it write only while there is room."""
 
     cluster: Cluster
+    space: Space
     stopping: threading.Event = field(default_factory=threading.Event)
     server: "subprocess.Popen[bytes] | None" = None
 
     def run(self) -> None:
         """Keep the server until asked to stop; EmbeddedPostgresError if it will not run."""
         bad_starts = 0
+        threading.Thread(target=self._watch_space, daemon=True).start()
         while not self.stopping.is_set():
             started = time.monotonic()
             self.server = self._start()
@@ -72,11 +78,19 @@ class Keeper:
                 continue
             return
 
+    def _watch_space(self) -> None:
+        while not self.stopping.wait(SECONDS_BETWEEN_LOOKS):
+            if self.space.look():
+                self.space.write_down()
+                if self.server is not None and self.server.poll() is None:
+                    self.server.send_signal(signal.SIGHUP)
+
     def _start(self) -> "subprocess.Popen[bytes]":
         lock = open_lock_file(self.cluster.location.server_lock)
         try:
             if not try_lock(lock, fcntl.LOCK_EX, within=SECONDS_FOR_REMAINS):
                 raise EmbeddedPostgresError("Processes of an earlier server are still at work: end them.")
+            self.space.prepare(owner=(self.cluster.account.uid, self.cluster.account.gid))
             return self.cluster.start(lock=lock)
         finally:
             os.close(lock)
@@ -89,14 +103,15 @@ def _last_cry(log: Path) -> str:
     return f" ({said[-1]})" if said else ""
 
 
-def keep(location: Location, *, durable: bool, refuge: Path) -> None:
+def keep(location: Location, *, durable: bool, refuge: Path, min_free: int) -> None:
     """Be the keeper, unless there is one; return when the last lease has ended and the server is down."""
     mine = open_lock_file(location.keeper_lock)
     if not try_lock(mine, fcntl.LOCK_EX):
         return
     # Whatever is in the log was written by keepers that are gone.
     os.ftruncate(sys.stderr.fileno(), 0)
-    keeper = Keeper(cluster=Cluster.prepare(location, durable=durable, refuge=refuge))
+    cluster = Cluster.prepare(location, durable=durable, refuge=refuge)
+    keeper = Keeper(cluster=cluster, space=Space(location.cluster.resolve(), min_free))
     lease = open_lock_file(location.lease)
 
     def stop_when_all_have_left() -> None:
@@ -115,13 +130,19 @@ def main() -> None:
     parser.add_argument("data_dir", type=Path)
     parser.add_argument("--refuge", type=Path, default=REFUGE)
     parser.add_argument("--careless", action="store_true", help="lose data in a power failure; for tests")
+    parser.add_argument("--min-free", type=int, default=0, help="the bytes below which nothing is written")
     arguments = parser.parse_args()
     # The server's user has to read what is made here; what is private says so itself.
     os.umask(0o022)
     # No directory is kept busy by a process that outlives whoever started it.
     os.chdir("/")
     try:
-        keep(Location(arguments.data_dir), durable=not arguments.careless, refuge=arguments.refuge)
+        keep(
+            Location(arguments.data_dir),
+            durable=not arguments.careless,
+            refuge=arguments.refuge,
+            min_free=arguments.min_free,
+        )
     except EmbeddedPostgresError as refusal:
         sys.exit(str(refusal))
 

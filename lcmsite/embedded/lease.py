@@ -37,6 +37,8 @@ class EmbeddedPostgres:
     data_dir: Path
     durable: bool = True
     refuge: Path = REFUGE
+    # With less room than this on its disk the server only reads; 0 for no such bound.
+    min_free: int = 0
 
     @property
     def location(self) -> Location:
@@ -115,6 +117,7 @@ class EmbeddedPostgres:
     def _start_keeper(self) -> "subprocess.Popen[bytes]":
         _keepers[:] = [started for started in _keepers if started[1].poll() is None]
         command = [sys.executable, "-m", "lcmsite.embedded.keeper", str(self.data_dir), "--refuge", str(self.refuge)]
+        command += ["--min-free", str(self.min_free)]
         with self.location.keeper_log.open("ab") as log:
             keeper = subprocess.Popen(
                 command if self.durable else [*command, "--careless"],

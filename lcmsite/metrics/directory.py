@@ -6,9 +6,11 @@ One for each machine, as file locks and process numbers tell nothing beyond it: 
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
 import shutil
 import socket
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +20,9 @@ from lcmsite.embedded.locks import open_lock_file, try_lock
 # Read by the Prometheus client when it is first imported.
 VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 LOCK = "in-use.lock"
+
+# A file system in memory, for every user; on Linux.
+MEMORY = Path("/dev/shm")
 
 
 def shared_directory() -> Path | None:
@@ -36,15 +41,10 @@ def held(data_dir: Path) -> Iterator[None]:
     if shared_directory() is not None:
         yield
         return
-    ours = data_dir / "metrics" / socket.gethostname()
-    ours.mkdir(parents=True, exist_ok=True)
+    ours = _place(data_dir)
     _sweep(ours.parent, but=ours)
-    lock = open_lock_file(ours / LOCK)
+    lock = _locked(ours)
     try:
-        if try_lock(lock, fcntl.LOCK_EX):
-            _empty(ours)
-        # From one lock to the other there is a gap, and whoever is in it has emptied the directory, too.
-        try_lock(lock, fcntl.LOCK_SH, within=5.0)
         os.environ[VARIABLE] = str(ours)
         yield
     finally:
@@ -52,9 +52,54 @@ def held(data_dir: Path) -> Iterator[None]:
         os.close(lock)
 
 
+def _place(data_dir: Path) -> Path:
+    """The directory of this data directory on this machine: in memory where that is possible.
+
+    On a full disk a process that writes to a mapped file is killed by the kernel.
+    """
+    machine = socket.gethostname()
+    digest = hashlib.sha256(os.fsencode(data_dir.absolute()) + machine.encode()).hexdigest()[:16]
+    ours = MEMORY / f"{_prefix()}{digest}"
+    try:
+        ours.mkdir(mode=0o700, exist_ok=True)
+        found = ours.lstat()
+        # Everybody may write there, so somebody else may have made it first.
+        if stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o077:
+            return ours
+    except OSError:
+        pass
+    return data_dir / "metrics" / machine
+
+
+def _prefix() -> str:
+    return f"lcm-metrics-{os.geteuid()}-"
+
+
+def _locked(directory: Path) -> int:
+    """A lock on the directory, shared; whoever is the first there empties it."""
+    while True:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            lock = open_lock_file(directory / LOCK)
+        except FileNotFoundError:
+            continue
+        if try_lock(lock, fcntl.LOCK_EX):
+            _empty(directory)
+        # From one lock to the other there is a gap, and whoever is in it has emptied the directory, too.
+        try_lock(lock, fcntl.LOCK_SH, within=5.0)
+        # Another start may have removed it before it was locked.
+        if (directory / LOCK).exists() and os.path.samestat(os.fstat(lock), (directory / LOCK).stat()):
+            return lock
+        os.close(lock)
+
+
 def _sweep(parent: Path, *, but: Path) -> None:
-    """Remove the directories of machines that are gone, such as containers whose names are made up anew."""
+    """Remove the directories that nobody uses: of data directories, or of machines, that are gone."""
+    if not parent.is_dir():
+        return
     for directory in parent.iterdir():
+        if parent == MEMORY and not directory.name.startswith(_prefix()):
+            continue
         if directory == but or not (directory / LOCK).is_file():
             continue
         lock = open_lock_file(directory / LOCK)

@@ -50,7 +50,7 @@ class Site:
 
 def environment(data_dir: Path, **settings: str) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("LCM_")}
-    return {**kept, "LCM_DATA_DIR": str(data_dir), "LCM_LOG_FORMAT": "json", "LCM_LOG_LEVEL": "WARNING", **settings}
+    return {**kept, "LCM_DATA_DIR": str(data_dir), "LCM_LOG_LEVEL": "WARNING", **settings}
 
 
 @contextmanager

@@ -81,7 +81,7 @@ def up(data_dir: Path, port: int) -> Iterator[Callable[..., "subprocess.Popen[st
     """Starts `up` with a database of its own, and ends whatever a failed test leaves of it."""
 
     def start(*arguments: str, **settings: str) -> "subprocess.Popen[str]":
-        names = {"LCM_DATA_DIR": str(data_dir), "LCM_PORT": str(port), "LCM_WEB_WORKERS": "1", "LCM_LOG_FORMAT": "json"}
+        names = {"LCM_DATA_DIR": str(data_dir), "LCM_PORT": str(port), "LCM_WEB_WORKERS": "1"}
         # Not at a port that another test may be using.
         names["LCM_MCP_PORT"] = "0"
         environment = {name: value for name, value in os.environ.items() if not name.startswith("LCM_")}

@@ -11,14 +11,17 @@ from pathlib import Path
 import pytest
 from django.core.files.storage import default_storage
 from django.db import connection
+from psycopg.conninfo import make_conninfo
 
 from compaction.engine import CompactionEngine
 from conversations.errors import Conflict, Invalid, Unavailable
 from conversations.large_files import LargeFileService
 from conversations.models import AuditEntry
 from lcmsite.adapters.cli.session import OPERATOR
+from lcmsite.backup.leftovers import trial_database, unfinished
 from lcmsite.backup.making import back_up
 from lcmsite.backup.manifest import DUMP, Manifest
+from lcmsite.backup.programs import Database
 from lcmsite.backup.restoring import restore
 from tests.factories import a_conversation
 from tests.lcmsite.conftest import PROJECT
@@ -56,6 +59,62 @@ def test_a_backup_of_damaged_data_is_not_kept(history, tmp_path):
 
     assert {path.name for path in tmp_path.iterdir()} == {"files"}
     assert back_up(tmp_path / "backup", verify=False, scope=OPERATOR).holdings.messages == 60
+
+
+def test_a_backup_and_the_files_of_a_site_are_readable_by_their_owner_alone(history, tmp_path):
+    back_up(tmp_path / "backup", verify=False, scope=OPERATOR)
+
+    modes = {path.name: path.stat().st_mode & 0o077 for path in tmp_path.rglob("*")}
+    assert {DUMP, "manifest.json"} < modes.keys()
+    assert set(modes.values()) == {0}
+
+
+def test_the_next_backup_sweeps_what_a_killed_one_has_left_and_nothing_that_is_in_use(history, tmp_path):
+    database = Database.of(connection.connection)
+    left = kill_in_its_trial(database, tmp_path / "killed")
+    with trial_database(database) as in_use, unfinished(tmp_path / "other") as working:
+        back_up(tmp_path / "backup", scope=OPERATOR)
+        kept = [name for name in trials(database) if name == in_use.parameters["dbname"]]
+        kept_directory = working.is_dir()
+
+    assert len(left) == 2
+    assert trials(database) == []
+    assert kept and kept_directory
+    assert {path.name for path in tmp_path.iterdir()} == {"files", "backup"}
+
+
+def kill_in_its_trial(database: Database, directory: Path) -> list[str]:
+    """Kill a process that works as a backup does; return the names of what it has left."""
+    script = (
+        "import sys, time, django\n"
+        "django.setup()\n"
+        "from pathlib import Path\n"
+        "from lcmsite.backup.leftovers import trial_database, unfinished\n"
+        "from lcmsite.backup.programs import Database\n"
+        "import psycopg\n"
+        "with psycopg.connect(sys.argv[1]) as connection:\n"
+        "    database = Database.of(connection)\n"
+        "with unfinished(Path(sys.argv[2])) as working, trial_database(database) as trial:\n"
+        "    print(working.name, trial.parameters['dbname'], flush=True)\n"
+        "    time.sleep(600)\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", script, make_conninfo(**database.parameters, password=database.password), directory],
+        cwd=PROJECT,
+        env={**os.environ, "DJANGO_SETTINGS_MODULE": "lcmsite.settings"},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    names = process.stdout.readline().split()
+    process.kill()
+    process.communicate()
+    return names
+
+
+def trials(database: Database) -> list[str]:
+    with database.connect() as server:
+        rows = server.execute("SELECT datname FROM pg_database WHERE starts_with(datname, 'lcm_verify_')").fetchall()
+    return [name for (name,) in rows]
 
 
 def test_a_file_that_the_storage_has_lost_is_named(history, tmp_path):

@@ -110,6 +110,15 @@ def python_of(account: Account) -> str:
     pytest.skip(f"no interpreter of this version that {account.name} may run")
 
 
+def copy_programs(directory: Path) -> Path:
+    """Copy the wheel's PostgreSQL into a directory; return the directory of its programs there."""
+    programs = choose().directory
+    wheel = programs.parent.parent
+    for part in (f"{wheel.name}/{programs.parent.name}", f"{wheel.name}.libs"):
+        shutil.copytree(wheel.parent / part, directory / part, ignore=shutil.ignore_patterns("include"))
+    return directory / programs.relative_to(wheel.parent)
+
+
 def test_the_server_runs_within_a_lease_and_its_data_outlive_it(server):
     with server.lease():
         ask(server, "WITH made AS (SELECT lo_from_bytea(42, 'of use')) SELECT 1 FROM made")
@@ -338,6 +347,26 @@ def test_for_root_the_server_runs_as_nobody(server):
 
 
 @as_root
+def test_for_root_the_servers_own_user_may_not_connect(server):
+    account = Account.of_server(Path("/nowhere"))
+    script = "import psycopg, sys; psycopg.connect(sys.argv[1])"
+    with server.lease():
+        place = f"host={server.location.socket_dir} port={PORT} user={ROLE} dbname={DATABASE}"
+        refused = subprocess.run(
+            [python_of(account), "-c", script, place],
+            cwd="/",
+            env={**os.environ, "PYTHONPATH": str(Path(psycopg.__file__).parent.parent)},
+            capture_output=True,
+            text=True,
+            **account.process_arguments(),
+        )
+        names = ask(server, "SELECT string_agg(sys_name, ',') FROM pg_ident_file_mappings")
+
+    assert "Peer authentication failed" in refused.stderr
+    assert names == "root"
+
+
+@as_root
 def test_for_root_data_that_nobody_can_reach_get_a_refuge(data_dir):
     closed = data_dir / "closed"
     closed.mkdir(mode=0o700)
@@ -353,16 +382,12 @@ def test_for_root_data_that_nobody_can_reach_get_a_refuge(data_dir):
 
 @as_root
 def test_programs_that_nobody_can_reach_are_copied(data_dir):
-    wheel = choose().directory.parent.parent
     closed = data_dir / "closed"
     closed.mkdir(mode=0o700)
-    for part in (f"{wheel.name}/pginstall18", f"{wheel.name}.libs"):
-        shutil.copytree(wheel.parent / part, closed / part, ignore=shutil.ignore_patterns("include"))
+    programs = copy_programs(closed)
     account = Account.of_server(Path("/nowhere"))
 
-    copied = reachable(
-        Binaries(directory=closed / wheel.name / "pginstall18/bin", major=18), account=account, beside=data_dir
-    )
+    copied = reachable(Binaries(directory=programs, major=18), account=account, beside=data_dir)
 
     version = subprocess.run(
         [copied.program("initdb"), "--version"],
@@ -373,6 +398,25 @@ def test_programs_that_nobody_can_reach_are_copied(data_dir):
     ).stdout
     assert copied.directory.is_relative_to(data_dir)
     assert " 18." in version
+
+
+@as_root
+def test_for_root_programs_and_data_in_one_closed_directory_are_both_reached(data_dir, monkeypatch):
+    closed = data_dir / "root"
+    closed.mkdir(mode=0o700)
+    copy_programs(closed)
+    # The keeper finds these before those of this environment, which may lie where everybody can read them.
+    (closed / binaries_module.WHEEL / "__init__.py").touch()
+    monkeypatch.setenv("PYTHONPATH", str(closed))
+    refuge = data_dir / "refuge"
+    server = EmbeddedPostgres(closed / "var", durable=False, refuge=refuge)
+
+    with server.lease():
+        alive = ask(server, "SELECT 1")
+        program = Path(f"/proc/{postmaster(server)}/exe").readlink()
+
+    assert alive == 1
+    assert program.is_relative_to(refuge)
 
 
 @as_root

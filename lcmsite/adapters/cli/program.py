@@ -117,6 +117,9 @@ def _manage(name: str, rest: list[str]) -> None:
         wrong = [check for check in run_checks() if check.is_serious() and not check.is_silenced()]
         if wrong:
             raise _misconfigured(f"{check.msg} {check.hint or ''}".strip() for check in wrong)
+        if name == "migrate":
+            # `up` asks for itself, after what can be found out without a server.
+            require_servers()
         command.execute(*options.pop("args", ()), **options | {"skip_checks": True})
     except CommandError as refusal:
         raise Invalid(str(refusal).removeprefix("Error: "), code="usage") from refusal
@@ -207,7 +210,8 @@ def _report(error: Exception, *, wants_json: bool) -> int:
     problem = problem_of(_explained(error))
     if problem is INTERNAL:
         logger.error("The command failed.", exc_info=error)
-    line = as_json(problem.as_json()) if wants_json else f"lcm: {problem.detail} [{problem.code}]"
+    in_json = wants_json or settings.LOGS_ONLY_JSON
+    line = as_json(problem.as_json()) if in_json else f"lcm: {problem.detail} [{problem.code}]"
     sys.stderr.write(" ".join(line.splitlines()) + "\n")
     return problem.exit_code
 

@@ -2,10 +2,9 @@
 
 from typing import Any
 
-from django.conf import settings
 from django.db import OperationalError
 
-from lcmsite.embedded.lease import EmbeddedPostgres
+from lcmsite.connections import own_database
 from lcmsite.embedded.location import EmbeddedPostgresError
 from lcmsite.postgresql import base
 
@@ -15,7 +14,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
         try:
-            EmbeddedPostgres(settings.DATA_DIR).hold()
+            own_database().hold()
         except (EmbeddedPostgresError, OSError) as refusal:
             raise OperationalError(str(refusal)) from refusal
         return super().get_new_connection(conn_params)

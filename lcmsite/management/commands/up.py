@@ -13,6 +13,7 @@ from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import pglock
+import structlog
 from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand
@@ -21,12 +22,15 @@ from django.db.migrations.executor import MigrationExecutor
 
 from conversations.errors import Invalid, Unavailable
 from lcmsite.adapters.cli.session import default_workspace
+from lcmsite.connections import own_database
 from lcmsite.embedded.lease import EmbeddedPostgres
 from lcmsite.embedded.location import EmbeddedPostgresError
 from lcmsite.metrics.directory import held
 from lcmsite.queues import QUEUES
 from lcmsite.servers import require_servers
 from lcmsite.supervisor import Process, ProcessKeepsDying, Supervisor
+
+logger = structlog.get_logger(__name__)
 
 SECONDS_TO_GET_READY = 60
 SECONDS_TO_STOP_A_START = 2
@@ -71,7 +75,7 @@ class Command(BaseCommand):
         # shell has started us in the background, which has it ignored.
         for request_to_stop in (signal.SIGINT, signal.SIGTERM):
             signal.signal(request_to_stop, signal.default_int_handler)
-        database = EmbeddedPostgres(settings.DATA_DIR) if settings.EMBEDDED_DATABASE else None
+        database = own_database() if settings.EMBEDDED_DATABASE else None
         processes = [] if no_web else [Process("web", ("web", host, str(port)))]
         processes += [] if no_worker else [Process(f"{queue} worker", ("worker", queue)) for queue in QUEUES]
         serves_agents = mcp_port != 0 and not (no_web or no_mcp)
@@ -98,7 +102,7 @@ class Command(BaseCommand):
         except KeyboardInterrupt:
             if not self.is_ready:
                 raise
-            self.stdout.write("LCM has stopped.")
+            self._tell("LCM has stopped.", event="stopped")
         except (EmbeddedPostgresError, ProcessKeepsDying, OSError) as failure:
             raise Unavailable(str(failure)) from failure
 
@@ -106,8 +110,9 @@ class Command(BaseCommand):
         """Bring the tables up to date, with a workspace to begin in."""
         with _alone("lcm.migrations"):
             executor = MigrationExecutor(connection)
-            if executor.migration_plan(executor.loader.graph.leaf_nodes()):
-                call_command("migrate", interactive=False, verbosity=1)
+            if plan := executor.migration_plan(executor.loader.graph.leaf_nodes()):
+                call_command("migrate", interactive=False, verbosity=0 if settings.LOGS_ONLY_JSON else 1)
+                logger.info("migrated", migrations=len(plan))
         default_workspace()
 
     def _run(
@@ -125,15 +130,14 @@ class Command(BaseCommand):
             # After the web server, so that all of the machine is there for it to get ready.
             supervisor.look_after()
             agents = f", for agents (MCP) at {for_agents}" if for_agents else ""
-            self.stdout.write(f"LCM is ready{f' at {url}' if url else ''}{agents}. Ctrl-C stops it.")
-            self.stdout.flush()
+            ready = f"LCM is ready{f' at {url}' if url else ''}{agents}. Ctrl-C stops it."
+            self._tell(ready, event="ready", url=url, mcp_url=for_agents)
             self.is_ready = True
             if sample and url is not None:
                 from lcmsite.sample import load_sample
 
                 with _alone("lcm.sample"):
-                    load_sample(url=url, echo=self.stdout.write)
-                self.stdout.flush()
+                    load_sample(url=url, echo=lambda line: self._tell(line, event="sample", text=line.strip()))
             while True:
                 supervisor.look_after()
                 if database is not None and not database.has_keeper():
@@ -144,6 +148,14 @@ class Command(BaseCommand):
                 # There is no work to finish, and a web server that is told to stop while it starts may not hear it.
                 supervisor.seconds_to_stop = SECONDS_TO_STOP_A_START
             supervisor.stop()
+
+    def _tell(self, sentence: str, *, event: str, **facts: Any) -> None:
+        """Tell a person on standard output, or the reader of a log that holds nothing but JSON."""
+        if settings.LOGS_ONLY_JSON:
+            logger.info(event, **facts)
+        else:
+            self.stdout.write(sentence)
+            self.stdout.flush()
 
     def _wait_until_ready(self, web: Process, url: str) -> None:
         web.look_after()
