@@ -161,9 +161,7 @@ class Work:
         self.environ["wsgi.file_wrapper"] = FileAnswer
         pieces = self.site(self.environ, lambda status, headers: head.extend((status, headers)))
         status, headers = head
-        answer = Answer(
-            int(status[:3]), [(name.lower().encode("latin-1"), value.strip().encode("latin-1")) for name, value in headers]
-        )
+        answer = Answer(int(status[:3]), _encoded(headers))
         if isinstance(pieces, list):
             whole = b"".join(pieces)
             return replace(answer, body=whole if len(whole) <= MOST_IN_MEMORY else _on_disk(whole))
@@ -243,5 +241,8 @@ def _refusal(error: Exception, scope: Scope) -> Answer:
     logger.warning(
         "request_refused", code=problem.status, request=f"{scope['method']} {scope['path']}", request_id=request_id
     )
-    headers = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in response.items()]
-    return Answer(response.status_code, headers, response.content)
+    return Answer(response.status_code, _encoded(response.items()), response.content)
+
+
+def _encoded(headers: Iterable[tuple[str, str]]) -> list[tuple[bytes, bytes]]:
+    return [(name.lower().encode("latin-1"), value.strip().encode("latin-1")) for name, value in headers]

@@ -1,0 +1,270 @@
+"""Clients that are slow or silent keep nobody else waiting, with a key or without, and are sent away in the end."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+import psycopg
+import pytest
+
+from lcmsite.embedded.location import DATABASE, PORT, ROLE, Location
+from tests.guardian import a_directory
+from tests.lcmsite.agents import a_call
+from tests.lcmsite.operating import agents_are_served, answers, eventually, free_port, processes_of, until_ready
+from tests.lcmsite.sites import PROJECT, Site, a_key_in
+from tests.lcmsite.slow_clients import Slow, Target, ask, at_work, in_a_process, p99, politely
+
+KINDS = ("silent", "header", "body", "reader")
+BUNDLE = "/static/drf_spectacular_sidecar/swagger-ui-dist/swagger-ui-bundle.js"
+FORM = "application/x-www-form-urlencoded"
+SECONDS = "4"
+
+
+@dataclass(frozen=True)
+class Running:
+    """A site as `lcm up` serves it, with a write key, a read key and a conversation whose ledger is long."""
+
+    data_dir: str
+    port: int
+    mcp_port: int
+    write_key: str
+    read_key: str
+    conversation_id: int = 0
+
+    @staticmethod
+    def request(verb: str, path: str, body: bytes = b"", *headers: str, key: str = "", length: int = 0) -> bytes:
+        lines = [f"{verb} {path} HTTP/1.1", "Host: localhost", "Connection: close", *headers]
+        if key:
+            lines.append(f"Authorization: Bearer {key}")
+        if body or length:
+            lines += [f"Content-Length: {length or len(body)}", "Content-Type: application/json"]
+        return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
+
+    def polite(self) -> list[tuple[int, bytes]]:
+        """A page, a list, an append and a call of an agent."""
+        append = json.dumps({"messages": [{"role": "user", "parts": [{"part_type": "text", "text_content": "hi"}]}]})
+        path = f"/api/v1/conversations/{self.conversation_id}/messages/"
+        accept = "Accept: application/json, text/event-stream"
+        call = a_call("lcm_describe", {"id": f"conv_{self.conversation_id}"})
+        return [
+            (self.port, self.request("GET", "/login/")),
+            (self.port, self.request("GET", "/api/v1/conversations/", key=self.read_key)),
+            (self.port, self.request("POST", path, append.encode(), key=self.write_key)),
+            (self.mcp_port, self.request("POST", "/mcp", call, accept, key=self.read_key)),
+        ]
+
+    def slow(self, count: int, *kinds: str) -> list[Slow]:
+        """Slow clients of pages, REST and MCP, without a key, with one that reads and with one that writes."""
+        ledger = f"/api/v1/conversations/{self.conversation_id}/ledger/"
+        page = Target(self.port, "/login/", BUNDLE, FORM)
+        rest = Target(self.port, "/api/v1/conversations/", ledger)
+        mcp = Target(self.mcp_port, "/mcp", "/mcp")
+        keys = (self.read_key, self.write_key)
+        targets = [page, rest, mcp, *(replace(each, key=key) for each in (rest, mcp) for key in keys)]
+        pairs = [(kind, target) for kind in kinds for target in targets]
+        return [
+            Slow(kind, count // len(pairs) + (place < count % len(pairs)), target)
+            for place, (kind, target) in enumerate(pairs)
+        ]
+
+
+@contextmanager
+def a_site(**settings: str) -> Iterator[Running]:
+    directory = a_directory()
+    port, mcp_port = free_port(), free_port()
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("LCM_")}
+    names = {"LCM_DATA_DIR": str(directory), "LCM_PORT": str(port), "LCM_MCP_PORT": str(mcp_port)}
+    running = subprocess.Popen(
+        [sys.executable, "manage.py", "up", "--no-worker"],
+        cwd=PROJECT,
+        env=environment | names | settings,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        until_ready(running)
+        eventually(lambda: agents_are_served(mcp_port))
+        write_key, read_key = a_key_in(directory, "write"), a_key_in(directory, "read")
+        made = with_a_long_ledger(Site(port, write_key))
+        yield Running(str(directory), port, mcp_port, write_key, read_key, made)
+    finally:
+        running.terminate()
+        running.wait(timeout=60)
+        for process in processes_of(directory):
+            process.kill()
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def with_a_long_ledger(site: Site) -> int:
+    """A conversation whose ledger is longer than what a connection buffers."""
+    made = site.post("conversations/", {"session_id": "long"})["conversation_id"]
+    part = {"part_type": "text", "text_content": "a message that is some hundred words long " * 50}
+    for _ in range(4):
+        site.post(f"conversations/{made}/messages/", {"messages": [{"role": "user", "parts": [part]}] * 100})
+    return made
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[Running]:
+    with a_site(LCM_REQUEST_TIMEOUT_SECONDS=SECONDS, LCM_IDLE_TIMEOUT_SECONDS=SECONDS) as running:
+        yield running
+
+
+@pytest.mark.parametrize("count", [16, 200])
+def test_a_polite_client_is_answered_beside_slow_ones_who_are_sent_away(running, count):
+    slow = running.slow(count, *KINDS)
+
+    async def go() -> None:
+        async with at_work(*slow):
+            await politely(running.polite(), rounds=3)
+            async with asyncio.timeout(60):
+                while sum(each.closed for each in slow) < count:
+                    await asyncio.sleep(0.1)
+
+    asyncio.run(go())
+
+    assert {b"408"} == {code for each in slow if each.kind == "header" for code in each.answers}
+    assert b"408" in {code for each in slow if each.kind == "body" for code in each.answers}
+
+
+def test_slow_bodies_of_one_kind_do_not_take_all_threads(running):
+    [page, *_] = running.slow(16, "body")
+    slow = replace(page, count=32)
+
+    async def go() -> None:
+        async with at_work(slow):
+            assert slow.closed == 0
+            await politely(running.polite(), rounds=2)
+
+    asyncio.run(go())
+
+
+@pytest.mark.parametrize(
+    "path, key, status",
+    [("/login/", "", 413), ("/api/v1/conversations/", "", 413), ("/api/v1/conversations/", "lcm_wrong", 401)],
+)
+def test_an_unknown_caller_is_refused_before_a_large_body_is_read(running, path, key, status):
+    # The body never comes.
+    request = running.request("POST", path, key=key, length=1024**2)
+
+    async def go() -> bytes:
+        reader, writer = await asyncio.open_connection("127.0.0.1", running.port)
+        writer.write(request)
+        async with asyncio.timeout(30):
+            answer = await reader.readuntil(b"\r\n\r\n")
+        writer.close()
+        return answer
+
+    assert asyncio.run(go()).split()[1] == str(status).encode()
+
+
+def test_a_known_caller_may_send_a_large_body(running):
+    path = f"/api/v1/conversations/{running.conversation_id}/messages/"
+    part = {"part_type": "text", "text_content": "x y " * 50_000}
+    body = json.dumps({"messages": [{"role": "user", "parts": [part]}]}).encode()
+
+    status, _ = asyncio.run(ask(running.port, running.request("POST", path, body, key=running.write_key)))
+
+    assert status == 201
+
+
+def test_headers_without_an_end_are_refused(running):
+    endless = b"GET / HTTP/1.1\r\nHost: localhost\r\n" + b"X-A: b\r\n" * 20_000
+
+    status, _ = asyncio.run(ask(running.port, endless))
+
+    assert status == 431
+
+
+@contextmanager
+def another_server(running: Running, **settings: str) -> Iterator[int]:
+    """The same site, served on another port by one process with settings of its own."""
+    port = free_port()
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("LCM_")}
+    served = subprocess.Popen(
+        [sys.executable, "-m", "lcmsite.processes", str(os.getpid()), "web", "127.0.0.1", str(port)],
+        cwd=PROJECT,
+        env=environment | {"LCM_DATA_DIR": running.data_dir, "LCM_WEB_WORKERS": "1"} | settings,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        eventually(lambda: answers(port))
+        yield port
+    finally:
+        served.terminate()
+        assert served.wait(timeout=60) == 0
+
+
+def test_more_connections_than_allowed_close_those_that_waited_longest(running):
+    with another_server(running, LCM_MAX_CONNECTIONS="16") as port:
+        silent = Slow("silent", 100, Target(port, "", ""))
+
+        async def go() -> None:
+            async with at_work(silent):
+                await politely([(port, running.request("GET", "/login/"))], rounds=20)
+
+        asyncio.run(go())
+
+    assert silent.closed >= 84
+
+
+def test_requests_beyond_those_that_may_wait_are_refused_at_once(running):
+    place = {"host": Location(running.data_dir).socket_dir, "port": PORT, "user": ROLE, "dbname": DATABASE}
+    request = running.request("GET", "/api/v1/conversations/", key=running.read_key)
+    with another_server(running, LCM_WEB_THREADS="1", LCM_MAX_WAITING_REQUESTS="2") as port:
+
+        async def go() -> list[int]:
+            with psycopg.connect(**place) as lock:
+                lock.execute("LOCK TABLE conversations IN ACCESS EXCLUSIVE MODE")
+                tasks = [asyncio.create_task(ask(port, request)) for _ in range(10)]
+                done, _ = await asyncio.wait(tasks, timeout=30, return_when=asyncio.FIRST_COMPLETED)
+                while len(done) < 7:
+                    done, _ = await asyncio.wait(tasks, timeout=0.1)
+            return sorted([status for status, _ in await asyncio.gather(*tasks)])
+
+        statuses = asyncio.run(go())
+
+    assert statuses == [200] * 3 + [503] * 7
+
+
+@pytest.mark.thorough
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("kind", KINDS)
+def test_two_thousand_slow_clients_hardly_slow_down_a_polite_one(kind, own_site, capsys):
+    alone, beside = [], []
+
+    def measured() -> float:
+        return p99(asyncio.run(politely(own_site.polite(), rounds=40)))
+
+    measured()
+    for _ in range(3):
+        alone.append(measured())
+        with in_a_process(*own_site.slow(2000, kind)):
+            beside.append(measured())
+
+    ratio = statistics.median(beside) / statistics.median(alone)
+    with capsys.disabled():
+        print(f"\n2,000 x {kind}: p99 alone {in_ms(alone)} ms, beside {in_ms(beside)} ms, ratio {ratio:.1f}")
+    assert ratio <= 5
+
+
+def in_ms(seconds: Sequence[float]) -> str:
+    return ", ".join(f"{1000 * each:.0f}" for each in seconds)
+
+
+@pytest.fixture(scope="module")
+def own_site() -> Iterator[Running]:
+    """With the settings that everybody has."""
+    with a_site() as running:
+        yield running
