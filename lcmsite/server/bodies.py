@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 from collections.abc import Awaitable, Callable, MutableMapping
 from tempfile import SpooledTemporaryFile
 from typing import IO, Any
@@ -41,14 +42,16 @@ def declared_length(scope: Scope) -> int | None:
     return length
 
 
-async def read_body(receive: Receive, *, seconds: float | None = None) -> IO[bytes]:
+async def read_body(receive: Receive, *, length: int | None) -> IO[bytes]:
     """The whole body, in memory or on disk; RequestTimeout for a client that sends too slowly.
 
     ClientGone if the client leaves, RequestDataTooBig for more than LCM_MAX_REQUEST_BYTES.
     """
-    seconds = settings.DEPLOYMENT.request_timeout_seconds if seconds is None else seconds
+    seconds = settings.DEPLOYMENT.request_timeout_seconds
     began = asyncio.get_running_loop().time()
-    body = SpooledTemporaryFile(MOST_IN_MEMORY)  # noqa: SIM115  # whoever reads it closes it
+    is_small = length is not None and length <= MOST_IN_MEMORY
+    # Whoever reads it closes it.
+    body: IO[bytes] = io.BytesIO() if is_small else SpooledTemporaryFile(MOST_IN_MEMORY)  # noqa: SIM115
     taken, more = 0, True
     try:
         async with asyncio.timeout(seconds) as limit:

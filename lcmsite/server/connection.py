@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import struct
 from typing import ClassVar
 
 from django.conf import settings
@@ -16,6 +18,8 @@ from lcmsite.server.descriptors import most_connections
 from lcmsite.server.disconnected import DISCONNECTED, Disconnected
 
 MOST_HEADER_BYTES = 64 * 1024
+# `struct linger`: on, for no time.
+RESET = struct.pack("ii", 1, 0)
 
 
 class Connection(HttpToolsProtocol):
@@ -35,7 +39,8 @@ class Connection(HttpToolsProtocol):
         self.seconds = settings.DEPLOYMENT.request_timeout_seconds
         self.disconnected = Disconnected()
         self.header_bytes = 0
-        self.is_within_message = False
+        # Of the request that comes in: whether its headers are under way, and whether they began with this piece.
+        self.is_within_headers = self.has_begun = False
         self.headers_timer: asyncio.TimerHandle | None = None
         self.reading_timer: asyncio.TimerHandle | None = None
         if len(self.connections) > most_connections():
@@ -50,36 +55,34 @@ class Connection(HttpToolsProtocol):
         self.disconnected.set()
 
     def data_received(self, data: bytes) -> None:
+        self.has_begun = False
         super().data_received(data)
         if self.transport.is_closing():
             return
-        if self.cycle is not None and not self.cycle.response_complete:
-            # A request is at work.
-            self._stop_headers_timer()
-            return
-        if self.headers_timer is None:
-            self._wait_for_headers()
-        if not self.is_within_message:
+        if self.is_within_headers and not self.has_begun:
             self.header_bytes += len(data)
             if self.header_bytes > MOST_HEADER_BYTES:
                 CLIENT_LIMITS.add(1, "headers_too_large")
                 self._refuse(HeadersTooLarge("The headers of the request are too large."))
+        elif self.cycle is not None and not self.cycle.response_complete:
+            # A request is at work.
+            self._stop_headers_timer()
+            return
+        if self.headers_timer is None and not self.transport.is_closing():
+            self._wait_for_headers()
 
     # Callbacks of the parser
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self.scope[DISCONNECTED] = self.disconnected  # type: ignore[literal-required]  # a key of ours
+        self.is_within_headers = self.has_begun = True
+        self.header_bytes = 0
 
     def on_headers_complete(self) -> None:
-        self.is_within_message = True
-        self.header_bytes = 0
+        self.is_within_headers = False
         self.waiting.pop(self, None)
         super().on_headers_complete()
-
-    def on_message_complete(self) -> None:
-        self.is_within_message = False
-        super().on_message_complete()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
@@ -117,7 +120,7 @@ class Connection(HttpToolsProtocol):
     def _give_up_headers(self) -> None:
         self.headers_timer = None
         CLIENT_LIMITS.add(1, "header_timeout")
-        if self.header_bytes:
+        if self.is_within_headers:
             self._refuse(RequestTimeout("The headers of the request came too slowly (LCM_REQUEST_TIMEOUT_SECONDS)."))
         else:
             # Silent since it came, or still sending a body that was refused.
@@ -126,6 +129,8 @@ class Connection(HttpToolsProtocol):
     def _give_up_answer(self) -> None:
         self.reading_timer = None
         CLIENT_LIMITS.add(1, "response_timeout")
+        # Reset it: the system would keep what it has of the answer until the client has read that.
+        self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
         self.transport.abort()
 
     def _refuse(self, error: LcmError) -> None:

@@ -104,7 +104,7 @@ class Front:
             return io.BytesIO()
         if length > settings.DEPLOYMENT.max_anonymous_bytes:
             await self.in_thread(lambda: require_known(scope), scope[DISCONNECTED])
-        return await read_body(receive)
+        return await read_body(receive, length=length)
 
     async def in_thread(self, work: Callable[[], T], disconnected: Disconnected) -> T:
         """Run this in a thread as soon as one is free; Busy where too many requests wait, ClientGone if it is late."""

@@ -25,6 +25,7 @@ SECONDS_OF_A_GOOD_START = 5.0
 SECONDS_BETWEEN_LOOKS = 0.1
 # More than the clients that come while all workers are busy for a moment; the system may allow fewer.
 BACKLOG = 2048
+ACCEPTED_AT_ONCE = 32
 SEND_BUFFER_BYTES = 256 * 1024
 ENDS = (signal.SIGTERM, signal.SIGINT)
 
@@ -108,9 +109,17 @@ class Server:
             server_header=False,
             timeout_keep_alive=settings.DEPLOYMENT.idle_timeout_seconds,
             timeout_graceful_shutdown=SECONDS_TO_FINISH,
-            backlog=BACKLOG,
+            # As many new connections are accepted before any other event is looked at.
+            backlog=ACCEPTED_AT_ONCE,
         )
-        uvicorn.Server(config).run(sockets=[listener])
+
+        class Serving(uvicorn.Server):
+            async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+                await super().startup(sockets=sockets)
+                # uvicorn has bounded the system's queue by the same number.
+                listener.listen(BACKLOG)
+
+        Serving(config).run(sockets=[listener])
 
 
 def listening(host: str, port: int) -> socket.socket:

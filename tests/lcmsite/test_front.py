@@ -233,3 +233,21 @@ def test_a_header_with_an_underscore_does_not_pose_as_another(serve):
     asked = httpx2.get(f"http://127.0.0.1:{serve(site)}/", headers={"X_Forwarded_Proto": "https"}, trust_env=False)
 
     assert asked.status_code == 200
+
+
+def test_headers_that_come_while_a_request_is_at_work_have_a_bound_as_well(serve):
+    begun, go_on = threading.Event(), threading.Event()
+
+    def site(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        begun.set()
+        go_on.wait(30)
+        return plain(environ, start_response)
+
+    port = serve(site)
+    with connected(port, get("/")) as client:
+        assert begun.wait(30)
+        with pytest.raises(OSError):
+            client.sendall(get("/").removesuffix(b"\r\n"))
+            while True:
+                client.sendall(b"X-A: b\r\n" * 1000)
+        go_on.set()

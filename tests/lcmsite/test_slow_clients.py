@@ -5,22 +5,25 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import shutil
 import statistics
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import psycopg
 import pytest
+from pytest_django import DjangoDbBlocker
 
-from lcmsite.embedded.location import DATABASE, PORT, ROLE, Location
-from tests.guardian import a_directory
-from tests.lcmsite.agents import a_call
-from tests.lcmsite.operating import agents_are_served, answers, eventually, free_port, processes_of, until_ready
-from tests.lcmsite.sites import PROJECT, Site, a_key_in
+from tests.committed import committed
+from tests.factories import a_workspace
+from tests.flows.processes import PROJECT, database_url
+from tests.lcmsite.agents import a_call, own
+from tests.lcmsite.callers import an_api_key
+from tests.lcmsite.operating import agents_are_served, answers, eventually, free_port
+from tests.lcmsite.sites import Site
 from tests.lcmsite.slow_clients import Slow, Target, ask, at_work, in_a_process, p99, politely
 
 KINDS = ("silent", "header", "body", "reader")
@@ -33,7 +36,7 @@ SECONDS = "4"
 class Running:
     """A site as `lcm up` serves it, with a write key, a read key and a conversation whose ledger is long."""
 
-    data_dir: str
+    data_dir: Path
     port: int
     mcp_port: int
     write_key: str
@@ -78,32 +81,32 @@ class Running:
 
 
 @contextmanager
-def a_site(**settings: str) -> Iterator[Running]:
-    directory = a_directory()
-    port, mcp_port = free_port(), free_port()
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("LCM_")}
-    names = {"LCM_DATA_DIR": str(directory), "LCM_PORT": str(port), "LCM_MCP_PORT": str(mcp_port)}
+def a_site(data_dir: Path, blocker: DjangoDbBlocker, **given: str) -> Iterator[Running]:
+    """The processes of `lcm up` that listen, on the test database."""
+    with committed(blocker):
+        workspace = a_workspace()
+        keys = an_api_key(workspace, "write"), an_api_key(workspace, "read")
+        with (
+            served("web", data_dir, LCM_WEB_WORKERS="2", **given) as port,
+            served("mcp", data_dir, **given) as mcp_port,
+        ):
+            eventually(lambda: answers(port) and agents_are_served(mcp_port), seconds=90)
+            yield Running(data_dir, port, mcp_port, *keys, with_a_long_ledger(Site(port, keys[0])))
+
+
+@contextmanager
+def served(kind: str, data_dir: Path, **given: str) -> Iterator[int]:
+    port = free_port()
     running = subprocess.Popen(
-        [sys.executable, "manage.py", "up", "--no-worker"],
+        [sys.executable, "-m", "lcmsite.processes", str(os.getpid()), kind, "127.0.0.1", str(port)],
         cwd=PROJECT,
-        env=environment | names | settings,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        start_new_session=True,
+        env=own({"LCM_DATA_DIR": str(data_dir), "LCM_LOG_LEVEL": "ERROR"} | given, ""),
     )
     try:
-        until_ready(running)
-        eventually(lambda: agents_are_served(mcp_port))
-        write_key, read_key = a_key_in(directory, "write"), a_key_in(directory, "read")
-        made = with_a_long_ledger(Site(port, write_key))
-        yield Running(str(directory), port, mcp_port, write_key, read_key, made)
+        yield port
     finally:
         running.terminate()
-        running.wait(timeout=60)
-        for process in processes_of(directory):
-            process.kill()
-        shutil.rmtree(directory, ignore_errors=True)
+        assert running.wait(timeout=60) == 0
 
 
 def with_a_long_ledger(site: Site) -> int:
@@ -116,8 +119,9 @@ def with_a_long_ledger(site: Site) -> int:
 
 
 @pytest.fixture(scope="module")
-def running() -> Iterator[Running]:
-    with a_site(LCM_REQUEST_TIMEOUT_SECONDS=SECONDS, LCM_IDLE_TIMEOUT_SECONDS=SECONDS) as running:
+def running(django_db_setup: None, django_db_blocker: DjangoDbBlocker, data_dir: Path) -> Iterator[Running]:
+    timeouts = {"LCM_REQUEST_TIMEOUT_SECONDS": SECONDS, "LCM_IDLE_TIMEOUT_SECONDS": SECONDS}
+    with a_site(data_dir, django_db_blocker, **timeouts) as running:
         yield running
 
 
@@ -187,27 +191,9 @@ def test_headers_without_an_end_are_refused(running):
     assert status == 431
 
 
-@contextmanager
-def another_server(running: Running, **settings: str) -> Iterator[int]:
-    """The same site, served on another port by one process with settings of its own."""
-    port = free_port()
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("LCM_")}
-    served = subprocess.Popen(
-        [sys.executable, "-m", "lcmsite.processes", str(os.getpid()), "web", "127.0.0.1", str(port)],
-        cwd=PROJECT,
-        env=environment | {"LCM_DATA_DIR": running.data_dir, "LCM_WEB_WORKERS": "1"} | settings,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        eventually(lambda: answers(port))
-        yield port
-    finally:
-        served.terminate()
-        assert served.wait(timeout=60) == 0
-
-
 def test_more_connections_than_allowed_close_those_that_waited_longest(running):
-    with another_server(running, LCM_MAX_CONNECTIONS="16") as port:
+    with served("web", running.data_dir, LCM_WEB_WORKERS="1", LCM_MAX_CONNECTIONS="16") as port:
+        eventually(lambda: answers(port))
         silent = Slow("silent", 100, Target(port, "", ""))
 
         async def go() -> None:
@@ -220,12 +206,13 @@ def test_more_connections_than_allowed_close_those_that_waited_longest(running):
 
 
 def test_requests_beyond_those_that_may_wait_are_refused_at_once(running):
-    place = {"host": Location(running.data_dir).socket_dir, "port": PORT, "user": ROLE, "dbname": DATABASE}
     request = running.request("GET", "/api/v1/conversations/", key=running.read_key)
-    with another_server(running, LCM_WEB_THREADS="1", LCM_MAX_WAITING_REQUESTS="2") as port:
+    limits = {"LCM_WEB_WORKERS": "1", "LCM_WEB_THREADS": "1", "LCM_MAX_WAITING_REQUESTS": "2"}
+    with served("web", running.data_dir, **limits) as port:
+        eventually(lambda: answers(port))
 
         async def go() -> list[int]:
-            with psycopg.connect(**place) as lock:
+            with psycopg.connect(database_url()) as lock:
                 lock.execute("LOCK TABLE conversations IN ACCESS EXCLUSIVE MODE")
                 tasks = [asyncio.create_task(ask(port, request)) for _ in range(10)]
                 done, _ = await asyncio.wait(tasks, timeout=30, return_when=asyncio.FIRST_COMPLETED)
@@ -264,7 +251,7 @@ def in_ms(seconds: Sequence[float]) -> str:
 
 
 @pytest.fixture(scope="module")
-def own_site() -> Iterator[Running]:
+def own_site(django_db_setup: None, django_db_blocker: DjangoDbBlocker, data_dir: Path) -> Iterator[Running]:
     """With the settings that everybody has."""
-    with a_site() as running:
+    with a_site(data_dir, django_db_blocker) as running:
         yield running

@@ -95,8 +95,7 @@ class Door:
 
 async def _body(scope: Scope, receive: Receive) -> bytes:
     """The body, read whole within LCM_MAX_REQUEST_BYTES and in time."""
-    declared_length(scope)
-    with await read_body(receive) as body:
+    with await read_body(receive, length=declared_length(scope)) as body:
         return body.read()
 
 
