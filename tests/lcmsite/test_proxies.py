@@ -8,7 +8,6 @@ import re
 import shutil
 import socket
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,31 +18,19 @@ import pytest
 from tests.lcmsite.agents import post
 from tests.lcmsite.operating import agents_are_served, answers, eventually, free_port
 from tests.lcmsite.slow_clients import Slow, Target, at_work
+from tests.lcmsite.test_slow_clients import served
 
 PROJECT = Path(__file__).resolve().parents[2]
 PROXIES = PROJECT / "docs" / "proxies"
 
 
 @pytest.fixture(scope="module")
-def ports(data_dir: Path) -> Iterator[tuple[int, int]]:
-    """The ports of a site and of its agents, served for any host name."""
-    web, mcp = free_port(), free_port()
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("LCM_")}
-    environment |= {"LCM_DATA_DIR": str(data_dir), "LCM_PORT": str(web), "LCM_MCP_PORT": str(mcp)}
-    running = subprocess.Popen(
-        [sys.executable, "manage.py", "up", "--no-worker"],
-        cwd=PROJECT,
-        env=environment | {"LCM_ALLOWED_HOSTS": "lcm.example.org,127.0.0.1,localhost", "LCM_WEB_WORKERS": "1"},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    try:
+def ports(django_db_setup: None, data_dir: Path) -> Iterator[tuple[int, int]]:
+    """The ports of a site and of its agents, on the test database."""
+    given = {"LCM_ALLOWED_HOSTS": "lcm.example.org,127.0.0.1,localhost", "LCM_WEB_WORKERS": "1"}
+    with served("web", data_dir, **given) as web, served("mcp", data_dir, **given) as mcp:
         eventually(lambda: answers(web) and agents_are_served(mcp), seconds=90)
         yield web, mcp
-    finally:
-        running.terminate()
-        running.wait(timeout=60)
 
 
 def adapted(text: str, *, ports: tuple[int, int]) -> str:

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import psutil
 import psycopg
 import pytest
 from pytest_django import DjangoDbBlocker
@@ -184,7 +185,7 @@ def test_a_known_caller_may_send_a_large_body(running):
 
 
 def test_headers_without_an_end_are_refused(running):
-    endless = b"GET / HTTP/1.1\r\nHost: localhost\r\n" + b"X-A: b\r\n" * 20_000
+    endless = b"GET / HTTP/1.1\r\nHost: localhost\r\n" + b"X-A: b\r\n" * 100_000
 
     status, _ = asyncio.run(ask(running.port, endless))
 
@@ -223,6 +224,31 @@ def test_requests_beyond_those_that_may_wait_are_refused_at_once(running):
         statuses = asyncio.run(go())
 
     assert statuses == [200] * 3 + [503] * 7
+
+
+def test_a_request_at_work_is_answered_before_its_server_ends(running):
+    request = running.request("GET", "/api/v1/conversations/", key=running.read_key)
+    with served("web", running.data_dir, LCM_WEB_WORKERS="1") as port:
+        eventually(lambda: answers(port))
+
+        async def go() -> int:
+            with psycopg.connect(database_url()) as lock:
+                lock.execute("LOCK TABLE conversations IN ACCESS EXCLUSIVE MODE")
+                asked = asyncio.create_task(ask(port, request))
+                await asyncio.to_thread(eventually, lambda: waits_for_a_lock(lock))
+                for process in psutil.Process().children(recursive=True):
+                    if str(port) in process.cmdline():
+                        process.terminate()
+                await asyncio.sleep(0.5)
+            return (await asked)[0]
+
+        assert asyncio.run(go()) == 200
+
+
+def waits_for_a_lock(connection: psycopg.Connection) -> bool:
+    # A transaction sees the first picture that it took.
+    connection.execute("SELECT pg_stat_clear_snapshot()")
+    return bool(connection.execute("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'").fetchone())
 
 
 @pytest.mark.thorough
