@@ -97,18 +97,26 @@ def running(command: list[str], port: int, **environment: str) -> Iterator[None]
 @pytest.mark.parametrize("proxy", [nginx, caddy], ids=["nginx", "caddy"])
 def test_a_documented_proxy_passes_pages_api_and_agents_and_ends_slow_clients(proxy, ports, tmp_path):
     with proxy(tmp_path, ports) as port, httpx2.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False) as client:
-        page = client.get("/login/", headers={"Host": "lcm.example.org"})
-        api = client.get("/api/v1/conversations/")
-        agents = post(f"http://127.0.0.1:{port}/mcp", None, b"{}")
-        metrics = client.get("/metrics")
-        slow = [Slow(kind, 10, Target(port, "/login/", "/login/")) for kind in ("header", "body")]
+        slow = [Slow(kind, 10, Target(port, "/login/", "/login/")) for kind in ("silent", "header")]
+        bodies = Slow("body", 50, Target(port, "/login/", "/login/", "application/x-www-form-urlencoded"))
 
         async def until_closed() -> None:
-            async with at_work(*slow), asyncio.timeout(60):
+            async with asyncio.timeout(60):
                 while sum(each.closed for each in slow) < 20:
                     await asyncio.sleep(0.1)
 
-        asyncio.run(until_closed())
+        async def go() -> list[httpx2.Response]:
+            async with at_work(*slow, bodies):
+                said = [
+                    await asyncio.to_thread(client.get, "/login/", headers={"Host": "lcm.example.org"}),
+                    await asyncio.to_thread(client.get, "/api/v1/conversations/"),
+                    await asyncio.to_thread(post, f"http://127.0.0.1:{port}/mcp", None, b"{}"),
+                    await asyncio.to_thread(client.get, "/metrics"),
+                ]
+                await until_closed()
+            return said
+
+        page, api, agents, metrics = asyncio.run(go())
 
     assert [page.status_code, api.status_code, agents.status_code, metrics.status_code] == [200, 401, 401, 404]
     assert api.json()["code"] == agents.json()["code"] == "unauthenticated"
