@@ -65,6 +65,19 @@ class BrokenStream(Exception):
     """An answer failed after it had begun."""
 
 
+@dataclass
+class Place:
+    """One of the places for requests at work; it is left once, on the event loop."""
+
+    places: asyncio.Semaphore
+    is_left: bool = False
+
+    def leave(self) -> None:
+        if not self.is_left:
+            self.is_left = True
+            self.places.release()
+
+
 class Front:
     """An ASGI application around a WSGI application.
 
@@ -103,10 +116,10 @@ class Front:
             # A body of unknown length is never read: views that need one refuse the request.
             return io.BytesIO()
         if length > settings.DEPLOYMENT.max_anonymous_bytes:
-            await self.in_thread(lambda: require_known(scope), scope[DISCONNECTED])
+            await self.in_thread(lambda place: require_known(scope), scope[DISCONNECTED])
         return await read_body(receive, length=length)
 
-    async def in_thread(self, work: Callable[[], T], disconnected: Disconnected) -> T:
+    async def in_thread(self, work: Callable[[Place], T], disconnected: Disconnected) -> T:
         """Run this in a thread as soon as one is free; Busy where too many requests wait, ClientGone if it is late."""
         if self.places.locked() and self.waiting >= settings.DEPLOYMENT.max_waiting_requests:
             CLIENT_LIMITS.add(1, "busy")
@@ -116,12 +129,13 @@ class Front:
             await self.places.acquire()
         finally:
             self.waiting -= 1
+        place = Place(self.places)
         try:
             if disconnected.is_set():
                 raise ClientGone
-            return await asyncio.get_running_loop().run_in_executor(self.threads, work)
+            return await asyncio.get_running_loop().run_in_executor(self.threads, work, place)
         finally:
-            self.places.release()
+            place.leave()
 
     async def _deliver(self, answer: Answer, send: Send, disconnected: Disconnected) -> None:
         """Send the answer at the pace of the client."""
@@ -155,7 +169,7 @@ class Work:
     front: Front
     loop: asyncio.AbstractEventLoop
 
-    def run(self) -> Answer:
+    def run(self, place: Place) -> Answer:
         """What the site answers; a stream is sent from here."""
         head: list[Any] = []
         self.environ["wsgi.file_wrapper"] = FileAnswer
@@ -169,14 +183,14 @@ class Work:
             # The request ends when the file is closed, which may be in another thread.
             close_old_connections()
             return replace(answer, body=pieces)
-        return self._streamed(answer, pieces)
+        return self._streamed(answer, pieces, place)
 
-    def _streamed(self, answer: Answer, pieces: Any) -> Answer:
+    def _streamed(self, answer: Answer, pieces: Any, place: Place) -> Answer:
         if not self.front.streams.acquire(blocking=False):
             pieces.close()
             CLIENT_LIMITS.add(1, "streams")
             raise Busy("Too many answers are being streamed.")
-        self.loop.call_soon_threadsafe(self.front.places.release)
+        self.loop.call_soon_threadsafe(place.leave)
         try:
             self._wait(self.send(answer.start))
             for piece in _gathered(pieces):
@@ -190,8 +204,6 @@ class Work:
         finally:
             pieces.close()
             self.front.streams.release()
-            # `in_thread` gives the place back.
-            self._wait(self.front.places.acquire())
         return replace(answer, is_sent=True)
 
     def _wait(self, step: Awaitable[object]) -> None:

@@ -251,3 +251,23 @@ def test_headers_that_come_while_a_request_is_at_work_have_a_bound_as_well(serve
             while True:
                 client.sendall(b"X-A: b\r\n" * 1000)
         go_on.set()
+
+
+def test_streams_that_end_beside_requests_that_wait_give_their_threads_back(serve):
+    def site(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        if environ["PATH_INFO"] != "/api/stream":
+            return plain(environ, start_response)
+        start_response("200 OK", [])
+        return Pieces(1)
+
+    port = serve(site, max_waiting_requests=100)
+
+    def ask(number: int) -> int:
+        path = "api/stream" if number % 2 else ""
+        return httpx2.get(f"http://127.0.0.1:{port}/{path}", trust_env=False, timeout=30).status_code
+
+    with ThreadPoolExecutor(20) as clients:
+        statuses = list(clients.map(ask, range(60)))
+
+    # One stream at once: others may be refused.
+    assert set(statuses) <= {200, 503} and statuses.count(200) >= 30
