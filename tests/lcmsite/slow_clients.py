@@ -15,6 +15,8 @@ from pathlib import Path
 
 SECONDS_BETWEEN_BYTES = 1.0
 SECONDS_TO_ANSWER = 30
+# Sooner, those that are refused at once would be a storm of requests, not slow clients.
+SECONDS_TO_COME_BACK = 10.0
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,7 @@ class Slow:
         """Connect and stay until the server closes the connection; then again, if it comes back."""
         await self.stay()
         while self.comes_back:
-            await asyncio.sleep(SECONDS_BETWEEN_BYTES)
+            await asyncio.sleep(SECONDS_TO_COME_BACK)
             await self.stay()
 
     async def stay(self) -> None:
