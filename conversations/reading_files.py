@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,13 +54,31 @@ class FileBytes:
             file=file,
         )
 
+    def reader(self) -> FileRange:
+        """The range as a file of its own."""
+        self.file.seek(self.offset)
+        return FileRange(self.file, self.length)
+
     def pieces(self) -> Iterator[bytes]:
-        with self.file as file:
-            file.seek(self.offset)
-            left = self.length
-            while left > 0 and (piece := file.read(min(PIECE_BYTES, left))):
-                left -= len(piece)
+        with closing(self.reader()) as reader:
+            while piece := reader.read(PIECE_BYTES):
                 yield piece
+
+
+@dataclass
+class FileRange:
+    """What can be read of a file, up to so many bytes."""
+
+    file: File[Any]
+    left: int
+
+    def read(self, size: int = -1) -> bytes:
+        piece: bytes = self.file.read(self.left if size < 0 else min(size, self.left))
+        self.left -= len(piece)
+        return piece
+
+    def close(self) -> None:
+        self.file.close()
 
 
 def open_stored(storage: Storage, row: LargeFile) -> File[Any]:

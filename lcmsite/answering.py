@@ -32,7 +32,13 @@ class Site(WSGIHandler):
             f"{response.status_code} {response.reason_phrase}", [*response.headers._store.values(), *cookies]
         )
         if not isinstance(response, HttpResponse):
-            return response
+            wrapper = environ.get("wsgi.file_wrapper")
+            if wrapper is None or getattr(response, "file_to_stream", None) is None:
+                return response
+            # As Django does it: the server closes the file, which ends the request.
+            response.file_to_stream.close = response.close
+            wrapped: Iterable[bytes] = wrapper(response.file_to_stream, response.block_size)
+            return wrapped
         try:
             return [response.content]
         finally:

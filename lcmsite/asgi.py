@@ -1,4 +1,4 @@
-"""The tools of agents as an ASGI application, which granian serves beside the site."""
+"""The tools of agents as an ASGI application, served beside the site."""
 
 import os
 

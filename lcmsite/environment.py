@@ -96,6 +96,29 @@ class Deployment:
         low=0,
         high=1024**4,
     )
+    max_anonymous_bytes: int = knob(
+        64 * 1024, "The largest request body without a valid key or a login.", low=4096, high=1024**3
+    )
+    request_timeout_seconds: float = knob(
+        20.0,
+        "A client has so long to send the headers, to send the body (and a second more for each 4 KB of it), and to "
+        "take each 64 KB of the answer.",
+        low=0.5,
+        high=600.0,
+    )
+    idle_timeout_seconds: int = knob(
+        75, "A connection without a request is closed after so many seconds.", low=1, high=3600
+    )
+    max_connections: int = knob(
+        2000,
+        "The most open connections of each web process. More, and those that have waited longest for a request are "
+        "closed.",
+        low=16,
+        high=100_000,
+    )
+    max_waiting_requests: int = knob(
+        200, "The most requests that wait for a thread in each web process. More are refused (503).", low=0, high=10_000
+    )
     file_storage: str = choice(
         "disk",
         "Where files lie: in the data directory, or in a bucket (s3, which needs the package django-storages[s3]).",

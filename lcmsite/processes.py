@@ -4,6 +4,7 @@
 Each ends in good order on SIGTERM, and sends it to itself when the process that started it is gone.
 """
 
+import logging.config
 import os
 import signal
 import sys
@@ -13,8 +14,6 @@ from collections.abc import Callable
 from typing import Any
 
 from lcmsite.loading import loading
-
-SECONDS_TO_FINISH = 10
 
 
 def end_with_parent(parent: int) -> None:
@@ -28,54 +27,20 @@ def end_with_parent(parent: int) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def heeding_signals() -> None:
-    """Have the workers that a server forks end when told to while they load: its own handlers would pass over it.
-
-    Python forgets what arrives while it forks, so such a signal waits until the worker has done with that. When it has
-    loaded, the server's library gives each worker handlers of its own.
-    """
-    ends = (signal.SIGTERM, signal.SIGINT)
-
-    def wait() -> None:
-        signal.pthread_sigmask(signal.SIG_BLOCK, ends)
-
-    def go_on() -> None:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, ends)
-
-    def forget_handlers() -> None:
-        for each in ends:
-            signal.signal(each, signal.SIG_DFL)
-        go_on()
-
-    os.register_at_fork(before=wait, after_in_parent=go_on, after_in_child=forget_handlers)
-
-
-def serve(*, host: str, port: int) -> None:
+def serve(*, host: str, port: int, parent: int) -> None:
     """Answer requests until told to stop."""
     with loading():
         from django.conf import settings
-        from granian.constants import Interfaces
-        from granian.log import LogLevels
-        from granian.server import Server
 
-        deployment = settings.DEPLOYMENT
-    heeding_signals()
-    Server(
-        "lcmsite.wsgi:application",
-        address=host,
-        port=port,
-        interface=Interfaces.WSGI,
-        workers=deployment.web_workers,
-        blocking_threads=deployment.web_threads,
-        log_level=LogLevels.warning,
-        log_dictconfig=settings.LOGGING,
-        respawn_failed_workers=True,
-        workers_kill_timeout=SECONDS_TO_FINISH,
-    ).serve(target_loader=_application)
+        from lcmsite.server.workers import Server
+
+        logging.config.dictConfig(settings.LOGGING)
+    workers = settings.DEPLOYMENT.web_workers
+    Server(_application, host=host, port=port, workers=workers, lifespan="off", parent=parent).run()
 
 
-def _application(target: str) -> Callable[..., Any]:
-    """The WSGI application; called in each web worker."""
+def _application() -> Callable[..., Any]:
+    """The site as an ASGI application; called in each web worker."""
     end_with_parent(os.getppid())
     with loading():
         from django.urls import get_resolver
@@ -84,33 +49,24 @@ def _application(target: str) -> Callable[..., Any]:
 
         # Loaded with the first request otherwise.
         assert get_resolver().url_patterns
-    return application
+
+        # Imports models, for which Django must be set up.
+        from lcmsite.server.front import Front
+    return Front(application)
 
 
-def serve_agents(*, host: str, port: int) -> None:
+def serve_agents(*, host: str, port: int, parent: int) -> None:
     """Answer the calls of agents, over MCP, until told to stop."""
     with loading():
         from django.conf import settings
-        from granian.constants import HTTPModes, Interfaces
-        from granian.log import LogLevels
-        from granian.server import Server
 
-    heeding_signals()
-    Server(
-        "lcmsite.asgi:application",
-        address=host,
-        port=port,
-        interface=Interfaces.ASGI,
-        http=HTTPModes.http1,
-        websockets=False,
-        log_level=LogLevels.warning,
-        log_dictconfig=settings.LOGGING,
-        respawn_failed_workers=True,
-        workers_kill_timeout=SECONDS_TO_FINISH,
-    ).serve(target_loader=_agents_application)
+        from lcmsite.server.workers import Server
+
+        logging.config.dictConfig(settings.LOGGING)
+    Server(_agents_application, host=host, port=port, workers=1, lifespan="on", parent=parent).run()
 
 
-def _agents_application(target: str) -> Callable[..., Any]:
+def _agents_application() -> Callable[..., Any]:
     """The ASGI application; called in the one process that answers."""
     end_with_parent(os.getppid())
     with loading():
@@ -129,14 +85,14 @@ def work(*, queue: str) -> None:
 
 
 def main(parent: str, kind: str, *arguments: str) -> None:
-    end_with_parent(int(parent))
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lcmsite.settings")
     match kind, arguments:
         case "web", (host, port):
-            serve(host=host, port=int(port))
+            serve(host=host, port=int(port), parent=int(parent))
         case "mcp", (host, port):
-            serve_agents(host=host, port=int(port))
+            serve_agents(host=host, port=int(port), parent=int(parent))
         case "worker", (queue,):
+            end_with_parent(int(parent))
             work(queue=queue)
         case _:
             sys.exit(f"{kind} with {len(arguments)} arguments is no process of LCM's.")

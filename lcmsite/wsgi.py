@@ -1,4 +1,4 @@
-"""The site as a WSGI application, which granian serves."""
+"""The site as a WSGI application, served by `lcmsite.server`."""
 
 import os
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from urllib.parse import quote
 
-from django.http import HttpRequest, StreamingHttpResponse
+from django.http import FileResponse, HttpRequest
 from django.http.response import HttpResponseBase
 from drf_spectacular.utils import OpenApiParameter
 
@@ -53,7 +53,7 @@ def download(self: object, request: HttpRequest, caller: Caller, in_path: Mappin
         raise NoSuchRange(
             f"The file has {found.file_size} bytes; no range begins at {offset}.", file_size=found.file_size
         )
-    response = StreamingHttpResponse(found.pieces(), status=206 if wanted else 200, content_type=OCTETS)
+    response = FileResponse(found.reader(), status=206 if wanted else 200, content_type=OCTETS)
     response["Content-Length"] = str(found.length)
     response["Accept-Ranges"] = "bytes"
     # Whatever the file is, no browser shows it as a page of this site.

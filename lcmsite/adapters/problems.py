@@ -43,6 +43,23 @@ class UnsupportedMediaType(Invalid):
     code = "unsupported_media_type"
 
 
+class RequestTimeout(LcmError):
+    """The client took too long to send its request."""
+
+    code = "request_timeout"
+    retryable = True
+
+
+class HeadersTooLarge(Invalid):
+    code = "headers_too_large"
+
+
+class Busy(Unavailable):
+    """The server has as much to do as it accepts."""
+
+    code = "busy"
+
+
 class NoSuchRange(Invalid):
     """Of a file of so many bytes, which whoever goes on with a download wants to know."""
 
@@ -77,12 +94,15 @@ KINDS = (
     Kind(Forbidden, 403, 5, "the key may not do this"),
     Kind(NotFound, 404, 3, "there is no such thing, or none that you may see"),
     Kind(MethodNotAllowed, 405, 2, "not a verb of this path"),
+    Kind(RequestTimeout, 408, 6, "the request came too slowly"),
     Kind(Conflict, 409, 4, "it contradicts what is stored, or somebody else is at work on it"),
     Kind(LengthRequired, 411, 2, "the request does not say how long it is"),
     Kind(TooLarge, 413, 2, "the request, or the file, is too large"),
     Kind(UnsupportedMediaType, 415, 2, "the body is not JSON"),
     Kind(NoSuchRange, 416, 2, "the file ends before the range begins"),
     Kind(TooManyRequests, 429, 6, "the key has asked more often than it may (LCM_RATE_LIMIT)"),
+    Kind(HeadersTooLarge, 431, 2, "the headers of the request are too large"),
+    Kind(Busy, 503, 6, "too many requests wait already"),
     Kind(Unavailable, 503, 6, "something that LCM depends on does not answer", retry_after=5),
 )
 _BY_ERROR = {kind.error: kind for kind in KINDS}

@@ -19,3 +19,20 @@ CALL_SECONDS = Meter("lcm_mcp_call_seconds", "How long calls of agents took.", (
 RATE_LIMITED = Meter("lcm_rate_limited_total", "Requests refused because their key had made too many.")
 POOL_WAIT = Meter("lcm_pool_wait_seconds", "How long a process waited for a database connection.", (), _SECONDS)
 POOL_EMPTY = Meter("lcm_pool_timeouts_total", "How often it got none in time.")
+CLIENT_LIMITS = Meter(
+    "lcm_client_limits_total",
+    "Requests and connections that the server ended or refused to protect itself, by reason.",
+    labels=("reason",),
+    known=tuple(
+        (reason,)
+        for reason in (
+            "header_timeout",
+            "headers_too_large",
+            "body_timeout",
+            "response_timeout",
+            "connections",
+            "busy",
+            "streams",
+        )
+    ),
+)

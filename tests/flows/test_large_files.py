@@ -44,8 +44,7 @@ class Site:
 
     def start(self) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "granian", "--interface", "wsgi", "--host", "127.0.0.1", "--port", str(self.port),
-             "lcmsite.wsgi:application"],
+            [sys.executable, "-m", "lcmsite.processes", str(os.getpid()), "web", "127.0.0.1", str(self.port)],
             cwd=PROJECT, env=self.environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         wait_until(self.answers, seconds=60, what="the server answers")

@@ -15,15 +15,11 @@ from tests.lcmsite.operating import eventually, free_port
 
 FORKS_A_WORKER_THAT_IS_TOLD_TO_STOP = """
 import os, signal, time
-from lcmsite.processes import heeding_signals
+from lcmsite.server.workers import forked
 
 signal.signal(signal.SIGTERM, lambda *_: None)
 os.register_at_fork(after_in_child=lambda: os.kill(os.getpid(), signal.SIGTERM))
-heeding_signals()
-worker = os.fork()
-if not worker:
-    time.sleep(1)
-    os._exit(0)
+worker = forked(lambda: time.sleep(1))
 print(os.waitstatus_to_exitcode(os.waitpid(worker, 0)[1]))
 """
 

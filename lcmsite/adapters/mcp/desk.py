@@ -22,9 +22,9 @@ from lcmsite.adapters.keys import Caller
 from lcmsite.adapters.mcp.exact import holdable, may_hold_surrogates
 from lcmsite.adapters.naming import conversation_named
 from lcmsite.adapters.operation import Operation
-from lcmsite.adapters.problems import INTERNAL, Problem, problem_of
+from lcmsite.adapters.problems import INTERNAL, Busy, Problem, problem_of
 from lcmsite.adapters.results import as_bytes
-from lcmsite.metrics.faces import CALL_SECONDS, CALLS
+from lcmsite.metrics.faces import CALL_SECONDS, CALLS, CLIENT_LIMITS
 
 logger = structlog.get_logger(__name__)
 
@@ -37,13 +37,22 @@ def _threads() -> ThreadPoolExecutor:
 
 @dataclass(frozen=True)
 class Desk:
-    """Takes calls, so many at once as a web process does; the others wait."""
+    """Runs calls in LCM_WEB_THREADS threads; LCM_MAX_WAITING_REQUESTS more wait, others are refused."""
 
     threads: ThreadPoolExecutor = field(default_factory=_threads)
+    at_work: set[object] = field(default_factory=set)
 
     async def do(self, work: Callable[[], T]) -> T:
-        """What the work gives, done in a thread that afterwards gives its database connection back."""
-        return await sync_to_async(_tidily, thread_sensitive=False, executor=self.threads)(work)
+        """The result of the work, from a thread that then returns its database connection; Busy if too much waits."""
+        if len(self.at_work) >= settings.DEPLOYMENT.web_threads + settings.DEPLOYMENT.max_waiting_requests:
+            CLIENT_LIMITS.add(1, "busy")
+            raise Busy("Too many calls are waiting (LCM_MAX_WAITING_REQUESTS).")
+        call = object()
+        self.at_work.add(call)
+        try:
+            return await sync_to_async(_tidily, thread_sensitive=False, executor=self.threads)(work)
+        finally:
+            self.at_work.discard(call)
 
     async def answer(
         self, operation: Operation, given: Mapping[str, Any], *, caller: Callable[[], Caller]
@@ -63,7 +72,10 @@ class Desk:
             CALL_SECONDS.add(time.perf_counter() - began, operation.for_agents)
             return result
 
-        return await self.do(work)
+        try:
+            return await self.do(work)
+        except Busy as refusal:
+            return _refused(told(refusal))
 
 
 def perform(operation: Operation, given: Mapping[str, Any], *, caller: Caller) -> Any:

@@ -1,4 +1,4 @@
-"""The protocol over HTTP: an ASGI application of its own, which granian serves beside the site.
+"""The protocol over HTTP: an ASGI application of its own, served beside the site.
 
 Every message comes with its key and is answered for itself. There are no sessions, so none can be taken over, kept
 alive or lost with a process.
@@ -14,35 +14,29 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from django.conf import settings
-from django.core.exceptions import DisallowedHost, RequestDataTooBig
+from django.core.exceptions import DisallowedHost
 from django.http.request import split_domain_port, validate_host
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.datastructures import Headers
 from starlette.responses import Response
 
-from conversations.errors import Forbidden, Invalid, NotFound
+from conversations.errors import Forbidden, NotFound
 from lcmsite.adapters import strict_json
 from lcmsite.adapters.authentication import CHALLENGE, admit
 from lcmsite.adapters.keys import Caller
 from lcmsite.adapters.mcp.desk import Desk, told
 from lcmsite.adapters.mcp.exact import holdable, may_hold_surrogates
 from lcmsite.adapters.mcp.server import MESSAGE, Context, build_server
-from lcmsite.adapters.problems import MethodNotAllowed, UnsupportedMediaType
+from lcmsite.adapters.problems import MethodNotAllowed, RequestTimeout, UnsupportedMediaType
 from lcmsite.adapters.results import as_bytes
+from lcmsite.server.bodies import ClientGone, Receive, Scope, Send, declared_length, read_body
 
 PATH = "/mcp"
 CALLER = "lcm.caller"
 ALLOWED = "lcm.allowed"
 JSON = "application/json"
 
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
-
-
-class Gone(Exception):
-    """The client has left before it had said everything."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +52,7 @@ class Door:
             return
         try:
             message = await self._admitted(scope, receive)
-        except Gone:
+        except ClientGone:
             return
         except Exception as error:
             await _problem_response(error)(scope, receive, send)
@@ -90,7 +84,7 @@ class Door:
             raise MethodNotAllowed(f"There is no {scope['method'][:20]} at this path.")
         if headers.get("content-type", "").partition(";")[0].strip().lower() != JSON:
             raise UnsupportedMediaType("The body must be JSON, sent as Content-Type: application/json.")
-        body = await _body(headers, receive)
+        body = await _body(scope, receive)
         message = strict_json.read(body)
         if may_hold_surrogates(body):
             scope[MESSAGE] = message if isinstance(message, dict) else None
@@ -99,25 +93,10 @@ class Door:
         return {"type": "http.request", "body": body, "more_body": False}
 
 
-async def _body(headers: Headers, receive: Receive) -> bytes:
-    """The body, read whole within LCM_MAX_REQUEST_BYTES."""
-    most = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
-    declared = headers.get("content-length", "0")
-    if not (declared.isascii() and declared.isdigit()):
-        raise Invalid("The request is not one that LCM understands.")
-    if int(declared[:19]) > most:
-        raise RequestDataTooBig
-    body = bytearray()
-    more = True
-    while more:
-        event = await receive()
-        if event["type"] != "http.request":
-            raise Gone
-        body += event.get("body", b"")
-        if len(body) > most:
-            raise RequestDataTooBig
-        more = event.get("more_body", False)
-    return bytes(body)
+async def _body(scope: Scope, receive: Receive) -> bytes:
+    """The body, read whole within LCM_MAX_REQUEST_BYTES and in time."""
+    with await read_body(receive, length=declared_length(scope)) as body:
+        return body.read()
 
 
 def _require_host(headers: Headers) -> None:
@@ -146,6 +125,8 @@ def _problem_response(error: Exception) -> Response:
         headers["WWW-Authenticate"] = CHALLENGE
     if problem.status == 405:
         headers["Allow"] = "POST"
+    if isinstance(error, RequestTimeout):
+        headers["Connection"] = "close"
     if problem.retryable:
         headers["Retry-After"] = str(problem.retry_after)
     headers |= problem.headers

@@ -36,7 +36,7 @@ from lcmsite.adapters.mcp import prompts, resources
 from lcmsite.adapters.mcp.desk import Desk, told
 from lcmsite.adapters.mcp.exact import holdable
 from lcmsite.adapters.mcp.tools import TOOLS, tools
-from lcmsite.adapters.problems import Problem
+from lcmsite.adapters.problems import Busy, Problem
 
 Context = ServerRequestContext[Any, Any]
 T = TypeVar("T")
@@ -125,7 +125,10 @@ async def _or_problem(desk: Desk, work: Callable[[], T]) -> T:
         except Exception as error:
             return told(error)
 
-    outcome = await desk.do(attempt)
+    try:
+        outcome = await desk.do(attempt)
+    except Busy as refusal:
+        outcome = told(refusal)
     if isinstance(outcome, Problem):
         code = INTERNAL_ERROR if outcome.status >= 500 else INVALID_PARAMS
         raise MCPError(code, outcome.detail, outcome.as_json())

@@ -1,0 +1,154 @@
+"""One connection of a client: uvicorn's, with timeouts on headers and on the reading of answers, and a limit."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+from typing import ClassVar
+
+from django.conf import settings
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+from conversations.errors import LcmError
+from lcmsite.adapters.problems import Busy, HeadersTooLarge, RequestTimeout, problem_of
+from lcmsite.adapters.results import as_bytes
+from lcmsite.metrics.faces import CLIENT_LIMITS
+from lcmsite.server.descriptors import most_connections
+from lcmsite.server.disconnected import DISCONNECTED, Disconnected
+
+MOST_HEADER_BYTES = 64 * 1024
+# `struct linger`: on, for no time.
+RESET = struct.pack("ii", 1, 0)
+
+
+class Connection(HttpToolsProtocol):
+    """A client has LCM_REQUEST_TIMEOUT_SECONDS for the headers, and as long for each piece of the answer.
+
+    The idle time between requests is uvicorn's `timeout_keep_alive`; bodies are timed where they are read (`bodies`).
+    Above LCM_MAX_CONNECTIONS, the connection that has waited longest for a request makes room for a new one.
+    """
+
+    # The connections of this process without a request at work, those that have waited longest first.
+    waiting: ClassVar[dict[Connection, None]] = {}
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
+        super().connection_made(transport)
+        # `pause_writing` is then called for every piece of an answer that the client does not take at once.
+        transport.set_write_buffer_limits(high=0)
+        self.seconds = settings.DEPLOYMENT.request_timeout_seconds
+        self.disconnected = Disconnected()
+        self.header_bytes = 0
+        # Of the request that comes in: whether its headers are under way, and whether they began with this piece.
+        self.is_within_headers = self.has_begun = False
+        self.headers_timer: asyncio.TimerHandle | None = None
+        self.reading_timer: asyncio.TimerHandle | None = None
+        if len(self.connections) > most_connections():
+            self._make_room()
+        if not transport.is_closing():
+            self._wait_for_headers()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self.waiting.pop(self, None)
+        self._stop_timers()
+        self.disconnected.set()
+
+    def data_received(self, data: bytes) -> None:
+        self.has_begun = False
+        super().data_received(data)
+        if self.transport.is_closing():
+            return
+        if self.is_within_headers and not self.has_begun:
+            self.header_bytes += len(data)
+            if self.header_bytes > MOST_HEADER_BYTES:
+                CLIENT_LIMITS.add(1, "headers_too_large")
+                self._refuse(HeadersTooLarge("The headers of the request are too large."))
+        elif self.cycle is not None and not self.cycle.response_complete:
+            # A request is at work.
+            self._stop_headers_timer()
+            return
+        if self.headers_timer is None and not self.transport.is_closing():
+            self._wait_for_headers()
+
+    # Callbacks of the parser
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self.scope[DISCONNECTED] = self.disconnected  # type: ignore[literal-required]  # a key of ours
+        self.is_within_headers = self.has_begun = True
+        self.header_bytes = 0
+
+    def on_headers_complete(self) -> None:
+        self.is_within_headers = False
+        self.waiting.pop(self, None)
+        super().on_headers_complete()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if not self.pipeline and not self.transport.is_closing():
+            self.waiting[self] = None
+
+    # Flow control: called by the transport
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self.reading_timer = self.loop.call_later(self.seconds, self._give_up_answer)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self.reading_timer is not None:
+            self.reading_timer.cancel()
+            self.reading_timer = None
+
+    # Limits
+
+    def _make_room(self) -> None:
+        """Close the connection that has waited longest, or refuse this one where all have requests at work."""
+        oldest = next(iter(self.waiting), None)
+        CLIENT_LIMITS.add(1, "connections")
+        if oldest is None:
+            self._refuse(Busy("Too many connections are open (LCM_MAX_CONNECTIONS)."))
+        else:
+            self.waiting.pop(oldest)
+            oldest.transport.abort()
+
+    def _wait_for_headers(self) -> None:
+        self.waiting.setdefault(self)
+        self.headers_timer = self.loop.call_later(self.seconds, self._give_up_headers)
+
+    def _give_up_headers(self) -> None:
+        self.headers_timer = None
+        CLIENT_LIMITS.add(1, "header_timeout")
+        if self.is_within_headers:
+            self._refuse(RequestTimeout("The headers of the request came too slowly (LCM_REQUEST_TIMEOUT_SECONDS)."))
+        else:
+            # Silent since it came, or still sending a body that was refused.
+            self.transport.close()
+
+    def _give_up_answer(self) -> None:
+        self.reading_timer = None
+        CLIENT_LIMITS.add(1, "response_timeout")
+        # Reset it: the system would keep what it has of the answer until the client has read that.
+        self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+        self.transport.abort()
+
+    def _refuse(self, error: LcmError) -> None:
+        problem = problem_of(error)
+        body = as_bytes(problem.as_json())
+        head = [STATUS_LINE[problem.status], b"content-type: application/json\r\nconnection: close\r\n"]
+        if problem.retryable:
+            head.append(b"retry-after: %d\r\n" % problem.retry_after)
+        self.transport.write(b"".join([*head, b"content-length: %d\r\n\r\n" % len(body), body]))
+        self.transport.close()
+
+    def _stop_headers_timer(self) -> None:
+        if self.headers_timer is not None:
+            self.headers_timer.cancel()
+            self.headers_timer = None
+
+    def _stop_timers(self) -> None:
+        self._stop_headers_timer()
+        if self.reading_timer is not None:
+            self.reading_timer.cancel()
+            self.reading_timer = None

@@ -1,0 +1,260 @@
+"""Run the WSGI site from an event loop: bodies are read and answers are sent here, views run in threads."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import os
+import threading
+import time
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from tempfile import TemporaryFile
+from typing import IO, Any, TypeVar
+
+import structlog
+from django.conf import settings
+from django.db import close_old_connections
+
+from lcmsite.adapters.problems import INTERNAL, Busy, RequestTimeout, problem_of
+from lcmsite.adapters.rest import problem_response
+from lcmsite.metrics.faces import CLIENT_LIMITS
+from lcmsite.server.anonymous import require_known
+from lcmsite.server.bodies import MOST_IN_MEMORY, ClientGone, Receive, Scope, Send, declared_length, read_body
+from lcmsite.server.disconnected import DISCONNECTED, Disconnected
+from lcmsite.server.environ import environ_of
+
+logger = structlog.get_logger(__name__)
+
+T = TypeVar("T")
+WsgiApplication = Callable[..., Iterable[bytes]]
+# A connection is given so much of an answer at once. Pieces of a stream are gathered to so much, or for so long.
+PIECE_BYTES = 64 * 1024
+SECONDS_TO_GATHER = 0.5
+
+
+class FileAnswer:
+    """`wsgi.file_wrapper`: a file that is read as its client takes it, so that no thread waits for the client."""
+
+    def __init__(self, file: IO[bytes], block_size: int = PIECE_BYTES) -> None:
+        self.file = file
+
+    def read(self) -> bytes:
+        return self.file.read(PIECE_BYTES)
+
+    def close(self) -> None:
+        self.file.close()
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the site answers. `is_sent`: the thread that produced it has sent it."""
+
+    status: int
+    headers: list[tuple[bytes, bytes]]
+    body: bytes | FileAnswer = b""
+    is_sent: bool = False
+
+    @property
+    def start(self) -> dict[str, Any]:
+        return {"type": "http.response.start", "status": self.status, "headers": self.headers}
+
+
+class BrokenStream(Exception):
+    """An answer failed after it had begun."""
+
+
+@dataclass
+class Place:
+    """One of the places for requests at work; it is left once, on the event loop."""
+
+    places: asyncio.Semaphore
+    is_left: bool = False
+
+    def leave(self) -> None:
+        if not self.is_left:
+            self.is_left = True
+            self.places.release()
+
+
+class Front:
+    """An ASGI application around a WSGI application.
+
+    LCM_WEB_THREADS requests are at work at once, LCM_MAX_WAITING_REQUESTS wait for a thread, more are refused. An
+    answer that is produced while it is sent, such as a ledger, gives its place to another request and keeps its
+    thread and database connection; LCM_WEB_THREADS of these may be sent at once.
+    """
+
+    def __init__(self, site: WsgiApplication) -> None:
+        threads = settings.DEPLOYMENT.web_threads
+        self.site = site
+        self.threads = ThreadPoolExecutor(2 * threads, thread_name_prefix="web")
+        self.places = asyncio.Semaphore(threads)
+        self.streams = threading.BoundedSemaphore(threads)
+        self.waiting = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        disconnected: Disconnected = scope.setdefault(DISCONNECTED, Disconnected())
+        try:
+            with await self._body(scope, receive) as body:
+                work = Work(self.site, environ_of(scope, body), send, self, asyncio.get_running_loop())
+                answer = await self.in_thread(work.run, disconnected)
+        except ClientGone:
+            return
+        except BrokenStream:
+            raise
+        except Exception as error:
+            answer = _refusal(error, scope)
+        finally:
+            disconnected.forget_callbacks()
+        await self._deliver(answer, send, disconnected)
+
+    async def _body(self, scope: Scope, receive: Receive) -> IO[bytes]:
+        length = declared_length(scope)
+        if not length:
+            # A body of unknown length is never read: views that need one refuse the request.
+            return io.BytesIO()
+        if length > settings.DEPLOYMENT.max_anonymous_bytes:
+            await self.in_thread(lambda place: require_known(scope), scope[DISCONNECTED])
+        return await read_body(receive, length=length)
+
+    async def in_thread(self, work: Callable[[Place], T], disconnected: Disconnected) -> T:
+        """Run this in a thread as soon as one is free; Busy where too many requests wait, ClientGone if it is late."""
+        if self.places.locked() and self.waiting >= settings.DEPLOYMENT.max_waiting_requests:
+            CLIENT_LIMITS.add(1, "busy")
+            raise Busy("Too many requests are waiting (LCM_MAX_WAITING_REQUESTS).")
+        self.waiting += 1
+        try:
+            await self.places.acquire()
+        finally:
+            self.waiting -= 1
+        place = Place(self.places)
+        try:
+            if disconnected.is_set():
+                raise ClientGone
+            return await asyncio.get_running_loop().run_in_executor(self.threads, work, place)
+        finally:
+            place.leave()
+
+    async def _deliver(self, answer: Answer, send: Send, disconnected: Disconnected) -> None:
+        """Send the answer at the pace of the client."""
+        if answer.is_sent:
+            return
+        await send(answer.start)
+        body = answer.body
+        if isinstance(body, bytes):
+            for begin in range(0, len(body) - PIECE_BYTES, PIECE_BYTES):
+                await send(_piece(body[begin : begin + PIECE_BYTES]))
+            await send(_piece(body[-(len(body) % PIECE_BYTES or PIECE_BYTES) :], more=False))
+            return
+        loop = asyncio.get_running_loop()
+        try:
+            while piece := await loop.run_in_executor(self.threads, body.read):
+                if disconnected.is_set():
+                    return
+                await send(_piece(piece))
+            await send(_piece(b"", more=False))
+        finally:
+            await loop.run_in_executor(self.threads, body.close)
+
+
+@dataclass(frozen=True)
+class Work:
+    """One request in its thread."""
+
+    site: WsgiApplication
+    environ: dict[str, Any]
+    send: Send
+    front: Front
+    loop: asyncio.AbstractEventLoop
+
+    def run(self, place: Place) -> Answer:
+        """What the site answers; a stream is sent from here."""
+        head: list[Any] = []
+        self.environ["wsgi.file_wrapper"] = FileAnswer
+        pieces = self.site(self.environ, lambda status, headers: head.extend((status, headers)))
+        status, headers = head
+        answer = Answer(int(status[:3]), _encoded(headers))
+        if isinstance(pieces, list):
+            whole = b"".join(pieces)
+            return replace(answer, body=whole if len(whole) <= MOST_IN_MEMORY else _on_disk(whole))
+        if isinstance(pieces, FileAnswer):
+            # The request ends when the file is closed, which may be in another thread.
+            close_old_connections()
+            return replace(answer, body=pieces)
+        return self._streamed(answer, pieces, place)
+
+    def _streamed(self, answer: Answer, pieces: Any, place: Place) -> Answer:
+        if not self.front.streams.acquire(blocking=False):
+            pieces.close()
+            CLIENT_LIMITS.add(1, "streams")
+            raise Busy("Too many answers are being streamed.")
+        self.loop.call_soon_threadsafe(place.leave)
+        try:
+            self._wait(self.send(answer.start))
+            for piece in _gathered(pieces):
+                if self.environ[DISCONNECTED].is_set():
+                    break
+                self._wait(self.send(_piece(piece)))
+            else:
+                self._wait(self.send(_piece(b"", more=False)))
+        except Exception as error:
+            raise BrokenStream from error
+        finally:
+            pieces.close()
+            self.front.streams.release()
+        return replace(answer, is_sent=True)
+
+    def _wait(self, step: Awaitable[object]) -> None:
+        async def awaited() -> None:
+            await step
+
+        asyncio.run_coroutine_threadsafe(awaited(), self.loop).result()
+
+
+def _piece(body: bytes, *, more: bool = True) -> dict[str, Any]:
+    return {"type": "http.response.body", "body": body, "more_body": more}
+
+
+def _on_disk(whole: bytes) -> FileAnswer:
+    file = TemporaryFile()  # noqa: SIM115  # closed when it is sent
+    file.write(whole)
+    file.seek(0)
+    return FileAnswer(file)
+
+
+def _gathered(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Fewer and larger pieces, as each is passed from thread to thread."""
+    gathered, began = bytearray(), time.monotonic()
+    for piece in pieces:
+        gathered += piece
+        if len(gathered) >= PIECE_BYTES or time.monotonic() - began >= SECONDS_TO_GATHER:
+            yield bytes(gathered)
+            gathered, began = bytearray(), time.monotonic()
+    if gathered:
+        yield bytes(gathered)
+
+
+def _refusal(error: Exception, scope: Scope) -> Answer:
+    """The answer to a request that no view has seen. Raises what is no refusal."""
+    problem = problem_of(error)
+    if problem is INTERNAL:
+        raise error
+    response = problem_response(error)
+    if not scope["path"].startswith(settings.MACHINE_PATHS):
+        response.content = problem.detail.encode()
+        response["Content-Type"] = "text/plain; charset=utf-8"
+    request_id = os.urandom(16).hex()
+    response["X-Request-ID"] = request_id
+    response["Content-Length"] = str(len(response.content))
+    if isinstance(error, RequestTimeout):
+        response["Connection"] = "close"
+    logger.warning(
+        "request_refused", code=problem.status, request=f"{scope['method']} {scope['path']}", request_id=request_id
+    )
+    return Answer(response.status_code, _encoded(response.items()), response.content)
+
+
+def _encoded(headers: Iterable[tuple[str, str]]) -> list[tuple[bytes, bytes]]:
+    return [(name.lower().encode("latin-1"), value.strip().encode("latin-1")) for name, value in headers]

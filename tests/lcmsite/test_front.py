@@ -1,0 +1,274 @@
+"""Between a connection and a view: threads are for work alone, and a view learns when its client has gone."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import httpx2
+import pytest
+import uvicorn
+
+from lcmsite.server.connection import Connection
+from lcmsite.server.descriptors import most_connections
+from lcmsite.server.disconnected import DISCONNECTED, Disconnected
+from lcmsite.server.front import Front
+from lcmsite.server.workers import listening
+from tests.lcmsite.operating import eventually, free_port
+
+Site = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+MEGABYTE = 1024**2
+
+
+class Pieces:
+    """A streamed answer of so many megabytes."""
+
+    def __init__(self, megabytes: int) -> None:
+        self.left = megabytes
+        self.threads: set[int] = set()
+        self.is_closed = False
+
+    def __iter__(self) -> Iterator[bytes]:
+        while self.left:
+            self.left -= 1
+            self.threads.add(threading.get_ident())
+            yield b"x" * MEGABYTE
+
+    def close(self) -> None:
+        self.threads.add(threading.get_ident())
+        self.is_closed = True
+
+
+@pytest.fixture
+def serve(settings: Any) -> Iterator[Callable[..., int]]:
+    """Serves a WSGI application in this process, with one thread; its port."""
+    servers: list[tuple[uvicorn.Server, threading.Thread]] = []
+
+    def start(site: Site, **given: Any) -> int:
+        defaults = {"web_threads": 1, "request_timeout_seconds": 2.0, "max_waiting_requests": 2}
+        settings.DEPLOYMENT = replace(settings.DEPLOYMENT, **defaults | given)
+        most_connections.cache_clear()
+        port = free_port()
+        config = uvicorn.Config(
+            Front(site), http=Connection, loop="asyncio", ws="none", lifespan="off", log_config=None, access_log=False
+        )
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=server.run, args=([listening("127.0.0.1", port)],))
+        thread.start()
+        servers.append((server, thread))
+        eventually(lambda: server.started)
+        return port
+
+    yield start
+    for server, thread in servers:
+        server.should_exit = server.force_exit = True
+        thread.join(timeout=30)
+
+
+@contextmanager
+def connected(port: int, request: bytes) -> Iterator[socket.socket]:
+    with socket.socket() as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        client.settimeout(30)
+        client.connect(("127.0.0.1", port))
+        client.sendall(request)
+        yield client
+
+
+def get(path: str) -> bytes:
+    return f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
+
+
+def plain(environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
+    body = environ["wsgi.input"].read()
+    start_response("200 OK", [("Content-Length", str(len(body)))])
+    return [body]
+
+
+def test_a_view_begins_when_the_body_is_complete(serve):
+    begun: list[int] = []
+
+    def site(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        begun.append(1)
+        return plain(environ, start_response)
+
+    port = serve(site)
+    with connected(port, b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\nx") as slow:
+        assert httpx2.post(f"http://127.0.0.1:{port}/", content=b"quick", trust_env=False).content == b"quick"
+        assert len(begun) == 1
+
+        slow.sendall(b"y")
+
+        assert slow.recv(4096).startswith(b"HTTP/1.1 200")
+    assert len(begun) == 2
+
+
+def test_a_body_that_stays_away_is_told_so(serve):
+    port = serve(plain, request_timeout_seconds=0.5)
+
+    with connected(port, b"POST /api/ HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\nx") as slow:
+        said = b"".join(iter(lambda: slow.recv(4096), b""))
+
+    assert said.startswith(b"HTTP/1.1 408") and b'"code":"request_timeout"' in said and b"retry-after" in said
+
+
+def test_a_client_that_does_not_read_keeps_no_thread_and_is_sent_away(serve):
+    large = b"x" * (16 * MEGABYTE)
+
+    def site(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        if environ["PATH_INFO"] != "/large":
+            return plain(environ, start_response)
+        start_response("200 OK", [("Content-Length", str(len(large)))])
+        return [large]
+
+    port = serve(site)
+    with connected(port, get("/large")) as slow:
+        slow.recv(1)
+        assert httpx2.get(f"http://127.0.0.1:{port}/", trust_env=False).status_code == 200
+        # Past the timeout, the connection is reset.
+        time.sleep(4)
+        received = 0
+        with pytest.raises(ConnectionResetError):
+            while piece := slow.recv(MEGABYTE):
+                received += len(piece)
+    assert received < len(large)
+
+
+def test_a_large_answer_arrives_whole(serve):
+    large = bytes(range(256)) * 40_000
+
+    def site(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        start_response("200 OK", [("Content-Length", str(len(large)))])
+        return [large]
+
+    assert httpx2.get(f"http://127.0.0.1:{serve(site)}/", trust_env=False).content == large
+
+
+def test_a_stream_that_nobody_reads_keeps_one_thread_of_its_own_and_ends_there(serve):
+    streams = [Pieces(64), Pieces(64)]
+    left = list(streams)
+
+    def site(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        if environ["PATH_INFO"] != "/api/stream":
+            return plain(environ, start_response)
+        start_response("200 OK", [])
+        return left.pop(0)
+
+    port = serve(site)
+    with connected(port, get("/api/stream")) as slow:
+        slow.recv(1)
+        assert httpx2.get(f"http://127.0.0.1:{port}/", trust_env=False).status_code == 200
+
+        second = httpx2.get(f"http://127.0.0.1:{port}/api/stream", trust_env=False)
+
+        assert (second.status_code, second.json()["code"]) == (503, "busy")
+        # It is closed past the timeout, by the thread that produced it, whose connection to the database it may have.
+        eventually(lambda: streams[0].is_closed)
+    assert len(streams[0].threads) == 1 and streams[0].left > 0
+    assert streams[1].is_closed and streams[1].left == 64
+    assert httpx2.get(f"http://127.0.0.1:{port}/", trust_env=False).status_code == 200
+
+
+def test_a_stream_is_whole_for_a_client_that_reads(serve):
+    def site(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        start_response("200 OK", [])
+        return Pieces(5)
+
+    assert len(httpx2.get(f"http://127.0.0.1:{serve(site)}/", trust_env=False).content) == 5 * MEGABYTE
+
+
+def test_a_view_learns_that_its_client_has_gone(serve):
+    begun, told = threading.Event(), threading.Event()
+
+    def site(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        disconnected: Disconnected = environ[DISCONNECTED]
+        disconnected.add_callback(told.set)
+        begun.set()
+        told.wait(30)
+        assert disconnected.is_set()
+        return plain(environ, start_response)
+
+    port = serve(site)
+    with connected(port, get("/")):
+        assert begun.wait(30)
+        assert not told.is_set()
+
+    assert told.wait(30)
+
+
+def test_a_callback_of_one_request_is_not_called_for_the_next():
+    disconnected, called = Disconnected(), []
+    disconnected.add_callback(lambda: called.append("over"))
+    disconnected.forget_callbacks()
+    disconnected.add_callback(lambda: called.append("kept"))
+
+    disconnected.set()
+    disconnected.add_callback(lambda: called.append("late"))
+
+    assert called == ["kept", "late"]
+
+
+def test_requests_follow_each_other_on_one_connection_also_in_a_pipeline(serve):
+    port = serve(plain)
+    post = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\n"
+
+    with connected(port, post + b"first" + post + b"again") as client:
+        said = b""
+        while said.count(b"HTTP/1.1 200") < 2 or not said.endswith(b"again"):
+            said += client.recv(4096)
+
+    assert said.index(b"first") < said.index(b"again")
+
+
+def test_a_header_with_an_underscore_does_not_pose_as_another(serve):
+    def site(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        assert "HTTP_X_FORWARDED_PROTO" not in environ
+        return plain(environ, start_response)
+
+    asked = httpx2.get(f"http://127.0.0.1:{serve(site)}/", headers={"X_Forwarded_Proto": "https"}, trust_env=False)
+
+    assert asked.status_code == 200
+
+
+def test_headers_that_come_while_a_request_is_at_work_have_a_bound_as_well(serve):
+    begun, go_on = threading.Event(), threading.Event()
+
+    def site(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        begun.set()
+        go_on.wait(30)
+        return plain(environ, start_response)
+
+    port = serve(site)
+    with connected(port, get("/")) as client:
+        assert begun.wait(30)
+        with pytest.raises(OSError):
+            client.sendall(get("/").removesuffix(b"\r\n"))
+            while True:
+                client.sendall(b"X-A: b\r\n" * 1000)
+        go_on.set()
+
+
+def test_streams_that_end_beside_requests_that_wait_give_their_threads_back(serve):
+    def site(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        if environ["PATH_INFO"] != "/api/stream":
+            return plain(environ, start_response)
+        start_response("200 OK", [])
+        return Pieces(1)
+
+    port = serve(site, max_waiting_requests=100)
+
+    def ask(number: int) -> int:
+        path = "api/stream" if number % 2 else ""
+        return httpx2.get(f"http://127.0.0.1:{port}/{path}", trust_env=False, timeout=30).status_code
+
+    with ThreadPoolExecutor(20) as clients:
+        statuses = list(clients.map(ask, range(60)))
+
+    # One stream at once: others may be refused.
+    assert set(statuses) <= {200, 503} and statuses.count(200) >= 30

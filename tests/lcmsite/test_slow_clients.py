@@ -1,0 +1,283 @@
+"""Clients that are slow or silent keep nobody else waiting, with a key or without, and are sent away in the end."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import psutil
+import psycopg
+import pytest
+from pytest_django import DjangoDbBlocker
+
+from tests.committed import committed
+from tests.factories import a_workspace
+from tests.flows.processes import PROJECT, database_url
+from tests.lcmsite.agents import a_call, own
+from tests.lcmsite.callers import an_api_key
+from tests.lcmsite.operating import agents_are_served, answers, eventually, free_port
+from tests.lcmsite.sites import Site
+from tests.lcmsite.slow_clients import Slow, Target, ask, at_work, in_a_process, p99, politely
+
+KINDS = ("silent", "header", "body", "reader")
+BUNDLE = "/static/drf_spectacular_sidecar/swagger-ui-dist/swagger-ui-bundle.js"
+FORM = "application/x-www-form-urlencoded"
+SECONDS = "4"
+
+
+@dataclass(frozen=True)
+class Running:
+    """A site as `lcm up` serves it, with a write key, a read key and a conversation whose ledger is long."""
+
+    data_dir: Path
+    port: int
+    mcp_port: int
+    write_key: str
+    read_key: str
+    conversation_id: int = 0
+
+    @staticmethod
+    def request(verb: str, path: str, body: bytes = b"", *headers: str, key: str = "", length: int = 0) -> bytes:
+        lines = [f"{verb} {path} HTTP/1.1", "Host: localhost", "Connection: close", *headers]
+        if key:
+            lines.append(f"Authorization: Bearer {key}")
+        if body or length:
+            lines += [f"Content-Length: {length or len(body)}", "Content-Type: application/json"]
+        return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
+
+    def polite(self) -> list[tuple[int, bytes]]:
+        """A page, a list, an append and a call of an agent."""
+        append = json.dumps({"messages": [{"role": "user", "parts": [{"part_type": "text", "text_content": "hi"}]}]})
+        path = f"/api/v1/conversations/{self.conversation_id}/messages/"
+        accept = "Accept: application/json, text/event-stream"
+        call = a_call("lcm_describe", {"id": f"conv_{self.conversation_id}"})
+        return [
+            (self.port, self.request("GET", "/login/")),
+            (self.port, self.request("GET", "/api/v1/conversations/", key=self.read_key)),
+            (self.port, self.request("POST", path, append.encode(), key=self.write_key)),
+            (self.mcp_port, self.request("POST", "/mcp", call, accept, key=self.read_key)),
+        ]
+
+    def slow(self, count: int, *kinds: str) -> list[Slow]:
+        """Slow clients of pages, REST and MCP, without a key, with one that reads and with one that writes."""
+        ledger = f"/api/v1/conversations/{self.conversation_id}/ledger/"
+        page = Target(self.port, "/login/", BUNDLE, FORM)
+        rest = Target(self.port, "/api/v1/conversations/", ledger)
+        mcp = Target(self.mcp_port, "/mcp", "/mcp")
+        keys = (self.read_key, self.write_key)
+        targets = [page, rest, mcp, *(replace(each, key=key) for each in (rest, mcp) for key in keys)]
+        pairs = [(kind, target) for kind in kinds for target in targets]
+        return [
+            Slow(kind, count // len(pairs) + (place < count % len(pairs)), target)
+            for place, (kind, target) in enumerate(pairs)
+        ]
+
+
+@contextmanager
+def a_site(data_dir: Path, blocker: DjangoDbBlocker, **given: str) -> Iterator[Running]:
+    """The processes of `lcm up` that listen, on the test database."""
+    with committed(blocker):
+        workspace = a_workspace()
+        keys = an_api_key(workspace, "write"), an_api_key(workspace, "read")
+        with (
+            served("web", data_dir, LCM_WEB_WORKERS="2", **given) as port,
+            served("mcp", data_dir, **given) as mcp_port,
+        ):
+            eventually(lambda: answers(port) and agents_are_served(mcp_port), seconds=90)
+            yield Running(data_dir, port, mcp_port, *keys, with_a_long_ledger(Site(port, keys[0])))
+
+
+@contextmanager
+def served(kind: str, data_dir: Path, **given: str) -> Iterator[int]:
+    port = free_port()
+    running = subprocess.Popen(
+        [sys.executable, "-m", "lcmsite.processes", str(os.getpid()), kind, "127.0.0.1", str(port)],
+        cwd=PROJECT,
+        env=own({"LCM_DATA_DIR": str(data_dir), "LCM_LOG_LEVEL": "ERROR"} | given, ""),
+    )
+    try:
+        yield port
+    finally:
+        running.terminate()
+        assert running.wait(timeout=60) == 0
+
+
+def with_a_long_ledger(site: Site) -> int:
+    """A conversation whose ledger is longer than what a connection buffers."""
+    made = site.post("conversations/", {"session_id": "long"})["conversation_id"]
+    part = {"part_type": "text", "text_content": "a message that is some hundred words long " * 50}
+    for _ in range(4):
+        site.post(f"conversations/{made}/messages/", {"messages": [{"role": "user", "parts": [part]}] * 100})
+    return made
+
+
+@pytest.fixture(scope="module")
+def running(django_db_setup: None, django_db_blocker: DjangoDbBlocker, data_dir: Path) -> Iterator[Running]:
+    timeouts = {"LCM_REQUEST_TIMEOUT_SECONDS": SECONDS, "LCM_IDLE_TIMEOUT_SECONDS": SECONDS}
+    with a_site(data_dir, django_db_blocker, **timeouts) as running:
+        yield running
+
+
+@pytest.mark.parametrize("count", [16, 200])
+def test_a_polite_client_is_answered_beside_slow_ones_who_are_sent_away(running, count):
+    slow = running.slow(count, *KINDS)
+
+    async def go() -> None:
+        async with at_work(*slow):
+            await politely(running.polite(), rounds=3)
+            async with asyncio.timeout(60):
+                while sum(each.closed for each in slow) < count:
+                    await asyncio.sleep(0.1)
+
+    asyncio.run(go())
+
+    assert {b"408"} == {code for each in slow if each.kind == "header" for code in each.answers}
+    assert b"408" in {code for each in slow if each.kind == "body" for code in each.answers}
+
+
+def test_slow_bodies_of_one_kind_do_not_take_all_threads(running):
+    [page, *_] = running.slow(16, "body")
+    slow = replace(page, count=32)
+
+    async def go() -> None:
+        async with at_work(slow):
+            assert slow.closed == 0
+            await politely(running.polite(), rounds=2)
+
+    asyncio.run(go())
+
+
+@pytest.mark.parametrize(
+    "path, key, status",
+    [("/login/", "", 413), ("/api/v1/conversations/", "", 413), ("/api/v1/conversations/", "lcm_wrong", 401)],
+)
+def test_an_unknown_caller_is_refused_before_a_large_body_is_read(running, path, key, status):
+    # The body never comes.
+    request = running.request("POST", path, key=key, length=1024**2)
+
+    async def go() -> bytes:
+        reader, writer = await asyncio.open_connection("127.0.0.1", running.port)
+        writer.write(request)
+        async with asyncio.timeout(30):
+            answer = await reader.readuntil(b"\r\n\r\n")
+        writer.close()
+        return answer
+
+    assert asyncio.run(go()).split()[1] == str(status).encode()
+
+
+def test_a_known_caller_may_send_a_large_body(running):
+    path = f"/api/v1/conversations/{running.conversation_id}/messages/"
+    part = {"part_type": "text", "text_content": "x y " * 50_000}
+    body = json.dumps({"messages": [{"role": "user", "parts": [part]}]}).encode()
+
+    status, _ = asyncio.run(ask(running.port, running.request("POST", path, body, key=running.write_key)))
+
+    assert status == 201
+
+
+def test_headers_without_an_end_are_refused(running):
+    endless = b"GET / HTTP/1.1\r\nHost: localhost\r\n" + b"X-A: b\r\n" * 100_000
+
+    status, _ = asyncio.run(ask(running.port, endless))
+
+    assert status == 431
+
+
+def test_more_connections_than_allowed_close_those_that_waited_longest(running):
+    with served("web", running.data_dir, LCM_WEB_WORKERS="1", LCM_MAX_CONNECTIONS="16") as port:
+        eventually(lambda: answers(port))
+        silent = Slow("silent", 100, Target(port, "", ""))
+
+        async def go() -> None:
+            async with at_work(silent):
+                await politely([(port, running.request("GET", "/login/"))], rounds=20)
+
+        asyncio.run(go())
+
+    assert silent.closed >= 84
+
+
+def test_requests_beyond_those_that_may_wait_are_refused_at_once(running):
+    request = running.request("GET", "/api/v1/conversations/", key=running.read_key)
+    limits = {"LCM_WEB_WORKERS": "1", "LCM_WEB_THREADS": "1", "LCM_MAX_WAITING_REQUESTS": "2"}
+    with served("web", running.data_dir, **limits) as port:
+        eventually(lambda: answers(port))
+
+        async def go() -> list[int]:
+            with psycopg.connect(database_url()) as lock:
+                lock.execute("LOCK TABLE conversations IN ACCESS EXCLUSIVE MODE")
+                tasks = [asyncio.create_task(ask(port, request)) for _ in range(10)]
+                done, _ = await asyncio.wait(tasks, timeout=30, return_when=asyncio.FIRST_COMPLETED)
+                while len(done) < 7:
+                    done, _ = await asyncio.wait(tasks, timeout=0.1)
+            return sorted([status for status, _ in await asyncio.gather(*tasks)])
+
+        statuses = asyncio.run(go())
+
+    assert statuses == [200] * 3 + [503] * 7
+
+
+def test_a_request_at_work_is_answered_before_its_server_ends(running):
+    request = running.request("GET", "/api/v1/conversations/", key=running.read_key)
+    with served("web", running.data_dir, LCM_WEB_WORKERS="1") as port:
+        eventually(lambda: answers(port))
+
+        async def go() -> int:
+            with psycopg.connect(database_url()) as lock:
+                lock.execute("LOCK TABLE conversations IN ACCESS EXCLUSIVE MODE")
+                asked = asyncio.create_task(ask(port, request))
+                await asyncio.to_thread(eventually, lambda: waits_for_a_lock(lock))
+                for process in psutil.Process().children(recursive=True):
+                    if str(port) in process.cmdline():
+                        process.terminate()
+                await asyncio.sleep(0.5)
+            return (await asked)[0]
+
+        assert asyncio.run(go()) == 200
+
+
+def waits_for_a_lock(connection: psycopg.Connection) -> bool:
+    # A transaction sees the first picture that it took.
+    connection.execute("SELECT pg_stat_clear_snapshot()")
+    return bool(connection.execute("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'").fetchone())
+
+
+@pytest.mark.thorough
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("kind", KINDS)
+def test_two_thousand_slow_clients_hardly_slow_down_a_polite_one(kind, own_site, capsys):
+    alone, beside = [], []
+
+    def measured() -> float:
+        return p99(asyncio.run(politely(own_site.polite(), rounds=40)))
+
+    measured()
+    for _ in range(3):
+        alone.append(measured())
+        with in_a_process(*own_site.slow(2000, kind)):
+            beside.append(measured())
+
+    ratio = statistics.median(beside) / statistics.median(alone)
+    with capsys.disabled():
+        print(f"\n2,000 x {kind}: p99 alone {in_ms(alone)} ms, beside {in_ms(beside)} ms, ratio {ratio:.1f}")
+    assert ratio <= 5
+
+
+def in_ms(seconds: Sequence[float]) -> str:
+    return ", ".join(f"{1000 * each:.0f}" for each in seconds)
+
+
+@pytest.fixture(scope="module")
+def own_site(django_db_setup: None, django_db_blocker: DjangoDbBlocker, data_dir: Path) -> Iterator[Running]:
+    """With the settings that everybody has."""
+    with a_site(data_dir, django_db_blocker) as running:
+        yield running
