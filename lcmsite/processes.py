@@ -58,6 +58,8 @@ def serve(*, host: str, port: int) -> None:
         from granian.log import LogLevels
         from granian.server import Server
 
+        from lcmsite.adapters.concurrency import gate
+
         deployment = settings.DEPLOYMENT
     heeding_signals()
     Server(
@@ -66,7 +68,7 @@ def serve(*, host: str, port: int) -> None:
         port=port,
         interface=Interfaces.WSGI,
         workers=deployment.web_workers,
-        blocking_threads=deployment.web_threads,
+        blocking_threads=gate().limits.threads,
         log_level=LogLevels.warning,
         log_dictconfig=settings.LOGGING,
         respawn_failed_workers=True,

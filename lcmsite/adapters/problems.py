@@ -24,6 +24,7 @@ from conversations.errors import (
     Unavailable,
 )
 from lcmsite.adapters.allowances import TooManyRequests
+from lcmsite.adapters.concurrency import TooManyAtOnce
 
 
 class MethodNotAllowed(Invalid):
@@ -82,6 +83,7 @@ KINDS = (
     Kind(UnsupportedMediaType, 415, 2, "the body is not JSON"),
     Kind(NoSuchRange, 416, 2, "the file ends before the range begins"),
     Kind(TooManyRequests, 429, 6, "the key has asked more often than it may (LCM_RATE_LIMIT)"),
+    Kind(TooManyAtOnce, 429, 6, "too much runs at once, of this caller or of heavy operations"),
     Kind(Unavailable, 503, 6, "something that LCM depends on does not answer", retry_after=5),
 )
 _BY_ERROR = {kind.error: kind for kind in KINDS}

@@ -62,7 +62,8 @@ def more(visit: Visit, conversation_id: int) -> HttpResponse:
         shown = _messages(visit, conversation_id, number_in(given, "seq") or 1)
         return visit.show("dashboard/_messages.html", **{**shown, "earlier": None})
     shown = _messages(visit, conversation_id, max(1, before - ON_A_PAGE), last=before - 1)
-    return visit.show("dashboard/_messages.html", **{**shown, "later": None})
+    # Those that follow are on the page already, unless this page had to end early.
+    return visit.show("dashboard/_messages.html", **{**shown, "later": shown["later"] if shown["is_cut"] else None})
 
 
 @page()
@@ -103,6 +104,9 @@ def _messages(visit: Visit, conversation_id: int, first: int | None, last: int |
         if first <= last
         else []
     )
+    is_cut = getattr(said, "more", False)
+    if is_cut:
+        last = said[-1].seq
     active = [each for each in window.summaries if each.active]
     shown = [
         {
@@ -118,4 +122,5 @@ def _messages(visit: Visit, conversation_id: int, first: int | None, last: int |
         "turns": shown,
         "earlier": first if 1 < first <= count else None,
         "later": last + 1 if first <= last < count else None,
+        "is_cut": is_cut,
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import secrets
 import time
@@ -12,12 +13,13 @@ from typing import Any, TypeVar
 
 import structlog
 from asgiref.sync import sync_to_async
-from django.conf import settings
 from django.db import connections
 from mcp_types import CallToolResult, TextContent
 from rest_framework import serializers
 
 from conversations.param_fields import ConversationId
+from lcmsite.adapters.cancelling import CLIENT, Disconnected
+from lcmsite.adapters.concurrency import gate
 from lcmsite.adapters.keys import Caller
 from lcmsite.adapters.mcp.exact import holdable, may_hold_surrogates
 from lcmsite.adapters.naming import conversation_named
@@ -32,18 +34,27 @@ T = TypeVar("T")
 
 
 def _threads() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(max_workers=settings.DEPLOYMENT.web_threads, thread_name_prefix="mcp")
+    return ThreadPoolExecutor(max_workers=gate().limits.threads, thread_name_prefix="mcp")
 
 
 @dataclass(frozen=True)
 class Desk:
-    """Takes calls, so many at once as a web process does; the others wait."""
+    """Takes calls. How many run at once, the gate of the process decides, as in a web process."""
 
     threads: ThreadPoolExecutor = field(default_factory=_threads)
 
     async def do(self, work: Callable[[], T]) -> T:
         """What the work gives, done in a thread that afterwards gives its database connection back."""
-        return await sync_to_async(_tidily, thread_sensitive=False, executor=self.threads)(work)
+        client = Disconnected()
+        before = CLIENT.set(client)
+        try:
+            return await sync_to_async(_tidily, thread_sensitive=False, executor=self.threads)(work)
+        except asyncio.CancelledError:
+            # The client has disconnected, or cancelled the call; the thread goes on until it is told.
+            client.set()
+            raise
+        finally:
+            CLIENT.reset(before)
 
     async def answer(
         self, operation: Operation, given: Mapping[str, Any], *, caller: Callable[[], Caller]
