@@ -12,6 +12,8 @@ from compaction.types import BoundaryRecord
 from conversations.append import checked_name
 from conversations.errors import Conflict, Invalid
 from conversations.exactness import MOST_LEVELS, is_plain
+from conversations.metadata import require_metadata
+from conversations.policy import StorePolicy
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ class NewBoundary:
             conversation_id=conversation_id,
             host_reference=exact_name("host_reference", host_reference),
             last_seq=last_seq,
-            metadata=None if metadata is None else _plain(metadata),
+            metadata=None if metadata is None else _plain(_bounded(metadata)),
         )
 
     def found(self) -> BoundaryRecord | None:
@@ -76,6 +78,10 @@ def exact_name(field: str, text: str) -> str:
     except ValueError as wrong:
         raise Invalid(str(wrong)) from wrong
     return text
+
+
+def _bounded(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
+    return require_metadata(metadata, most=StorePolicy.from_settings().max_metadata_bytes)
 
 
 def _plain(metadata: Mapping[str, Any]) -> dict[str, Any]:

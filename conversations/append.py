@@ -17,6 +17,7 @@ from conversations import hashing
 from conversations.errors import Invalid
 from conversations.exactness import MAX_NAME, is_name, overlaid, split, storable
 from conversations.flattening import flattened, reasoning_in, searchable
+from conversations.metadata import require_bounded
 from conversations.policy import StorePolicy
 from conversations.sealed_files import FileEntry
 from conversations.tokens import TokenEstimator
@@ -74,6 +75,7 @@ def rows_of(
     _check_batch(messages, policy)
     message_rows, part_rows, texts, key_orders = [], [], [], []
     for position, message in enumerate(messages, start=1):
+        require_bounded(message, position=position, most=policy.max_metadata_bytes)
         try:
             hashes, parts = [], []
             for ordinal, part in enumerate(message.parts):

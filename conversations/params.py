@@ -203,6 +203,11 @@ class ListMessagesParams(ConversationParams):
     limit = WholeNumber(required=False, min_value=1, max_value=1000, help_text="The most to list.")
 
 
+class ListContextItemsParams(ConversationParams):
+    after_ordinal = WholeNumber(required=False, allow_null=True, help_text="Only slots behind this ordinal.")
+    limit = WholeNumber(required=False, min_value=1, max_value=10_000, help_text="The most to list.")
+
+
 class MessageParams(Params):
     message_id = MessageId(help_text="The message, as 12 or msg_12.")
 

@@ -188,6 +188,13 @@ class StorePolicy(Policy):
     )
     max_batch_messages: int = knob(1000, "The most messages one append may carry.", low=1, high=10_000)
     max_message_parts: int = knob(10_000, "The most parts one message may carry.", low=1, high=100_000)
+    max_metadata_bytes: int = knob(
+        65_536,
+        "The most bytes, as JSON, of what a message carries beside its texts and attachments: its metadata and those "
+        "of its parts. The same holds for the metadata of a conversation and of a boundary.",
+        low=1024,
+        high=16 * 1024**2,
+    )
     large_file_tokens: int = knob(
         25_000,
         "A text of more tokens than this, in a message, becomes a file, and the message keeps what there is to know of "

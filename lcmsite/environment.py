@@ -85,9 +85,21 @@ class Deployment:
         8001, "The port `lcm up` listens on for agents (MCP over HTTP); 0 for none.", low=0, high=65535
     )
     web_workers: int = knob(2, "Web processes.", low=1, high=64)
-    web_threads: int = knob(4, "Requests each web process works on at once.", low=1, high=128)
+    web_threads: int = knob(
+        6,
+        "Operations each web process runs at once; searches, expansions, exports and checks take half of them at "
+        "most, those of one caller all but one.",
+        low=1,
+        high=128,
+    )
     worker_threads: int = knob(2, "Tasks each queue works on at once.", low=1, high=64)
     pool_size: int = knob(16, "The most database connections one process keeps.", low=1, high=500)
+    pool_timeout_seconds: int = knob(
+        5,
+        "How long a request waits for a database connection, in seconds; then it is refused with 503.",
+        low=1,
+        high=60,
+    )
     max_request_bytes: int = knob(64 * 1024**2, "The largest request body.", low=64 * 1024, high=1024**3)
     min_free_bytes: int = knob(
         256 * 1024**2,
@@ -139,7 +151,10 @@ class Deployment:
         "", "The token that `/metrics` asks for; without it, only programs on this machine are told.", secret=True
     )
     rate_limit: int = knob(
-        0, "The most requests a minute that one key may make on one machine; 0 for no limit.", low=0, high=1_000_000
+        30_000,
+        "The most requests a minute that one key may make on one machine; 0 for no limit.",
+        low=0,
+        high=1_000_000,
     )
     rate_burst: int = knob(0, "How many of them may come at once; 0 for all of a minute.", low=0, high=1_000_000)
     api_key: str = knob("", "The API key the command line sends.", secret=True)

@@ -15,8 +15,10 @@ from django.core.signals import got_request_exception
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.utils.module_loading import import_string
 
+from lcmsite.adapters.cancelling import CLIENT
 from lcmsite.answering import put_headers
 from lcmsite.metrics.faces import REQUEST_SECONDS, REQUESTS
+from lcmsite.server.disconnected import DISCONNECTED
 
 logger = structlog.get_logger(__name__)
 
@@ -43,6 +45,7 @@ class RequestLog:
     def __call__(self, request: HttpRequest) -> HttpResponse:
         request_id = os.urandom(16).hex()
         bound = structlog.contextvars.bind_contextvars(request_id=request_id)
+        client = CLIENT.set(request.META.get(DISCONNECTED))
         began = time.perf_counter()
         try:
             response = self.get_response(request)
@@ -53,6 +56,7 @@ class RequestLog:
             _count(request, status, taken)
         finally:
             structlog.contextvars.reset_contextvars(**bound)
+            CLIENT.reset(client)
         put_headers(response, ("X-Request-ID", request_id), ("Server-Timing", f"server;dur={1000 * taken:.1f}"))
         return response
 

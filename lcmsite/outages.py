@@ -48,7 +48,7 @@ class OncePerOutage(logging.Filter):
         from lcmsite.servers import require_servers
 
         # Each thread finds its broken connection by itself, and one that waits for another gives up only then.
-        seconds_of_quiet = settings.DATABASES["default"]["OPTIONS"]["pool"]["timeout"] + 1.0
+        seconds_of_quiet = settings.DEPLOYMENT.pool_timeout_seconds + 1.0
         while True:
             time.sleep(SECONDS_BETWEEN_QUESTIONS)
             try:

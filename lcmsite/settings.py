@@ -210,7 +210,14 @@ def _database() -> dict[str, Any]:
         "OPTIONS": database.get("OPTIONS", {})
         | {
             # None at rest: a command that asks one question opens one connection.
-            "pool": {"min_size": 0, "max_size": DEPLOYMENT.pool_size, "timeout": 10},
+            "pool": {
+                "min_size": 0,
+                "max_size": DEPLOYMENT.pool_size,
+                # Our backend asks again for as long as LCM_POOL_TIMEOUT_SECONDS says. No `max_waiting`: the pool counts
+                # those that have given up, too, and the threads of a process are bounded.
+                "timeout": 1,
+                "reconnect_timeout": 1,
+            },
             "prepare_threshold": 5,
             "application_name": "lcm",
         },

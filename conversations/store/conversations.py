@@ -13,7 +13,9 @@ from django.db.models.functions import Greatest, Now
 from conversations.append import checked_name
 from conversations.errors import Invalid, NotFound
 from conversations.exactness import MOST_LEVELS, is_plain, is_storable
+from conversations.metadata import require_metadata
 from conversations.models import Conversation
+from conversations.page_bytes import Page, conversations_that_fit
 from conversations.policy import check_overrides
 from conversations.store.messages import MessageStore
 from conversations.store.search import SearchStore
@@ -48,7 +50,7 @@ class ConversationStore(MessageStore, SummaryStore, SearchStore):
             raise Invalid(str(wrong)) from wrong
         given = {
             "title": title,
-            "metadata": _plain(metadata or {}),
+            "metadata": _plain(require_metadata(metadata or {}, most=self.policy.max_metadata_bytes)),
             "overrides": check_overrides(overrides or {}),
         }
         conversation, created = Conversation.objects.get_or_create(
@@ -72,9 +74,10 @@ class ConversationStore(MessageStore, SummaryStore, SearchStore):
         return found.as_record()
 
     def list_conversations(self, *, after_id: int = 0, limit: int = 100) -> list[ConversationRecord]:
-        """Conversations by id, those behind `after_id`."""
-        rows = self.scope.narrow(Conversation.objects.filter(conversation_id__gt=after_id))
-        return [conversation.as_record() for conversation in rows.order_by("conversation_id")[:limit]]
+        """Conversations by id, those behind `after_id`; `more` where a page ends before `limit` by its bytes."""
+        fitting, more = conversations_that_fit(workspace_id=self.scope.workspace_id, after_id=after_id, limit=limit)
+        rows = self.scope.narrow(Conversation.objects.filter(conversation_id__gt=after_id)).order_by("conversation_id")
+        return Page([conversation.as_record() for conversation in rows[: min(limit, fitting)]], more=more)
 
     @transaction.atomic
     def configure_conversation(self, *, conversation_id: int, overrides: Mapping[str, Any]) -> ConversationRecord:

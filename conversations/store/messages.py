@@ -21,6 +21,7 @@ from conversations.frozen import record
 from conversations.interception import Interception, entries_of, has_files, moved_texts, write_references
 from conversations.large_files import LargeFileService
 from conversations.models import ContextItem, Conversation, Message, MessagePart
+from conversations.page_bytes import Page, messages_that_fit
 from conversations.policy import LEAST_LARGE_TOKENS
 from conversations.records import messages_after, parts_of
 from conversations.signals import messages_appended
@@ -223,11 +224,15 @@ class MessageStore(Store):
     def list_messages(self, *, conversation_id: int, after_seq: int = 0, limit: int = 100) -> list[MessageRecord]:
         """The messages behind `after_seq`, oldest first, with their parts.
 
+        A page has 8 MiB at most, or one message: where it ends before `limit` because of that, the answer says `more`.
         Their seqs follow each other without a gap, also where a message was erased: a seq that is left out is a message
         whose row is gone from the database, which `lcm check` reports. NotFound if there is no such conversation.
         """
-        found = messages_after(conversation_id, workspace_id=self.scope.workspace_id, after_seq=after_seq, limit=limit)
+        fitting, more = messages_that_fit(conversation_id=conversation_id, after_seq=after_seq, limit=limit)
+        found = messages_after(
+            conversation_id, workspace_id=self.scope.workspace_id, after_seq=after_seq, limit=min(limit, fitting)
+        )
         if not found:
             # Where there are messages, there is a conversation that may be seen.
             self.scope.conversation(conversation_id)
-        return found
+        return Page(found, more=more and bool(found))

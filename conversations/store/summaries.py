@@ -14,6 +14,7 @@ from conversations.append import as_json, part_row_of
 from conversations.db import prepared
 from conversations.errors import Conflict
 from conversations.models import Message, Summary
+from conversations.page_bytes import Page
 from conversations.reading import array
 from conversations.store.base import Store
 from conversations.types import (
@@ -125,10 +126,16 @@ class SummaryStore(Store):
             return None
         return _ordinal_of(written, expected=1 if summary.supersedes_id else len(message_ids) + len(source_ids))
 
-    def get_context_items(self, *, conversation_id: int) -> list[ContextItemRecord]:
-        """The active context's slots, in order."""
+    def get_context_items(
+        self, *, conversation_id: int, after_ordinal: int | None = None, limit: int = 10_000
+    ) -> list[ContextItemRecord]:
+        """The active context's slots behind `after_ordinal`, in order; `more` says that others follow."""
         conversation = self.scope.conversation(conversation_id)
-        return [
+        rows = conversation.context_items.in_order()
+        if after_ordinal is not None:
+            rows = rows.filter(ordinal__gt=after_ordinal)
+        found = list(rows[: limit + 1])
+        items = [
             ContextItemRecord(
                 conversation_id=conversation_id,
                 ordinal=item.ordinal,
@@ -137,8 +144,9 @@ class SummaryStore(Store):
                 message_id=item.message_id,
                 summary_id=item.summary_id,
             )
-            for item in conversation.context_items.in_order()
+            for item in found[:limit]
         ]
+        return Page(items, more=len(found) > limit)
 
     def get_summary(self, *, summary_id: str) -> SummaryRecord:
         """One summary; NotFound if there is none."""

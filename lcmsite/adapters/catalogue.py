@@ -40,6 +40,7 @@ from conversations.params import (
     FileParams,
     FindConversationParams,
     GetMessageParams,
+    ListContextItemsParams,
     ListConversationsParams,
     ListFilesParams,
     ListMessagesParams,
@@ -133,7 +134,9 @@ _CONVERSATIONS = (
     ),
     Operation(ConversationStore, "list_messages", ListMessagesParams, "GET", ONE + "messages/", "lcm_messages"),
     Operation(ConversationStore, "get_message", GetMessageParams, "GET", "messages/{message_id}/", "lcm_message"),
-    Operation(ConversationStore, "get_context_items", ConversationParams, "GET", ONE + "context-items/", "lcm_items"),
+    Operation(
+        ConversationStore, "get_context_items", ListContextItemsParams, "GET", ONE + "context-items/", "lcm_items"
+    ),
 )  # fmt: skip
 
 _COMPACTION = (
@@ -142,11 +145,11 @@ _COMPACTION = (
     ),
     Operation(
         CompactionEngine, "compact", CompactParams, "POST", ONE + "compactions/", "lcm_compact",
-        scope=WRITE, status=201, background="request",
+        scope=WRITE, status=201, background="request", heavy=True,
     ),
     Operation(
         CompactionEngine, "redo", RedoParams, "POST", ONE + "redo/", "lcm_redo",
-        scope=WRITE, status=201, background="request_redo",
+        scope=WRITE, status=201, background="request_redo", heavy=True,
     ),
     Operation(
         CompactionEngine, "backfill", BackfillParams, "POST", ONE + "backfill/", "lcm_backfill",
@@ -166,26 +169,30 @@ _ACTIVITY = (
 )
 
 _PLANS = (
-    Operation(CompactionPlans, "plan", PlanParams, "POST", ONE + "plans/", "lcm_plan", scope=WRITE, status=201),
+    Operation(
+        CompactionPlans, "plan", PlanParams, "POST", ONE + "plans/", "lcm_plan", scope=WRITE, status=201, heavy=True
+    ),
     Operation(CompactionPlans, "list_plans", ListPlansParams, "GET", ONE + "plans/", "lcm_plans"),
     Operation(CompactionPlans, "get_plan", PlanIdParams, "GET", "plans/{plan_id}/", "lcm_show_plan"),
     Operation(
         CompactionPlans, "execute_plan", ExecutePlanParams, "POST", "plans/{plan_id}/execution/", "lcm_execute_plan",
-        scope=WRITE, status=201, background="request_execution",
+        scope=WRITE, status=201, background="request_execution", heavy=True,
     ),
 )  # fmt: skip
 
 _HOSTS = (
     Operation(
         HostCompaction, "flush", FlushParams, "POST", ONE + "flushes/", "lcm_flush",
-        scope=WRITE, status=201, background="flush_in_background",
+        scope=WRITE, status=201, background="flush_in_background", heavy=True,
     ),
     Operation(
         HostCompaction, "record_boundary", BoundaryParams, "POST", ONE + "boundaries/", "lcm_boundary",
         scope=WRITE, status=201,
     ),
     Operation(HostCompaction, "list_boundaries", ListBoundariesParams, "GET", ONE + "boundaries/", "lcm_boundaries"),
-    Operation(HostCompaction, "verify_coverage", CoverageParams, "POST", ONE + "coverage/", "lcm_coverage"),
+    Operation(
+        HostCompaction, "verify_coverage", CoverageParams, "POST", ONE + "coverage/", "lcm_coverage", heavy=True
+    ),
 )  # fmt: skip
 
 _MODELS = (
@@ -234,27 +241,27 @@ _UPLOADS = (
 _RETRIEVAL = (
     Operation(
         RetrievalEngine, "grep", GrepParams, "GET", ONE + "matches/", "lcm_grep",
-        everywhere="matches/", for_agents="lcm_grep",
+        everywhere="matches/", for_agents="lcm_grep", heavy=True,
     ),
     Operation(
         RetrievalEngine, "describe", DescribeParams, "GET", "items/{id}/", "lcm_describe", for_agents="lcm_describe"
     ),
     Operation(
         RetrievalEngine, "describe_range", DescribeRangeParams, "GET", ONE + "range/", "lcm_describe_range",
-        for_agents="lcm_describe_range",
+        for_agents="lcm_describe_range", heavy=True,
     ),
-    Operation(RetrievalEngine, "impact", ImpactParams, "GET", "items/{id}/impact/", "lcm_impact"),
+    Operation(RetrievalEngine, "impact", ImpactParams, "GET", "items/{id}/impact/", "lcm_impact", heavy=True),
     Operation(
         RetrievalEngine, "expand", ExpandParams, "GET", "summaries/{summary_id}/expansion/", "lcm_expand",
-        for_agents="lcm_expand",
+        for_agents="lcm_expand", heavy=True,
     ),
     Operation(
         RetrievalEngine, "expand_range", ExpandRangeParams, "GET", ONE + "expansion/", "lcm_expand_range",
-        for_agents="lcm_expand_range",
+        for_agents="lcm_expand_range", heavy=True,
     ),
     Operation(
         Delegation, "expand_query", ExpandQueryParams, "POST", "expand-queries/", "lcm_expand_query",
-        for_agents="lcm_expand_query",
+        for_agents="lcm_expand_query", heavy=True,
     ),
     Operation(Grants, "list_grants", ListGrantsParams, "GET", "grants/", "lcm_grants"),
     Operation(Grants, "get_grant", GrantParams, "GET", "grants/{grant_id}/", "lcm_grant"),
@@ -262,12 +269,14 @@ _RETRIEVAL = (
         Grants, "revoke_grant", GrantParams, "POST", "grants/{grant_id}/revocation/", "lcm_revoke_grant", scope=WRITE
     ),
     Operation(RetrievalEngine, "browse", BrowseParams, "GET", ALL + "overviews/", "lcm_browse"),
-    Operation(RetrievalEngine, "lineage", LineageParams, "GET", ONE + "lineage/", "lcm_lineage"),
+    Operation(RetrievalEngine, "lineage", LineageParams, "GET", ONE + "lineage/", "lcm_lineage", heavy=True),
     Operation(
-        RetrievalEngine, "lineage_window", LineageWindowParams, "GET", ONE + "lineage/window/", "lcm_lineage_window"
+        RetrievalEngine, "lineage_window", LineageWindowParams, "GET", ONE + "lineage/window/", "lcm_lineage_window",
+        heavy=True,
     ),
     Operation(
-        ContextAssembler, "assemble", AssembleParams, "GET", ONE + "context/", "lcm_assemble", for_agents="lcm_assemble"
+        ContextAssembler, "assemble", AssembleParams, "GET", ONE + "context/", "lcm_assemble",
+        for_agents="lcm_assemble", heavy_with="query",
     ),
     Operation(ContextAssembler, "recall", RecallParams, "GET", ONE + "recall/", "lcm_recall"),
     Operation(
@@ -283,7 +292,7 @@ _RETRIEVAL = (
 _INTEGRITY = (
     Operation(
         IntegrityChecker, "run", CheckParams, "POST", ONE + "integrity-reports/", "lcm_check",
-        everywhere="integrity-reports/", background="request",
+        everywhere="integrity-reports/", background="request", heavy=True,
     ),
     Operation(IntegrityChecker, "get_state", IntegrityStateParams, "GET", "integrity/", "lcm_integrity"),
     Operation(IntegrityChecker, "get_scan", ScanParams, "GET", "scans/{scan_id}/", "lcm_scan"),
@@ -294,7 +303,7 @@ _INTEGRITY = (
 _REPAIRS = (
     Operation(
         IntegrityChecker, "plan_repairs", PlanRepairsParams, "POST", "integrity-reports/{report_id}/repair-plans/",
-        "lcm_plan_repairs", scope=WRITE, status=201,
+        "lcm_plan_repairs", scope=WRITE, status=201, heavy=True,
     ),
     Operation(
         Repairs, "list_plans", ListRepairsParams, "GET", "integrity-reports/{report_id}/repair-plans/",
@@ -307,11 +316,11 @@ _REPAIRS = (
     ),
     Operation(
         Repairs, "apply_plan", RepairParams, "POST", "repair-plans/{repair_id}/application/", "lcm_apply_repairs",
-        scope=ADMIN,
+        scope=ADMIN, heavy=True,
     ),
     Operation(
         Repairs, "undo_plan", RepairParams, "POST", "repair-plans/{repair_id}/undoing/", "lcm_undo_repairs",
-        scope=ADMIN,
+        scope=ADMIN, heavy=True,
     ),
     Operation(Quarantines, "list_quarantines", ListQuarantinesParams, "GET", "quarantines/", "lcm_quarantines"),
     Operation(
@@ -325,26 +334,29 @@ _REPAIRS = (
 )  # fmt: skip
 
 _RETENTION = (
-    Operation(Retention, "archive", ArchiveParams, "POST", ONE + "archive/", "lcm_archive", scope=ADMIN),
-    Operation(Retention, "thaw", ThawParams, "POST", ONE + "thaw/", "lcm_thaw", scope=ADMIN),
+    Operation(Retention, "archive", ArchiveParams, "POST", ONE + "archive/", "lcm_archive", scope=ADMIN, heavy=True),
+    Operation(Retention, "thaw", ThawParams, "POST", ONE + "thaw/", "lcm_thaw", scope=ADMIN, heavy=True),
     Operation(Retention, "get_retention", RetentionParams, "GET", "retention/", "lcm_retention"),
     Operation(Retention, "set_retention", SetRetentionParams, "PUT", "retention/", "lcm_set_retention", scope=ADMIN),
-    Operation(StorageReport, "storage", StorageParams, "GET", "storage/", "lcm_storage"),
+    Operation(StorageReport, "storage", StorageParams, "GET", "storage/", "lcm_storage", heavy=True),
 )
 
 _ERASURE = (
     Operation(
         Erasures, "preview_erasure", PreviewErasureParams, "POST", ONE + "erasures/", "lcm_preview_erasure",
-        scope=ADMIN, status=201,
+        scope=ADMIN, status=201, heavy=True,
     ),
     Operation(
-        Erasures, "erase", EraseParams, "POST", "erasures/{erasure_id}/execution/", "lcm_erase", scope=ADMIN
+        Erasures, "erase", EraseParams, "POST", "erasures/{erasure_id}/execution/", "lcm_erase", scope=ADMIN,
+        heavy=True,
     ),
 )  # fmt: skip
 
 _AUDIT = (Operation(AuditLog, "list_acts", ListActsParams, "GET", "audit-log/", "lcm_audit", scope=ADMIN),)
 
-_REBUILDING = (Operation(Ledgers, "rebuild", ConversationParams, "POST", ONE + "rebuild/", "lcm_rebuild", scope=ADMIN),)
+_REBUILDING = (
+    Operation(Ledgers, "rebuild", ConversationParams, "POST", ONE + "rebuild/", "lcm_rebuild", scope=ADMIN, heavy=True),
+)
 
 CATALOGUE: tuple[Operation, ...] = (
     *_CONVERSATIONS,

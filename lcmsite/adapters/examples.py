@@ -32,6 +32,7 @@ EXAMPLES: Mapping[str, Any] = {
     "byte_size": 1048576,
     "act": "archive",
     "after_id": 0,
+    "after_ordinal": 0,
     "after_seq": 0,
     "as_of": "2026-01-31T12:00:00Z",
     "as_of_run": "run_9f86d081884c7d65",

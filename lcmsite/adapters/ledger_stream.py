@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
 
 from django.http import HttpRequest, StreamingHttpResponse
 
 from conversations.params import ConversationParams
 from integrity.ledgers import Ledgers
+from lcmsite.adapters.concurrency import gate
 from lcmsite.adapters.keys import Caller
 from lcmsite.adapters.openapi import documented_stream
 from lcmsite.types import KeyScope
 
 LEDGER = "conversations/{conversation_id}/ledger/"
 JSON_LINES = "application/x-ndjson"
+
+
+@dataclass(frozen=True)
+class Held:
+    """Lines with what is held until they are closed. A generator that never began would release nothing."""
+
+    lines: Iterator[bytes]
+    held: ExitStack
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self.lines
+
+    def close(self) -> None:
+        self.held.close()
 
 
 @documented_stream(
@@ -35,6 +52,8 @@ def ledger(self: object, request: HttpRequest, caller: Caller, in_path: Mapping[
     # Before the first line, so that a refusal is one.
     conversation = caller.scope.conversation(asked["conversation_id"])
     lines = Ledgers.from_settings(caller.scope).lines(conversation_id=conversation.pk)
-    response = StreamingHttpResponse(lines, content_type=JSON_LINES)
+    held = ExitStack()
+    held.enter_context(gate().entered(caller.scope.actor, heavy=True))
+    response = StreamingHttpResponse(Held(lines, held), content_type=JSON_LINES)
     response["X-Content-Type-Options"] = "nosniff"
     return response

@@ -5,11 +5,14 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, get_type_hints
 
 from conversations.params import Params
+from lcmsite.adapters.cancelling import cancelled_with_client
+from lcmsite.adapters.concurrency import gate
 from lcmsite.adapters.keys import Caller
 from lcmsite.types import KeyScope
 
@@ -32,7 +35,9 @@ class Operation:
     `path` holds the params that stand in it in braces. An operation on one conversation that can also be asked of the
     whole workspace has a second path, `everywhere`; one `of_the_site` is for the site's operator. One whose params have
     `background` calls the method of that name instead when it is true, and answers 202 with the job. One that agents
-    have as a tool is called `for_agents` there.
+    have as a tool is called `for_agents` there. Of the `heavy` ones few run at once (`concurrency`), and those
+    that read are cancelled when their client disconnects; `heavy_with` names a param that makes an operation heavy
+    where it is given.
     """
 
     service: type
@@ -47,6 +52,8 @@ class Operation:
     background: str = ""
     of_the_site: bool = False
     for_agents: str = ""
+    heavy: bool = False
+    heavy_with: str = ""
 
     @property
     def command(self) -> str:
@@ -103,14 +110,20 @@ class Operation:
     def perform(self, caller: Caller, given: Mapping[str, Any]) -> Answer:
         """Let the service answer: the one place where what a caller may do and see is decided, on every face.
 
-        Raises Forbidden, Invalid, and whatever the service raises.
+        Raises Forbidden, Invalid, TooManyAtOnce, and whatever the service raises.
         """
         self.require(caller)
         values = self.params.accepted(given)
         service = self.service.from_settings(caller.scope)  # type: ignore[attr-defined]
+        method, status = self.method, self.status
+        heavy = self.heavy or bool(self.heavy_with and values.get(self.heavy_with))
         if self.background and values.pop("background", False):
-            return Answer(result=getattr(service, self.background)(**values), status=202)
-        return Answer(result=getattr(service, self.method)(**values), status=self.status)
+            method, status, heavy = self.background, 202, False
+        with (
+            gate().entered(caller.scope.actor, heavy=heavy),
+            cancelled_with_client() if heavy and self.verb == "GET" else nullcontext(),
+        ):
+            return Answer(result=getattr(service, method)(**values), status=status)
 
 
 def placeholders(path: str) -> tuple[str, ...]:

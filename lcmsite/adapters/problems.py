@@ -25,6 +25,7 @@ from conversations.errors import (
     Unavailable,
 )
 from lcmsite.adapters.allowances import TooManyRequests
+from lcmsite.adapters.concurrency import TooManyAtOnce
 
 
 class MethodNotAllowed(Invalid):
@@ -103,6 +104,7 @@ KINDS = (
     Kind(TooManyRequests, 429, 6, "the key has asked more often than it may (LCM_RATE_LIMIT)"),
     Kind(HeadersTooLarge, 431, 2, "the headers of the request are too large"),
     Kind(Busy, 503, 6, "too many requests wait already"),
+    Kind(TooManyAtOnce, 429, 6, "too much runs at once, of this caller or of heavy operations"),
     Kind(Unavailable, 503, 6, "something that LCM depends on does not answer", retry_after=5),
 )
 _BY_ERROR = {kind.error: kind for kind in KINDS}

@@ -16,16 +16,33 @@ from typing import Any
 import orjson
 
 from conversations.frozen import every_field
+from conversations.page_bytes import MOST_PAGE_BYTES, Page
 
 
 def as_bytes(result: Any) -> bytes:
     """The result as JSON in UTF-8; an answer is always an object: a list is its `items`, bytes are its `content`."""
-    answer = _as_object(result)
+    written = _written(_as_object(result))
+    if isinstance(result, list) and len(written) > MOST_PAGE_BYTES and len(result) > 1:
+        return _written(_as_object(_beginning(result)))
+    return written
+
+
+def _written(answer: Any) -> bytes:
     try:
         return orjson.dumps(answer, _plain, orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_UTC_Z)
     except TypeError:
         # A lone surrogate, which comes out as the escape it came in as, or a number of more than 64 bits.
         return _ASCII.encode(answer).encode()
+
+
+def _beginning(result: list[Any]) -> Page[Any]:
+    """As many items as a page of MOST_PAGE_BYTES holds, one at least."""
+    room = MOST_PAGE_BYTES
+    for place, each in enumerate(result):
+        room -= len(_written(each)) + 1
+        if room < 0:
+            return Page(result[: max(1, place)], more=True)
+    return Page(result)
 
 
 def as_json(result: Any) -> str:
@@ -35,7 +52,7 @@ def as_json(result: Any) -> str:
 
 def _as_object(result: Any) -> Any:
     if isinstance(result, list | tuple):
-        return {"items": result}
+        return {"items": result, "more": True} if isinstance(result, Page) and result.more else {"items": result}
     if isinstance(result, bytes):
         return {"content": base64.b64encode(result).decode("ascii")}
     return result

@@ -100,7 +100,8 @@ def of_result(hint: Any) -> Schema:
     if hint is bytes:
         return {"type": "object", "required": ["content"], "properties": {"content": dict(_BASE64)}}
     if get_origin(hint) in (list, tuple):
-        return {"type": "object", "required": ["items"], "properties": {"items": of_type(hint)}}
+        more = {"type": "boolean", "description": "There, and true, where a page ended early by its bytes; ask on."}
+        return {"type": "object", "required": ["items"], "properties": {"items": of_type(hint), "more": more}}
     return of_type(hint)
 
 

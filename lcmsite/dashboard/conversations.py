@@ -63,7 +63,8 @@ def more(visit: Visit, conversation_id: int) -> HttpResponse:
         shown = _messages(visit, conversation_id, number_in(given, "seq") or 1)
         return visit.show("dashboard/_messages.html", **{**shown, "earlier": None})
     shown = _messages(visit, conversation_id, max(1, before - ON_A_PAGE), last=before - 1)
-    return visit.show("dashboard/_messages.html", **{**shown, "later": None})
+    # Those that follow are on the page already, unless this page had to end early.
+    return visit.show("dashboard/_messages.html", **{**shown, "later": shown["later"] if shown["is_cut"] else None})
 
 
 @page()
@@ -104,6 +105,9 @@ def _messages(visit: Visit, conversation_id: int, first: int | None, last: int |
         if first <= last
         else []
     )
+    is_cut = getattr(said, "more", False)
+    if is_cut:
+        last = said[-1].seq
     active = [each for each in window.summaries if each.active]
     # A row that is gone leaves its place empty, so there may be messages beyond the page among them.
     said = [each for each in said if each.seq <= last]
@@ -121,6 +125,7 @@ def _messages(visit: Visit, conversation_id: int, first: int | None, last: int |
         "turns": _with_gaps(shown, first, last),
         "earlier": first if 1 < first <= count else None,
         "later": last + 1 if first <= last < count else None,
+        "is_cut": is_cut,
     }
 
 

@@ -29,6 +29,8 @@ _holding = threading.Lock()
 # Kept, so that a keeper that ended before us is reaped instead of staying a zombie; by data directory.
 _keepers: "list[tuple[Path, subprocess.Popen[bytes]]]" = []
 
+ALL_TAKEN = ("too many clients already", "remaining connection slots are reserved")
+
 
 @dataclass(frozen=True)
 class EmbeddedPostgres:
@@ -76,13 +78,14 @@ class EmbeddedPostgres:
                 self._see_it_stop()
 
     def is_running(self) -> bool:
-        """Whether the server accepts a connection."""
+        """Whether the server accepts connections, as it does also where others have taken all there may be."""
         try:
             psycopg.connect(
                 host=str(self.location.socket_dir), port=PORT, user=ROLE, dbname=DATABASE, connect_timeout=5
             ).close()
-        except psycopg.OperationalError:
-            return False
+        except psycopg.OperationalError as refusal:
+            # The driver has no code of a refused connection, and our server says it in no other language.
+            return any(each in str(refusal) for each in ALL_TAKEN)
         return True
 
     def has_keeper(self) -> bool:

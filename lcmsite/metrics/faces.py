@@ -16,6 +16,13 @@ REQUEST_SECONDS = Meter(
 )
 CALLS = Meter("lcm_mcp_calls_total", "Calls of agents, by tool and by how they ended.", labels=("tool", "outcome"))
 CALL_SECONDS = Meter("lcm_mcp_call_seconds", "How long calls of agents took.", ("tool",), _SECONDS)
+TOO_MANY_AT_ONCE = Meter(
+    "lcm_too_many_at_once_total",
+    "Requests refused because too much ran at once; kind: heavy or other.",
+    labels=("kind",),
+    known=(("heavy",), ("other",)),
+)
+CANCELLED = Meter("lcm_cancelled_total", "Heavy operations cancelled because their client disconnected.")
 RATE_LIMITED = Meter("lcm_rate_limited_total", "Requests refused because their key had made too many.")
 POOL_WAIT = Meter("lcm_pool_wait_seconds", "How long a process waited for a database connection.", (), _SECONDS)
 POOL_EMPTY = Meter("lcm_pool_timeouts_total", "How often it got none in time.")

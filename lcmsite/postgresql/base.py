@@ -6,6 +6,7 @@ import select
 import time
 from typing import Any, ClassVar
 
+from django.conf import settings
 from django.db.backends.base.base import NO_DB_ALIAS
 from django.db.backends.postgresql import base
 from psycopg_pool import ConnectionPool, PoolTimeout
@@ -95,13 +96,21 @@ class DatabaseWrapper(base.DatabaseWrapper):
             super()._set_autocommit(autocommit)  # type: ignore[misc]  # its stubs leave it out
 
     def _taken(self, conn_params: dict[str, Any]) -> Any:
-        began = time.perf_counter()
-        try:
-            connection = super().get_new_connection(conn_params)
-        except PoolTimeout:
-            POOL_EMPTY.add()
-            raise
-        POOL_WAIT.add(time.perf_counter() - began)
+        """A connection of the pool, or a new one, within LCM_POOL_TIMEOUT_SECONDS.
+
+        The pool itself gives up sooner, and is asked again: each time it tries anew to connect. Left to itself, it
+        would try a server that takes no more connections after ever longer delays, while all requests wait.
+        """
+        began = time.monotonic()
+        while True:
+            try:
+                connection = super().get_new_connection(conn_params)
+                break
+            except PoolTimeout:
+                if time.monotonic() - began >= settings.DEPLOYMENT.pool_timeout_seconds:
+                    POOL_EMPTY.add()
+                    raise
+        POOL_WAIT.add(time.monotonic() - began)
         return connection
 
 

@@ -17,6 +17,7 @@ import structlog
 from django.conf import settings
 from django.db import close_old_connections
 
+from lcmsite.adapters.concurrency import gate
 from lcmsite.adapters.problems import INTERNAL, Busy, RequestTimeout, problem_of
 from lcmsite.adapters.rest import problem_response
 from lcmsite.metrics.faces import CLIENT_LIMITS
@@ -81,17 +82,18 @@ class Place:
 class Front:
     """An ASGI application around a WSGI application.
 
-    LCM_WEB_THREADS requests are at work at once, LCM_MAX_WAITING_REQUESTS wait for a thread, more are refused. An
-    answer that is produced while it is sent, such as a ledger, gives its place to another request and keeps its
-    thread and database connection; LCM_WEB_THREADS of these may be sent at once.
+    Of the requests in threads the gate of the process lets LCM_WEB_THREADS operations run at once. When all threads
+    are taken, LCM_MAX_WAITING_REQUESTS wait here, and more are refused. An answer that is produced while it is sent,
+    such as a ledger, gives its place to another request and keeps its thread and database connection; LCM_WEB_THREADS
+    of these may be sent at once.
     """
 
     def __init__(self, site: WsgiApplication) -> None:
-        threads = settings.DEPLOYMENT.web_threads
+        places, streams = gate().limits.threads, settings.DEPLOYMENT.web_threads
         self.site = site
-        self.threads = ThreadPoolExecutor(2 * threads, thread_name_prefix="web")
-        self.places = asyncio.Semaphore(threads)
-        self.streams = threading.BoundedSemaphore(threads)
+        self.threads = ThreadPoolExecutor(places + streams, thread_name_prefix="web")
+        self.places = asyncio.Semaphore(places)
+        self.streams = threading.BoundedSemaphore(streams)
         self.waiting = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from compaction.rendering import ERASED, render_summary
 from conversations.cold import BLOCK, ColdTexts, cold_texts
 from conversations.frozen import record
+from conversations.policy import StorePolicy
 from conversations.reading import array, rows
 from conversations.records import PART, PART_WIDTH, SAID, metadata_of, parts_in
 from conversations.types import ContextItemType, PartRecord, Role
@@ -21,12 +23,26 @@ from retrieval.assembly.types import AssembledItem
 #
 # Messages, their parts and summaries are all texts with something to say of them, and so rows of one statement in the
 # columns of a part: a part has a kind, a summary has no message.
+#
+# Metadata cost no tokens, and are bounded where they are appended. Of messages that came before that bound, a context
+# shows how many bytes were left out instead: a thousand of them would fill the memory.
+_TOO_LARGE = "pg_column_size({0}) > 1024 AND octet_length({0}::text) > %(most_metadata)s"
+_LEFT_OUT = "lcm:bytes_left_out"
+METADATA = f"""CASE WHEN {_TOO_LARGE.format("metadata")}
+        THEN json_build_object('{_LEFT_OUT}', octet_length(metadata::text))::text ELSE metadata::text END"""
+# `exact` may hold metadata beside other things, and characters at which PostgreSQL's own functions on json fail: what
+# is too large of it is read by itself, row by row.
+_READ_APART = "lcm:read_apart"
+EXACT = f"""CASE WHEN {_TOO_LARGE.format("exact")} THEN json_build_object('{_READ_APART}', true) ELSE exact END"""
+_EXACT = 11
+_EXACT_OF_MESSAGE = "SELECT exact FROM messages WHERE message_id = %s"
+_EXACT_OF_PART = "SELECT exact FROM message_parts WHERE part_id = %s"
 _ITEMS = f"""
     SELECT message_id, NULL::integer AS ordinal, NULL AS part_id, NULL, content, author, created_at::text,
-           erased_by_id::text, cold_block_id::text, NULL, metadata::text, exact, NULL{{of_no_block}}
+           erased_by_id::text, cold_block_id::text, NULL, {METADATA}, {EXACT}, NULL{{of_no_block}}
     FROM messages WHERE message_id = ANY(%(messages)s)
     UNION ALL
-    SELECT {PART}{{of_no_block}}
+    SELECT {PART.replace("metadata::text", METADATA).replace(", exact,", f", {EXACT} AS exact,")}{{of_no_block}}
     FROM message_parts WHERE message_id = ANY(%(messages)s) AND {SAID}
     UNION ALL
     SELECT NULL, NULL, summary_id, NULL, content, NULL, NULL, NULL, NULL, NULL, NULL, NULL, {FIGURES}{{of_no_block}}
@@ -53,14 +69,17 @@ def read_items(
     selected: Sequence[Candidate], *, some_are_cold: bool, nothing_more_is_read: Callable[[], None]
 ) -> tuple[AssembledItem, ...]:
     """The items of these candidates, in their order, by one query: the last, as it says before it makes them."""
+    most = StorePolicy.from_settings().max_metadata_bytes
     found = rows(
         _SOME_COLD if some_are_cold else _ALL_WARM,
         {
             "messages": array(each.message_id for each in selected if each.message_id is not None),
+            "most_metadata": most,
             "summaries": ids([each.summary_id for each in selected if each.summary_id is not None]),
         },
         binary=True,
     )
+    found = [_with_exact(row, most) if row[_EXACT] and _READ_APART in row[_EXACT] else row for row in found]
     cold: ColdTexts | None = None
     if some_are_cold:
         cold = ColdTexts()
@@ -80,6 +99,16 @@ def read_items(
             for candidate in selected
         ]
     )
+
+
+def _with_exact(row: tuple[Any, ...], most: int) -> tuple[Any, ...]:
+    """The row of a message or a part with its exact values; of metadata that are too large, with their size."""
+    message_id, _, part_id, kind, *_ = row
+    [(exact,)] = rows(_EXACT_OF_MESSAGE, [message_id]) if kind is None else rows(_EXACT_OF_PART, [part_id])
+    size = len(json.dumps(exact.get("metadata")))
+    if size > most:
+        exact["metadata"] = {_LEFT_OUT: size}
+    return (*row[:_EXACT], exact, *row[_EXACT + 1 :])
 
 
 def _shown_message(

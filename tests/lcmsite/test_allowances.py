@@ -115,11 +115,20 @@ def test_where_places_run_out_the_key_that_rested_longest_makes_room(ledger, mon
 
 
 @pytest.mark.django_db
-def test_without_a_setting_there_is_no_limit():
+def test_a_rate_limit_of_zero_turns_it_off(settings):
+    settings.DEPLOYMENT = replace(settings.DEPLOYMENT, rate_limit=0)
+
     reply = Api(an_api_key()).get("conversations/")
 
     assert spend_one("key") is None
     assert not [name for name in reply.headers if name.lower().startswith("ratelimit")]
+
+
+@pytest.mark.django_db
+def test_by_default_a_key_may_make_thirty_thousand_requests_a_minute():
+    reply = Api(an_api_key()).get("conversations/")
+
+    assert reply.headers["RateLimit-Limit"] == "30000"
 
 
 @pytest.mark.django_db

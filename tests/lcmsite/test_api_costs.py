@@ -49,7 +49,7 @@ def test_a_request_of_a_program_has_no_session(path):
 # The most statements that each may send: the look-up of the key, and its own.
 STATEMENTS = {
     "lcm_open": 9,
-    "lcm_list": 2,
+    "lcm_list": 3,
     "lcm_find": 2,
     "lcm_show": 2,
     "lcm_messages": 5,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import secrets
 import time
@@ -18,6 +19,8 @@ from mcp_types import CallToolResult, TextContent
 from rest_framework import serializers
 
 from conversations.param_fields import ConversationId
+from lcmsite.adapters.cancelling import CLIENT
+from lcmsite.adapters.concurrency import gate
 from lcmsite.adapters.keys import Caller
 from lcmsite.adapters.mcp.exact import holdable, may_hold_surrogates
 from lcmsite.adapters.naming import conversation_named
@@ -25,6 +28,7 @@ from lcmsite.adapters.operation import Operation
 from lcmsite.adapters.problems import INTERNAL, Busy, Problem, problem_of
 from lcmsite.adapters.results import as_bytes
 from lcmsite.metrics.faces import CALL_SECONDS, CALLS, CLIENT_LIMITS
+from lcmsite.server.disconnected import Disconnected
 
 logger = structlog.get_logger(__name__)
 
@@ -32,27 +36,37 @@ T = TypeVar("T")
 
 
 def _threads() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(max_workers=settings.DEPLOYMENT.web_threads, thread_name_prefix="mcp")
+    return ThreadPoolExecutor(max_workers=gate().limits.threads, thread_name_prefix="mcp")
 
 
 @dataclass(frozen=True)
 class Desk:
-    """Runs calls in LCM_WEB_THREADS threads; LCM_MAX_WAITING_REQUESTS more wait, others are refused."""
+    """Runs calls in threads; as in a web process, the gate decides how many run at once.
+
+    LCM_MAX_WAITING_REQUESTS more wait for a thread; others are refused.
+    """
 
     threads: ThreadPoolExecutor = field(default_factory=_threads)
     at_work: set[object] = field(default_factory=set)
 
     async def do(self, work: Callable[[], T]) -> T:
         """The result of the work, from a thread that then returns its database connection; Busy if too much waits."""
-        if len(self.at_work) >= settings.DEPLOYMENT.web_threads + settings.DEPLOYMENT.max_waiting_requests:
+        if len(self.at_work) >= gate().limits.threads + settings.DEPLOYMENT.max_waiting_requests:
             CLIENT_LIMITS.add(1, "busy")
             raise Busy("Too many calls are waiting (LCM_MAX_WAITING_REQUESTS).")
         call = object()
+        client = Disconnected()
+        before = CLIENT.set(client)
         self.at_work.add(call)
         try:
             return await sync_to_async(_tidily, thread_sensitive=False, executor=self.threads)(work)
+        except asyncio.CancelledError:
+            # The client has disconnected, or cancelled the call; the thread goes on until it is told.
+            client.set()
+            raise
         finally:
             self.at_work.discard(call)
+            CLIENT.reset(before)
 
     async def answer(
         self, operation: Operation, given: Mapping[str, Any], *, caller: Callable[[], Caller]

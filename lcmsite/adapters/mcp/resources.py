@@ -74,7 +74,7 @@ def listed(after_id: str, caller: Caller) -> tuple[list[Resource], str | None]:
         )
         for each in found
     ]
-    return resources, str(found[-1].conversation_id) if len(found) == PAGE else None
+    return resources, str(found[-1].conversation_id) if len(found) == PAGE or found.more else None
 
 
 def _record(tool: str, param: str, begins: str = "") -> Callable[[str, str, Caller], Contents]:
