@@ -88,8 +88,8 @@ class Front:
     of these may be sent at once.
     """
 
-    def __init__(self, site: WsgiApplication) -> None:
-        places, streams = gate().limits.threads, settings.DEPLOYMENT.web_threads
+    def __init__(self, site: WsgiApplication, *, places: int | None = None) -> None:
+        places, streams = places or gate().limits.threads, settings.DEPLOYMENT.web_threads
         self.site = site
         self.threads = ThreadPoolExecutor(places + streams, thread_name_prefix="web")
         self.places = asyncio.Semaphore(places)

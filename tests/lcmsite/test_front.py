@@ -55,8 +55,9 @@ def serve(settings: Any) -> Iterator[Callable[..., int]]:
         settings.DEPLOYMENT = replace(settings.DEPLOYMENT, **defaults | given)
         most_connections.cache_clear()
         port = free_port()
+        front = Front(site, places=settings.DEPLOYMENT.web_threads)
         config = uvicorn.Config(
-            Front(site), http=Connection, loop="asyncio", ws="none", lifespan="off", log_config=None, access_log=False
+            front, http=Connection, loop="asyncio", ws="none", lifespan="off", log_config=None, access_log=False
         )
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, args=([listening("127.0.0.1", port)],))
