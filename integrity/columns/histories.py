@@ -17,6 +17,7 @@ CONTEXT = "context_is_what_lineage_says"
 POINTING = "context_points_at_rows"
 SUMMARIES = "summaries_match_their_hashes"
 NUMBERED = "sources_are_numbered_from_zero"
+UNIQUE = "ordinals_are_unique"
 INSIDE = "lineage_stays_in_its_conversation"
 COUNTERS = "counters_are_recounts"
 TOKENS = "token_counts_are_recounts"
@@ -134,10 +135,12 @@ SUMMARY_MESSAGES = Table(
     id="t.summary_id",
     conversation="(SELECT s.conversation_id FROM summaries s WHERE s.summary_id = t.summary_id)",
     columns=sealed(
-        "summary_id message_id ordinal", SUMMARIES, NUMBERED, INSIDE, REACHABLE, BELONGS, note=_OF_ERASED_SUMMARIES
+        "summary_id message_id ordinal",
+        SUMMARIES, NUMBERED, UNIQUE, INSIDE, REACHABLE, BELONGS,
+        note=_OF_ERASED_SUMMARIES,
     ),
     removal=(SUMMARIES, NUMBERED, REACHABLE),
-)
+)  # fmt: skip
 
 SUMMARY_PARENTS = Table(
     name="summary_parents",
@@ -145,7 +148,7 @@ SUMMARY_PARENTS = Table(
     conversation="(SELECT s.conversation_id FROM summaries s WHERE s.summary_id = t.summary_id)",
     columns=sealed(
         "summary_id parent_summary_id ordinal",
-        SUMMARIES, NUMBERED, INSIDE, REACHABLE, BELONGS, CONTEXT,
+        SUMMARIES, NUMBERED, UNIQUE, INSIDE, REACHABLE, BELONGS, CONTEXT,
         note=_OF_ERASED_SUMMARIES,
     ),
     removal=(SUMMARIES, NUMBERED, CONTEXT),
