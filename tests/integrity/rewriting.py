@@ -5,7 +5,7 @@ from __future__ import annotations
 from conversations import hashing
 from conversations.models import Message, Summary
 from conversations.reading import rows
-from tests.integrity.breaking import breaking
+from tests.integrity.breaking import breaking, forging
 
 
 def rewrite(conversation_id: int, *, seq: int, text: str) -> None:
@@ -67,7 +67,7 @@ def _seal_again(summary: Summary) -> None:
         [summary.pk],
     )
     sealed = hashing.summary_hash([source for (source,) in sources], summary.content)
-    breaking("UPDATE summaries SET summary_hash = %s WHERE summary_id = %s", sealed, summary.pk)
+    forging("summaries", "UPDATE summaries SET summary_hash = %s WHERE summary_id = %s", sealed, summary.pk)
 
 
 def rewrite_act(audit_id: int, *, actor: str) -> None:

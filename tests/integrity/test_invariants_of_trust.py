@@ -195,6 +195,7 @@ def test_cold_texts_without_an_act_are_found(conversation, block):
     assert check() == {
         "texts_leave_by_recorded_acts": [f"cold_{block.pk}"],
         "acts_are_chained": [f"act_{act}"],
+        "rows_belong_to_something": [f"act_{act}"],
     }
 
 

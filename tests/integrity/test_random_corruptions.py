@@ -29,14 +29,17 @@ SEED = 19
 CODES = {invariant.code for invariant in INVARIANTS}
 # Rows on which a column cannot be compared with anything, as the declaration's notes say.
 ERASED = "erased_by_id IS NOT NULL"
+# Of the erased messages of `a_secret_conversation`, this one had an author.
+ERASED_WITH_AUTHOR = f"{ERASED} AND seq = 20"
 OF_ERASED = "message_id IN (SELECT message_id FROM messages WHERE erased_by_id IS NOT NULL)"
 OF_ERASED_SUMMARY = "summary_id IN (SELECT summary_id FROM summaries WHERE erased_by_id IS NOT NULL)"
-INCOMPARABLE = {
-    "messages": ({"content_hash", "chained_parts", "token_counter"}, ERASED),
-    "message_parts": ({*TABLES["message_parts"].columns} - {"part_id", "message_id", "session_id"}, OF_ERASED),
-    "summary_messages": ({"summary_id", "message_id", "ordinal"}, OF_ERASED_SUMMARY),
-    "summary_parents": ({"summary_id", "parent_summary_id", "ordinal"}, OF_ERASED_SUMMARY),
-}
+INCOMPARABLE = (
+    ("messages", {"content_hash", "chained_parts", "token_counter"}, ERASED),
+    ("messages", {"role"}, ERASED_WITH_AUTHOR),
+    ("message_parts", {*TABLES["message_parts"].columns} - {"part_id", "message_id", "session_id"}, OF_ERASED),
+    ("summary_messages", {"summary_id", "message_id", "ordinal"}, OF_ERASED_SUMMARY),
+    ("summary_parents", {"summary_id", "parent_summary_id", "ordinal"}, OF_ERASED_SUMMARY),
+)
 # Exchanged between two rows, these may add up to the same.
 NOT_EXCHANGED = {("context_items", "token_count")}
 
@@ -113,8 +116,8 @@ def found() -> set[str]:
 def corrupt(place: Place, labels: dict[str, list[str]], chance: random.Random) -> str:
     """Change one value, or remove one row, past triggers and foreign keys; what was done."""
     name, column = place.table.name, place.column
-    columns, condition = INCOMPARABLE.get(name, (set(), "false"))
-    only = f"WHERE NOT ({condition})" if column in columns else ""
+    conditions = [condition for table, columns, condition in INCOMPARABLE if table == name and column in columns]
+    only = f"WHERE NOT ({' OR '.join(conditions)})" if conditions else ""
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT ctid::text FROM {name} {only} ORDER BY ctid")
         rows = [row for (row,) in cursor.fetchall()]

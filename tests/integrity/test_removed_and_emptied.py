@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from conversations.audit import AuditLog
-from conversations.models import Conversation, MessagePart
+from conversations.models import Conversation, Message, MessagePart
 from conversations.scope import Scope
 from conversations.types import NewMessage, PartType, Role
 from conversations.types import NewPart as Part
@@ -55,6 +55,14 @@ def test_an_erased_message_that_holds_something_is_found(erasure, change):
     breaking(f"UPDATE messages SET {change} WHERE seq = 2")
 
     assert list(checked()) == ["emptied_rows_hold_no_text"]
+
+
+@pytest.mark.parametrize("role", [role for role in Role if role != Role.TOOL])
+def test_another_role_of_an_erased_message_that_had_no_author_is_found(erasure, role):
+    breaking("UPDATE messages SET role = %s WHERE seq = 3", role)
+
+    message_id = Message.objects.get(seq=3).pk
+    assert checked() == {"entries_match_their_hashes": [f"msg_{message_id}"]}
 
 
 @pytest.mark.parametrize("column", ["tool_output", "text_content", "file_name"])

@@ -21,7 +21,7 @@ from integrity.retention.erasure import Erasures
 from integrity.retention.tiers import Retention
 from tests.conversations.ledger.ledgers import exported, the_ledgers, verified
 from tests.factories import a_conversation, a_store, a_tool_result, a_workspace
-from tests.integrity.breaking import breaking, found
+from tests.integrity.breaking import breaking, forging, found
 from tests.integrity.repairing import a_plan, applied
 
 LOG = "".join(f"2026-01-01T00:00:{n % 60:02d}Z INFO line {n} of the log\n" for n in range(2000))
@@ -245,9 +245,10 @@ def test_a_message_is_put_together_as_it_was_sent_or_not_at_all(sealed):
 
 
 def test_a_file_whose_path_leads_to_other_bytes_is_not_put_together(sealed):
-    breaking(
+    forging(
+        "large_files",
         "UPDATE large_files f SET storage_uri = o.storage_uri FROM large_files o"
-        f" WHERE f.file_id = '{sealed.file_id}' AND o.file_id = '{sealed.other_file_id}'"
+        f" WHERE f.file_id = '{sealed.file_id}' AND o.file_id = '{sealed.other_file_id}'",
     )
 
     with pytest.raises(LcmError, match="not those that were stored") as refusal:
@@ -282,8 +283,13 @@ def test_another_order_of_keys_in_a_cold_block_is_found(sealed):
         if line["message_id"] == sealed.plain:
             assert json.loads(line.pop("exact"))["metadata"] == {"z": "1", "a": "2"}
     packed = zlib.compress("".join(json.dumps(line) + "\n" for line in lines).encode("ascii"))
-    breaking("UPDATE cold_blocks SET packed = %s, packed_hash = %s WHERE cold_block_id = %s",
-             packed, packed_hash(packed), block.pk)  # fmt: skip
+    forging(
+        "cold_blocks",
+        "UPDATE cold_blocks SET packed = %s, packed_hash = %s WHERE cold_block_id = %s",
+        packed,
+        packed_hash(packed),
+        block.pk,
+    )
 
     assert check() == {"cold_texts_match_their_hashes": [f"msg_{sealed.plain}"]}
 
