@@ -18,6 +18,8 @@ from lcmsite.server.descriptors import most_connections
 from lcmsite.server.disconnected import DISCONNECTED, Disconnected
 
 MOST_HEADER_BYTES = 64 * 1024
+# Closed with something unread, a connection is reset, and the client may never see why it was refused.
+SECONDS_TO_READ_ON = 2.0
 # `struct linger`: on, for no time.
 RESET = struct.pack("ii", 1, 0)
 
@@ -40,12 +42,12 @@ class Connection(HttpToolsProtocol):
         self.disconnected = Disconnected()
         self.header_bytes = 0
         # Of the request that comes in: whether its headers are under way, and whether they began with this piece.
-        self.is_within_headers = self.has_begun = False
+        self.is_within_headers = self.has_begun = self.is_refused = False
         self.headers_timer: asyncio.TimerHandle | None = None
         self.reading_timer: asyncio.TimerHandle | None = None
         if len(self.connections) > most_connections():
             self._make_room()
-        if not transport.is_closing():
+        if not self.is_refused:
             self._wait_for_headers()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -55,6 +57,8 @@ class Connection(HttpToolsProtocol):
         self.disconnected.set()
 
     def data_received(self, data: bytes) -> None:
+        if self.is_refused:
+            return
         self.has_begun = False
         super().data_received(data)
         if self.transport.is_closing():
@@ -68,7 +72,7 @@ class Connection(HttpToolsProtocol):
             # A request is at work.
             self._stop_headers_timer()
             return
-        if self.headers_timer is None and not self.transport.is_closing():
+        if self.headers_timer is None and not self.is_refused:
             self._wait_for_headers()
 
     # Callbacks of the parser
@@ -140,7 +144,10 @@ class Connection(HttpToolsProtocol):
         if problem.retryable:
             head.append(b"retry-after: %d\r\n" % problem.retry_after)
         self.transport.write(b"".join([*head, b"content-length: %d\r\n\r\n" % len(body), body]))
-        self.transport.close()
+        self.transport.write_eof()
+        self.is_refused = True
+        self._stop_headers_timer()
+        self.loop.call_later(SECONDS_TO_READ_ON, self.transport.close)
 
     def _stop_headers_timer(self) -> None:
         if self.headers_timer is not None:

@@ -17,7 +17,6 @@ import structlog
 from django.conf import settings
 from django.db import close_old_connections
 
-from lcmsite.adapters.concurrency import gate
 from lcmsite.adapters.problems import INTERNAL, Busy, RequestTimeout, problem_of
 from lcmsite.adapters.rest import problem_response
 from lcmsite.metrics.faces import CLIENT_LIMITS
@@ -25,6 +24,7 @@ from lcmsite.server.anonymous import require_known
 from lcmsite.server.bodies import MOST_IN_MEMORY, ClientGone, Receive, Scope, Send, declared_length, read_body
 from lcmsite.server.disconnected import DISCONNECTED, Disconnected
 from lcmsite.server.environ import environ_of
+from lcmsite.server.places import Limits, Place, Places, caller_of, limits_of_process
 
 logger = structlog.get_logger(__name__)
 
@@ -66,42 +66,29 @@ class BrokenStream(Exception):
     """An answer failed after it had begun."""
 
 
-@dataclass
-class Place:
-    """One of the places for requests at work; it is left once, on the event loop."""
-
-    places: asyncio.Semaphore
-    is_left: bool = False
-
-    def leave(self) -> None:
-        if not self.is_left:
-            self.is_left = True
-            self.places.release()
-
-
 class Front:
     """An ASGI application around a WSGI application.
 
-    Of the requests in threads the gate of the process lets LCM_WEB_THREADS operations run at once. When all threads
-    are taken, LCM_MAX_WAITING_REQUESTS wait here, and more are refused. An answer that is produced while it is sent,
-    such as a ledger, gives its place to another request and keeps its thread and database connection; LCM_WEB_THREADS
-    of these may be sent at once.
+    Of the requests in threads the gate of the process lets LCM_WEB_THREADS operations run at once. A caller has a
+    part of the threads; LCM_MAX_WAITING_REQUESTS wait here, and more are refused. An answer that is produced while it
+    is sent, such as a ledger, gives its place to another request and keeps its thread and database connection;
+    LCM_WEB_THREADS of these may be sent at once.
     """
 
-    def __init__(self, site: WsgiApplication, *, places: int | None = None) -> None:
-        places, streams = places or gate().limits.threads, settings.DEPLOYMENT.web_threads
+    def __init__(self, site: WsgiApplication, *, limits: Limits | None = None) -> None:
+        limits = limits or limits_of_process()
+        streams = settings.DEPLOYMENT.web_threads
         self.site = site
-        self.threads = ThreadPoolExecutor(places + streams, thread_name_prefix="web")
-        self.places = asyncio.Semaphore(places)
+        self.threads = ThreadPoolExecutor(limits.at_work + streams, thread_name_prefix="web")
+        self.places = Places(limits)
         self.streams = threading.BoundedSemaphore(streams)
-        self.waiting = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         disconnected: Disconnected = scope.setdefault(DISCONNECTED, Disconnected())
         try:
             with await self._body(scope, receive) as body:
                 work = Work(self.site, environ_of(scope, body), send, self, asyncio.get_running_loop())
-                answer = await self.in_thread(work.run, disconnected)
+                answer = await self.in_thread(work.run, scope)
         except ClientGone:
             return
         except BrokenStream:
@@ -118,22 +105,14 @@ class Front:
             # A body of unknown length is never read: views that need one refuse the request.
             return io.BytesIO()
         if length > settings.DEPLOYMENT.max_anonymous_bytes:
-            await self.in_thread(lambda place: require_known(scope), scope[DISCONNECTED])
+            await self.in_thread(lambda place: require_known(scope), scope)
         return await read_body(receive, length=length)
 
-    async def in_thread(self, work: Callable[[Place], T], disconnected: Disconnected) -> T:
+    async def in_thread(self, work: Callable[[Place], T], scope: Scope) -> T:
         """Run this in a thread as soon as one is free; Busy where too many requests wait, ClientGone if it is late."""
-        if self.places.locked() and self.waiting >= settings.DEPLOYMENT.max_waiting_requests:
-            CLIENT_LIMITS.add(1, "busy")
-            raise Busy("Too many requests are waiting (LCM_MAX_WAITING_REQUESTS).")
-        self.waiting += 1
+        place = await self.places.take(caller_of(scope))
         try:
-            await self.places.acquire()
-        finally:
-            self.waiting -= 1
-        place = Place(self.places)
-        try:
-            if disconnected.is_set():
+            if scope[DISCONNECTED].is_set():
                 raise ClientGone
             return await asyncio.get_running_loop().run_in_executor(self.threads, work, place)
         finally:

@@ -19,6 +19,7 @@ from lcmsite.server.connection import Connection
 from lcmsite.server.descriptors import most_connections
 from lcmsite.server.disconnected import DISCONNECTED, Disconnected
 from lcmsite.server.front import Front
+from lcmsite.server.places import Limits
 from lcmsite.server.workers import listening
 from tests.lcmsite.operating import eventually, free_port
 
@@ -55,7 +56,8 @@ def serve(settings: Any) -> Iterator[Callable[..., int]]:
         settings.DEPLOYMENT = replace(settings.DEPLOYMENT, **defaults | given)
         most_connections.cache_clear()
         port = free_port()
-        front = Front(site, places=settings.DEPLOYMENT.web_threads)
+        threads, waiting = settings.DEPLOYMENT.web_threads, settings.DEPLOYMENT.max_waiting_requests
+        front = Front(site, limits=Limits(at_work=threads, of_one_caller=threads, waiting=waiting))
         config = uvicorn.Config(
             front, http=Connection, loop="asyncio", ws="none", lifespan="off", log_config=None, access_log=False
         )
