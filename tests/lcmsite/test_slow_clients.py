@@ -36,7 +36,7 @@ SECONDS = "4"
 
 @dataclass(frozen=True)
 class Running:
-    """A site as `lcm up` serves it, with keys of a polite and of slow clients, and a conversation with a long ledger."""
+    """A site as `lcm up` serves it, with keys of polite and of slow clients, and a conversation with a long ledger."""
 
     data_dir: Path
     port: int
