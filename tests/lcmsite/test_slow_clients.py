@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import socket
 import statistics
 import subprocess
 import sys
@@ -246,6 +247,19 @@ def test_a_request_at_work_is_answered_before_its_server_ends(running):
             return (await asked)[0]
 
         assert asyncio.run(go()) == 200
+
+
+def test_a_search_is_cancelled_at_the_database_when_its_client_disconnects(running):
+    search = f"/api/v1/conversations/{running.conversation_id}/matches/?query=word.*long&mode=regex"
+    with served("web", running.data_dir, LCM_WEB_WORKERS="1", LCM_SEARCH_TIMEOUT_MS="600000") as port:
+        eventually(lambda: answers(port))
+        with psycopg.connect(database_url()) as lock:
+            lock.execute("LOCK TABLE messages IN ACCESS EXCLUSIVE MODE")
+            with socket.create_connection(("127.0.0.1", port)) as client:
+                client.sendall(running.request("GET", search, key=running.read_key))
+                eventually(lambda: waits_for_a_lock(lock))
+
+            eventually(lambda: not waits_for_a_lock(lock))
 
 
 def waits_for_a_lock(connection: psycopg.Connection) -> bool:
