@@ -49,7 +49,7 @@ class Ledgers:
     def lines(self, *, conversation_id: int | None = None, with_files: bool = True) -> Iterator[bytes]:
         """The ledger of one conversation, or of all in the order of their sessions, line by line.
 
-        Each conversation is told as it was at one moment. NotFound if there is no such one. The export is on record
+        Each conversation is written as it was at one moment. NotFound if there is no such one. The export is on record
         before its first line, and again when the last line was taken or the reader has broken off.
         """
         pen = Pen()

@@ -1,7 +1,7 @@
 """Figures of runs and plans add up: the database refuses others from now on.
 
 The constraints are not validated, so that rows of before do not stand in the way. A run that has ended is history: what
-it says is set right by a repair, which the audit log records. One that has not ended is no history yet, and whoever
+it says is set right by a repair, which the audit log records. One that has not ended is no history yet, and what
 closes it must be able to write its row, so its figures are set right here.
 """
 

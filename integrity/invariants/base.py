@@ -122,7 +122,7 @@ def streamed(statement: str, conversation_ids: Sequence[int], **values: Any) -> 
 def streamed_in_portions(
     statement: str, conversation_ids: Sequence[int], **values: Any
 ) -> Iterator[list[tuple[Any, ...]]]:
-    """The same rows by the portion, for whoever reads more of each."""
+    """The same rows in portions, for reading more of each."""
     with connection.chunked_cursor() as cursor:
         cursor.execute(statement, {"ids": list(conversation_ids), **values})
         while portion := cursor.fetchmany(PORTION):

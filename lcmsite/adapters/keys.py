@@ -45,8 +45,8 @@ _RECORD_USE = """
 class Caller:
     """Who asks: in which workspace, and what they may do there.
 
-    `is_operator` is for whoever runs the site: the operator at the command line and superusers. An API key belongs to
-    a workspace, so its holder is never one.
+    `is_operator` is true for the operator at the command line and for superusers. An API key belongs to a workspace, so
+    its holder is never one.
     """
 
     scope: Scope

@@ -143,7 +143,7 @@ VERBS = (
         _make_arguments,
         _make,
         description="Sign the heads of all conversations' chains and of the audit log's with Ed25519. Keep a copy "
-        "where nobody who can write to the database can change it: docs/ledger.md tells what it proves.",
+        "where nobody who can write to the database can change it: docs/ledger.md says what it proves.",
     ),
     Verb("anchor list", "The anchors that are kept here, newest first.", _no_arguments, _list),
     Verb("anchor show", "Write the newest anchor as it is.", _show_arguments, _show),
