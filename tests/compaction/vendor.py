@@ -8,6 +8,7 @@ Each request meets the next behaviour; when they have run out, the last one goes
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import socket
@@ -19,9 +20,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from compaction.language_models.types import Endpoint, Protocol
+from compaction.summarizers.identifiers import PIECE, names_of
 
 # Nobody waits longer than this for a server that hangs, whatever goes wrong with the one who asks.
 _LONGEST_HANG = 30.0
+# How many names of its source a good summary says.
+_NAMES_SAID = 3
 
 
 @dataclass(frozen=True)
@@ -175,7 +179,7 @@ class _Server(ThreadingHTTPServer):
 
 
 def good(asked: Asked) -> None:
-    """A short summary, made from what was sent: the first words of each message, as far as the words allowed go."""
+    """A short summary of what was sent: some of its names, and the first words of each message while there is room."""
     asked.send(200, asked.answer(asked.in_envelope(summary_of(asked))))
 
 
@@ -183,7 +187,9 @@ def summary_of(asked: Asked) -> str:
     # Characters, since not every language has words: fewer than the words that were allowed would have.
     room = 4 * int(re.search(r"about (\d+) words", asked.system)[1])
     messages = re.split(r"^\[([^\]\n]*)\]\n", asked.source, flags=re.MULTILINE)[1:]
-    lines = []
+    names = dict.fromkeys(name for piece in PIECE.findall(asked.source) for name in names_of(piece))
+    lines = [f"- It was about {', '.join(itertools.islice(names, _NAMES_SAID))}."] if names else []
+    room -= sum(map(len, lines))
     for head, text in zip(messages[::2], messages[1::2], strict=True):
         who = head.split(" | ")[1] if " | " in head else head
         line = f'- The {who} told "{" ".join(text.replace(chr(34), "").split())[:80]}".'

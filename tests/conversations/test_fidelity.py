@@ -88,7 +88,9 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
-def test_any_text_comes_back_byte_for_byte_in_content_and_in_parts(conversation_id, text):
+def test_any_text_comes_back_byte_for_byte_in_content_and_in_parts(conversation_id, text, settings):
+    # Room for the longest of the texts in the metadata of the message and of its part.
+    settings.LCM = {**settings.LCM, "max_metadata_bytes": 10_000_000}
     part = NewPart(PartType.TOOL, tool_output=text, tool_input={text: text}, tool_call_id=text)
 
     append(conversation_id, NewMessage(Role.TOOL, text, parts=(part,), metadata={"text": text}))

@@ -77,8 +77,9 @@ def test_a_bad_key_keeps_the_server_from_starting_over_stdio(bad_key):
     ended = subprocess.run(LCM_MCP, env=own(SETTINGS, key), cwd=PROJECT, input=HELLO, capture_output=True, timeout=30)
 
     assert (ended.returncode, ended.stdout) == (5, b"")
+    # One line of JSON, because SETTINGS ask for JSON logs.
     assert ended.stderr.count(b"\n") == 1
-    assert f"[{code}]".encode() in ended.stderr
+    assert json.loads(ended.stderr)["code"] == code
 
 
 def test_a_key_taken_back_meanwhile_opens_nothing_any_more_over_stdio(harbour, data_dir):
