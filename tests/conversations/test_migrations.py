@@ -112,7 +112,7 @@ def test_chains_of_an_earlier_version_are_sealed_anew(url):
 ACTS_BEFORE = """
     INSERT INTO workspaces (name) VALUES ('old');
     INSERT INTO audit_log (workspace_id, actor, act, target, detail)
-    SELECT 1, 'Ann', 'issue_key', 'key ' || n, jsonb_build_object('scopes', ARRAY['read'], 'n', n)
+    SELECT 1, 'Ann', 'set_retention', 'old', jsonb_build_object('days', ARRAY['30'], 'n', n)
     FROM generate_series(1, 5) n;
 """
 
