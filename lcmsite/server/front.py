@@ -114,7 +114,7 @@ class Front:
         try:
             if scope[DISCONNECTED].is_set():
                 raise ClientGone
-            return await asyncio.get_running_loop().run_in_executor(self.threads, work, place)
+            return await asyncio.get_running_loop().run_in_executor(self.threads, _tidily, work, place)
         finally:
             place.leave()
 
@@ -192,6 +192,15 @@ class Work:
             await step
 
         asyncio.run_coroutine_threadsafe(awaited(), self.loop).result()
+
+
+def _tidily(work: Callable[[Place], T], place: Place) -> T:
+    """Do the work; this thread then keeps no database connection, however the work ended."""
+    try:
+        return work(place)
+    finally:
+        # What Django does at the end of a request is not the last thing: a stream is closed after it.
+        close_old_connections()
 
 
 def _piece(body: bytes, *, more: bool = True) -> dict[str, Any]:

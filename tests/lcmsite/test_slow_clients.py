@@ -262,6 +262,21 @@ def test_a_search_is_cancelled_at_the_database_when_its_client_disconnects(runni
             eventually(lambda: not waits_for_a_lock(lock))
 
 
+def test_ledgers_that_are_broken_off_leave_their_database_connections_to_others(running):
+    ledger = running.request("GET", f"/api/v1/conversations/{running.conversation_id}/ledger/", key=running.read_key)
+    few = {"LCM_WEB_WORKERS": "1", "LCM_POOL_SIZE": "2", "LCM_POOL_TIMEOUT_SECONDS": "2"}
+    with served("web", running.data_dir, **few) as port:
+        eventually(lambda: answers(port))
+        for _ in range(6):
+            with socket.create_connection(("127.0.0.1", port)) as client:
+                client.sendall(ledger)
+                assert client.recv(20).startswith(b"HTTP/1.1 200")
+
+        asyncio.run(
+            politely([(port, running.request("GET", "/api/v1/conversations/", key=running.read_key))], rounds=20)
+        )
+
+
 def waits_for_a_lock(connection: psycopg.Connection) -> bool:
     # A transaction sees the first picture that it took.
     connection.execute("SELECT pg_stat_clear_snapshot()")
