@@ -72,7 +72,7 @@ def sites() -> Iterator[tuple[Site, Site]]:
 @contextmanager
 def _served(port: int, *module: str) -> Iterator[None]:
     # Its log as everybody has it, a line a request, though nobody reads it here.
-    environment = {**os.environ, "LCM_LOG_LEVEL": "INFO"}
+    environment = {**os.environ, "LCM_LOG_LEVEL": "INFO", "LCM_RATE_LIMIT": "0"}
     server = subprocess.Popen(
         [sys.executable, "-m", *module], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
