@@ -37,9 +37,9 @@ def limits_of_process() -> Limits:
 
 def caller_of(scope: Scope) -> str:
     """Tell callers apart before anybody has checked who they are: by key or session, else by address."""
-    for name, value in scope["headers"]:
-        if name in (b"authorization", b"cookie"):
-            return hashlib.sha256(value).hexdigest()
+    headers = dict(scope["headers"])
+    if said := headers.get(b"authorization") or headers.get(b"cookie"):
+        return hashlib.sha256(said).hexdigest()
     client = scope.get("client")
     return client[0] if client else ""
 
