@@ -13,7 +13,7 @@ from django.db import DataError, transaction
 from django.db.models import F, Max
 
 from conversations import observability
-from conversations.append import APPEND, APPEND_ONE, as_batch, as_values, part_rows_of, rows_of
+from conversations.append import APPEND, as_batch, part_rows_of, rows_of
 from conversations.cold import cold_texts, until_settled
 from conversations.db import prepared
 from conversations.errors import Conflict, Invalid, NotFound
@@ -100,13 +100,9 @@ class MessageStore(Store):
         if conversation_id >= 2**63:
             # Another type of number to PostgreSQL, which would look for another function.
             self.scope.conversation(conversation_id)
-        row = None
+        keyed = any(row["idempotency_key"] is not None for row in message_rows)
         try:
-            if len(message_rows) == 1:
-                row = prepared(APPEND_ONE, (*where, *as_values(message_rows[0], part_rows)))
-            if row is None:
-                keyed = any(row["idempotency_key"] is not None for row in message_rows)
-                row = prepared(APPEND, (*where, keyed, *as_batch(message_rows, part_rows)))
+            row = prepared(APPEND, (*where, keyed, *as_batch(message_rows, part_rows)))
         except DataError as refused:
             raise Invalid("The database cannot hold one of these values.") from refused
         if row is None or row["message_ids"] is None:
