@@ -9,7 +9,7 @@ def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lcmsite.settings")
     from django.core.management import execute_from_command_line
 
-    from lcmsite.loading import settled
+    from lcmsite.startup import settled
 
     # A sixth of a start went into looking for garbage among modules.
     settled()

@@ -15,9 +15,9 @@ from django.core.signals import got_request_exception
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.utils.module_loading import import_string
 
-from lcmsite.adapters.cancelling import CLIENT
 from lcmsite.answering import put_headers
-from lcmsite.metrics.faces import REQUEST_SECONDS, REQUESTS
+from lcmsite.api.cancelling import CLIENT
+from lcmsite.ops.metrics.faces import REQUEST_SECONDS, REQUESTS
 from lcmsite.server.disconnected import DISCONNECTED
 
 logger = structlog.get_logger(__name__)
@@ -93,7 +93,7 @@ class RequestSize:
         if is_number and int(declared[:19]) <= settings.DATA_UPLOAD_MAX_MEMORY_SIZE:
             return self.get_response(request)
         # Not imported above: these views import this module.
-        from lcmsite.adapters.rest import problem_response
+        from lcmsite.api.views import problem_response
 
         refusal = problem_response(RequestDataTooBig() if is_number else SuspiciousOperation())
         if not _is_of_machines(request):

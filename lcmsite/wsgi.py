@@ -11,6 +11,6 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lcmsite.settings")
 django.setup(set_prefix=False)
 application = Site()
 
-from lcmsite.metrics.counting import start_counting  # noqa: E402  (imports models)
+from lcmsite.ops.metrics.counting import start_counting  # noqa: E402  (imports models)
 
 start_counting()

@@ -11,7 +11,7 @@ from django.db.backends.base.base import NO_DB_ALIAS
 from django.db.backends.postgresql import base
 from psycopg_pool import ConnectionPool, PoolTimeout
 
-from lcmsite.metrics.faces import POOL_EMPTY, POOL_WAIT
+from lcmsite.ops.metrics.faces import POOL_EMPTY, POOL_WAIT
 from lcmsite.postgresql.moments import with_quick_moments
 
 

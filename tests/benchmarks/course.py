@@ -13,7 +13,7 @@ from dataclasses import replace
 from django.db import connection
 
 from conversations.types import SummaryKind
-from lcmsite.loading import settled
+from lcmsite.startup import settled
 from tests.benchmarks import (
     beside,
     checking,

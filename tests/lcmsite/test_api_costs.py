@@ -7,9 +7,10 @@ from django.urls import resolve
 
 from compaction.engine import CompactionEngine
 from conversations.models import Message, Summary
-from lcmsite.adapters import known_keys, rest
-from lcmsite.adapters.catalogue import CATALOGUE
-from lcmsite.adapters.operation import placeholders
+from lcmsite.access import key_cache
+from lcmsite.api import views
+from lcmsite.catalogue.operation import placeholders
+from lcmsite.catalogue.operations import CATALOGUE
 from tests.factories import a_conversation
 from tests.lcmsite.bad_appends import said
 from tests.lcmsite.callers import Api, an_api_key
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.django_db
 
 def test_an_append_over_http_is_one_statement_while_its_key_is_known(monkeypatch):
     # However long the first request takes.
-    monkeypatch.setattr(known_keys, "SECONDS_KNOWN", 3600.0)
+    monkeypatch.setattr(key_cache, "SECONDS_KNOWN", 3600.0)
     api, conversation = Api(an_api_key(None, "write")), a_conversation()
     path = f"conversations/{conversation.conversation_id}/messages/"
     api.post(path, {"messages": [{"role": "user", "content": "first"}]})
@@ -96,7 +97,7 @@ def test_an_operation_sends_no_more_statements_than_it_needs(tool):
     assert len(statements) <= STATEMENTS[tool], statements
 
 
-@pytest.mark.parametrize("path", rest.BUSIEST)
+@pytest.mark.parametrize("path", views.BUSIEST)
 def test_what_an_agent_asks_most_is_found_without_trying_any_other_path(path):
     in_path = dict.fromkeys(placeholders(path), "7")
 
@@ -107,4 +108,4 @@ def test_what_an_agent_asks_most_is_found_without_trying_any_other_path(path):
     assert others == []
 
 
-_BUSIEST_PATTERNS = {str(each.pattern) for each in rest.busiest}
+_BUSIEST_PATTERNS = {str(each.pattern) for each in views.busiest}

@@ -10,8 +10,8 @@ from django.conf import settings
 from django.core.handlers.base import BaseHandler
 from django.test import Client
 
-from lcmsite.adapters.busiest import Busiest
-from lcmsite.adapters.rest import BUSIEST
+from lcmsite.api.busiest import Busiest
+from lcmsite.api.views import BUSIEST
 from retrieval.engine import RetrievalEngine
 from tests.factories import a_conversation
 from tests.lcmsite.callers import an_api_key

@@ -14,7 +14,7 @@ print(*sorted({name.split(".")[0] for name in sys.modules} & unneeded))
 print(*sorted(name for name in sys.modules if name.endswith(".admin") and name != "django.contrib.admin"))
 """
 DOING_WITHOUT = """
-from lcmsite.loading import without
+from lcmsite.startup import without
 with without("wave"):
     try:
         import wave
@@ -25,7 +25,7 @@ print("back", wave.__name__)
 """
 LARGE_READ = """
 import gc, sys
-from lcmsite.loading import loading
+from lcmsite.startup import loading
 with loading():
     import json
 looks = sum(each["collections"] for each in gc.get_stats())
