@@ -100,7 +100,7 @@ CREATE TABLE messages (
   token_counter TEXT NOT NULL,
   -- How many of its parts the chain seals; parts that are added later are not among them.
   chained_parts INTEGER NOT NULL DEFAULT 0,
-  -- What the chain is made of: see hashing.py and lcm_next_link.
+  -- What the chain is made of: see content/hashing.py and lcm_next_link.
   content_hash BYTEA NOT NULL,
   entry_hash BYTEA NOT NULL,
   chain_hash BYTEA NOT NULL,
