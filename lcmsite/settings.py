@@ -202,21 +202,20 @@ def _database() -> dict[str, Any]:
             "PORT": str(PORT),
         }
     else:
-        database = {**dj_database_url.parse(DEPLOYMENT.database_url, engine="lcmsite.postgresql")}
+        database = {**dj_database_url.parse(DEPLOYMENT.database_url)}
     return database | {
-        # The pool keeps connections, so Django must not; our backend looks after those that died in the meantime.
+        # The pool keeps connections, and replaces those that died.
         "CONN_MAX_AGE": 0,
-        "CONN_HEALTH_CHECKS": False,
+        "CONN_HEALTH_CHECKS": True,
         "OPTIONS": database.get("OPTIONS", {})
         | {
-            # None at rest: a command that asks one question opens one connection.
+            # Without a minimum, a command with one query opens one connection. Without `max_waiting`: the threads of a
+            # process are bounded.
             "pool": {
                 "min_size": 0,
                 "max_size": DEPLOYMENT.pool_size,
-                # Our backend asks again for as long as LCM_POOL_TIMEOUT_SECONDS says. No `max_waiting`: the pool counts
-                # those that have given up, too, and the threads of a process are bounded.
-                "timeout": 1,
-                "reconnect_timeout": 1,
+                "timeout": DEPLOYMENT.pool_timeout_seconds,
+                "reconnect_timeout": DEPLOYMENT.pool_timeout_seconds,
             },
             "prepare_threshold": 5,
             "application_name": "lcm",
