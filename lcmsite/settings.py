@@ -49,7 +49,6 @@ except OSError as refusal:
 SECRETS = secrets_in(DEPLOYMENT, secret_key=SECRET_KEY)
 
 INSTALLED_APPS = [
-    # First: the next one takes back what it would do with every connection.
     "django.contrib.postgres",
     "lcmsite",
     "lcmsite.dashboard",
@@ -76,29 +75,22 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    # Passes by the others, and does for its few paths what they would: whoever adds one looks there, too.
-    "lcmsite.adapters.busiest.Busiest",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "lcmsite.middleware.RequestLog",
     "lcmsite.middleware.RequestSize",
     "django.middleware.common.CommonMiddleware",
-    "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    "lcmsite.middleware.Pages",
-]
-# What begins so is for programs, which bring a key; everything else is a page, for people with a session.
-MACHINE_PATHS = ("/api/", "/healthz", "/readyz", "/metrics", "/static/")
-PAGES_MIDDLEWARE = [
     "lcmsite.middleware.ContentSecurity",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "axes.middleware.AxesMiddleware",
 ]
-# These are looked for in MIDDLEWARE, the check of forms (W003) among them; they are in PAGES_MIDDLEWARE.
-SILENCED_SYSTEM_CHECKS = ["admin.E408", "admin.E409", "admin.E410", "axes.W002", "security.W003"]
+# These paths are for programs, which send a key. Every other path is a page, for people with a session.
+MACHINE_PATHS = ("/api/", "/healthz", "/readyz", "/metrics", "/static/")
 
 ROOT_URLCONF = "lcmsite.urls"
 WSGI_APPLICATION = "lcmsite.wsgi.application"
@@ -155,8 +147,9 @@ UNFOLD: dict[str, Any] = {
     },
 }  # fmt: skip
 
-# Nothing from anywhere else, no script or style that stands in a page.
+# Nothing from another origin, and no script or style inside a page.
 CONTENT_SECURITY_POLICY: dict[str, Any] = {
+    "EXCLUDE_URL_PREFIXES": MACHINE_PATHS,
     "DIRECTIVES": {
         "default-src": ["'none'"],
         "script-src": ["'self'"],
@@ -167,7 +160,7 @@ CONTENT_SECURITY_POLICY: dict[str, Any] = {
         "form-action": ["'self'"],
         "frame-ancestors": ["'none'"],
         "base-uri": ["'none'"],
-    }
+    },
 }
 # What the admin's own scripts, Alpine's above all, cannot do without: it reads what elements are to do from their
 # attributes, as code, and colours stand in the page. So this holds under /admin/, for staff alone, and nowhere else;

@@ -4,14 +4,11 @@ from django.contrib import admin
 from django.urls import URLPattern, URLResolver, include, path
 
 from lcmsite import health
-from lcmsite.adapters import rest
 from lcmsite.metrics import exposition
 
 admin.autodiscover()
 
 urlpatterns: list[URLPattern | URLResolver] = [
-    # First, as they are asked most: one path after the other is tried.
-    *rest.busiest,
     path("api/", include("lcmsite.adapters.urls")),
     path("healthz", health.alive, name="healthz"),
     path("readyz", health.ready, name="readyz"),
