@@ -2,7 +2,6 @@
 
 import os
 import secrets
-from contextlib import nullcontext
 from datetime import timedelta
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,7 +11,6 @@ import dj_database_url
 
 from lcmsite.embedded.location import DATABASE, PORT, ROLE, Location
 from lcmsite.environment import Environment, Problem, secrets_in
-from lcmsite.loading import without
 from lcmsite.logs import log_what_python_prints, logging_settings, set_up_loggers
 from lcmsite.queues import queue_settings
 from lcmsite.secret_key import kept_secret_key
@@ -218,9 +216,6 @@ def _database() -> dict[str, Any]:
 
 DATABASES = {"default": _database()}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
-
-with nullcontext() if DEPLOYMENT.redis_url else without("redis"):
-    import huey.storage  # noqa: F401  # the first to ask for it, and where there is no Redis, nobody else does
 
 DJANGO_HUEY = queue_settings(redis_url=DEPLOYMENT.redis_url, threads=DEPLOYMENT.worker_threads)
 
