@@ -56,7 +56,7 @@ eval: $(INSTALLED) ## measure token reduction, losslessness and retrieval on ../
 	$(BIN)/python -m tests.evaluation $(ARGS)
 
 docs: $(INSTALLED) ## write docs/reference.md and README's table of settings from the code
-	$(BIN)/python -m lcmsite.documents
+	$(BIN)/python -m lcmsite.ops.documents
 
 screenshots: $(INSTALLED) ## take docs/screenshots anew, of a site of its own, with the system's Chromium
 	$(BIN)/python -m tests.browser.screenshots $(ARGS)

@@ -14,8 +14,8 @@ from django.core.exceptions import RequestDataTooBig, SuspiciousOperation
 from django.core.signals import got_request_exception
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 
-from lcmsite.adapters.cancelling import CLIENT
-from lcmsite.metrics.faces import REQUEST_SECONDS, REQUESTS
+from lcmsite.api.cancelling import CLIENT
+from lcmsite.ops.metrics.faces import REQUEST_SECONDS, REQUESTS
 from lcmsite.server.disconnected import DISCONNECTED
 
 logger = structlog.get_logger(__name__)
@@ -92,7 +92,7 @@ class RequestSize:
         if is_number and int(declared[:19]) <= settings.DATA_UPLOAD_MAX_MEMORY_SIZE:
             return self.get_response(request)
         # Not imported above: these views import this module.
-        from lcmsite.adapters.rest import problem_response
+        from lcmsite.api.views import problem_response
 
         refusal = problem_response(RequestDataTooBig() if is_number else SuspiciousOperation())
         if not request.path_info.startswith(settings.MACHINE_PATHS):

@@ -9,16 +9,16 @@ from typing import Any
 
 import dj_database_url
 
-from lcmsite.embedded.location import DATABASE, PORT, ROLE, Location
+from lcmsite.embedded_postgres.location import DATABASE, PORT, ROLE, Location
 from lcmsite.environment import Environment, Problem, secrets_in
-from lcmsite.logs import log_what_python_prints, logging_settings, set_up_loggers
+from lcmsite.ops.logs import log_what_python_prints, logging_settings, set_up_loggers
 from lcmsite.queues import queue_settings
 from lcmsite.secret_key import kept_secret_key
 
 ENVIRONMENT = Environment.read(os.environ)
 DEPLOYMENT = ENVIRONMENT.deployment
 
-# `lcmsite.checks` shows these; none of them keeps the settings from being read.
+# `lcmsite.ops.checks` shows these; none of them keeps the settings from being read.
 CONFIGURATION_PROBLEMS = [*ENVIRONMENT.problems]
 
 # What an operator changed of the apps' policies; the defaults live in the policies themselves.
@@ -108,7 +108,7 @@ TEMPLATES = [
     }
 ]
 
-AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "lcmsite.people.PeopleBackend"]
+AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "lcmsite.access.users.PeopleBackend"]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
     for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
@@ -186,7 +186,7 @@ EMBEDDED_DATABASE = not DEPLOYMENT.database_url
 def _database() -> dict[str, Any]:
     if EMBEDDED_DATABASE:
         database: dict[str, Any] = {
-            "ENGINE": "lcmsite.embedded.backend",
+            "ENGINE": "lcmsite.embedded_postgres.backend",
             "NAME": DATABASE,
             "USER": ROLE,
             "HOST": str(Location(DATA_DIR).socket_dir),
@@ -238,7 +238,7 @@ WHITENOISE_USE_FINDERS = True
 # Large files: kept by LargeFileService under their hashes, never served as they are.
 MEDIA_ROOT = DATA_DIR / "files"
 STORAGES: dict[str, dict[str, Any]] = {
-    "default": {"BACKEND": "conversations.storage.WholeFileStorage"},
+    "default": {"BACKEND": "conversations.files.storage.WholeFileStorage"},
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
 }
 
@@ -269,12 +269,12 @@ ANCHOR_KEY_FILE = (
 )
 
 # Says what a plain text says, for its exploration: the rooms are stacked one way, and summarizing is another room's.
-FILE_GIST = "compaction.gist.gist"
+FILE_GIST = "compaction.summarizing.excerpt.gist"
 
 DATA_UPLOAD_MAX_MEMORY_SIZE = DEPLOYMENT.max_request_bytes
 
 REST_FRAMEWORK: dict[str, Any] = {
-    "EXCEPTION_HANDLER": "lcmsite.adapters.rest.of_drf",
+    "EXCEPTION_HANDLER": "lcmsite.api.views.of_drf",
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "UNAUTHENTICATED_USER": None,
 }
@@ -288,7 +288,7 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     "SERVE_INCLUDE_SCHEMA": False,
     "SERVE_AUTHENTICATION": [],
     "SERVE_PERMISSIONS": [],
-    "POSTPROCESSING_HOOKS": ["lcmsite.adapters.openapi.completed"],
+    "POSTPROCESSING_HOOKS": ["lcmsite.api.openapi.completed"],
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
 }

@@ -3,13 +3,13 @@
 from django.contrib import admin
 from django.urls import URLPattern, URLResolver, include, path
 
-from lcmsite import health
-from lcmsite.metrics import exposition
+from lcmsite.ops import health
+from lcmsite.ops.metrics import exposition
 
 admin.autodiscover()
 
 urlpatterns: list[URLPattern | URLResolver] = [
-    path("api/", include("lcmsite.adapters.urls")),
+    path("api/", include("lcmsite.api.urls")),
     path("healthz", health.alive, name="healthz"),
     path("readyz", health.ready, name="readyz"),
     path("metrics", exposition.metrics, name="metrics"),
@@ -17,5 +17,5 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("lcmsite.dashboard.urls")),
 ]
 
-handler400 = "lcmsite.adapters.rest.refused"
-handler500 = "lcmsite.adapters.rest.failed"
+handler400 = "lcmsite.api.views.refused"
+handler500 = "lcmsite.api.views.failed"

@@ -8,6 +8,6 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lcmsite.settings")
 
 application = get_wsgi_application()
 
-from lcmsite.metrics.counting import start_counting  # noqa: E402  (imports models)
+from lcmsite.ops.metrics.counting import start_counting  # noqa: E402  (imports models)
 
 start_counting()

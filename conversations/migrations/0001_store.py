@@ -11,7 +11,7 @@ from django.db import migrations, models
 
 import conversations.models.fields
 import conversations.types
-from conversations.sql import RunSQLFile
+from conversations.run_sql import RunSQLFile
 
 SQL = Path(__file__).parent.parent / "sql"
 

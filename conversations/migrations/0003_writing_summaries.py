@@ -1,7 +1,7 @@
 from django.db import migrations
 
-from conversations.sql import HERE as SQL
-from conversations.sql import RunSQLFile
+from conversations.run_sql import HERE as SQL
+from conversations.run_sql import RunSQLFile
 
 
 class Migration(migrations.Migration):

@@ -8,10 +8,10 @@ import django.db.models.deletion
 from django.db import migrations, models
 from django.db.models.functions import Now
 
-from conversations.exactness import overlaid
-from conversations.hashing import metadata_hash
-from conversations.sql import HERE as SQL
-from conversations.sql import RunSQLFile
+from conversations.content.hashing import metadata_hash
+from conversations.content.lossless_values import overlaid
+from conversations.run_sql import HERE as SQL
+from conversations.run_sql import RunSQLFile
 
 # Loaded anew below, as the files say them now.
 DROP_OLD = """

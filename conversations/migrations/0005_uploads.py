@@ -7,8 +7,8 @@ from typing import Any
 import django.db.models.deletion
 from django.db import migrations, models
 
-from conversations.sql import HERE as SQL
-from conversations.sql import RunSQLFile
+from conversations.run_sql import HERE as SQL
+from conversations.run_sql import RunSQLFile
 
 
 def _foreign_key(to: str, related_name: str, *, restrict: bool = False, null: bool = False) -> models.Field[Any, Any]:

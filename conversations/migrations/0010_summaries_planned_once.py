@@ -2,8 +2,8 @@
 
 from django.db import migrations
 
-from conversations.sql import HERE as SQL
-from conversations.sql import RunSQLFile
+from conversations.run_sql import HERE as SQL
+from conversations.run_sql import RunSQLFile
 
 
 class Migration(migrations.Migration):

@@ -6,8 +6,8 @@ Every message and summary is written once more, which takes about as long as to 
 from django.contrib.postgres.search import SearchVectorField
 from django.db import migrations, models
 
-from conversations.sql import HERE as SQL
-from conversations.sql import RunSQLFile
+from conversations.run_sql import HERE as SQL
+from conversations.run_sql import RunSQLFile
 
 
 def _made_anew(model: str, *place: object) -> list[migrations.operations.base.Operation]:

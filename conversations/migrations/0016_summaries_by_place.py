@@ -6,8 +6,8 @@ Every summary is written once more; messages, of which there are a hundred times
 from django.contrib.postgres.search import SearchVectorField
 from django.db import migrations, models
 
-from conversations.sql import HERE as SQL
-from conversations.sql import RunSQLFile
+from conversations.run_sql import HERE as SQL
+from conversations.run_sql import RunSQLFile
 
 _COLUMN = models.GeneratedField(
     expression=models.Func("content", "conversation", "last_seq", function="lcm_tsv_at"),

@@ -5,8 +5,8 @@ Rows from before have no record_hash, and their links stay valid as they are.
 
 from django.db import migrations, models
 
-from conversations.sql import HERE as SQL
-from conversations.sql import RunSQLFile
+from conversations.run_sql import HERE as SQL
+from conversations.run_sql import RunSQLFile
 
 
 class Migration(migrations.Migration):

@@ -3,8 +3,8 @@
 import django.db.models.deletion
 from django.db import migrations, models
 
-from conversations.sql import HERE as SQL
-from conversations.sql import RunSQLFile
+from conversations.run_sql import HERE as SQL
+from conversations.run_sql import RunSQLFile
 
 MODELS = [
     migrations.CreateModel(

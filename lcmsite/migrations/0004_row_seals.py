@@ -2,7 +2,7 @@
 
 from django.db import migrations
 
-from conversations.sql import SealRows
+from conversations.run_sql import SealRows
 
 
 class Migration(migrations.Migration):

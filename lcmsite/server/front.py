@@ -18,9 +18,9 @@ from django.conf import settings
 from django.db import close_old_connections
 from django.http import HttpResponse
 
-from lcmsite.adapters.problems import INTERNAL, Busy, RequestTimeout, problem_of
-from lcmsite.adapters.rest import problem_response
-from lcmsite.metrics.faces import CLIENT_LIMITS
+from lcmsite.api.views import problem_response
+from lcmsite.catalogue.problems import INTERNAL, Busy, RequestTimeout, problem_of
+from lcmsite.ops.metrics.faces import CLIENT_LIMITS
 from lcmsite.server.anonymous import require_known
 from lcmsite.server.bodies import MOST_IN_MEMORY, ClientGone, Receive, Scope, Send, declared_length, read_body
 from lcmsite.server.disconnected import DISCONNECTED, Disconnected

@@ -2,7 +2,7 @@ from pathlib import Path
 
 from django.db import migrations
 
-from conversations.sql import RunSQLFile
+from conversations.run_sql import RunSQLFile
 
 SQL = Path(__file__).parents[1] / "sql"
 

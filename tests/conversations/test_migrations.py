@@ -55,7 +55,7 @@ STORED_UNSEALED = """
     SELECT 1, seq, 'message', message_id, 5 FROM messages;
 """
 APPEND_ONE_MORE = """
-from conversations.store import ConversationStore
+from conversations.store.conversations import ConversationStore
 from conversations.types import NewMessage, Role
 new = NewMessage(Role.USER, "three", idempotency_key="key 3", metadata={"b": 1, "a": 2})
 ConversationStore.from_settings().append_messages(conversation_id=1, messages=[new])

@@ -9,13 +9,13 @@ import pytest
 from django.db import DatabaseError, connection
 from django.utils import timezone
 
-from compaction.hosts import HostCompaction
+from compaction.hosts.host_service import HostCompaction
 from conversations.models import Conversation, Summary
-from conversations.sql import SealRows
+from conversations.run_sql import SealRows
 from conversations.types import NewMessage, Role
 from integrity.checker import IntegrityChecker
 from integrity.columns import TABLES
-from lcmsite.adapters import keys
+from lcmsite.access import keys
 from tests.factories import a_conversation, a_store, a_workspace
 from tests.integrity.breaking import a_compacted_conversation, breaking, found
 from tests.integrity.repairing import a_plan

@@ -6,9 +6,9 @@ import pytest
 
 from compaction.engine import CompactionEngine
 from conversations.models import Message, Summary
-from lcmsite.adapters import known_keys
-from lcmsite.adapters.catalogue import CATALOGUE
-from lcmsite.adapters.operation import placeholders
+from lcmsite.access import key_cache
+from lcmsite.catalogue.operation import placeholders
+from lcmsite.catalogue.operations import CATALOGUE
 from tests.factories import a_conversation
 from tests.lcmsite.bad_appends import said
 from tests.lcmsite.callers import Api, an_api_key
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.django_db
 
 def test_an_append_over_http_is_one_statement_while_its_key_is_known(monkeypatch):
     # However long the first request takes.
-    monkeypatch.setattr(known_keys, "SECONDS_KNOWN", 3600.0)
+    monkeypatch.setattr(key_cache, "SECONDS_KNOWN", 3600.0)
     api, conversation = Api(an_api_key(None, "write")), a_conversation()
     path = f"conversations/{conversation.conversation_id}/messages/"
     api.post(path, {"messages": [{"role": "user", "content": "first"}]})

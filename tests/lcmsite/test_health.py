@@ -10,7 +10,7 @@ from django.utils import timezone
 from compaction.models import CompactionJob
 from conversations.models import Conversation
 from lcmsite.connections import connect
-from lcmsite.health import not_ready
+from lcmsite.ops.health import not_ready
 from tests.factories import a_conversation
 
 

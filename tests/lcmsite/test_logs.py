@@ -13,14 +13,14 @@ from django.db import IntegrityError, connection
 from django.http import HttpResponse
 from django.test import RequestFactory
 
-from lcmsite.logs import discreet_exception, logging_settings
 from lcmsite.middleware import RequestLog
+from lcmsite.ops.logs import discreet_exception, logging_settings
 
 PROJECT = Path(__file__).resolve().parents[2]
 
 SCRIPT = """
 import logging, logging.config, sys
-from lcmsite.logs import logging_settings, set_up_loggers
+from lcmsite.ops.logs import logging_settings, set_up_loggers
 set_up_loggers()
 logging.config.dictConfig(logging_settings(level="INFO", format=sys.argv[1]))
 import structlog

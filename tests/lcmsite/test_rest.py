@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 from django.test.testcases import LiveServerThread, _StaticFilesHandler
 
-from conversations.interchange import Format
+from conversations.formats import Format
 from conversations.models import Conversation, Message
 from tests.factories import a_conversation, a_workspace
 from tests.lcmsite.bad_appends import BAD_APPENDS, said

@@ -20,12 +20,12 @@ from conversations.models import Conversation, Message, Summary, Workspace
 from conversations.scope import Scope
 from conversations.types import NewMessage, PartType, Role
 from integrity.checker import IntegrityChecker
-from lcmsite.adapters.cli.program import run
-from lcmsite.adapters.keys import caller_of, revoke
+from lcmsite.access.keys import caller_of, revoke
+from lcmsite.cli.program import run
 from lcmsite.models import ApiKey
-from lcmsite.sample import load_sample, loading
+from lcmsite.sample import load_sample
 from lcmsite.sample.code_base import ROOMS, CodeBase
-from lcmsite.sample.conversation import sample_messages
+from lcmsite.sample.script import sample_messages
 from lcmsite.types import KeyScope
 from tests.made_once import made_once
 
@@ -153,8 +153,8 @@ def _loading(tree: Path, key_file: Path) -> Iterator[Loading]:
 
     with pytest.MonkeyPatch.context() as patched:
         # Not by way of the settings: the data directory is also where the tests' own database lies.
-        patched.setattr(loading, "_kept", lambda what: key_file.with_name(f"sample.{what}"))
-        patched.setattr(loading, "ROOT", tree)
+        patched.setattr(load_sample, "_kept", lambda what: key_file.with_name(f"sample.{what}"))
+        patched.setattr(load_sample, "ROOT", tree)
         yield load
 
 
@@ -245,7 +245,7 @@ def test_a_sample_of_code_that_has_changed_since_is_left_as_it_is(load, tree, tm
     changed = tmp_path / "changed"
     shutil.copytree(tree, changed)
     shutil.rmtree(changed / "compaction")
-    monkeypatch.setattr(loading, "ROOT", changed)
+    monkeypatch.setattr(load_sample, "ROOT", changed)
 
     load()
 
@@ -254,9 +254,9 @@ def test_a_sample_of_code_that_has_changed_since_is_left_as_it_is(load, tree, tm
 
 def test_a_loading_that_ended_before_the_compaction_is_made_up_for(load, monkeypatch):
     summaries = Summary.objects.filter(conversation__session_id="another sample")
-    monkeypatch.setattr(loading, "SESSION_ID", "another sample")
+    monkeypatch.setattr(load_sample, "SESSION_ID", "another sample")
     with monkeypatch.context() as interrupted:
-        interrupted.setattr(loading, "_compact", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        interrupted.setattr(load_sample, "_compact", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             load()
     assert Message.objects.filter(conversation__session_id="another sample").exists()
