@@ -18,7 +18,7 @@ export PYTHONDONTWRITEBYTECODE :=
 RUNTIME := $(VENV)/runtime-$(shell cat requirements.lock requirements-build.lock pyproject.toml | cksum | tr ' ' -)
 INSTALLED := $(VENV)/installed-$(shell cat requirements-dev.lock pyproject.toml | cksum | tr ' ' -)
 
-.PHONY: help run test thorough test-all check bare bench eval docs frozen screenshots lock
+.PHONY: help run test thorough test-all check bare bench eval docs screenshots lock
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -56,10 +56,7 @@ eval: $(INSTALLED) ## measure token reduction, losslessness and retrieval on ../
 	$(BIN)/python -m tests.evaluation $(ARGS)
 
 docs: $(INSTALLED) ## write docs/reference.md and README's table of settings from the code
-	$(BIN)/python -m lcmsite.documents
-
-frozen: $(INSTALLED) ## write down anew what LCM shows to the world (tests/frozen); ARGS=DIR writes it and its texts there
-	$(BIN)/python -m tests.frozen $(ARGS)
+	$(BIN)/python -m lcmsite.ops.documents
 
 screenshots: $(INSTALLED) ## take docs/screenshots anew, of a site of its own, with the system's Chromium
 	$(BIN)/python -m tests.browser.screenshots $(ARGS)

@@ -11,7 +11,7 @@ from django.utils.html import format_html
 
 from compaction.engine import CompactionEngine
 from compaction.models import CompactionBoundary, CompactionJob, CompactionPlan, CompactionRun, ModelEndpoint
-from compaction.plans import CompactionPlans
+from compaction.plans.plan_store import CompactionPlans
 from conversations.admin import conversation
 from conversations.admin_rows import RowsAdmin, act_on_each, offer, page_of, scope_of
 from conversations.models import Conversation

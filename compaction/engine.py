@@ -8,24 +8,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from compaction import jobs, planner
-from compaction.chain import escalation_of
-from compaction.escalation import Escalation
-from compaction.gate import is_insignificant
+from compaction import jobs
 from compaction.jobs import Claim
 from compaction.locks import compaction_lock
 from compaction.models import CompactionJob, CompactionRun
 from compaction.passes import leaf_and_condensed
+from compaction.planning import planner
+from compaction.planning.significance_gate import is_insignificant
 from compaction.policy import CompactionPolicy
 from compaction.redo import redo
 from compaction.run import Run, abandon_runs
+from compaction.summarizing.escalation import Escalation
+from compaction.summarizing.summarizer_chain import escalation_of
 from compaction.types import CompactionResult, CompactionStatus, JobRecord, Outcome, Reason, RunRecord
 from conversations.errors import NotFound
 from conversations.models import Conversation
-from conversations.paging import behind
 from conversations.scope import Scope
-from conversations.store import ConversationStore
 from conversations.store.base import EVERYTHING
+from conversations.store.conversations import ConversationStore
+from conversations.store.paging import behind
 
 
 @dataclass(frozen=True)

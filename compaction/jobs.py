@@ -16,9 +16,9 @@ from django.utils import timezone
 from compaction.models import CompactionJob
 from compaction.signals import job_due
 from compaction.types import JobState, Reason
-from conversations.db import prepared
 from conversations.errors import Conflict
-from conversations.reading import rows
+from conversations.fast.prepared import prepared
+from conversations.sql import rows
 
 # A job that kills its worker again and again is set aside after this many claims, for a person to look at.
 MAX_ATTEMPTS = 8

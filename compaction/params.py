@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from rest_framework import serializers
 
-from compaction.hosts import MOST_KEYS
+from compaction.hosts.host_service import MOST_KEYS
 from compaction.types import JobState, Outcome, Reason
-from conversations.exactness import MAX_NAME
+from conversations.content.lossless_values import MAX_NAME
 from conversations.param_fields import Choice, ConversationId, Flag, JsonObject, Text, WholeNumber
 from conversations.params import ConversationParams, Params
 

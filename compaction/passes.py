@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from compaction import planner
-from compaction.course import follow, leaf_and_condensed_steps
+from compaction.planning import planner
 from compaction.run import Run
+from compaction.steps import follow, leaf_and_condensed_steps
 from compaction.types import Outcome
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from compaction.language_models.configuration import checked_chain
+from compaction.llm.configuration import checked_chain
 from conversations.errors import Invalid
 from conversations.policy import Policy, knob
 
@@ -108,7 +108,7 @@ class CompactionPolicy(Policy):
         that cannot be satisfied together, with the sum that shows it."""
         checked_chain(self.summarizer)
         # Not above: the arithmetic is the planner's, which reads this policy.
-        from compaction.arithmetic import contradictions
+        from compaction.planning.thresholds import contradictions
 
         if found := contradictions(self):
             raise Invalid(" ".join(found), code="cannot_be_satisfied")

@@ -11,15 +11,15 @@ import structlog
 from django.dispatch import receiver
 
 from compaction import jobs
+from compaction.planning.pressure import wants_compaction
 from compaction.policy import CompactionPolicy
-from compaction.pressure import wants_compaction
 from compaction.signals import job_due, plan_due
 from compaction.tasks import carry_out_plan, compact_conversation
 from compaction.types import Reason
+from conversations.enqueue import wake
 from conversations.signals import messages_appended
 from conversations.store.base import MESSAGE_OVERHEAD_TOKENS
 from conversations.types import AppendedMessage, Counters
-from conversations.waking import wake
 
 logger = structlog.get_logger(__name__)
 

@@ -12,12 +12,9 @@ from typing import Any
 
 from django.db.models import Exists, OuterRef, Subquery
 
-from compaction import planner
-from compaction.escalation import Lack
 from compaction.jobs import open_jobs
-from compaction.making import Made
 from compaction.models import CompactionRun
-from compaction.patience import PAUSE, details_of, is_rested
+from compaction.planning import planner
 from compaction.run import Run
 from compaction.sources import (
     is_erased,
@@ -28,9 +25,12 @@ from compaction.sources import (
     text_of,
     to_redo,
 )
+from compaction.summarizing.escalation import Lack
+from compaction.summarizing.retry_schedule import PAUSE, details_of, is_rested
+from compaction.summarizing.summary_factory import Made
 from compaction.types import Outcome, Reason
 from conversations.models import ContextItem, Conversation
-from conversations.reading import snapshot
+from conversations.sql import snapshot
 
 
 def redo(run: Run) -> Outcome:

@@ -15,19 +15,20 @@ from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
-from compaction import observability, planner
-from compaction.context import Context
-from compaction.escalation import Escalation
+from compaction import observability
 from compaction.jobs import Claim
-from compaction.making import Made, Maker
-from compaction.planner import Slot
+from compaction.planning import planner
+from compaction.planning.active_slots import Context
+from compaction.planning.planner import Slot
 from compaction.policy import CompactionPolicy
 from compaction.sources import read_slots, read_sources
+from compaction.summarizing.escalation import Escalation
+from compaction.summarizing.summary_factory import Made, Maker
 from compaction.types import CompactionResult, Outcome, Reason
-from conversations.db import prepared
+from conversations.fast.prepared import prepared
 from conversations.models import Conversation
-from conversations.reading import rows
-from conversations.store import ConversationStore
+from conversations.sql import rows
+from conversations.store.conversations import ConversationStore
 from conversations.types import NewPart, NewSummary, PartType, SummaryKind
 
 logger = structlog.get_logger(__name__)

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 from django.db import connection, transaction
 from django.db.models import Count, F, Q, QuerySet
 
-from compaction.context import Context
-from compaction.planner import Slot
+from compaction.planning.active_slots import Context
+from compaction.planning.planner import Slot
 from compaction.rendering import ERASED, readable_source
-from compaction.summarizers.base import Source, SourceMessage, SourceSummary
-from conversations.cold import ColdTexts, cold_texts
+from compaction.summarizing.summarizer import Source, SourceMessage, SourceSummary
+from conversations.cold_storage.cold_texts import ColdTexts, cold_texts
 from conversations.models import Quarantine, Summary
-from conversations.reading import array, rows
+from conversations.sql import array, rows
 from conversations.types import NewSummary, Role
 
 # With the ids of the tool calls that each message makes or answers. A user's message that carries results, and no word

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django_huey import db_periodic_task, db_task
 from huey import crontab
 
-from compaction.plans import CompactionPlans
+from compaction.plans.plan_store import CompactionPlans
 from compaction.worker import CompactionWorker
 
 

@@ -11,12 +11,13 @@ import structlog
 from django.db.models import Exists, Q, QuerySet
 from django.utils import timezone
 
-from compaction import jobs, planner
+from compaction import jobs
 from compaction.engine import CompactionEngine
 from compaction.jobs import Claim, LeaseLost
-from compaction.language_models.configuration import chain_of
-from compaction.language_models.guards import callable_models
-from compaction.pressure import wants_compaction
+from compaction.llm.configuration import chain_of
+from compaction.llm.guards import callable_models
+from compaction.planning import planner
+from compaction.planning.pressure import wants_compaction
 from compaction.redo import waiting_for_a_model
 from compaction.signals import job_due
 from compaction.types import CompactionResult, Outcome, Reason

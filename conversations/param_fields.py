@@ -16,7 +16,7 @@ from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 from rest_framework.fields import empty
 
-from conversations.interchange.fields import noun_of
+from conversations.formats.fields import noun_of
 from conversations.policy import conversation_knobs
 
 # The largest number that a bigint column holds.

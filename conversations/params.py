@@ -11,11 +11,11 @@ from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 from rest_framework.fields import empty
 
+from conversations.content.lossless_values import MAX_NAME
 from conversations.errors import Invalid
-from conversations.exactness import MAX_NAME
-from conversations.interchange import READERS, Format, detect
-from conversations.interchange.fields import noun_of
-from conversations.interchange.native import Misfit, from_native
+from conversations.formats import READERS, Format, detect
+from conversations.formats.fields import noun_of
+from conversations.formats.native import Misfit, from_native
 from conversations.param_fields import (
     Bytes,
     Choice,

@@ -12,8 +12,8 @@ from dataclasses import Field, dataclass, field, fields, replace
 from functools import cache, lru_cache
 from typing import Any, Self, get_type_hints
 
+from conversations.content.lossless_values import is_storable
 from conversations.errors import Invalid
-from conversations.exactness import is_storable
 
 
 class Secret(str):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from django.db.models import Model, QuerySet
 
 from conversations.errors import NotFound
-from conversations.one_row import OneRow
+from conversations.fast.lookup import OneRow
 
 if TYPE_CHECKING:
     from conversations.models import Conversation, LargeFile, Message, Summary

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django_huey import db_periodic_task
 from huey import crontab
 
-from conversations.uploads import UploadService
+from conversations.files.uploads import UploadService
 
 
 @db_periodic_task(crontab(minute="17"), queue="maintenance")

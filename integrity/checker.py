@@ -9,15 +9,15 @@ from django.utils import timezone
 
 from conversations.errors import Invalid
 from conversations.models import Conversation
-from conversations.reading import snapshot
 from conversations.scope import Scope
+from conversations.sql import snapshot
 from conversations.store.base import EVERYTHING
 from integrity import reports
 from integrity.examination import Examination, batches_of
 from integrity.invariants import INVARIANTS, Invariant
-from integrity.repairs import plans
+from integrity.repairs import repair_plans
 from integrity.scans import changes
-from integrity.scans import rows as scans
+from integrity.scans import scan_rows as scans
 from integrity.state import state_of
 from integrity.types import (
     IntegrityReport,
@@ -78,7 +78,7 @@ class IntegrityChecker:
             if len(self.invariants) == len(INVARIANTS):
                 changes.note(versions, examined, checked_at=started_at)
         if with_plan and not report.is_clean:
-            plans.make_plan(report)
+            repair_plans.make_plan(report)
         return reports.record_of(report, examined.found)
 
     def request(
@@ -143,7 +143,7 @@ class IntegrityChecker:
         report = reports.report_of(self.scope, report_id)
         if ledger_file_id is not None:
             self.scope.file(ledger_file_id)
-        return plans.record_of(plans.make_plan(report, ledger_file_id=ledger_file_id or ""))
+        return repair_plans.record_of(repair_plans.make_plan(report, ledger_file_id=ledger_file_id or ""))
 
 
 def _extent(asked: ScanMode | str) -> ScanMode:

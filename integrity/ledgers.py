@@ -11,25 +11,25 @@ from typing import Any, BinaryIO, Self
 from django.db import transaction
 from django.db.models.functions import Collate
 
-from compaction.costs import context_cost_of
 from compaction.ledger_sections import SECTIONS
+from compaction.planning.costs import context_cost_of
 from conversations.audit import Act, AuditLog
-from conversations.cold import ColdBlockDamaged, WhatIsLeft
+from conversations.cold_storage.cold_texts import ColdBlockDamaged, WhatIsLeft
+from conversations.content.tokens import TokenEstimator
 from conversations.errors import Conflict, Invalid
-from conversations.ledger.exporting import LedgerExporter
+from conversations.ledger.continuing import Continuation, continuation_of, require_same
 from conversations.ledger.file_bytes import FileBytes
-from conversations.ledger.importing import LedgerImporter
-from conversations.ledger.places import Pen
-from conversations.ledger.resuming import Continuation, continuation_of, require_same
+from conversations.ledger.ledger_export import LedgerExporter
+from conversations.ledger.ledger_import import LedgerImporter
+from conversations.ledger.progress import Pen
 from conversations.ledger.types import ExportReport, ImportReport, LedgerReport
 from conversations.ledger.verifying import Verifier, lines_in
 from conversations.models import Conversation, Workspace
-from conversations.rebuilding import hold, misfit_ranges, rebuild_context, recount
 from conversations.scope import Scope
 from conversations.store.base import EVERYTHING
-from conversations.tokens import TokenEstimator
+from conversations.store.context import hold, misfit_ranges, rebuild_context, recount
 from integrity.anchors.expectations import NOTHING_EXPECTED, Expected
-from integrity.rebuilt import Rebuilt
+from integrity.rebuild import Rebuilt
 
 # Of the sessions of a workspace, which may be many, so many are listed at a time.
 PORTION = 500

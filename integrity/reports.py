@@ -15,9 +15,9 @@ from django.utils import timezone
 
 from conversations.errors import NotFound
 from conversations.models import Quarantine
-from conversations.paging import behind
-from conversations.reading import rows
 from conversations.scope import Scope
+from conversations.sql import rows
+from conversations.store.paging import behind
 from integrity import models, observability
 from integrity.examination import Examination
 from integrity.invariants import INVARIANTS, MOST_FINDINGS, MOST_KEPT, Found

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from django.db.models import Q
 
-from conversations.reading import rows
 from conversations.scope import Scope
+from conversations.sql import rows
 from integrity.models import IntegrityReport
 from integrity.reports import outline_of
 from integrity.types import IntegrityState, ScanMode

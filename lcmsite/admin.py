@@ -16,8 +16,7 @@ from unfold.admin import ModelAdmin
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
 from conversations.admin_rows import RowsAdmin, act_on_each, scope_of
-from lcmsite import people
-from lcmsite.adapters import keys
+from lcmsite.access import keys, users
 from lcmsite.models import ApiKey, Membership
 from lcmsite.types import Role
 
@@ -68,12 +67,12 @@ class MembershipAdmin(ModelAdmin):
 
     def save_model(self, request: HttpRequest, obj: Membership, form: Any, change: bool) -> None:
         scope = scope_of(request, obj.workspace_id)
-        people.set_role(scope, username=obj.user.get_username(), role=Role(obj.role))
+        users.set_role(scope, username=obj.user.get_username(), role=Role(obj.role))
         made = Membership.objects.get(user_id=obj.user_id, workspace_id=obj.workspace_id)
         obj.pk, obj.created_at = made.pk, made.created_at
 
     def delete_model(self, request: HttpRequest, obj: Membership) -> None:
-        people.remove(scope_of(request, obj.workspace_id), username=obj.user.get_username())
+        users.remove(scope_of(request, obj.workspace_id), username=obj.user.get_username())
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Membership]) -> None:
         for membership in queryset.select_related("user"):

@@ -8,13 +8,10 @@ class SiteConfig(AppConfig):
     verbose_name = "LCM site"
 
     def ready(self) -> None:
-        from lcmsite import checks  # noqa: F401  (registers the system checks)
-        from lcmsite.going_without import go_without
-        from lcmsite.metrics.directory import shared_directory
+        from lcmsite.ops.metrics.directory import shared_directory
 
-        go_without()
         if shared_directory() is not None:
             # One of the processes of `lcm up`, or of an operator who runs them in another way.
-            from lcmsite.metrics.counting import start_counting
+            from lcmsite.ops.metrics.counting import start_counting
 
             start_counting()

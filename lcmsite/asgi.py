@@ -7,6 +7,6 @@ import django
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lcmsite.settings")
 django.setup()
 
-from lcmsite.adapters.mcp import http  # noqa: E402  (imports models)
+from lcmsite.mcp import http_app  # noqa: E402  (imports models)
 
-application = http.application()
+application = http_app.application()

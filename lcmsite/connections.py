@@ -6,7 +6,7 @@ import psycopg
 from django.conf import settings
 from django.db import connections
 
-from lcmsite.embedded.lease import EmbeddedPostgres
+from lcmsite.embedded_postgres.lease import EmbeddedPostgres
 
 
 def own_database() -> EmbeddedPostgres:

@@ -2,7 +2,7 @@
 
 The names of the domain's settings are derived from the apps' policies; those of a deployment are declared here, with
 the same knobs. Where a value cannot be used its default stands in, for as long as it takes to show every problem: with
-one of them left, LCM does not start (`lcmsite.checks`, `lcmsite.adapters.cli`).
+one of them left, LCM does not start (`lcmsite.ops.checks`, `lcmsite.cli`).
 """
 
 import difflib
@@ -11,7 +11,7 @@ from dataclasses import MISSING, Field, dataclass, field, fields
 from typing import Any, get_type_hints
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from compaction.language_models.configuration import ModelsPolicy
+from compaction.llm.configuration import ModelsPolicy
 from compaction.policy import CompactionPolicy
 from conversations.policy import FilePolicy, Secret, StorePolicy, checked, environment_name, knob
 from integrity.policy import IntegrityPolicy, RetentionPolicy

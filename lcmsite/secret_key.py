@@ -4,7 +4,7 @@ import os
 import secrets
 from pathlib import Path
 
-from lcmsite.embedded.location import make_directory
+from lcmsite.embedded_postgres.location import make_directory
 
 FILE_NAME = "secret_key"
 

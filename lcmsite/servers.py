@@ -11,8 +11,8 @@ from django.conf import settings
 
 from conversations.errors import Invalid, LcmError, Unavailable
 from lcmsite.connections import connect
-from lcmsite.embedded.binaries import OLDEST
-from lcmsite.embedded.location import EmbeddedPostgresError
+from lcmsite.embedded_postgres.binaries import OLDEST
+from lcmsite.embedded_postgres.location import EmbeddedPostgresError
 
 # Whoever starts LCM wants an answer now, also when a server swallows every packet.
 SECONDS_FOR_AN_ANSWER = 3

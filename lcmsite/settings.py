@@ -2,7 +2,6 @@
 
 import os
 import secrets
-from contextlib import nullcontext
 from datetime import timedelta
 from importlib.util import find_spec
 from pathlib import Path
@@ -10,17 +9,16 @@ from typing import Any
 
 import dj_database_url
 
-from lcmsite.embedded.location import DATABASE, PORT, ROLE, Location
+from lcmsite.embedded_postgres.location import DATABASE, PORT, ROLE, Location
 from lcmsite.environment import Environment, Problem, secrets_in
-from lcmsite.loading import without
-from lcmsite.logs import log_what_python_prints, logging_settings, set_up_loggers
+from lcmsite.ops.logs import log_what_python_prints, logging_settings, set_up_loggers
 from lcmsite.queues import queue_settings
 from lcmsite.secret_key import kept_secret_key
 
 ENVIRONMENT = Environment.read(os.environ)
 DEPLOYMENT = ENVIRONMENT.deployment
 
-# `lcmsite.checks` shows these; none of them keeps the settings from being read.
+# `lcmsite.ops.checks` shows these; none of them keeps the settings from being read.
 CONFIGURATION_PROBLEMS = [*ENVIRONMENT.problems]
 
 # What an operator changed of the apps' policies; the defaults live in the policies themselves.
@@ -49,7 +47,6 @@ except OSError as refusal:
 SECRETS = secrets_in(DEPLOYMENT, secret_key=SECRET_KEY)
 
 INSTALLED_APPS = [
-    # First: the next one takes back what it would do with every connection.
     "django.contrib.postgres",
     "lcmsite",
     "lcmsite.dashboard",
@@ -76,29 +73,22 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    # Passes by the others, and does for its few paths what they would: whoever adds one looks there, too.
-    "lcmsite.adapters.busiest.Busiest",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "lcmsite.middleware.RequestLog",
     "lcmsite.middleware.RequestSize",
     "django.middleware.common.CommonMiddleware",
-    "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    "lcmsite.middleware.Pages",
-]
-# What begins so is for programs, which bring a key; everything else is a page, for people with a session.
-MACHINE_PATHS = ("/api/", "/healthz", "/readyz", "/metrics", "/static/")
-PAGES_MIDDLEWARE = [
     "lcmsite.middleware.ContentSecurity",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "axes.middleware.AxesMiddleware",
 ]
-# These are looked for in MIDDLEWARE, the check of forms (W003) among them; they are in PAGES_MIDDLEWARE.
-SILENCED_SYSTEM_CHECKS = ["admin.E408", "admin.E409", "admin.E410", "axes.W002", "security.W003"]
+# These paths are for programs, which send a key. Every other path is a page, for people with a session.
+MACHINE_PATHS = ("/api/", "/healthz", "/readyz", "/metrics", "/static/")
 
 ROOT_URLCONF = "lcmsite.urls"
 WSGI_APPLICATION = "lcmsite.wsgi.application"
@@ -118,7 +108,7 @@ TEMPLATES = [
     }
 ]
 
-AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "lcmsite.people.PeopleBackend"]
+AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "lcmsite.access.users.PeopleBackend"]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
     for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
@@ -155,8 +145,9 @@ UNFOLD: dict[str, Any] = {
     },
 }  # fmt: skip
 
-# Nothing from anywhere else, no script or style that stands in a page.
+# Nothing from another origin, and no script or style inside a page.
 CONTENT_SECURITY_POLICY: dict[str, Any] = {
+    "EXCLUDE_URL_PREFIXES": MACHINE_PATHS,
     "DIRECTIVES": {
         "default-src": ["'none'"],
         "script-src": ["'self'"],
@@ -167,7 +158,7 @@ CONTENT_SECURITY_POLICY: dict[str, Any] = {
         "form-action": ["'self'"],
         "frame-ancestors": ["'none'"],
         "base-uri": ["'none'"],
-    }
+    },
 }
 # What the admin's own scripts, Alpine's above all, cannot do without: it reads what elements are to do from their
 # attributes, as code, and colours stand in the page. So this holds under /admin/, for staff alone, and nowhere else;
@@ -195,28 +186,27 @@ EMBEDDED_DATABASE = not DEPLOYMENT.database_url
 def _database() -> dict[str, Any]:
     if EMBEDDED_DATABASE:
         database: dict[str, Any] = {
-            "ENGINE": "lcmsite.embedded.backend",
+            "ENGINE": "lcmsite.embedded_postgres.backend",
             "NAME": DATABASE,
             "USER": ROLE,
             "HOST": str(Location(DATA_DIR).socket_dir),
             "PORT": str(PORT),
         }
     else:
-        database = {**dj_database_url.parse(DEPLOYMENT.database_url, engine="lcmsite.postgresql")}
+        database = {**dj_database_url.parse(DEPLOYMENT.database_url)}
     return database | {
-        # The pool keeps connections, so Django must not; our backend looks after those that died in the meantime.
+        # The pool keeps connections, and replaces those that died.
         "CONN_MAX_AGE": 0,
-        "CONN_HEALTH_CHECKS": False,
+        "CONN_HEALTH_CHECKS": True,
         "OPTIONS": database.get("OPTIONS", {})
         | {
-            # None at rest: a command that asks one question opens one connection.
+            # Without a minimum, a command with one query opens one connection. Without `max_waiting`: the threads of a
+            # process are bounded.
             "pool": {
                 "min_size": 0,
                 "max_size": DEPLOYMENT.pool_size,
-                # Our backend asks again for as long as LCM_POOL_TIMEOUT_SECONDS says. No `max_waiting`: the pool counts
-                # those that have given up, too, and the threads of a process are bounded.
-                "timeout": 1,
-                "reconnect_timeout": 1,
+                "timeout": DEPLOYMENT.pool_timeout_seconds,
+                "reconnect_timeout": DEPLOYMENT.pool_timeout_seconds,
             },
             "prepare_threshold": 5,
             "application_name": "lcm",
@@ -226,9 +216,6 @@ def _database() -> dict[str, Any]:
 
 DATABASES = {"default": _database()}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
-
-with nullcontext() if DEPLOYMENT.redis_url else without("redis"):
-    import huey.storage  # noqa: F401  # the first to ask for it, and where there is no Redis, nobody else does
 
 DJANGO_HUEY = queue_settings(redis_url=DEPLOYMENT.redis_url, threads=DEPLOYMENT.worker_threads)
 
@@ -251,7 +238,7 @@ WHITENOISE_USE_FINDERS = True
 # Large files: kept by LargeFileService under their hashes, never served as they are.
 MEDIA_ROOT = DATA_DIR / "files"
 STORAGES: dict[str, dict[str, Any]] = {
-    "default": {"BACKEND": "conversations.storage.WholeFileStorage"},
+    "default": {"BACKEND": "conversations.files.storage.WholeFileStorage"},
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
 }
 
@@ -282,12 +269,12 @@ ANCHOR_KEY_FILE = (
 )
 
 # Says what a plain text says, for its exploration: the rooms are stacked one way, and summarizing is another room's.
-FILE_GIST = "compaction.gist.gist"
+FILE_GIST = "compaction.summarizing.excerpt.gist"
 
 DATA_UPLOAD_MAX_MEMORY_SIZE = DEPLOYMENT.max_request_bytes
 
 REST_FRAMEWORK: dict[str, Any] = {
-    "EXCEPTION_HANDLER": "lcmsite.adapters.rest.of_drf",
+    "EXCEPTION_HANDLER": "lcmsite.api.views.of_drf",
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "UNAUTHENTICATED_USER": None,
 }
@@ -301,7 +288,7 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     "SERVE_INCLUDE_SCHEMA": False,
     "SERVE_AUTHENTICATION": [],
     "SERVE_PERMISSIONS": [],
-    "POSTPROCESSING_HOOKS": ["lcmsite.adapters.openapi.completed"],
+    "POSTPROCESSING_HOOKS": ["lcmsite.api.openapi.completed"],
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
 }

@@ -3,16 +3,13 @@
 from django.contrib import admin
 from django.urls import URLPattern, URLResolver, include, path
 
-from lcmsite import health
-from lcmsite.adapters import rest
-from lcmsite.metrics import exposition
+from lcmsite.ops import health
+from lcmsite.ops.metrics import exposition
 
 admin.autodiscover()
 
 urlpatterns: list[URLPattern | URLResolver] = [
-    # First, as they are asked most: one path after the other is tried.
-    *rest.busiest,
-    path("api/", include("lcmsite.adapters.urls")),
+    path("api/", include("lcmsite.api.urls")),
     path("healthz", health.alive, name="healthz"),
     path("readyz", health.ready, name="readyz"),
     path("metrics", exposition.metrics, name="metrics"),
@@ -20,5 +17,5 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("lcmsite.dashboard.urls")),
 ]
 
-handler400 = "lcmsite.adapters.rest.refused"
-handler500 = "lcmsite.adapters.rest.failed"
+handler400 = "lcmsite.api.views.refused"
+handler500 = "lcmsite.api.views.failed"

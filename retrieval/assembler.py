@@ -9,17 +9,18 @@ from datetime import datetime
 from typing import Any
 
 from compaction.policy import CompactionPolicy
+from conversations.content.tokens import TokenEstimator
 from conversations.errors import Invalid
 from conversations.models import Conversation
-from conversations.reading import snapshot
 from conversations.scope import Scope
+from conversations.sql import snapshot
 from conversations.store.base import EVERYTHING
-from conversations.tokens import TokenEstimator
-from conversations.usage import note_use
+from conversations.store.last_used import note_use
 from retrieval.assembly.candidates import Group
 from retrieval.assembly.context_slots import ContextSlots
 from retrieval.assembly.kept_receipts import keep, kept, listed
 from retrieval.assembly.past import past_context
+from retrieval.assembly.quarantined import with_withheld, withheld_ids, without
 from retrieval.assembly.recall_section import recall_section
 from retrieval.assembly.receipt_difference import difference
 from retrieval.assembly.receipts import left_out, receipt
@@ -37,7 +38,6 @@ from retrieval.assembly.types import (
     ReceiptDifference,
     ReceiptOutline,
 )
-from retrieval.assembly.withheld import with_withheld, withheld_ids, without
 from retrieval.formats import FORMATS
 from retrieval.policy import RetrievalPolicy
 from retrieval.search.full_text import Found

@@ -6,19 +6,19 @@ from dataclasses import dataclass
 from typing import Unpack
 
 from compaction.policy import CompactionPolicy
+from conversations.content.tokens import TokenEstimator
 from conversations.scope import Scope
 from conversations.store.base import EVERYTHING
-from conversations.tokens import TokenEstimator
 from retrieval.describing.browsing import BrowseSort, ConversationPage, browse
 from retrieval.describing.describe import describe
 from retrieval.describing.describe_range import describe_range
 from retrieval.describing.impact import Impact, impact
-from retrieval.describing.lineage import lineage
+from retrieval.describing.lineage_graph import lineage
 from retrieval.describing.range_types import RangeDescription, RangeExpansion
 from retrieval.describing.window import lineage_window
 from retrieval.describing.window_types import LineageWindow
+from retrieval.expansion.expand import Expansion
 from retrieval.observability import EXPAND_LATENCY, SEARCH_LATENCY
-from retrieval.opening.expand import Expansion
 from retrieval.policy import RetrievalPolicy
 from retrieval.search.criteria import Narrowing
 from retrieval.search.grep import Grep

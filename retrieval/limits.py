@@ -12,7 +12,7 @@ import psycopg
 from django.db import DEFAULT_DB_ALIAS, OperationalError, connections, transaction
 
 from conversations.errors import LcmError
-from conversations.reading import rows, snapshot
+from conversations.sql import rows, snapshot
 
 _IMPOSED = {
     "statement_timeout": "%(milliseconds)s",

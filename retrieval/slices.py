@@ -15,7 +15,7 @@ from decimal import Decimal
 from json.encoder import encode_basestring_ascii as _quoted
 from typing import Any
 
-from conversations.frozen import record
+from conversations.fast.records import record
 from conversations.types import NewPart, PartRecord, PartType
 
 # A text shorter than this takes no less room as a span.

@@ -21,8 +21,8 @@ from django.test.utils import setup_databases, teardown_databases
 from pytest_django import DjangoDbBlocker
 from xdist.scheduler import LoadScopeScheduling
 
-from lcmsite.embedded.lease import EmbeddedPostgres
-from lcmsite.embedded.location import Location
+from lcmsite.embedded_postgres.lease import EmbeddedPostgres
+from lcmsite.embedded_postgres.location import Location
 from tests.committed import committed_db  # noqa: F401
 from tests.guardian import a_directory, have_it_guarded
 from tests.surroundings import leave_the_callers_settings
@@ -37,7 +37,6 @@ SECONDS_TO_STOP = 30
 LONG = (
     "tests/browser/",
     "tests/flows/",
-    "tests/conversations/test_migrations.py",
     *(
         f"tests/lcmsite/test_{what}"
         for what in ("up", "mcp", "embedded", "backup", "outages", "schemathesis", "checks")

@@ -7,7 +7,7 @@ from typing import Any
 
 from conversations.models import Workspace
 from conversations.scope import Scope
-from conversations.store import ConversationStore
+from conversations.store.conversations import ConversationStore
 from conversations.types import ConversationRecord, NewMessage, NewPart, PartType, Role
 
 _numbers = itertools.count(1)

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import psycopg
 from psycopg import sql
 
-from lcmsite.embedded.lease import EmbeddedPostgres
+from lcmsite.embedded_postgres.lease import EmbeddedPostgres
 from tests.guardian import a_directory, have_it_guarded
 
 

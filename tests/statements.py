@@ -11,13 +11,13 @@ from unittest.mock import patch
 import psycopg
 from django.db import connection
 
-from conversations import reading
+from conversations import sql
 
 _GONE_THROUGH = """
     SELECT coalesce(sum(coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0)), 0) FROM pg_stat_xact_user_tables
 """
 _REAL = psycopg.Cursor.execute
-_NUMBERED = reading.numbered
+_NUMBERED = sql.numbered
 
 
 @contextmanager
@@ -35,7 +35,7 @@ def counted_statements() -> Iterator[list[str]]:
         sent.append(written.get(query) or str(query))
         return _REAL(cursor, query, *args, **options)
 
-    with patch.object(psycopg.Cursor, "execute", execute), patch.object(reading, "numbered", numbered):
+    with patch.object(psycopg.Cursor, "execute", execute), patch.object(sql, "numbered", numbered):
         yield sent
 
 

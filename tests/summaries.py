@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from django.db import transaction
 
 from compaction.rendering import render_summary
-from conversations import hashing
+from conversations.content import hashing
 from conversations.models import Message, Summary
-from conversations.store import ConversationStore
 from conversations.store.base import MESSAGE_OVERHEAD_TOKENS
+from conversations.store.conversations import ConversationStore
 from conversations.types import Level, NewSummary, SummaryKind, SummaryRecord
 
 _numbers = itertools.count(1)

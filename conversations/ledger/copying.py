@@ -13,15 +13,15 @@ from typing import IO, Any
 
 from conversations.audit import Act, AuditLog
 from conversations.errors import Invalid
-from conversations.ledger.exporting import LedgerExporter, first_line, last_line
+from conversations.ledger.ledger_export import LedgerExporter, first_line, last_line
 from conversations.ledger.lines import body_of
-from conversations.ledger.places import COUNTED
+from conversations.ledger.progress import COUNTED
 from conversations.ledger.restoring import Restored
 from conversations.ledger.types import ImportedLedger, Line, Tally
 from conversations.models import Conversation
 from conversations.policy import typed_overrides
-from conversations.rebuilding import CostOf, fill_context, recount
 from conversations.scope import Scope
+from conversations.store.context import CostOf, fill_context, recount
 
 # Puts the bytes with this hash, if there are any, where files are kept, and says where that is.
 KeepFile = Callable[[str | None, IO[bytes] | None], str]

@@ -7,10 +7,10 @@ from typing import IO
 
 from django.core.files.base import File
 
-from conversations.large_files import LargeFileService
+from conversations.files.large_files import LargeFileService
+from conversations.files.shared_locks import SharedBytes
+from conversations.files.storage import storing
 from conversations.scope import Scope
-from conversations.shared_bytes import SharedBytes
-from conversations.storage import storing
 
 
 @dataclass(frozen=True)

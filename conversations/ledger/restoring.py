@@ -9,14 +9,14 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from conversations.append import as_json, part_row_of
+from conversations.content.flattening import flattened, searchable
+from conversations.content.lossless_values import split, storable
 from conversations.errors import Conflict
-from conversations.exactness import split, storable
-from conversations.flattening import flattened, searchable
-from conversations.ledger.shapes import PART_COLUMNS
+from conversations.ledger.line_shapes import PART_COLUMNS
 from conversations.ledger.types import Line
 from conversations.models import FileReference, LargeFile, Message
-from conversations.reading import rows
+from conversations.sql import rows
+from conversations.store.append import as_json, part_row_of
 from conversations.types import NewPart, PartType
 
 _JSON_COLUMNS = frozenset({"metadata"})

@@ -12,15 +12,15 @@ from dataclasses import replace
 from typing import Any, BinaryIO, Self
 
 from conversations.errors import Invalid
-from conversations.ledger.checks.files import FileCheck
+from conversations.ledger.checks.file_checks import FileCheck
 from conversations.ledger.checks.findings import Findings
-from conversations.ledger.checks.memory import MessageMemory, ReferenceMemory
-from conversations.ledger.checks.messages import MessageCheck
-from conversations.ledger.checks.runs import RunCheck
-from conversations.ledger.checks.summaries import SummaryCheck
+from conversations.ledger.checks.message_checks import MessageCheck
+from conversations.ledger.checks.run_checks import RunCheck
+from conversations.ledger.checks.summary_checks import SummaryCheck
+from conversations.ledger.checks.verification_memory import MessageMemory, ReferenceMemory
+from conversations.ledger.line_shapes import misfit
 from conversations.ledger.lines import FORMAT, VERSION, body_in, body_of, line_hash_of, line_of
-from conversations.ledger.places import Place
-from conversations.ledger.shapes import misfit
+from conversations.ledger.progress import Place
 from conversations.ledger.types import LedgerReport, Line
 
 # In which order the lines of a conversation come; bytes stand behind their file.

@@ -5,8 +5,8 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from conversations.models.fields import EnumField
+from conversations.models.querysets import ContextItemQuerySet
 from conversations.models.workspace import Workspace
-from conversations.querysets import ContextItemQuerySet
 from conversations.types import ContextItemType, ConversationRecord, Counters
 
 

@@ -10,11 +10,11 @@ from django.db import models
 from django.db.models import Func, Q
 from django.db.models.functions import Now
 
-from conversations.cold import ColdTexts, cold_texts
-from conversations.exactness import overlaid
+from conversations.cold_storage.cold_texts import ColdTexts, cold_texts
+from conversations.content.lossless_values import overlaid
 from conversations.models.conversation import Conversation
 from conversations.models.fields import EnumField, ExactJSONField
-from conversations.querysets import MessageQuerySet
+from conversations.models.querysets import MessageQuerySet
 from conversations.types import MessageRecord, PartRecord, PartType, Role
 
 

@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 from conversations.models.conversation import Conversation
 from conversations.models.fields import EnumField
 from conversations.models.message import Message
-from conversations.querysets import SummaryQuerySet
+from conversations.models.querysets import SummaryQuerySet
 from conversations.types import Level, SummaryKind, SummaryRecord
 
 

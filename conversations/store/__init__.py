@@ -1,3 +1,1 @@
-from conversations.store.conversations import ConversationStore
-
-__all__ = ["ConversationStore"]
+"""The store: conversations, their messages, summaries and active context."""

@@ -3,9 +3,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Self
 
+from conversations.content.tokens import TokenEstimator
 from conversations.policy import StorePolicy
 from conversations.scope import Scope
-from conversations.tokens import TokenEstimator
 
 # What a model's own framing adds to each message it is given: role, separators.
 MESSAGE_OVERHEAD_TOKENS = 4

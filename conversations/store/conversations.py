@@ -10,15 +10,15 @@ from django.db import transaction
 from django.db.models import F
 from django.db.models.functions import Greatest, Now
 
-from conversations.append import checked_name
+from conversations.content.lossless_values import MOST_LEVELS, is_plain, is_storable
+from conversations.content.metadata_limits import require_metadata
 from conversations.errors import Invalid, NotFound
-from conversations.exactness import MOST_LEVELS, is_plain, is_storable
-from conversations.metadata import require_metadata
 from conversations.models import Conversation
-from conversations.page_bytes import Page, conversations_that_fit
 from conversations.policy import check_overrides
+from conversations.store.append import checked_name
 from conversations.store.messages import MessageStore
-from conversations.store.search import SearchStore
+from conversations.store.page_bytes import Page, conversations_that_fit
+from conversations.store.spec_api import SearchStore
 from conversations.store.summaries import SummaryStore
 from conversations.types import ConversationRecord, OpenedConversation
 

@@ -10,13 +10,13 @@ from typing import Any
 
 from django.db import connection, transaction
 
-from conversations.append import as_json, part_row_of
-from conversations.db import prepared
 from conversations.errors import Conflict
+from conversations.fast.prepared import prepared
 from conversations.models import Message, Summary
-from conversations.page_bytes import Page
-from conversations.reading import array
+from conversations.sql import array
+from conversations.store.append import as_json, part_row_of
 from conversations.store.base import Store
+from conversations.store.page_bytes import Page
 from conversations.types import (
     ContextItemRecord,
     ContextItemType,

@@ -21,11 +21,11 @@ from conversations.audit import Act, AuditLog
 from conversations.errors import Invalid, NotFound, Unavailable
 from conversations.ledger.lines import as_text
 from conversations.models import AuditEntry, AuditHead, Conversation
-from conversations.reading import snapshot
 from conversations.scope import Scope
+from conversations.sql import snapshot
 from conversations.store.base import EVERYTHING
-from integrity.anchors import document, signing
-from integrity.anchors.comparing import compare
+from integrity.anchors import anchor_file, signing
+from integrity.anchors.database_comparison import compare
 from integrity.anchors.types import (
     AnchoredActs,
     AnchoredChain,
@@ -73,10 +73,10 @@ class AnchorService:
         made_at, public_key = self.now(), signing.public_hex(key)
         with snapshot():
             chains, acts = list(_chains()), _acts()
-        body = document.body_of(
+        body = anchor_file.body_of(
             site=platform.node(), made_at=as_text(made_at), public_key=public_key, chains=chains, acts=acts
         )
-        content = document.signed(body, key.sign(body))
+        content = anchor_file.signed(body, key.sign(body))
         file = self.directory / made_at.astimezone(UTC).strftime(_NAME)
         report = AnchorReport(
             file=str(file),
@@ -142,7 +142,7 @@ class AnchorService:
         --live` compute. Raises NotFound, and Invalid for a file that is no anchor.
         """
         name, content = self.read(path)
-        anchor = document.parse(content, name=name)
+        anchor = anchor_file.parse(content, name=name)
         with snapshot():
             found = compare(anchor, is_signed=signing.is_signed_by(anchor, trusted_key))
             stored = Conversation.objects.count()

@@ -10,8 +10,8 @@ from conversations.errors import Invalid
 from conversations.ledger.checks.findings import Findings
 from conversations.ledger.types import AnchoredReport, LedgerReport
 from conversations.ledger.verifying import Verifier
-from integrity.anchors import document, signing
-from integrity.anchors.against import SIGNATURE_INVALID, AnchorCheck
+from integrity.anchors import anchor_file, signing
+from integrity.anchors.ledger_comparison import SIGNATURE_INVALID, AnchorCheck
 from integrity.anchors.types import Anchor
 
 UNEXPECTED_HEAD = "unexpected_head"
@@ -39,7 +39,7 @@ class Expected:
         if trusted_key is not None and anchor is None:
             raise Invalid("--public-key says who signed the anchor; give --anchor, too.", code="usage")
         return cls(
-            anchor=None if anchor is None else document.parse(anchor[1], name=anchor[0]),
+            anchor=None if anchor is None else anchor_file.parse(anchor[1], name=anchor[0]),
             trusted_key=None if trusted_key is None else signing.trusted_key(trusted_key),
             line_hash=line_hash,
         )

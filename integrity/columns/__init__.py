@@ -3,7 +3,7 @@
 Pure data. Tables of other rooms and of third parties are known here by their names alone.
 """
 
-from integrity.columns import compactions, histories, records, sites
+from integrity.columns import check_tables, compaction_tables, history_tables, site_tables
 from integrity.columns.declaration import (
     ROW_SEAL,
     SITE_ROW_SEAL,
@@ -15,5 +15,6 @@ from integrity.columns.declaration import (
 __all__ = ["ROW_SEAL", "SITE_ROW_SEAL", "TABLES", "Column", "Protection", "Table"]
 
 TABLES: dict[str, Table] = {
-    table.name: table for table in (*histories.TABLES, *compactions.TABLES, *records.TABLES, *sites.TABLES)
+    table.name: table
+    for table in (*history_tables.TABLES, *compaction_tables.TABLES, *check_tables.TABLES, *site_tables.TABLES)
 }

@@ -15,15 +15,15 @@ from compaction.locks import compaction_lock
 from conversations.audit import Act, AuditLog
 from conversations.errors import Conflict, Invalid
 from conversations.models import Conversation
-from conversations.rebuilding import hold
 from conversations.scope import Scope
 from conversations.store.base import EVERYTHING
+from conversations.store.context import hold
 from integrity import models
 from integrity.examination import Examination, batches_of
 from integrity.invariants import INVARIANTS
 from integrity.repairs.operations import OPERATIONS, CannotRepair, Operation, Target
-from integrity.repairs.planning import Step
-from integrity.repairs.plans import list_of, plan_of, record_of, target_of
+from integrity.repairs.repair_planning import Step
+from integrity.repairs.repair_plans import list_of, plan_of, record_of, target_of
 from integrity.types import PlanState, RepairPlanOutline, RepairPlanRecord, StepState
 
 logger = structlog.get_logger(__name__)

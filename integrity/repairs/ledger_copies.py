@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from conversations import hashing
-from conversations.append import part_row_of
+from conversations.content import hashing
 from conversations.errors import Invalid
-from conversations.large_files import LargeFileService
+from conversations.files.large_files import LargeFileService
 from conversations.ledger.restoring import new_part
+from conversations.store.append import part_row_of
 
 Line = Mapping[str, Any]
 

@@ -12,7 +12,7 @@ from conversations.errors import Conflict, Invalid, NotFound
 from conversations.models import MessagePart, Quarantine
 from conversations.scope import Scope
 from conversations.store.base import EVERYTHING
-from integrity.repairs.operations.withholding import quarantine, release
+from integrity.repairs.operations.withhold import quarantine, release
 from integrity.types import QuarantineRecord
 
 _ID = re.compile(r"(?P<kind>msg|sum|part|file)_[0-9A-Za-z_-]{1,100}")

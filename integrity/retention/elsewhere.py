@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db import connection
 
-from conversations.reading import rows
+from conversations.sql import rows
 from integrity.retention.types import TextElsewhere
 
 # Each statement takes the conversation, whether all of it is erased, and the ids of what is. Those that count say

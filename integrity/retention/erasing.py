@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from django.db import connection
 from django.db.models import F
 
-from compaction.costs import context_cost_of
-from conversations.archiving import leave_out
-from conversations.cold import PART_TEXTS
+from compaction.planning.costs import context_cost_of
+from conversations.cold_storage.archiving import leave_out
+from conversations.cold_storage.cold_texts import PART_TEXTS
+from conversations.content.tokens import TokenEstimator
 from conversations.models import AuditEntry, ContextItem, Conversation, MessagePart, Summary
-from conversations.reading import array, rows
-from conversations.tokens import TokenEstimator
+from conversations.sql import array, rows
 from integrity.models import RepairStep
 from integrity.retention.types import ERASED_PART_NAMES, ErasedFile, ErasedSummary
 

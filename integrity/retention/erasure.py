@@ -20,14 +20,14 @@ from compaction.locks import compaction_lock
 from compaction.sources import remains_of
 from compaction.types import Reason
 from conversations.audit import Act, AuditLog
+from conversations.content.tokens import TokenEstimator
 from conversations.errors import Conflict, Invalid, NotFound
+from conversations.files.shared_locks import SharedBytes
+from conversations.files.storage import STORAGE_FAILURES
+from conversations.humanize import counted
 from conversations.models import ContextItem, LargeFile, Message
 from conversations.scope import Scope
-from conversations.shared_bytes import SharedBytes
-from conversations.storage import STORAGE_FAILURES
 from conversations.store.base import EVERYTHING
-from conversations.tokens import TokenEstimator
-from conversations.words import counted
 from integrity.models import Erasure
 from integrity.policy import RetentionPolicy
 from integrity.retention.elsewhere import erase_elsewhere, texts_elsewhere

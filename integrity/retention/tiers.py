@@ -11,14 +11,14 @@ from django.db import transaction
 from django.utils import timezone
 
 from compaction.locks import compaction_lock
-from conversations.archiving import Moved, archive_stretch, thaw_block
 from conversations.audit import Act, AuditLog
+from conversations.cold_storage.archiving import Moved, archive_stretch, thaw_block
 from conversations.errors import ConversationBusy, Invalid, LcmError
 from conversations.models import ColdBlock, Conversation, Workspace
-from conversations.reading import rows
 from conversations.scope import Scope
+from conversations.sql import rows
 from conversations.store.base import EVERYTHING
-from conversations.usage import today
+from conversations.store.last_used import today
 from integrity.models import ColdProgress
 from integrity.policy import MOST_DAYS, RetentionPolicy
 from integrity.retention.types import RetentionRecord, Tier, TierMove

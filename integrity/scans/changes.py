@@ -9,7 +9,7 @@ from django.db.models import F, Func, QuerySet, TextField, Value
 from django.db.models.functions import Cast, Concat
 
 from conversations.models import Conversation
-from conversations.reading import array, rows
+from conversations.sql import array, rows
 from integrity.examination import Examination
 from integrity.models import ConversationCheck
 

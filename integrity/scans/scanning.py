@@ -13,17 +13,17 @@ from django.db.models import Exists, OuterRef, QuerySet
 from django.utils import timezone
 
 from conversations.models import Conversation
-from conversations.reading import snapshot
 from conversations.scope import Scope
+from conversations.sql import snapshot
 from conversations.store.base import EVERYTHING
 from integrity import models, reports
 from integrity.examination import Examination, batches_of
 from integrity.invariants import INVARIANTS
 from integrity.policy import IntegrityPolicy
-from integrity.repairs import plans
+from integrity.repairs import repair_plans
 from integrity.scans import changes
-from integrity.scans import rows as scans
-from integrity.scans.rows import ScanClaim
+from integrity.scans import scan_rows as scans
+from integrity.scans.scan_rows import ScanClaim
 from integrity.signals import scan_due
 from integrity.types import ScanMode
 
@@ -117,7 +117,7 @@ class ScanWorker:
                 examined.look_at_the_site(scan.workspace_id)
             reports.add(report, examined)
         reports.finish(report)
-        claim.finish(plans.make_plan(report) if scan.with_plan and not report.is_clean else None)
+        claim.finish(repair_plans.make_plan(report) if scan.with_plan and not report.is_clean else None)
 
     def _begun(self, claim: ScanClaim) -> models.IntegrityReport:
         scan = claim.scan

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from conversations.errors import Invalid
-from conversations.interchange import READERS, Format, detect
-from conversations.interchange.transcripts import Transcript, transcript_of
+from conversations.formats import READERS, Format, detect
+from conversations.formats.transcripts import Transcript, transcript_of
 from conversations.types import NewMessage
-from lcmsite.adapters import strict_json
+from lcmsite.catalogue import strict_json
 
 # Keys of messages that had none begin so.
 KEYS_BEGIN = "import:"

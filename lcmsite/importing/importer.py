@@ -10,9 +10,9 @@ from itertools import islice
 from django.db import transaction
 
 from conversations.errors import Conflict, Invalid
-from conversations.store import ConversationStore
+from conversations.store.conversations import ConversationStore
 from lcmsite.importing.history import Entry, History
-from lcmsite.importing.resuming import Comparison
+from lcmsite.importing.resume_check import Comparison
 
 BATCH = 500
 

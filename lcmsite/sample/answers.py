@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from conversations.words import counted
+from conversations.humanize import counted
 from lcmsite.sample.code_base import CodeBase, CodeFile, Definition, Knob
 
 MOST_NAMES = 12

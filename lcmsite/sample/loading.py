@@ -16,15 +16,15 @@ from django.contrib.auth import get_user_model
 from compaction.engine import CompactionEngine
 from compaction.types import Reason
 from conversations.errors import ConversationBusy, Unauthenticated
+from conversations.humanize import counted
 from conversations.scope import Scope
-from conversations.store import ConversationStore
-from conversations.words import counted
-from lcmsite import people
-from lcmsite.adapters.cli.session import default_workspace
-from lcmsite.adapters.keys import caller_of, issue
-from lcmsite.embedded.location import make_directory
+from conversations.store.conversations import ConversationStore
+from lcmsite.access import users
+from lcmsite.access.keys import caller_of, issue
+from lcmsite.cli.cli_session import default_workspace
+from lcmsite.embedded_postgres.location import make_directory
 from lcmsite.sample.code_base import CodeBase
-from lcmsite.sample.conversation import sample_messages
+from lcmsite.sample.script import sample_messages
 from lcmsite.types import KeyScope, Role
 
 SESSION_ID = USERNAME = "sample"
@@ -104,7 +104,7 @@ def _kept_password(scope: Scope, kept: Path) -> str:
     """The password that earlier runs printed, or a new one if it lets nobody in any more."""
     user = get_user_model().objects.filter(username=USERNAME).first()
     if user is None:
-        password = people.add(scope, username=USERNAME, role=Role.ADMIN).password
+        password = users.add(scope, username=USERNAME, role=Role.ADMIN).password
         _keep(kept, password)
         return password
     try:

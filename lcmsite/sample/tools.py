@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from conversations.words import counted
+from conversations.humanize import counted
 from lcmsite.sample.code_base import CodeBase
 
 MOST_LINES = 320

@@ -9,8 +9,8 @@ from django.conf import settings
 from django.contrib.auth import SESSION_KEY
 from django.db import close_old_connections
 
-from lcmsite.adapters.keys import caller_of
-from lcmsite.adapters.problems import RequestTooLarge
+from lcmsite.access.keys import caller_of
+from lcmsite.catalogue.problems import RequestTooLarge
 from lcmsite.server.bodies import Scope
 
 

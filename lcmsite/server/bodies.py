@@ -12,8 +12,8 @@ from django.conf import settings
 from django.core.exceptions import RequestDataTooBig
 
 from conversations.errors import Invalid
-from lcmsite.adapters.problems import RequestTimeout
-from lcmsite.metrics.faces import CLIENT_LIMITS
+from lcmsite.catalogue.problems import RequestTimeout
+from lcmsite.ops.metrics.faces import CLIENT_LIMITS
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]

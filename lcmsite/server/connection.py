@@ -11,9 +11,9 @@ from django.conf import settings
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from conversations.errors import LcmError
-from lcmsite.adapters.problems import Busy, HeadersTooLarge, RequestTimeout, problem_of
-from lcmsite.adapters.results import as_bytes
-from lcmsite.metrics.faces import CLIENT_LIMITS
+from lcmsite.catalogue.problems import Busy, HeadersTooLarge, RequestTimeout, problem_of
+from lcmsite.catalogue.results import as_bytes
+from lcmsite.ops.metrics.faces import CLIENT_LIMITS
 from lcmsite.server.descriptors import most_connections
 from lcmsite.server.disconnected import DISCONNECTED, Disconnected
 

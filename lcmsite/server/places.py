@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 
 from django.conf import settings
 
-from lcmsite.adapters.concurrency import gate
-from lcmsite.adapters.problems import Busy
-from lcmsite.metrics.faces import CLIENT_LIMITS
+from lcmsite.api.concurrency import gate
+from lcmsite.catalogue.problems import Busy
+from lcmsite.ops.metrics.faces import CLIENT_LIMITS
 from lcmsite.server.bodies import Scope
 
 

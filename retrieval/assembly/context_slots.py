@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any, NamedTuple, Protocol
 
-from compaction.planner import MAX_ATOM_MESSAGES
-from conversations.records import ROLES
+from compaction.planning.planner import MAX_ATOM_MESSAGES
+from conversations.store.read import ROLES
 from conversations.types import Counters, Role
 from retrieval.assembly.candidates import Candidate
 from retrieval.assembly.types import Moment

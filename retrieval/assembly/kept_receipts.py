@@ -15,9 +15,9 @@ from typing import Any
 from django.db.models import QuerySet
 
 from conversations.errors import NotFound
-from conversations.paging import behind
-from conversations.reading import rows
 from conversations.scope import Scope
+from conversations.sql import rows
+from conversations.store.paging import behind
 from conversations.types import ContextItemType
 from retrieval.assembly.types import (
     AssembledContext,

@@ -14,11 +14,11 @@ from functools import cached_property
 from typing import Any
 
 from compaction.rendering import render_dearest
+from conversations.content.tokens import TokenEstimator
 from conversations.errors import NotFound
 from conversations.models import Conversation
-from conversations.reading import array, rows
+from conversations.sql import array, rows
 from conversations.store.base import MESSAGE_OVERHEAD_TOKENS
-from conversations.tokens import TokenEstimator
 from conversations.types import Counters
 from retrieval.assembly.candidates import Candidate
 from retrieval.assembly.context_slots import AROUND, NAMED, WITHHELD, Look, Sought, by_ordinal, look_in

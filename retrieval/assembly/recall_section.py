@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 from compaction.rendering import render_summary
-from conversations.reading import rows
+from conversations.sql import rows
 from retrieval.assembly.shown_summaries import read_summaries
 
 HEADING = "## Session History (Compressed)"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from compaction.planner import sum_tokens
-from conversations.frozen import record
+from compaction.planning.planner import sum_tokens
+from conversations.fast.records import record
 from conversations.types import ContextItemType
 from retrieval.assembly.candidates import Candidate, Decision, Selection
 from retrieval.assembly.types import AssemblyReason, LeftOut, ReceiptLine

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from math import inf
 from operator import attrgetter
 
-from compaction.planner import MAX_ATOM_MESSAGES, TAIL_REACH, atoms, fresh_tail, sum_tokens
+from compaction.planning.planner import MAX_ATOM_MESSAGES, TAIL_REACH, atoms, fresh_tail, sum_tokens
 from compaction.policy import CompactionPolicy
 from conversations.types import Role
 from retrieval.assembly.candidates import Candidate, Decision, Group, Selection

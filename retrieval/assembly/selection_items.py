@@ -8,11 +8,11 @@ from datetime import datetime
 from typing import Any
 
 from compaction.rendering import ERASED, render_summary
-from conversations.cold import BLOCK, ColdTexts, cold_texts
-from conversations.frozen import record
+from conversations.cold_storage.cold_texts import BLOCK, ColdTexts, cold_texts
+from conversations.fast.records import record
 from conversations.policy import StorePolicy
-from conversations.reading import array, rows
-from conversations.records import PART, PART_WIDTH, SAID, metadata_of, parts_in
+from conversations.sql import array, rows
+from conversations.store.read import PART, PART_WIDTH, SAID, metadata_of, parts_in
 from conversations.types import ContextItemType, PartRecord, Role
 from retrieval.assembly.candidates import Candidate
 from retrieval.assembly.shown_summaries import FIGURES, ids, shown_summary

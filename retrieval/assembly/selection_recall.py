@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from compaction.planner import atoms
+from compaction.planning.planner import atoms
 from conversations.types import Role
 from retrieval.assembly.candidates import Candidate, Group
 from retrieval.assembly.context_slots import EXCHANGES, REACH, ContextSlots, Look, Sought, by_ordinal

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from compaction.planner import MAX_ATOM_MESSAGES, TAIL_REACH, sum_tokens
+from compaction.planning.planner import MAX_ATOM_MESSAGES, TAIL_REACH, sum_tokens
 from compaction.policy import CompactionPolicy
 from conversations.types import Counters
 from retrieval.assembly.candidates import Candidate, Group

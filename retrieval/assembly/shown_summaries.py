@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from conversations.reading import rows
+from conversations.sql import rows
 
 # Read past the ORM, and the figures as one text: to make instances, or times the way Django has its connections do it,
 # would take longer than all the rest.
 FIGURES = "json_build_array(erased_by_id, kind, depth, first_seq, last_seq, earliest_at::text, latest_at::text)::text"
 _SUMMARIES = f"SELECT summary_id, content, {FIGURES} FROM summaries WHERE summary_id = ANY(%s::text[])"
-# As in `conversations.records`: it does not look for white space, which the database writes none of around a value.
+# As in `conversations.store.read`: it does not look for white space, which the database writes none of around a value.
 _decode = json.JSONDecoder().raw_decode
 
 

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from conversations.models import Conversation
-from conversations.reading import array, rows
+from conversations.sql import array, rows
 from conversations.store.base import MESSAGE_OVERHEAD_TOKENS
 from conversations.types import Counters
 from retrieval.assembly.candidates import Candidate

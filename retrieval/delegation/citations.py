@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from conversations.words import counted
+from conversations.humanize import counted
 from retrieval.delegation.extent import Extent
 from retrieval.delegation.sub_agent import Work
 from retrieval.delegation.types import Ending, QueryExcerpt

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from conversations.reading import rows
-from conversations.records import messages_of
+from conversations.sql import rows
+from conversations.store.read import messages_of
 from retrieval.delegation.extent import Extent
 from retrieval.delegation.granted_search import matches_within
 from retrieval.delegation.types import QueryExcerpt

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from compaction.chain import MOST_PROMPT_TOKENS
-from compaction.language_models.configuration import MODELS, ModelsPolicy, chain_of
-from compaction.language_models.guards import guarded_client
-from compaction.language_models.withheld import Misconfigured
+from compaction.llm.configuration import MODELS, ModelsPolicy, chain_of
+from compaction.llm.guards import guarded_client
+from compaction.llm.withheld_calls import Misconfigured
 from compaction.policy import CompactionPolicy
+from compaction.summarizing.summarizer_chain import MOST_PROMPT_TOKENS
 from conversations.errors import Invalid, NotFound
-from conversations.reading import array, rows
 from conversations.scope import Scope
+from conversations.sql import array, rows
 from conversations.store.base import EVERYTHING
 from retrieval.delegation.citations import checked, note_of
 from retrieval.delegation.excerpts import excerpts_of

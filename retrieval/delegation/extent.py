@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from conversations.reading import array, rows
+from conversations.sql import array, rows
 from retrieval.ids import Named, named
 from retrieval.types import ItemKind
 

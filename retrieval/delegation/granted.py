@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from compaction.summarizers.text import fit
+from compaction.summarizing.extractive.clean_text import fit
 from conversations.errors import LcmError, NotFound
-from conversations.records import messages_of
-from conversations.words import counted
+from conversations.humanize import counted
+from conversations.store.read import messages_of
 from retrieval.delegation.actions import Action, Describe, Expand, Find, More
 from retrieval.delegation.extent import Extent
 from retrieval.delegation.granted_search import matches_within

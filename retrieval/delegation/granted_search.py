@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from conversations.errors import Invalid
-from conversations.reading import array, rows
+from conversations.sql import array, rows
 from retrieval.delegation.extent import Extent
 from retrieval.engine import RetrievalEngine
 from retrieval.ids import named

@@ -17,11 +17,11 @@ from django.db import connection, transaction
 from django.db.models import F, QuerySet
 from django.utils import timezone
 
+from conversations.content.lossless_values import storable
 from conversations.errors import Forbidden, LcmError, NotFound
-from conversations.exactness import storable
-from conversations.paging import behind
 from conversations.scope import Scope
 from conversations.store.base import EVERYTHING
+from conversations.store.paging import behind
 from retrieval.delegation.types import GrantExceeded, GrantExpired, GrantRecord, GrantRevoked, GrantState
 from retrieval.models import Grant
 

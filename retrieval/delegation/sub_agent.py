@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from compaction.language_models.client import ModelClient
-from compaction.language_models.types import ModelFailed
-from compaction.summarizers.text import clean, clip, fit
+from compaction.llm.client import ModelClient
+from compaction.llm.types import ModelFailed
+from compaction.summarizing.extractive.clean_text import clean, clip, fit
 from conversations.errors import LcmError
 from retrieval.delegation.actions import Finish, NotAnAction, action_in, as_json
 from retrieval.delegation.granted import GrantedReader

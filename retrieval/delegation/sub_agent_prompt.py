@@ -14,8 +14,8 @@ from functools import cache
 from pathlib import Path
 from string import Template
 
-from compaction.language_models.types import Prompt
-from compaction.summarizers.text import clean
+from compaction.llm.types import Prompt
+from compaction.summarizing.extractive.clean_text import clean
 from retrieval.delegation.types import GrantRecord, GrantState
 
 TEMPLATES = Path(__file__).resolve().parents[2] / "templates" / "retrieval"

@@ -7,12 +7,12 @@ from enum import StrEnum
 
 from django.db.models import Q, QuerySet
 
-from compaction import planner
+from compaction.planning import planner
 from compaction.policy import CompactionPolicy
-from conversations.exactness import is_storable
+from conversations.content.lossless_values import is_storable
 from conversations.models import Conversation
-from conversations.reading import array, rows
 from conversations.scope import Scope
+from conversations.sql import array, rows
 from conversations.types import ConversationRecord
 
 # The pages that can be asked for; behind them a search is quicker.

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from conversations.errors import Invalid
 from conversations.models import Conversation
-from conversations.reading import rows
 from conversations.scope import Scope
-from retrieval.describing.outlines import OUTLINE, outline
+from conversations.sql import rows
+from retrieval.describing.summary_outlines import OUTLINE, outline
 from retrieval.lineage_steps import SOURCES
 from retrieval.types import SummaryOutline
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from functools import cache
 
+from conversations.content.lossless_values import is_storable
 from conversations.errors import NotFound
-from conversations.exactness import is_storable
+from conversations.fast.lookup import OneRow
 from conversations.models import Conversation, LargeFile, Message, Summary
-from conversations.one_row import OneRow
-from conversations.reading import rows
 from conversations.scope import Scope, unseen
+from conversations.sql import rows
 from conversations.types import Level, Role, SummaryKind
 from retrieval.describing.describe_whole import describe_conversation, describe_run
-from retrieval.describing.outlines import OUTLINE, in_order, outline, way_up
+from retrieval.describing.summary_outlines import OUTLINE, in_order, outline, way_up
 from retrieval.ids import Named, named, names_in
 from retrieval.lineage_steps import DERIVED, SOURCES
 from retrieval.types import Description, ItemKind, MessageSpan

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from conversations.reading import rows, snapshot
+from conversations.humanize import counted
 from conversations.scope import Scope
-from conversations.words import counted
+from conversations.sql import rows, snapshot
 from retrieval.describing.covering import Range, covering, range_of
 from retrieval.describing.describe_whole import RAW_SPANS
-from retrieval.describing.outlines import OUTLINE, in_order, outline
 from retrieval.describing.range_types import CoveringNode, RangeDescription
+from retrieval.describing.summary_outlines import OUTLINE, in_order, outline
 from retrieval.lineage_steps import SOURCES
 from retrieval.types import MessageSpan, SummaryOutline
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from compaction.models import CompactionRun
 from conversations.errors import NotFound
 from conversations.models import Conversation
-from conversations.reading import rows, snapshot
 from conversations.scope import Scope
-from retrieval.describing.outlines import OUTLINE, outline
+from conversations.sql import rows, snapshot
+from retrieval.describing.summary_outlines import OUTLINE, outline
 from retrieval.types import Description, ItemKind, MessageSpan
 
 MOST_SUMMARIES = 50

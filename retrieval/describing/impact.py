@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from conversations.errors import Invalid, NotFound
-from conversations.reading import rows, snapshot
 from conversations.scope import Scope
-from retrieval.describing.outlines import OUTLINE, outline
+from conversations.sql import rows, snapshot
+from retrieval.describing.summary_outlines import OUTLINE, outline
 from retrieval.ids import named, names_in
 from retrieval.lineage_steps import DERIVED
 from retrieval.types import ItemKind, SummaryOutline

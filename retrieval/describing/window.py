@@ -11,15 +11,15 @@ from datetime import datetime
 from functools import cache
 from typing import Any
 
-from compaction import planner
+from compaction.planning import planner
 from compaction.policy import CompactionPolicy
 from compaction.types import BoundaryRecord, Outcome, Reason
+from conversations.content.lossless_values import is_storable
 from conversations.errors import Invalid, NotFound
-from conversations.exactness import is_storable
 from conversations.models import Conversation
-from conversations.reading import rows, snapshot
-from conversations.records import ROLES
 from conversations.scope import Scope
+from conversations.sql import rows, snapshot
+from conversations.store.read import ROLES
 from conversations.types import Level
 from retrieval.describing.window_types import LineageWindow, WindowBundle, WindowMessage, WindowRun, WindowSummary
 from retrieval.types import MessageSpan

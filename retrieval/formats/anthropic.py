@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from conversations.exactness import storable_json
-from conversations.interchange import signed_thought
+from conversations.content.lossless_values import storable_json
+from conversations.formats import signed_thought
 from conversations.types import NewPart, Role
 from retrieval.assembly.types import AssembledItem, RepairKind
 from retrieval.formats.attachments import data_of, is_image, link_of, media_type_of, stand_in

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from conversations.exactness import storable
+from conversations.content.lossless_values import storable
 from conversations.types import NewPart
 
 _DATA = re.compile(r"data:([^;,]+)((?:;[^;,]+)*);base64,([A-Za-z0-9+/]+={0,2})")

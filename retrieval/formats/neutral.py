@@ -1,12 +1,12 @@
-"""An assembled context in the neutral form of `conversations.interchange.neutral`. Pure."""
+"""An assembled context in the neutral form of `conversations.formats.neutral`. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
 
-from conversations.frozen import record
-from conversations.interchange import to_neutral
+from conversations.fast.records import record
+from conversations.formats import to_neutral
 from conversations.types import MessageRecord
 from retrieval.assembly.types import AssembledContext, AssembledItem
 from retrieval.formats.rendered import Rendered

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from conversations.exactness import is_storable
-from conversations.interchange import arguments_of
-from conversations.interchange.openai_chat import NOTE
-from conversations.interchange.openai_responses import is_custom
+from conversations.content.lossless_values import is_storable
+from conversations.formats import arguments_of
+from conversations.formats.openai_chat import NOTE
+from conversations.formats.openai_responses import is_custom
 from conversations.types import Role
 from retrieval.assembly.types import AssembledItem, RepairKind
 from retrieval.formats.attachments import data_of, is_image, link_of, name_of, stand_in, vendor_keys

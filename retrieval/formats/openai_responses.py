@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from conversations.interchange import arguments_of
-from conversations.interchange.openai_responses import encrypted_thought, is_custom
+from conversations.formats import arguments_of
+from conversations.formats.openai_responses import encrypted_thought, is_custom
 from conversations.types import NewPart, Role
 from retrieval.assembly.types import AssembledItem, RepairKind
 from retrieval.formats.attachments import data_of, is_image, link_of, name_of, stand_in

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from conversations.exactness import is_storable, storable
+from conversations.content.lossless_values import is_storable, storable
 from retrieval.assembly.types import Repair, RepairKind
 
 _WHAT = {

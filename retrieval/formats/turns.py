@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from conversations.flattening import flattened
+from conversations.content.flattening import flattened
 from conversations.types import ContextItemType, NewPart, PartType, Role
 from retrieval.assembly.types import AssembledItem, RepairKind
 from retrieval.formats.repairs import Repairs

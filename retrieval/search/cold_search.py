@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 from django.db import DataError
 
-from conversations.cold import ColdTexts, until_settled
-from conversations.reading import rows
+from conversations.cold_storage.cold_texts import ColdTexts, until_settled
+from conversations.sql import rows
 from retrieval.limits import Deadline
 from retrieval.search import ranking
 from retrieval.search.meanings import Understood

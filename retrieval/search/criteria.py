@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, TypedDict, TypeVar, Unpack
 
+from conversations.content.lossless_values import is_storable
 from conversations.errors import Invalid
-from conversations.exactness import is_storable
 from conversations.types import PartType, Role
 from retrieval.types import GrepScope, ItemKind
 

@@ -8,13 +8,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import cast
 
+from conversations.content.lossless_values import is_storable, storable
+from conversations.content.tokens import TokenEstimator
 from conversations.errors import Invalid, LcmError, Unavailable
-from conversations.exactness import is_storable, storable
+from conversations.humanize import counted
 from conversations.models import Conversation
 from conversations.scope import Scope
 from conversations.store.base import EVERYTHING
-from conversations.tokens import TokenEstimator
-from conversations.words import counted
 from retrieval import limits
 from retrieval.limits import Deadline
 from retrieval.policy import RetrievalPolicy

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from conversations.frozen import record
-from conversations.tokens import TokenEstimator
+from conversations.content.tokens import TokenEstimator
+from conversations.fast.records import record
 from retrieval.search.cursors import Position
 from retrieval.types import GrepResult, GrepSort, Match
 

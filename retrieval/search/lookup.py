@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import chain, compress, count, takewhile
 from typing import Any
 
-from conversations.reading import array, bound, rows, rows_as_planned
+from conversations.sql import array, bound, rows, rows_as_planned
 from retrieval.search import ranking
 from retrieval.search.best_rows import MOST_ROWS, BestRows
 from retrieval.search.query import Question

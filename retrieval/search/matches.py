@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from conversations.frozen import record
-from conversations.reading import array, rows, texts
+from conversations.fast.records import record
+from conversations.sql import array, rows, texts
 from conversations.types import Role
 from retrieval.limits import Deadline
 from retrieval.lineage_steps import DERIVED

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from conversations.reading import bound, rows, rows_as_planned
+from conversations.sql import bound, rows, rows_as_planned
 from retrieval.search import ranking
 from retrieval.search.first_look import Stretch, farther, stretches
 from retrieval.search.matches import Row, depth_of

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from conversations.reading import bigint
+from conversations.sql import bigint
 from retrieval.search.first_look import Stretch
 from retrieval.search.matches import shown_of
 from retrieval.search.places import Key, collated, high_before, within

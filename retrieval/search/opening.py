@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import Any
 
+from conversations.fast.lookup import OneRow
 from conversations.models import Conversation
-from conversations.one_row import OneRow
-from conversations.reading import array, bigint
 from conversations.scope import Scope, unseen
+from conversations.sql import array, bigint
 from retrieval.limits import IMPOSED
 from retrieval.search.criteria import Criteria, wrong
 from retrieval.search.meanings import Meanings

@@ -12,7 +12,7 @@ from typing import Any
 from django.db import DataError
 
 from conversations.errors import Invalid
-from conversations.reading import bound, rows_as_planned
+from conversations.sql import bound, rows_as_planned
 from retrieval.limits import Deadline
 from retrieval.search.patterns import Pattern, refused
 from retrieval.search.places import Key, Spot, collated, high_before, last_place, ordered, within

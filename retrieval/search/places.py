@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from conversations.reading import bigint
+from conversations.sql import bigint
 from retrieval.search.reach import Reach
 from retrieval.search.tables import MESSAGES, Table
 from retrieval.types import Snippet

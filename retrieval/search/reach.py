@@ -11,8 +11,8 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
-from conversations.reading import array, bigint, texts
 from conversations.scope import Scope
+from conversations.sql import array, bigint, texts
 from retrieval.search.criteria import Criteria
 from retrieval.search.query_plan import Plan
 from retrieval.search.tables import FILES, MESSAGES, SUMMARIES, TABLES, Table

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-from conversations.frozen import record
+from conversations.fast.records import record
 from retrieval.search.query import UNSPACED
 from retrieval.types import Snippet
 

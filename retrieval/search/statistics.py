@@ -15,7 +15,7 @@ from typing import Any
 
 from django.db import DEFAULT_DB_ALIAS, connections
 
-from conversations.reading import rows
+from conversations.sql import rows
 
 # Nobody is to rely on the server's word for longer: whoever restores statistics from elsewhere does not count.
 KEPT_SECONDS = 300

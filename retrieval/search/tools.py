@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from conversations.reading import rows
+from conversations.sql import rows
 
 # A result mostly names the call that it answers, not the tool: the call stands just before, at most behind other calls
 # of the same turn and their results.

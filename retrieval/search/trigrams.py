@@ -13,7 +13,7 @@ from enum import StrEnum
 from django.db import DatabaseError, connection
 
 from conversations.errors import Conflict
-from conversations.reading import rows
+from conversations.sql import rows
 from retrieval.policy import RetrievalPolicy
 
 INDEX = "messages_content_trgm_idx"

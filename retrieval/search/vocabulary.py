@@ -8,7 +8,7 @@ from functools import cached_property
 from operator import itemgetter
 from typing import Any
 
-from conversations.reading import texts
+from conversations.sql import texts
 from retrieval.search import statistics
 from retrieval.search.query import Question, Term
 from retrieval.search.terms import Meaning, meaning

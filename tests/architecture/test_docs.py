@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from conversations.errors import Invalid
-from lcmsite.adapters.cli.program import MANAGEMENT, parser_of, verbs
-from lcmsite.documents import PROJECT, README, settings_table, written
+from lcmsite.cli.program import MANAGEMENT, parser_of, verbs
+from lcmsite.ops.documents import PROJECT, README, settings_table, written
 from tests.architecture.commands import anchors, calls, code_blocks, inline_code, links
 
 DOCUMENTS = sorted([README, *PROJECT.glob("[a-z]*/README.md"), *PROJECT.glob("docs/*.md")])
@@ -59,7 +59,7 @@ def test_what_is_made_from_the_code_is_what_would_be_made_now(document: str):
 
 
 def test_every_operation_is_in_the_reference_once():
-    from lcmsite.adapters.catalogue import CATALOGUE
+    from lcmsite.catalogue.operations import CATALOGUE
 
     headings = re.findall(r"^### lcm (.+)$", (PROJECT / "docs" / "reference.md").read_text(), re.M)
 

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from compaction.faults import fault_in
 from compaction.rendering import readable_source
-from compaction.retention import retention
+from compaction.summarizing.faults import fault_in
+from compaction.summarizing.retention_score import retention
 
 PROJECT = Path(__file__).resolve().parents[2]
 ROOMS = ("conversations", "compaction", "retrieval", "integrity", "lcmsite")

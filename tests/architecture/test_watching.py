@@ -16,7 +16,7 @@ from compaction.types import BreakerState, Outcome
 from conversations.metering import METERS
 from conversations.types import Level
 from integrity.checker import IntegrityChecker
-from lcmsite.metrics.counting import start_counting
+from lcmsite.ops.metrics.counting import start_counting
 from tests.factories import a_conversation
 from tests.lcmsite.exposed import Exposed
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from compaction.engine import CompactionEngine
-from compaction.summarizers.base import Summarizer, SummaryDraft, SummaryRequest
+from compaction.summarizing.summarizer import Summarizer, SummaryDraft, SummaryRequest
 from compaction.types import Outcome
 from conversations.types import SummaryKind
 from tests.benchmarks.children import alone

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import psycopg
 
-from conversations.flattening import flattened
+from conversations.content.flattening import flattened
 from conversations.types import NewMessage
 from lcmsite.connections import connect
 

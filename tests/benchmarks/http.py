@@ -16,7 +16,7 @@ from typing import Any
 
 from conversations.models import Workspace
 from conversations.types import NewMessage
-from lcmsite.adapters import keys
+from lcmsite.access import keys
 from lcmsite.types import KeyScope
 from tests.benchmarks.corpus import Corpus
 from tests.benchmarks.ingest import Pair, a_store
@@ -57,7 +57,7 @@ def our_site(*scopes: KeyScope) -> Iterator[tuple[int, str]]:
     workspace_id = Workspace.objects.get_or_create(name="bench")[0].pk
     key = keys.issue(workspace_id=workspace_id, name="bench", scopes=scopes).key
     port = free_port()
-    with _served(port, "lcmsite.processes", str(os.getpid()), "web", "127.0.0.1", str(port)):
+    with _served(port, "lcmsite.ops.processes", str(os.getpid()), "web", "127.0.0.1", str(port)):
         yield port, key
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from conversations.models import Workspace
 from conversations.scope import Scope
-from conversations.store import ConversationStore
+from conversations.store.conversations import ConversationStore
 from conversations.types import NewMessage
 from tests.benchmarks.children import together
 from tests.benchmarks.corpus import Corpus

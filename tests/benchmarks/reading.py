@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from conversations.flattening import flattened
+from conversations.content.flattening import flattened
 from conversations.models import ContextItem, Summary
 from conversations.types import ContextItemType, NewMessage, SummaryKind
 from retrieval.assembler import ContextAssembler

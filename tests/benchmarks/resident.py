@@ -14,7 +14,7 @@ import psutil
 from compaction.engine import CompactionEngine
 from compaction.types import JobState
 from conversations.models import Workspace
-from lcmsite.adapters import keys
+from lcmsite.access import keys
 from lcmsite.types import KeyScope
 from tests.benchmarks.corpus import Corpus
 from tests.benchmarks.http import Site, free_port, wait_for
@@ -70,7 +70,7 @@ def _compact() -> None:
 def process(*kind: str) -> Iterator[psutil.Process]:
     """A process of LCM's, as `lcm up` starts it."""
     running = subprocess.Popen(
-        [sys.executable, "-m", "lcmsite.processes", str(os.getpid()), *kind],
+        [sys.executable, "-m", "lcmsite.ops.processes", str(os.getpid()), *kind],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )

@@ -6,7 +6,7 @@ from statistics import median
 
 import pytest
 
-from conversations.flattening import flattened
+from conversations.content.flattening import flattened
 from conversations.types import Role
 from tests.benchmarks.corpus import NEEDLE_EVERY, Corpus, needle
 

@@ -70,7 +70,7 @@ def files_of_its_own(furnished: Furnished) -> None:
 @pytest.fixture(scope="module")
 def session(furnished: Furnished) -> dict[str, str]:
     client = Client()
-    client.force_login(get_user_model().objects.get(username="sue"), backend="lcmsite.people.PeopleBackend")
+    client.force_login(get_user_model().objects.get(username="sue"), backend="lcmsite.access.users.PeopleBackend")
     return {"name": "sessionid", "value": client.cookies["sessionid"].value}
 
 

@@ -13,8 +13,8 @@ from pytest_django import DjangoDbBlocker
 from compaction.engine import CompactionEngine
 from conversations.models import Summary
 from conversations.scope import Scope
-from lcmsite import people
-from lcmsite.dashboard.layout import TELLABLE
+from lcmsite.access import users
+from lcmsite.dashboard.parts.lineage_layout import TELLABLE
 from lcmsite.types import Role
 from tests.benchmarks.corpus import Corpus
 from tests.benchmarks.measure import blocks
@@ -43,14 +43,14 @@ def history(
 ) -> Iterator[tuple[int, int, str]]:
     """A compacted conversation of so many messages, how many summaries it has, and a session to look at it."""
     with committed(django_db_blocker):
-        people.add(Scope(a_workspace().pk), username="rita", role=Role.READER, password="correct horse 1")
+        users.add(Scope(a_workspace().pk), username="rita", role=Role.READER, password="correct horse 1")
         store = a_store()
         conversation_id = store.open_conversation(session_id="long", overrides=SMALL).conversation_id
         for batch in blocks(Corpus(request.param), 500):
             store.append_messages(conversation_id=conversation_id, messages=batch)
         CompactionEngine.from_settings().compact(conversation_id=conversation_id)
         client = Client()
-        client.force_login(get_user_model().objects.get(username="rita"), backend="lcmsite.people.PeopleBackend")
+        client.force_login(get_user_model().objects.get(username="rita"), backend="lcmsite.access.users.PeopleBackend")
         summaries = Summary.objects.filter(conversation_id=conversation_id).count()
         yield conversation_id, summaries, client.cookies["sessionid"].value
 

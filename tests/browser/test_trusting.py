@@ -5,7 +5,7 @@ from __future__ import annotations
 import psycopg
 import pytest
 
-from lcmsite.embedded.location import DATABASE, PORT, ROLE, Location
+from lcmsite.embedded_postgres.location import DATABASE, PORT, ROLE, Location
 from tests.browser.conftest import Site, Window
 
 pytestmark = pytest.mark.thorough

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from compaction.language_models.configuration import ModelsPolicy
-from compaction.language_models.guards import Guard, callable_models
-from compaction.language_models.types import CallOutcome, ModelFailed, Usage
-from compaction.language_models.withheld import BreakerOpen, SpendExhausted
+from compaction.llm.configuration import ModelsPolicy
+from compaction.llm.guards import Guard, callable_models
+from compaction.llm.types import CallOutcome, ModelFailed, Usage
+from compaction.llm.withheld_calls import BreakerOpen, SpendExhausted
 from compaction.models import ModelEndpoint
 from tests.compaction.model_settings import Clock
 

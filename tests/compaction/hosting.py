@@ -8,7 +8,7 @@ from typing import Any
 from django.db import connection
 
 from compaction.engine import CompactionEngine
-from compaction.hosts import HostCompaction
+from compaction.hosts.host_service import HostCompaction
 from compaction.policy import CompactionPolicy
 from conversations.models import Workspace
 from conversations.scope import Scope

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from traceback import TracebackException
 from typing import Any
 
-from compaction.language_models.configuration import ModelsPolicy
+from compaction.llm.configuration import ModelsPolicy
 
 # Found again wherever it should not be.
 KEY = "sk-never-shown-4242"

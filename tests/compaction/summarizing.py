@@ -7,8 +7,8 @@ from datetime import datetime
 
 from hypothesis import strategies as st
 
-from compaction.summarizers.base import Source, SourceMessage, SourceSummary, SummaryRequest
-from conversations.tokens import TokenEstimator, estimate
+from compaction.summarizing.summarizer import Source, SourceMessage, SourceSummary, SummaryRequest
+from conversations.content.tokens import TokenEstimator, estimate
 
 exact = TokenEstimator(encoding="o200k_base").count
 

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from compaction.language_models import anthropic
-from compaction.language_models.failures import failure_of
-from compaction.language_models.types import (
+from compaction.llm import anthropic_protocol
+from compaction.llm.failures import failure_of
+from compaction.llm.types import (
     BadAnswer,
     ContextLength,
     Denied,
@@ -34,7 +34,7 @@ def text(said: str) -> dict:
 
 
 def test_a_prompt_becomes_a_system_text_and_a_user_message():
-    request = anthropic.request_of(an_endpoint(key="sk-1", max_output_tokens=800), PROMPT)
+    request = anthropic_protocol.request_of(an_endpoint(key="sk-1", max_output_tokens=800), PROMPT)
 
     assert request.headers["x-api-key"] == "sk-1"
     assert request.headers["anthropic-version"] == "2023-06-01"
@@ -48,7 +48,7 @@ def test_a_prompt_becomes_a_system_text_and_a_user_message():
 
 @pytest.mark.parametrize("base_url", ["http://h", "http://h/", "http://h/v1", "http://h/v1/", "http://h/v1/messages"])
 def test_the_address_may_be_written_as_people_write_it(base_url):
-    assert anthropic.request_of(an_endpoint(base_url), PROMPT).url == "http://h/v1/messages"
+    assert anthropic_protocol.request_of(an_endpoint(base_url), PROMPT).url == "http://h/v1/messages"
 
 
 def test_only_the_text_of_an_answer_counts_not_the_thinking():
@@ -61,7 +61,7 @@ def test_only_the_text_of_an_answer_counts_not_the_thinking():
         usage={"input_tokens": 10, "cache_read_input_tokens": 90, "output_tokens": 7},
     )
 
-    reply = anthropic.reply_of(an_endpoint(), body)
+    reply = anthropic_protocol.reply_of(an_endpoint(), body)
 
     assert reply.text == "The port was 5433."
     assert (reply.tokens_in, reply.tokens_out) == (100, 7)
@@ -70,17 +70,17 @@ def test_only_the_text_of_an_answer_counts_not_the_thinking():
 @pytest.mark.parametrize("stop", ["max_tokens", "refusal", "tool_use", "pause_turn"])
 def test_an_answer_that_does_not_end_by_itself_is_a_bad_one(stop):
     with pytest.raises(BadAnswer):
-        anthropic.reply_of(an_endpoint(), message(text("The port"), stop_reason=stop))
+        anthropic_protocol.reply_of(an_endpoint(), message(text("The port"), stop_reason=stop))
 
 
 def test_an_answer_without_text_is_a_bad_one():
     with pytest.raises(BadAnswer):
-        anthropic.reply_of(an_endpoint(), message({"type": "thinking", "thinking": "Hmm."}))
+        anthropic_protocol.reply_of(an_endpoint(), message({"type": "thinking", "thinking": "Hmm."}))
 
 
 def test_a_prompt_that_leaves_no_room_is_too_long():
     with pytest.raises(ContextLength):
-        anthropic.reply_of(an_endpoint(), message(text("The"), stop_reason="model_context_window_exceeded"))
+        anthropic_protocol.reply_of(an_endpoint(), message(text("The"), stop_reason="model_context_window_exceeded"))
 
 
 @pytest.mark.parametrize(

@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction import planner
-from compaction.arithmetic import LEAST_MESSAGE_TOKENS, contradictions, least_worthwhile
-from compaction.forecast import forecast
-from compaction.planner import Slot
+from compaction.planning import planner
+from compaction.planning.forecast import forecast
+from compaction.planning.planner import Slot
+from compaction.planning.thresholds import LEAST_MESSAGE_TOKENS, contradictions, least_worthwhile
 from compaction.policy import CompactionPolicy
 from conversations.errors import Invalid
 from conversations.policy import check_overrides
 from conversations.store.base import MESSAGE_OVERHEAD_TOKENS
 from conversations.types import Role, SummaryKind
-from lcmsite.checks import compaction_can_work, sizes_fit_each_other
+from lcmsite.ops.checks import compaction_can_work, sizes_fit_each_other
 from tests.factories import a_conversation, a_store
 from tests.lcmsite.callers import Api, an_api_key, lcm
 

@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from compaction.language_models.guards import MOST_PAUSES, callable_models
-from compaction.language_models.types import CallOutcome
-from compaction.language_models.withheld import BreakerOpen
+from compaction.llm.guards import MOST_PAUSES, callable_models
+from compaction.llm.types import CallOutcome
+from compaction.llm.withheld_calls import BreakerOpen
 from tests.compaction.guarded import NOTHING, Worker
 from tests.statements import counted_statements
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.language_models import anthropic, chat
-from compaction.language_models.types import BadAnswer, ContextLength, Endpoint, ModelFailed, Prompt, Protocol, Refused
+from compaction.llm import anthropic_protocol, chat_protocol
+from compaction.llm.types import BadAnswer, ContextLength, Endpoint, ModelFailed, Prompt, Protocol, Refused
 
 PROMPT = Prompt(system="Be brief.", user="What was said?")
 
@@ -17,7 +17,7 @@ def an_endpoint(base_url: str = "http://localhost:8000/v1", **options) -> Endpoi
 
 
 def sent(endpoint: Endpoint) -> dict:
-    return json.loads(chat.request_of(endpoint, PROMPT).body)
+    return json.loads(chat_protocol.request_of(endpoint, PROMPT).body)
 
 
 def answered(**payload) -> bytes:
@@ -29,7 +29,7 @@ def one_choice(content, **choice) -> bytes:
 
 
 def test_a_prompt_becomes_a_system_and_a_user_message():
-    request = chat.request_of(an_endpoint(key="sk-1"), PROMPT)
+    request = chat_protocol.request_of(an_endpoint(key="sk-1"), PROMPT)
 
     assert request.url == "http://localhost:8000/v1/chat/completions"
     assert request.headers["authorization"] == "Bearer sk-1"
@@ -45,11 +45,11 @@ def test_a_prompt_becomes_a_system_and_a_user_message():
     "base_url", ["http://h/v1", "http://h/v1/", "http://h/v1/chat/completions", "http://h/v1/chat/completions/"]
 )
 def test_the_address_may_be_written_as_people_write_it(base_url):
-    assert chat.request_of(an_endpoint(base_url), PROMPT).url == "http://h/v1/chat/completions"
+    assert chat_protocol.request_of(an_endpoint(base_url), PROMPT).url == "http://h/v1/chat/completions"
 
 
 def test_a_server_without_a_key_is_sent_none():
-    assert "authorization" not in chat.request_of(an_endpoint(), PROMPT).headers
+    assert "authorization" not in chat_protocol.request_of(an_endpoint(), PROMPT).headers
 
 
 @pytest.mark.parametrize("base_url", ["https://api.openai.com/v1", "https://mine.openai.azure.com/openai/v1"])
@@ -76,7 +76,7 @@ def test_the_text_of_an_answer_may_come_in_parts():
         "three",
     ]
 
-    assert chat.reply_of(an_endpoint(), one_choice(parts)).text == "One. Two."
+    assert chat_protocol.reply_of(an_endpoint(), one_choice(parts)).text == "One. Two."
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_the_text_of_an_answer_may_come_in_parts():
 )
 def test_an_answer_without_a_whole_text_is_a_bad_one(body):
     with pytest.raises(BadAnswer):
-        chat.reply_of(an_endpoint(), body)
+        chat_protocol.reply_of(an_endpoint(), body)
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_an_answer_without_a_whole_text_is_a_bad_one(body):
 def test_a_cost_that_makes_no_sense_counts_as_unknown(counts):
     body = answered(choices=[{"message": {"content": "Yes."}}], usage=counts, model="a\0b")
 
-    reply = chat.reply_of(an_endpoint(), body)
+    reply = chat_protocol.reply_of(an_endpoint(), body)
 
     assert (reply.tokens_in, reply.tokens_out, reply.model) == (0, 0, "small")
 
@@ -115,9 +115,9 @@ def test_an_error_under_status_200_is_the_error_that_it_is():
     no_such_model = answered(error={"code": 404, "message": "No such model."})
 
     with pytest.raises(ContextLength):
-        chat.reply_of(an_endpoint(), too_long)
+        chat_protocol.reply_of(an_endpoint(), too_long)
     with pytest.raises(Refused):
-        chat.reply_of(an_endpoint(), no_such_model)
+        chat_protocol.reply_of(an_endpoint(), no_such_model)
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ json_values = st.recursive(
 
 @given(st.binary(max_size=200) | json_values.map(lambda value: json.dumps(value).encode()))
 def test_any_answer_is_a_reply_or_a_named_failure(body):
-    for protocol in (chat, anthropic):
+    for protocol in (chat_protocol, anthropic_protocol):
         try:
             reply = protocol.reply_of(an_endpoint(), body)
         except ModelFailed as failed:

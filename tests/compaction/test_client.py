@@ -8,8 +8,8 @@ from email.utils import formatdate
 
 import pytest
 
-from compaction.language_models.client import ModelClient
-from compaction.language_models.types import (
+from compaction.llm.client import ModelClient
+from compaction.llm.types import (
     BadAnswer,
     CallOutcome,
     ContextLength,

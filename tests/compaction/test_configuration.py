@@ -6,9 +6,9 @@ from dataclasses import fields
 
 import pytest
 
-from compaction.language_models.configuration import ModelsPolicy, chain_of, checked_chain
-from compaction.language_models.types import ModelFailed, Protocol
-from compaction.language_models.withheld import Misconfigured
+from compaction.llm.configuration import ModelsPolicy, chain_of, checked_chain
+from compaction.llm.types import ModelFailed, Protocol
+from compaction.llm.withheld_calls import Misconfigured
 from compaction.policy import CompactionPolicy
 from conversations.errors import Invalid
 from conversations.policy import Secret, check_overrides

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.context import Context
-from compaction.planner import MAX_ATOM_MESSAGES, Slot, each_atom
+from compaction.planning.active_slots import Context
+from compaction.planning.planner import MAX_ATOM_MESSAGES, Slot, each_atom
 from conversations.types import Role
 from tests.compaction.test_planner import slots_strategy
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from compaction.course import Step, follow, leaf_and_condensed_steps
-from compaction.planner import Slot
+from compaction.planning.planner import Slot
 from compaction.policy import CompactionPolicy
+from compaction.steps import Step, follow, leaf_and_condensed_steps
 from conversations.types import SummaryKind
 from tests.compaction.test_planner import chat, ordinals, summary
 

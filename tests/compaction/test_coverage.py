@@ -5,8 +5,8 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.summarizers.coverage import Candidate, Coverage
-from compaction.summarizers.packing import pack
+from compaction.summarizing.extractive.coverage import Candidate, Coverage
+from compaction.summarizing.extractive.packing import pack
 
 TERMS = 8
 

@@ -14,14 +14,14 @@ from pathlib import Path
 import pytest
 from django.db import connection
 
-from compaction.endpoints import ModelEndpoints
-from compaction.language_models.guards import Guard, guarded_client
-from compaction.language_models.types import CallOutcome, ModelFailed, Prompt, Usage
-from compaction.language_models.withheld import BreakerOpen
+from compaction.llm.endpoints import ModelEndpoints
+from compaction.llm.guards import Guard, guarded_client
+from compaction.llm.types import CallOutcome, ModelFailed, Prompt, Usage
+from compaction.llm.withheld_calls import BreakerOpen
 from compaction.models import ModelEndpoint
 from compaction.types import BreakerState, EndpointRecord
 from conversations.errors import NotFound
-from lcmsite.adapters.results import as_json
+from lcmsite.catalogue.results import as_json
 from tests.compaction.model_settings import KEY, Clock, models, shown
 from tests.compaction.vendor import Asked, Vendor
 from tests.factories import a_workspace

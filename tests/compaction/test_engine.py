@@ -6,9 +6,9 @@ import pytest
 import structlog
 from django.db import connection
 
-from compaction.escalation import Escalation
 from compaction.models import CompactionRun
-from compaction.summarizers.base import SummaryDraft, SummaryRequest
+from compaction.summarizing.escalation import Escalation
+from compaction.summarizing.summarizer import SummaryDraft, SummaryRequest
 from compaction.types import Outcome, Reason
 from conversations.errors import NotFound
 from conversations.models import ContextItem, Conversation, Message, MessagePart, Summary

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from compaction.escalation import Accepted, Escalation, Lack
-from compaction.faults import Refusal
-from compaction.language_models.types import RateLimited, Unreachable
-from compaction.summarizers.base import SourceMessage, SummaryDraft, SummaryRequest
-from compaction.summarizers.telegraphic import TelegraphicSummarizer
-from compaction.vetting import Rejected
+from compaction.llm.types import RateLimited, Unreachable
+from compaction.summarizing.escalation import Accepted, Escalation, Lack
+from compaction.summarizing.extractive.telegraphic import TelegraphicSummarizer
+from compaction.summarizing.faults import Refusal
+from compaction.summarizing.output_checks import Rejected
+from compaction.summarizing.summarizer import SourceMessage, SummaryDraft, SummaryRequest
 from conversations.types import Level
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from compaction.engine import CompactionEngine
-from conversations.large_files import LargeFileService
+from conversations.files.large_files import LargeFileService
 from conversations.models import Summary
 from conversations.types import NewMessage, NewPart, PartType, Role
 from retrieval.engine import RetrievalEngine

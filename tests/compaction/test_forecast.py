@@ -5,11 +5,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction import planner
-from compaction.forecast import PROMPT_TOKENS, estimate, forecast
-from compaction.planner import SHELL_TOKENS, Slot
+from compaction.planning import planner
+from compaction.planning.forecast import PROMPT_TOKENS, estimate, forecast
+from compaction.planning.planner import SHELL_TOKENS, Slot
 from compaction.policy import CompactionPolicy
-from compaction.prompts import MOST_SOURCE_TOKENS
+from compaction.summarizing.prompts import MOST_SOURCE_TOKENS
 from compaction.types import SeqRange
 from conversations.types import Role, SummaryKind
 from tests.compaction.test_planner import chat, raw, slots_strategy, summary

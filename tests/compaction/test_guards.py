@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from django.db import connection, transaction
 
-from compaction.endpoints import ModelEndpoints
-from compaction.language_models.guards import Guard, guarded_client
-from compaction.language_models.types import CallOutcome, ModelFailed, Prompt, Usage
+from compaction.llm.endpoints import ModelEndpoints
+from compaction.llm.guards import Guard, guarded_client
+from compaction.llm.types import CallOutcome, ModelFailed, Prompt, Usage
 from compaction.models import ModelEndpoint
 from tests.compaction.guarded import NOTHING, Worker
 from tests.compaction.model_settings import Clock, models

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from compaction.reach import MOST_GAPS
+from compaction.recoverability import MOST_GAPS
 from compaction.types import CoverageGap, GapKind
 from conversations.errors import Invalid, NotFound
 from conversations.models import Summary

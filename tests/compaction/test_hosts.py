@@ -13,7 +13,7 @@ from django.db import connection
 
 from compaction.locks import compaction_lock
 from compaction.models import CompactionBoundary, CompactionJob
-from compaction.summarizers.base import SummaryDraft, SummaryRequest
+from compaction.summarizing.summarizer import SummaryDraft, SummaryRequest
 from compaction.types import BoundaryRecord, FlushResult, JobState, Outcome, Reason
 from conversations.errors import Conflict, ConversationBusy, Invalid, NotFound
 from conversations.models import Summary

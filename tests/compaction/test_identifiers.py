@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from compaction.summarizers.identifiers import LONGEST_NAME, PIECE, names_of
+from compaction.summarizing.extractive.identifiers import LONGEST_NAME, PIECE, names_of
 from tests.compaction.summarizing import any_text
 
 

@@ -18,12 +18,12 @@ from django.utils import timezone
 from django_huey import get_queue
 
 from compaction import jobs
-from compaction.escalation import Escalation
 from compaction.locks import compaction_lock
 from compaction.models import CompactionJob
 from compaction.signals import job_due
-from compaction.summarizers.base import SummaryDraft, SummaryRequest
-from compaction.summarizers.extractive import ExtractiveSummarizer
+from compaction.summarizing.escalation import Escalation
+from compaction.summarizing.extractive.extractive import ExtractiveSummarizer
+from compaction.summarizing.summarizer import SummaryDraft, SummaryRequest
 from compaction.types import JobState, Reason
 from compaction.worker import CompactionWorker
 from conversations.models import Summary

@@ -4,15 +4,15 @@ import time
 
 import pytest
 
-from compaction.faults import Refusal
-from compaction.language_models.client import ModelClient
-from compaction.language_models.types import BadAnswer, ContextLength, Protocol, RateLimited, Refused, Unreachable
-from compaction.prompts import prompt_hash
-from compaction.retention import retention
-from compaction.summarizers.base import SummaryRequest
-from compaction.summarizers.language_model import LanguageModelSummarizer
-from compaction.vetting import Rejected
-from conversations.tokens import estimate
+from compaction.llm.client import ModelClient
+from compaction.llm.types import BadAnswer, ContextLength, Protocol, RateLimited, Refused, Unreachable
+from compaction.summarizing.faults import Refusal
+from compaction.summarizing.model_summarizer import LanguageModelSummarizer
+from compaction.summarizing.output_checks import Rejected
+from compaction.summarizing.prompts import prompt_hash
+from compaction.summarizing.retention_score import retention
+from compaction.summarizing.summarizer import SummaryRequest
+from conversations.content.tokens import estimate
 from conversations.types import Level
 from tests.compaction import vendor as behaviour
 from tests.compaction.summarizing import a_message, said

@@ -8,12 +8,12 @@ import logging
 import pytest
 
 from compaction.engine import CompactionEngine
-from compaction.escalation import Lack
-from compaction.language_models.client import ModelClient
-from compaction.language_models.leaks import Secrets
-from compaction.language_models.types import Leaked, Prompt, Protocol
+from compaction.llm.client import ModelClient
+from compaction.llm.leaks import Secrets
+from compaction.llm.types import Leaked, Prompt, Protocol
 from compaction.models import CompactionRun
-from compaction.summarizers.extractive import ExtractiveSummarizer
+from compaction.summarizing.escalation import Lack
+from compaction.summarizing.extractive.extractive import ExtractiveSummarizer
 from conversations.models import Summary
 from lcmsite.environment import Environment, secrets_in
 from tests.compaction.vendor import Asked, Behaviour, Vendor, saying

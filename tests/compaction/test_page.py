@@ -4,8 +4,8 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from compaction.summarizers.page import Days, closing, read, write
-from compaction.summarizers.passages import Passage, passages_of
+from compaction.summarizing.extractive.passages import Passage, passages_of
+from compaction.summarizing.extractive.summary_form import Days, closing, read, write
 from tests.compaction.summarizing import a_message, a_summary, said
 
 START = datetime(2026, 3, 7, 9, tzinfo=UTC)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction import planner
-from compaction.course import Step, follow
-from compaction.forecast import Forecast, forecast
-from compaction.planned import PlannedCourse, context_hash, item_changes, setting_changes, settings_in_force
-from compaction.planner import SHELL_TOKENS, Slot
+from compaction.planning import planner
+from compaction.planning.forecast import Forecast, forecast
+from compaction.planning.planner import SHELL_TOKENS, Slot
+from compaction.plans.execution import PlannedCourse, context_hash, item_changes, setting_changes, settings_in_force
 from compaction.policy import CompactionPolicy
+from compaction.steps import Step, follow
 from conversations.types import Role
 from tests.compaction.test_forecast import POLICY, policies
 from tests.compaction.test_planner import chat, raw, slots_strategy, summary

@@ -3,8 +3,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction import planner
-from compaction.planner import Slot
+from compaction.planning import planner
+from compaction.planning.planner import Slot
 from compaction.policy import CompactionPolicy
 from compaction.types import Trigger
 from conversations.types import Counters, Role

@@ -12,17 +12,17 @@ from django.apps import apps
 from django.utils import timezone
 
 from compaction.engine import CompactionEngine
-from compaction.language_models.configuration import ModelsPolicy
+from compaction.llm.configuration import ModelsPolicy
 from compaction.models import CompactionPlan, CompactionRun, ModelEndpoint
-from compaction.planned import PlanOutdated
-from compaction.plans import CompactionPlans, PlanExecuted
+from compaction.plans.execution import PlanOutdated
+from compaction.plans.plan_store import CompactionPlans, PlanExecuted
 from compaction.policy import CompactionPolicy
-from compaction.summarizers.base import Summarizer, SummaryDraft, SummaryRequest
+from compaction.summarizing.summarizer import Summarizer, SummaryDraft, SummaryRequest
 from compaction.types import Outcome, PlanRecord
 from conversations.errors import NotFound
 from conversations.models import ContextItem, Summary
-from conversations.reading import rows
 from conversations.scope import Scope
+from conversations.sql import rows
 from conversations.types import ConversationRecord, NewMessage, Role, SummaryKind
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
 

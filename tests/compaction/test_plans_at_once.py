@@ -12,8 +12,8 @@ from django.db import connection
 
 from compaction.engine import CompactionEngine
 from compaction.locks import compaction_lock
-from compaction.plans import CompactionPlans, PlanExecuted
-from compaction.summarizers.base import Summarizer, SummaryDraft, SummaryRequest
+from compaction.plans.plan_store import CompactionPlans, PlanExecuted
+from compaction.summarizing.summarizer import Summarizer, SummaryDraft, SummaryRequest
 from compaction.types import CompactionResult, Outcome
 from conversations.errors import ConversationBusy
 from conversations.models import Summary

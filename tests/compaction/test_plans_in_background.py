@@ -11,7 +11,7 @@ from django.db import connection
 
 from compaction.locks import compaction_lock
 from compaction.models import CompactionPlan, CompactionRun
-from compaction.plans import CompactionPlans, PlanExecuted
+from compaction.plans.plan_store import CompactionPlans, PlanExecuted
 from compaction.signals import plan_due
 from conversations.scope import Scope
 from tests.factories import a_conversation, a_workspace

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compaction.prompts import MOST_INSTRUCTIONS, TEMPLATES, prompt_hash, render_prompt
-from compaction.summarizers.base import SummaryRequest
-from compaction.summarizers.text import estimate_tokens
-from compaction.transcript import cut, transcript
-from conversations.tokens import estimate
+from compaction.summarizing.extractive.clean_text import estimate_tokens
+from compaction.summarizing.prompts import MOST_INSTRUCTIONS, TEMPLATES, prompt_hash, render_prompt
+from compaction.summarizing.summarizer import SummaryRequest
+from compaction.summarizing.transcript import cut, transcript
+from conversations.content.tokens import estimate
 from conversations.types import Level
 from tests.compaction.summarizing import a_message, a_summary, any_sources, any_text, said
 

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from compaction.engine import CompactionEngine
-from compaction.escalation import Escalation
-from compaction.faults import Refusal
-from compaction.language_models.types import Unreachable
+from compaction.llm.types import Unreachable
 from compaction.policy import CompactionPolicy
-from compaction.summarizers.base import SummaryDraft, SummaryRequest
-from compaction.summarizers.telegraphic import TelegraphicSummarizer
+from compaction.summarizing.escalation import Escalation
+from compaction.summarizing.extractive.telegraphic import TelegraphicSummarizer
+from compaction.summarizing.faults import Refusal
+from compaction.summarizing.output_checks import Rejected
+from compaction.summarizing.summarizer import SummaryDraft, SummaryRequest
 from compaction.types import CompactionResult, Outcome
-from compaction.vetting import Rejected
 from conversations.models import ContextItem, Summary
 from conversations.types import Level
 from integrity.checker import IntegrityChecker

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.retention import retention
+from compaction.summarizing.retention_score import retention
 from tests.compaction.summarizing import any_text
 
 SOURCE = "Anna asked Ben to move src/ledger.py from port 5433 to port 6432; E1101 and ValueError came up."

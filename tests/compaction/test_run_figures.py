@@ -6,13 +6,13 @@ import pytest
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from compaction.activity import CompactionActivity
 from compaction.engine import CompactionEngine
 from compaction.models import CompactionPlan, CompactionRun
 from compaction.passes import leaf_and_condensed
-from compaction.plans import CompactionPlans
+from compaction.plans.plan_store import CompactionPlans
 from compaction.redo import redo
 from compaction.run import Run
+from compaction.statistics import CompactionActivity
 from compaction.types import CompactionResult, Outcome, Reason
 from conversations.models import ContextItem, Conversation, Message
 from conversations.types import NewMessage, Role

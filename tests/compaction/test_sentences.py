@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.summarizers.sentences import LONGEST_UNIT, units_of
-from compaction.summarizers.text import clean
+from compaction.summarizing.extractive.clean_text import clean
+from compaction.summarizing.extractive.sentences import LONGEST_UNIT, units_of
 from tests.compaction.summarizing import any_text
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from compaction.engine import CompactionEngine
 from compaction.models import CompactionJob, CompactionRun
-from compaction.significance import significance
+from compaction.planning.significance import significance
 from compaction.types import Outcome, Reason
 from conversations.models import Conversation
 from conversations.scope import Scope

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from compaction.language_models.types import CallOutcome, Usage
+from compaction.llm.types import CallOutcome, Usage
 
 
 def test_when_the_calls_of_a_window_are_spent_calls_stop_until_it_ends(worker):

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.summarizers.terms import stem, terms_of
-from compaction.summarizers.text import LONGEST_READ, clean, fit
+from compaction.summarizing.extractive.clean_text import LONGEST_READ, clean, fit
+from compaction.summarizing.extractive.terms import stem, terms_of
 from tests.compaction.summarizing import COUNTERS, any_text
 
 

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.faults import Refusal, fault_in
-from compaction.summarizers.base import SummaryRequest
-from compaction.summarizers.extractive import ExtractiveSummarizer
-from compaction.summarizers.telegraphic import TelegraphicSummarizer
-from compaction.vetting import Rejected, vet
-from conversations.tokens import estimate
+from compaction.summarizing.extractive.extractive import ExtractiveSummarizer
+from compaction.summarizing.extractive.telegraphic import TelegraphicSummarizer
+from compaction.summarizing.faults import Refusal, fault_in
+from compaction.summarizing.output_checks import Rejected, vet
+from compaction.summarizing.summarizer import SummaryRequest
+from conversations.content.tokens import estimate
 from tests.compaction.summarizing import any_sources, any_text
 from tests.conversations.real_data import DATA, needs_data
 

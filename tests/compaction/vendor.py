@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from compaction.language_models.types import Endpoint, Protocol
-from compaction.summarizers.identifiers import PIECE, names_of
+from compaction.llm.types import Endpoint, Protocol
+from compaction.summarizing.extractive.identifiers import PIECE, names_of
 
 # Nobody waits longer than this for a server that hangs, whatever goes wrong with the one who asks.
 _LONGEST_HANG = 30.0

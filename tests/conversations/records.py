@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from conversations.append import PART_COLUMNS
-from conversations.flattening import flattened
+from conversations.content.flattening import flattened
+from conversations.store.append import PART_COLUMNS
 from conversations.types import MessageRecord, NewMessage, PartRecord
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from django.db import transaction
 
 from conversations.models import ContextItem, Message
-from conversations.store import ConversationStore
+from conversations.store.conversations import ConversationStore
 from conversations.types import Level, NewSummary, SummaryKind, SummaryRecord
 
 

@@ -17,7 +17,7 @@ from conversations.scope import Scope
 from integrity.checker import IntegrityChecker
 from integrity.retention.erasure import Erasures
 from integrity.retention.tiers import Retention
-from lcmsite.adapters import keys
+from lcmsite.access import keys
 from tests.factories import a_conversation, a_workspace
 from tests.integrity.breaking import breaking, found
 

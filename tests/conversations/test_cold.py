@@ -8,12 +8,20 @@ from django.db import DatabaseError, connection, transaction
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from conversations import archiving, cold
-from conversations.archiving import NotTheSame, archive_stretch, leave_out, thaw_block
 from conversations.audit import Act, AuditLog
-from conversations.cold import ColdBlockDamaged, ColdMessage, blocks_of, messages_in, packed, packed_hash, unpacked
+from conversations.cold_storage import archiving, cold_texts
+from conversations.cold_storage.archiving import NotTheSame, archive_stretch, leave_out, thaw_block
+from conversations.cold_storage.cold_texts import (
+    ColdBlockDamaged,
+    ColdMessage,
+    blocks_of,
+    messages_in,
+    packed,
+    packed_hash,
+    unpacked,
+)
 from conversations.models import AuditEntry, ColdBlock, Conversation, Message
-from conversations.records import messages_of
+from conversations.store.read import messages_of
 from conversations.types import NewMessage, NewPart, PartType, Role
 from tests.conversations.appending import append, stored
 from tests.conversations.breaking import breaking
@@ -243,18 +251,18 @@ def test_texts_that_move_while_they_are_read_are_read_again(conversation_id, mon
     ]
     before = messages_of(ids)
     archived(conversation_id)
-    read = cold.ColdTexts.read
+    read = cold_texts.ColdTexts.read
     times = []
 
     def thawed_just_now(self: Any, block_ids: Any) -> None:
         times.append(1)
         if len(times) == 1:
             with monkeypatch.context() as quiet:
-                quiet.setattr(cold.ColdTexts, "read", read)
+                quiet.setattr(cold_texts.ColdTexts, "read", read)
                 thawed(conversation_id)
         read(self, block_ids)
 
-    monkeypatch.setattr(cold.ColdTexts, "read", thawed_just_now)
+    monkeypatch.setattr(cold_texts.ColdTexts, "read", thawed_just_now)
 
     assert messages_of(ids) == before
     assert len(times) == 1

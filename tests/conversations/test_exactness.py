@@ -8,7 +8,7 @@ from django.db import connection
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from conversations.exactness import (
+from conversations.content.lossless_values import (
     MOST_LEVELS,
     is_name,
     is_storable,

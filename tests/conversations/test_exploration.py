@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conversations.exactness import is_storable
-from conversations.exploration import Glance, apart, explore
-from conversations.exploration.bounds import MOST_CHARACTERS
-from conversations.exploration.glance import HEAD_BYTES, TAIL_BYTES
+from conversations.content.lossless_values import is_storable
+from conversations.files.exploration import Glance, apart, explore
+from conversations.files.exploration.bounds import MOST_CHARACTERS
+from conversations.files.exploration.glance import HEAD_BYTES, TAIL_BYTES
 from tests.conversations.file_samples import HOSTILE, KINDS, LIES, LOG, an_image
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from conversations.flattening import flattened
+from conversations.content.flattening import flattened
 from conversations.types import NewPart, PartType
 
 CALL = NewPart(PartType.TOOL, tool_name="grep", tool_input={"pattern": "für"})

@@ -7,9 +7,9 @@ from dataclasses import asdict, fields
 
 import pytest
 
-from conversations.frozen import every_field, record
+from conversations.fast.records import every_field, record
 from conversations.types import NewMessage, NewPart, PartRecord, PartType, Role
-from lcmsite.adapters.results import as_json
+from lcmsite.catalogue.results import as_json
 from tests.factories import a_conversation, a_store
 
 

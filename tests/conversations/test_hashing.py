@@ -10,7 +10,7 @@ from django.db import connection
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conversations import hashing
+from conversations.content import hashing
 from conversations.models import Conversation, Message
 from conversations.types import NewMessage, Role
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result

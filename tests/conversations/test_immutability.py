@@ -6,7 +6,7 @@ import pytest
 from django.db import IntegrityError, connection, transaction
 
 from conversations.audit import Act, AuditLog
-from conversations.large_files import LargeFileService
+from conversations.files.large_files import LargeFileService
 from conversations.models import (
     AuditEntry,
     FileReference,
@@ -18,7 +18,7 @@ from conversations.models import (
     SummaryParent,
 )
 from conversations.scope import Scope
-from conversations.store import ConversationStore
+from conversations.store.conversations import ConversationStore
 from conversations.types import NewMessage, NewPart, PartType, Role
 from tests.conversations.summaries import a_condensed_summary_of, a_new_summary, a_summary_of
 from tests.factories import a_conversation, a_store

@@ -10,10 +10,10 @@ from django.core.files.storage import default_storage
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conversations import hashing
-from conversations.cutting import Scissors, settle
+from conversations.content import hashing
+from conversations.content.large_texts.cutting import Scissors, settle
 from conversations.errors import Conflict, Invalid, Unavailable
-from conversations.large_files import LargeFileService
+from conversations.files.large_files import LargeFileService
 from conversations.models import ContextItem, Conversation, FileReference, LargeFile, Message
 from conversations.scope import Scope
 from conversations.types import NewMessage, NewPart, PartType, Role

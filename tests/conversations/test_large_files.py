@@ -10,12 +10,12 @@ import pytest
 from django.core.files.base import ContentFile, File
 
 from conversations.errors import Invalid, NotFound, TooLarge, Unavailable
-from conversations.large_files import SPOOL_BYTES, LargeFileService
+from conversations.files.large_files import SPOOL_BYTES, LargeFileService
+from conversations.files.reading import MOST_TEXT_BYTES
+from conversations.files.storage import WholeFileStorage
 from conversations.models import Conversation, LargeFile
 from conversations.policy import FilePolicy
-from conversations.reading_files import MOST_TEXT_BYTES
 from conversations.scope import Scope
-from conversations.storage import WholeFileStorage
 from tests.factories import a_conversation, a_workspace
 
 pytestmark = pytest.mark.django_db

@@ -10,10 +10,10 @@ from django.db import DatabaseError, OperationalError, connection
 from django.db.models import Model
 
 from conversations.models import Conversation, LargeFile, Message, Summary
-from conversations.reading import rows, snapshot
 from conversations.scope import Scope
+from conversations.sql import rows, snapshot
 from conversations.types import NewMessage, Role
-from lcmsite.outages import is_outage
+from lcmsite.ops.outages import is_outage
 from tests.factories import a_conversation, a_store, a_workspace
 from tests.summaries import a_summary_of
 

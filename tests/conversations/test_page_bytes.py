@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from conversations import page_bytes
 from conversations.models import Conversation
-from conversations.page_bytes import MOST_PAGE_BYTES
-from conversations.store import ConversationStore
+from conversations.store import page_bytes
+from conversations.store.conversations import ConversationStore
+from conversations.store.page_bytes import MOST_PAGE_BYTES
 from conversations.types import NewMessage, NewPart, PartType, Role
-from lcmsite.adapters.results import as_bytes
+from lcmsite.catalogue.results import as_bytes
 from tests.factories import a_conversation, a_store, a_workspace
 from tests.lcmsite.callers import Api, an_api_key
 

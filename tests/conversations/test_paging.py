@@ -4,7 +4,7 @@ import pytest
 from django.utils import timezone
 
 from conversations.models import Workspace
-from conversations.paging import behind
+from conversations.store.paging import behind
 
 pytestmark = pytest.mark.django_db
 

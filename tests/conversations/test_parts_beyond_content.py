@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from conversations.flattening import said_beyond
+from conversations.content.flattening import said_beyond
 from conversations.models import Message
 from conversations.types import NewMessage, NewPart, PartType, Role
 from integrity.checker import IntegrityChecker

@@ -9,8 +9,8 @@ import pytest
 from django.db import connection, transaction
 from psycopg.adapt import AdaptersMap
 
-from conversations.db import prepared
-from conversations.reading import bigint, numbered, rows, rows_as_planned, snapshot, texts
+from conversations.fast.prepared import prepared
+from conversations.sql import bigint, numbered, rows, rows_as_planned, snapshot, texts
 from retrieval.assembler import ContextAssembler
 from tests.factories import a_conversation
 

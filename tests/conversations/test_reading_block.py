@@ -16,9 +16,9 @@ from django.db.models.expressions import RawSQL
 from django.test.utils import CaptureQueriesContext
 
 from conversations import reading_block
-from conversations.db import prepared
+from conversations.fast.prepared import prepared
 from conversations.models import Conversation
-from conversations.reading import rows, rows_as_planned, snapshot
+from conversations.sql import rows, rows_as_planned, snapshot
 from tests.factories import a_conversation
 
 pytestmark = pytest.mark.usefixtures("committed_db")

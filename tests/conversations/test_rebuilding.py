@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from django.db import connection, transaction
 
-from compaction.costs import context_cost_of
 from compaction.engine import CompactionEngine
-from conversations import rebuilding
+from compaction.planning.costs import context_cost_of
+from conversations.content.tokens import TokenEstimator
 from conversations.errors import Conflict, NotFound
 from conversations.models import ContextItem, Conversation
-from conversations.tokens import TokenEstimator
+from conversations.store import context as rebuilding
 from integrity.checker import IntegrityChecker
 from tests.conversations.breaking import breaking
 from tests.factories import a_conversation, a_store

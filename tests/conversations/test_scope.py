@@ -6,7 +6,7 @@ from django.db import transaction
 from conversations.errors import Invalid, NotFound
 from conversations.models import Conversation, LargeFile, Message, Workspace
 from conversations.scope import Scope
-from conversations.store import ConversationStore
+from conversations.store.conversations import ConversationStore
 from conversations.types import NewMessage, NewPart, PartType, Role
 from tests.conversations.summaries import a_summary_of
 from tests.factories import a_conversation, a_store, a_workspace

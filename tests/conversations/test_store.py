@@ -8,7 +8,7 @@ from django.db import IntegrityError, connection, transaction
 
 from conversations.errors import Conflict, Invalid, NotFound
 from conversations.models import ContextItem, Conversation, Message, Summary
-from conversations.store import ConversationStore
+from conversations.store.conversations import ConversationStore
 from conversations.types import ContextItemType, NewMessage, NewPart, PartType, Role, SummaryKind
 from tests.conversations.appending import assert_counters_are_recounts, message_ids, shown
 from tests.conversations.summaries import a_condensed_summary_of, a_new_summary, a_summary_of, recounted

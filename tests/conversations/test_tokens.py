@@ -10,8 +10,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from conversations import tokenizers, tokens
-from conversations.tokens import ESTIMATE, PIECE_CHARACTERS, TokenEstimator, estimate
+from conversations.content import tokenizers, tokens
+from conversations.content.tokens import ESTIMATE, PIECE_CHARACTERS, TokenEstimator, estimate
 from tests.flows.processes import PROJECT
 
 O200K = TokenEstimator("o200k_base")
@@ -191,7 +191,7 @@ def test_the_encodings_are_loaded_without_a_network(monkeypatch):
 _THREADS_THAT_COUNT = r"""
 import re, sys, threading
 from pathlib import Path
-from conversations.tokenizers import counter
+from conversations.content.tokenizers import counter
 
 def anonymous():
     return int(re.search(r"RssAnon:\s+(\d+)", Path("/proc/self/status").read_text())[1])

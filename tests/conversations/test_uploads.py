@@ -15,13 +15,13 @@ from django.db import connection
 from django.utils import timezone
 
 from conversations.errors import Conflict, Invalid, NotFound, TooLarge, Unavailable
-from conversations.large_files import LargeFileService
+from conversations.files.large_files import LargeFileService
+from conversations.files.storage import WholeFileStorage
+from conversations.files.uploads import UploadService
 from conversations.models import LargeFile, Upload, UploadChunk
 from conversations.policy import FilePolicy
 from conversations.scope import Scope
-from conversations.storage import WholeFileStorage
 from conversations.tasks import sweep_uploads
-from conversations.uploads import UploadService
 from tests.factories import a_conversation, a_workspace
 from tests.statements import counted_statements
 

@@ -6,7 +6,7 @@ import random
 import re
 from collections.abc import Callable, Sequence
 
-from compaction.summarizers.text import fit
+from compaction.summarizing.extractive.clean_text import fit
 
 CountTokens = Callable[[str], int]
 

@@ -23,9 +23,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from conversations.models import Message, Workspace
-from conversations.reading import rows
 from conversations.scope import Scope
-from conversations.store import ConversationStore
+from conversations.sql import rows
+from conversations.store.conversations import ConversationStore
 from conversations.types import NewMessage, Role
 from retrieval.engine import RetrievalEngine
 from retrieval.types import GrepScope

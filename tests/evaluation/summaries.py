@@ -20,10 +20,10 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-from compaction.summarizers.base import SourceMessage, Summarizer, SummaryRequest
-from compaction.summarizers.extractive import ExtractiveSummarizer
-from compaction.summarizers.telegraphic import TelegraphicSummarizer
-from conversations.tokens import TokenEstimator
+from compaction.summarizing.extractive.extractive import ExtractiveSummarizer
+from compaction.summarizing.extractive.telegraphic import TelegraphicSummarizer
+from compaction.summarizing.summarizer import SourceMessage, Summarizer, SummaryRequest
+from conversations.content.tokens import TokenEstimator
 from tests.conversations.real_data import DATA, conversation_files, rows_of
 from tests.evaluation.fallbacks import FALLBACKS
 from tests.evaluation.figures import Figure

@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from compaction.engine import CompactionEngine
-from conversations.flattening import flattened
-from conversations.interchange.neutral import from_neutral
+from conversations.content.flattening import flattened
+from conversations.formats.neutral import from_neutral
 from conversations.models import Workspace
 from conversations.scope import Scope
-from conversations.store import ConversationStore
 from conversations.store.base import MESSAGE_OVERHEAD_TOKENS
+from conversations.store.conversations import ConversationStore
 from conversations.types import ContextItemType, MessageRecord, NewMessage, NewPart, PartRecord, PartType
 from retrieval.assembler import ContextAssembler
 from retrieval.assembly.types import AssembledContext

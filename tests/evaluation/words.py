@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from compaction.summarizers.terms import stem
+from compaction.summarizing.extractive.terms import stem
 
 # The stop words of PostgreSQL's English dictionary; with `stem`, the figures are within 0.003 of its lexemes'.
 _STOPPED = """

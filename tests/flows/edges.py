@@ -7,13 +7,13 @@ from enum import Enum, auto
 from typing import Any
 
 from compaction.engine import CompactionEngine
-from compaction.escalation import Escalation
-from compaction.faults import Refusal
-from compaction.language_models.types import Unreachable
-from compaction.summarizers.base import SummaryDraft, SummaryRequest
-from compaction.summarizers.telegraphic import TelegraphicSummarizer
-from compaction.vetting import Rejected
-from conversations.store import ConversationStore
+from compaction.llm.types import Unreachable
+from compaction.summarizing.escalation import Escalation
+from compaction.summarizing.extractive.telegraphic import TelegraphicSummarizer
+from compaction.summarizing.faults import Refusal
+from compaction.summarizing.output_checks import Rejected
+from compaction.summarizing.summarizer import SummaryDraft, SummaryRequest
+from conversations.store.conversations import ConversationStore
 
 
 class Killed(BaseException):

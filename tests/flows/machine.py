@@ -9,13 +9,14 @@ from django.db import connection
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
-from compaction import jobs, planner
+from compaction import jobs
 from compaction.engine import CompactionEngine
-from compaction.hosts import HostCompaction
+from compaction.hosts.host_service import HostCompaction
 from compaction.jobs import Claim, LeaseLost
-from compaction.language_models.configuration import ModelsPolicy
+from compaction.llm.configuration import ModelsPolicy
 from compaction.models import CompactionJob, CompactionRun
-from compaction.plans import CompactionPlans
+from compaction.planning import planner
+from compaction.plans.plan_store import CompactionPlans
 from compaction.sources import read_slots
 from compaction.types import CompactionResult, JobState, Outcome, Reason
 from compaction.worker import CompactionWorker

@@ -16,8 +16,8 @@ from django.core.management import call_command
 from django.db import connections
 from django_huey import get_queue
 
-from lcmsite.embedded.lease import EmbeddedPostgres
-from lcmsite.embedded.location import DATABASE, PORT, ROLE
+from lcmsite.embedded_postgres.lease import EmbeddedPostgres
+from lcmsite.embedded_postgres.location import DATABASE, PORT, ROLE
 from lcmsite.queues import QUEUES
 from tests.flows.processes import wait_until
 from tests.guardian import a_directory

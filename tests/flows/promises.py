@@ -8,9 +8,9 @@ from typing import Any
 
 from django.db import connection
 
-from compaction.hosts import HostCompaction
-from conversations.flattening import flattened
-from conversations.store import ConversationStore
+from compaction.hosts.host_service import HostCompaction
+from conversations.content.flattening import flattened
+from conversations.store.conversations import ConversationStore
 from conversations.types import ContextItemType, NewMessage, NewPart, Role
 from integrity.checker import IntegrityChecker
 from retrieval.assembler import ContextAssembler

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from django.utils import timezone
 
 from compaction.models import CompactionJob
-from compaction.prompts import TEMPLATES
-from compaction.summarizers.text import clean
+from compaction.summarizing.extractive.clean_text import clean
+from compaction.summarizing.prompts import TEMPLATES
 from compaction.types import JobState
 from conversations.types import Level
 from tests.compaction.vendor import Asked, chats, failing, good, resets, summary_of
@@ -115,7 +115,7 @@ class Workers:
         stop(self._running)
 
     def _start(self) -> subprocess.Popen[bytes]:
-        return start("-m", "lcmsite.processes", str(os.getpid()), "worker", "compaction", **self._settings)
+        return start("-m", "lcmsite.ops.processes", str(os.getpid()), "worker", "compaction", **self._settings)
 
 
 @contextmanager

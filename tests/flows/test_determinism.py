@@ -19,7 +19,7 @@ import pytest
 from psycopg import sql
 
 from lcmsite.sample.code_base import CodeBase
-from lcmsite.sample.conversation import sample_messages
+from lcmsite.sample.script import sample_messages
 from tests.flows.processes import PROJECT, database_url, environment
 
 SECONDS = 100

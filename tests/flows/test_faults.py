@@ -20,7 +20,7 @@ from django.db.models import Count
 from compaction import jobs
 from compaction.engine import CompactionEngine
 from compaction.models import CompactionJob, CompactionRun, ModelEndpoint
-from compaction.prompts import prompt_hash
+from compaction.summarizing.prompts import prompt_hash
 from compaction.tasks import compact_conversation
 from compaction.types import JobState, Outcome, Reason
 from compaction.worker import CompactionWorker

@@ -24,7 +24,7 @@ from tests.flows.processes import PROJECT, environment, stop, wait_until
 from tests.lcmsite.callers import an_api_key
 
 MEGABYTE = 1024 * 1024
-LCM = [sys.executable, "-c", "from lcmsite.adapters.cli import main; raise SystemExit(main())"]
+LCM = [sys.executable, "-c", "from lcmsite.cli import main; raise SystemExit(main())"]
 OCTETS = {"Content-Type": "application/octet-stream"}
 # Far less than the files that go through it.
 MOST_GROWTH = 60 * MEGABYTE
@@ -44,7 +44,7 @@ class Site:
 
     def start(self) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "lcmsite.processes", str(os.getpid()), "web", "127.0.0.1", str(self.port)],
+            [sys.executable, "-m", "lcmsite.ops.processes", str(os.getpid()), "web", "127.0.0.1", str(self.port)],
             cwd=PROJECT, env=self.environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         wait_until(self.answers, seconds=60, what="the server answers")

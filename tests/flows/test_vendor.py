@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from compaction.engine import CompactionEngine
-from compaction.language_models.types import Protocol
+from compaction.llm.types import Protocol
 from compaction.models import CompactionJob, ModelEndpoint
 from compaction.types import CompactionResult, Outcome, Reason
 from compaction.worker import CompactionWorker

@@ -11,11 +11,11 @@ import pytest
 from django.utils import timezone
 
 from compaction import jobs
-from compaction.chain import escalation_of
-from compaction.endpoints import ModelEndpoints
 from compaction.engine import CompactionEngine
+from compaction.llm.endpoints import ModelEndpoints
 from compaction.models import CompactionJob
-from compaction.patience import LONGEST_PAUSE, MOST_ATTEMPTS
+from compaction.summarizing.retry_schedule import LONGEST_PAUSE, MOST_ATTEMPTS
+from compaction.summarizing.summarizer_chain import escalation_of
 from compaction.types import BreakerState, EndpointRecord, JobState, Reason
 from compaction.worker import CompactionWorker
 from conversations.models import ContextItem, Conversation, Summary

@@ -12,11 +12,11 @@ from itertools import product
 import pytest
 from django.db import connection
 
-from compaction.endpoints import ModelEndpoints
 from compaction.engine import CompactionEngine
-from compaction.language_models.types import Prompt
-from compaction.prompts import render_prompt
-from compaction.summarizers.base import SummaryRequest
+from compaction.llm.endpoints import ModelEndpoints
+from compaction.llm.types import Prompt
+from compaction.summarizing.prompts import render_prompt
+from compaction.summarizing.summarizer import SummaryRequest
 from compaction.types import CompactionResult, Reason
 from compaction.worker import CompactionWorker
 from conversations.models import Summary

@@ -11,13 +11,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from compaction.escalation import Lack
-from compaction.faults import Refusal
-from compaction.language_models.guards import FAULTS
-from compaction.language_models.types import CallOutcome, Protocol
-from compaction.language_models.withheld import Withheld
+from compaction.llm.guards import FAULTS
+from compaction.llm.types import CallOutcome, Protocol
+from compaction.llm.withheld_calls import Withheld
 from compaction.models import ModelEndpoint
-from compaction.prompts import TEMPLATES, prompt_hash
+from compaction.summarizing.escalation import Lack
+from compaction.summarizing.faults import Refusal
+from compaction.summarizing.prompts import TEMPLATES, prompt_hash
 from conversations.models import Summary
 from conversations.types import Level
 from tests.compaction import vendor as does

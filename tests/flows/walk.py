@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from conversations.interchange.neutral import from_neutral, to_neutral
+from conversations.formats.neutral import from_neutral, to_neutral
 from conversations.models import Message
 from conversations.types import ContextItemType, ConversationRecord, NewMessage
 from retrieval.engine import RetrievalEngine

@@ -12,7 +12,7 @@ from django.db import close_old_connections, connection
 
 from conversations.models import Message
 from conversations.types import AppendResult, NewMessage, Role
-from lcmsite.adapters.problems import problem_of
+from lcmsite.catalogue.problems import problem_of
 from tests.factories import a_store
 
 # What a column cannot hold as it is, and what is longer in bytes than in characters, is among what is said.

@@ -7,7 +7,7 @@ import subprocess
 
 from django.db import connection
 
-from lcmsite.backup.programs import Database
+from lcmsite.ops.backup.programs import Database
 
 MAJOR = 18
 """Of the server that LCM brings along. Another one writes other words for the same schema."""

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from conversations.errors import LcmError
-from lcmsite.adapters.cli.program import verbs
-from lcmsite.adapters.problems import INTERNAL, KINDS
-from lcmsite.documents import PROJECT
+from lcmsite.catalogue.problems import INTERNAL, KINDS
+from lcmsite.cli.program import verbs
+from lcmsite.ops.documents import PROJECT
 
 ROOMS = ("conversations", "compaction", "retrieval", "integrity", "lcmsite")
 

@@ -14,11 +14,11 @@ from django.core.management import get_commands, load_command_class
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 
-from lcmsite.adapters.cli.program import MANAGEMENT, parser_of, verbs
-from lcmsite.adapters.mcp.prompts import PROMPTS
-from lcmsite.adapters.mcp.tools import tools
-from lcmsite.adapters.problems import EXIT_CODES
+from lcmsite.catalogue.problems import EXIT_CODES
+from lcmsite.cli.program import MANAGEMENT, parser_of, verbs
 from lcmsite.environment import variables
+from lcmsite.mcp.memory_prompt import PROMPTS
+from lcmsite.mcp.tools import tools
 from tests.frozen import database, error_codes
 from tests.frozen.openapi import outlined
 from tests.frozen.shapes import Outline

@@ -9,8 +9,8 @@ from django.core.files.storage import InMemoryStorage
 from django.db import connection
 
 from compaction.engine import CompactionEngine
-from compaction.hosts import HostCompaction
-from compaction.plans import CompactionPlans
+from compaction.hosts.host_service import HostCompaction
+from compaction.plans.plan_store import CompactionPlans
 from conversations.models import Message
 from conversations.scope import Scope
 from conversations.types import MessageRecord, NewMessage, NewPart, PartType, Role
@@ -29,7 +29,7 @@ SECRET = "Melpomene"
 @pytest.fixture
 def storage(monkeypatch: pytest.MonkeyPatch) -> InMemoryStorage:
     storage = InMemoryStorage()
-    monkeypatch.setattr("conversations.large_files.default_storage", storage)
+    monkeypatch.setattr("conversations.files.large_files.default_storage", storage)
     monkeypatch.setattr("integrity.retention.erasure.default_storage", storage)
     return storage
 

@@ -10,22 +10,21 @@ from django.db import connection
 from django.utils import timezone
 
 from compaction.engine import CompactionEngine
-from compaction.hosts import HostCompaction
+from compaction.hosts.host_service import HostCompaction
 from compaction.models import ModelEndpoint
-from compaction.plans import CompactionPlans
+from compaction.plans.plan_store import CompactionPlans
 from conversations.audit import AuditLog
-from conversations.large_files import LargeFileService
+from conversations.files.large_files import LargeFileService
+from conversations.files.uploads import UploadService
 from conversations.models import Conversation
 from conversations.scope import Scope
 from conversations.types import NewMessage, NewPart, PartType, Role
-from conversations.uploads import UploadService
 from integrity.checker import IntegrityChecker
 from integrity.repairs.applying import Repairs
-from integrity.repairs.operations.withholding import quarantine, release
+from integrity.repairs.operations.withhold import quarantine, release
 from integrity.retention.erasure import Erasures
 from integrity.retention.tiers import Retention
-from lcmsite import people
-from lcmsite.adapters import keys
+from lcmsite.access import keys, users
 from lcmsite.types import KeyScope
 from lcmsite.types import Role as MemberRole
 from retrieval.assembler import ContextAssembler
@@ -65,7 +64,7 @@ def make_everything() -> None:
 def _people_and_keys(workspace_id: int, scope: Scope) -> None:
     for name, role in (("ada", MemberRole.ADMIN), ("ben", MemberRole.READER)):
         User.objects.create(username=name)
-        people.set_role(scope, username=name, role=role)
+        users.set_role(scope, username=name, role=role)
     for name in ("agent", "reader"):
         keys.issue(
             workspace_id=workspace_id,

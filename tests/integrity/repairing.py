@@ -7,8 +7,8 @@ from typing import Any
 
 from django.db import connection
 
-from conversations.large_files import LargeFileService
-from conversations.ledger.exporting import LedgerExporter
+from conversations.files.large_files import LargeFileService
+from conversations.ledger.ledger_export import LedgerExporter
 from conversations.scope import Scope
 from integrity.checker import IntegrityChecker
 from integrity.repairs.applying import Repairs

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from conversations import hashing
+from conversations.content import hashing
 from conversations.models import Message, Summary
-from conversations.reading import rows
+from conversations.sql import rows
 from tests.integrity.breaking import breaking, forging
 
 

@@ -22,7 +22,7 @@ from conversations.audit import Act, AuditLog
 from conversations.errors import Invalid, NotFound, Unavailable
 from conversations.models import AuditEntry, AuditHead, AuditLink, Conversation
 from conversations.types import NewMessage, Role
-from integrity.anchors import document, signing
+from integrity.anchors import anchor_file, signing
 from integrity.anchors.anchoring import AnchorService
 from integrity.anchors.expectations import Expected
 from tests.conversations.ledger.ledgers import exported, the_ledgers
@@ -59,7 +59,7 @@ def appended(conversation_id: int, *texts: str) -> None:
 def signed_again(anchor: bytes, old: bytes, new: bytes, *, key: Ed25519PrivateKey | None = None) -> bytes:
     """The anchor with other contents, signed by whoever holds this key."""
     body = anchor.rpartition(b'{"type":"signature"')[0].replace(old, new)
-    return document.signed(body, key.sign(body) if key else b"\0" * 64)
+    return anchor_file.signed(body, key.sign(body) if key else b"\0" * 64)
 
 
 def test_an_anchor_names_every_chain_with_its_head():
@@ -87,7 +87,7 @@ def test_making_one_is_an_act_which_the_next_one_seals():
     as_at_a_commit()
 
     act = AuditEntry.objects.get(act="anchor")
-    second = document.parse(an_anchor(), name="second")
+    second = anchor_file.parse(an_anchor(), name="second")
 
     assert act.detail["conversations"] == act.detail["messages"] == 1
     assert act.detail["sha256"] == hashlib.sha256(first).hexdigest()
@@ -307,7 +307,7 @@ def test_what_is_no_anchor_is_refused_in_a_sentence(lines):
     content = b"".join(json.dumps(line, separators=(",", ":")).encode() + b"\n" for line in lines)
 
     with pytest.raises(Invalid, match="is not an anchor") as refusal:
-        document.parse(content, name="a file")
+        anchor_file.parse(content, name="a file")
 
     assert refusal.value.code == "malformed_anchor"
 
@@ -315,19 +315,19 @@ def test_what_is_no_anchor_is_refused_in_a_sentence(lines):
 @pytest.mark.parametrize("content", [b"\xff\n\n\n", b"{\n" * 3, b"[" * 100_000 + b"\n\n\n", b'{"a": 1}\n' * 4])
 def test_bytes_that_are_no_anchor_are_refused_in_a_sentence(content):
     with pytest.raises(Invalid, match="is not an anchor"):
-        document.parse(content, name="a file")
+        anchor_file.parse(content, name="a file")
 
 
 def test_what_is_written_is_what_is_read():
     content = b"".join(json.dumps(line, separators=(",", ":")).encode() + b"\n" for line in (FIRST, CHAIN, ACTS, LAST))
 
-    anchor = document.parse(content, name="a file")
+    anchor = anchor_file.parse(content, name="a file")
 
-    again = document.body_of(
+    again = anchor_file.body_of(
         site=anchor.site,
         made_at=anchor.made_at,
         public_key=anchor.public_key,
         chains=anchor.chains.values(),
         acts=anchor.acts,
     )
-    assert document.signed(again, anchor.signature) == content
+    assert anchor_file.signed(again, anchor.signature) == content

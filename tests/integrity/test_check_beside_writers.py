@@ -12,7 +12,7 @@ from django.db import connection, transaction
 from django.db.utils import InternalError
 
 from conversations.models import Conversation
-from conversations.reading import snapshot
+from conversations.sql import snapshot
 from conversations.types import NewMessage, Role
 from integrity.checker import IntegrityChecker
 from integrity.invariants import Found, Invariant

@@ -6,7 +6,7 @@ import pytest
 from django.db import transaction
 from hypothesis import HealthCheck, given, settings, strategies
 
-from conversations.large_files import LargeFileService
+from conversations.files.large_files import LargeFileService
 from integrity.checker import IntegrityChecker
 from tests.integrity.breaking import Compacted, a_compacted_conversation, found
 from tests.integrity.corruptions import CORRUPTIONS, put_back

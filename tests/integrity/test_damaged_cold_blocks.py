@@ -7,9 +7,9 @@ from io import BytesIO
 
 import pytest
 
-from conversations.archiving import archive_stretch
 from conversations.audit import AuditLog
-from conversations.cold import ColdBlockDamaged
+from conversations.cold_storage.archiving import archive_stretch
+from conversations.cold_storage.cold_texts import ColdBlockDamaged
 from conversations.models import ColdBlock, Message
 from conversations.scope import Scope
 from conversations.types import NewMessage, NewPart, PartType, Role

@@ -9,11 +9,11 @@ from threading import Barrier, Event
 import pytest
 from django.db import connection, transaction
 
-from conversations.large_files import LargeFileService
+from conversations.files.large_files import LargeFileService
+from conversations.files.shared_locks import BytesErased
+from conversations.files.uploads import UploadService
 from conversations.models import Conversation, LargeFile
 from conversations.scope import Scope
-from conversations.shared_bytes import BytesErased
-from conversations.uploads import UploadService
 from integrity.models import Erasure
 from integrity.retention.erasure import Erasures
 from tests.factories import a_conversation, a_workspace

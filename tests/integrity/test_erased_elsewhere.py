@@ -9,15 +9,15 @@ from django.apps import apps
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
-from compaction.hosts import HostCompaction
+from compaction.hosts.host_service import HostCompaction
 from compaction.models import CompactionPlan
-from compaction.plans import CompactionPlans
+from compaction.plans.plan_store import CompactionPlans
+from conversations.files.uploads import UploadService
 from conversations.models import Conversation, Quarantine
 from conversations.scope import Scope
-from conversations.uploads import UploadService
 from integrity.repairs.quarantines import Quarantines
-from lcmsite.adapters.results import as_json
-from lcmsite.documents import PROJECT
+from lcmsite.catalogue.results import as_json
+from lcmsite.ops.documents import PROJECT
 from retrieval.delegation.expand_query import Delegation
 from retrieval.models import Grant
 from tests.factories import a_store, a_workspace

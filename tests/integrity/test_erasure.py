@@ -11,9 +11,9 @@ from compaction.engine import CompactionEngine
 from compaction.models import CompactionJob
 from compaction.worker import CompactionWorker
 from conversations.audit import AuditLog
-from conversations.cold import unpacked
+from conversations.cold_storage.cold_texts import unpacked
 from conversations.errors import Conflict
-from conversations.large_files import LargeFileService
+from conversations.files.large_files import LargeFileService
 from conversations.models import (
     ColdBlock,
     ContextItem,

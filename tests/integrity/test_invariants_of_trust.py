@@ -11,14 +11,14 @@ from django.utils import timezone
 
 from compaction.engine import CompactionEngine
 from compaction.models import CompactionJob, CompactionRun
-from conversations.archiving import archive_stretch
 from conversations.audit import Act, AuditLog
-from conversations.large_files import LargeFileService
+from conversations.cold_storage.archiving import archive_stretch
+from conversations.files.large_files import LargeFileService
 from conversations.models import AuditEntry, ColdBlock, LargeFile, Message
 from conversations.scope import Scope
 from conversations.types import NewMessage, Role
 from integrity.checker import IntegrityChecker
-from integrity.invariants.trust import texts_leave_by_recorded_acts
+from integrity.invariants.trust_invariants import texts_leave_by_recorded_acts
 from integrity.retention.erasure import Erasures
 from integrity.types import ScanMode
 from retrieval.delegation.grants import Grants

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from conversations import hashing
+from conversations.content import hashing
 from conversations.types import NewMessage, NewPart, PartType, Role
 from integrity.checker import IntegrityChecker
-from integrity.invariants.parts import parts_match_their_hashes
+from integrity.invariants.part_invariants import parts_match_their_hashes
 from tests.conversations.appending import UNLIKE_TEXT
 from tests.conversations.strategies import json_of, texts
 from tests.factories import a_conversation, a_store

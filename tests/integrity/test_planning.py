@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from integrity.repairs.planning import Facts, Place, Step, propose
+from integrity.repairs.repair_planning import Facts, Place, Step, propose
 from integrity.types import Risk
 
 KNOWN = frozenset({7, 8})

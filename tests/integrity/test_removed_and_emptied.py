@@ -12,10 +12,10 @@ from conversations.scope import Scope
 from conversations.types import NewMessage, PartType, Role
 from conversations.types import NewPart as Part
 from integrity.checker import IntegrityChecker
-from integrity.repairs.operations.withholding import quarantine
+from integrity.repairs.operations.withhold import quarantine
 from integrity.retention.erasure import Erasures
 from integrity.retention.tiers import Retention
-from lcmsite.adapters import keys
+from lcmsite.access import keys
 from tests.factories import a_conversation, a_store, a_tool_result, a_workspace
 from tests.integrity.breaking import breaking, found
 from tests.integrity.erasing import erased

@@ -10,8 +10,8 @@ from django.utils import timezone
 
 from compaction.engine import CompactionEngine
 from compaction.models import CompactionJob, CompactionRun
-from conversations.archiving import archive_stretch
 from conversations.audit import Act, AuditLog
+from conversations.cold_storage.archiving import archive_stretch
 from conversations.models import Quarantine
 from integrity.checker import IntegrityChecker
 from integrity.repairs.applying import Repairs

@@ -13,15 +13,15 @@ from django_huey import get_queue
 from compaction.engine import CompactionEngine
 from conversations.audit import AuditLog
 from conversations.errors import ConversationBusy, Invalid, NotFound
-from conversations.large_files import LargeFileService
+from conversations.files.large_files import LargeFileService
 from conversations.models import ColdBlock, Conversation, Message, Summary
 from conversations.scope import Scope
+from conversations.store.last_used import today
 from conversations.types import ConversationRecord, NewMessage, Role
-from conversations.usage import today
 from integrity.checker import IntegrityChecker
 from integrity.models import ColdProgress
 from integrity.policy import RetentionPolicy
-from integrity.retention.storage import StorageReport
+from integrity.retention.space_used import StorageReport
 from integrity.retention.tiers import Retention
 from integrity.retention.types import Tier
 from retrieval.assembler import ContextAssembler
@@ -296,7 +296,7 @@ def test_a_stranger_moves_nothing():
 
 
 def test_storage_is_told_by_tier_for_one_workspace(monkeypatch):
-    monkeypatch.setattr("conversations.large_files.default_storage", InMemoryStorage())
+    monkeypatch.setattr("conversations.files.large_files.default_storage", InMemoryStorage())
     scope = Scope(a_workspace().pk)
     conversation_id = a_conversation(*(f"{WORDS} {n}" for n in range(120))).conversation_id
     a_conversation(*(f"{WORDS} {n}" for n in range(3)))

@@ -13,11 +13,11 @@ import pytest
 from compaction.engine import CompactionEngine
 from conversations.models import ColdBlock, Conversation, Message, Summary
 from conversations.scope import Scope
+from conversations.store.last_used import today
 from conversations.types import NewMessage, NewPart, PartType, Role
-from conversations.usage import today
 from integrity.checker import IntegrityChecker
 from integrity.policy import RetentionPolicy
-from integrity.retention.storage import StorageReport
+from integrity.retention.space_used import StorageReport
 from integrity.retention.tiers import Retention
 from retrieval.assembler import ContextAssembler
 from retrieval.engine import RetrievalEngine

@@ -16,7 +16,7 @@ from integrity import models
 from integrity.checker import IntegrityChecker
 from integrity.invariants import Found, Invariant
 from integrity.policy import IntegrityPolicy
-from integrity.scans import rows as scans
+from integrity.scans import scan_rows as scans
 from integrity.scans.scanning import ScanWorker
 from integrity.types import ScanMode, ScanRecord, ScanState, Severity
 from tests.factories import a_conversation, a_store, a_workspace

@@ -11,9 +11,9 @@ from django.db import transaction
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from conversations.cold import packed_hash
+from conversations.cold_storage.cold_texts import packed_hash
 from conversations.errors import Conflict, LcmError
-from conversations.large_files import LargeFileService
+from conversations.files.large_files import LargeFileService
 from conversations.models import ColdBlock, FileReference, LargeFile
 from conversations.types import NewMessage, NewPart, PartType, Role
 from integrity.checker import IntegrityChecker

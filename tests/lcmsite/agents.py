@@ -22,11 +22,11 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolResult
 
-from lcmsite.adapters.operation import Operation
+from lcmsite.catalogue.operation import Operation
 from tests.flows.processes import PROJECT, environment
 from tests.lcmsite.operating import agents_are_served, eventually, free_port
 
-LCM_MCP = [sys.executable, "-c", "import sys; from lcmsite.adapters.cli import main; sys.exit(main())", "mcp"]
+LCM_MCP = [sys.executable, "-c", "import sys; from lcmsite.cli import main; sys.exit(main())", "mcp"]
 ACCEPT = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
 
 
@@ -117,7 +117,7 @@ def serving(data_dir: Path) -> Iterator[str]:
     """A server on the test database, as `lcm up` starts it; its address."""
     port = free_port()
     url = f"http://127.0.0.1:{port}/mcp"
-    command = [sys.executable, "-m", "lcmsite.processes", str(os.getpid()), "mcp", "127.0.0.1", str(port)]
+    command = [sys.executable, "-m", "lcmsite.ops.processes", str(os.getpid()), "mcp", "127.0.0.1", str(port)]
     environment = own(SETTINGS | {"LCM_DATA_DIR": str(data_dir)}, "")
     running = subprocess.Popen(command, cwd=PROJECT, env=environment, stderr=subprocess.DEVNULL)
     try:

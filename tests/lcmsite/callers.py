@@ -12,9 +12,9 @@ from unittest.mock import patch
 from django.test import Client
 
 from conversations.models import Workspace
-from lcmsite.adapters import keys
-from lcmsite.adapters.cli.program import run
-from lcmsite.adapters.operation import Operation, placeholders
+from lcmsite.access import keys
+from lcmsite.catalogue.operation import Operation, placeholders
+from lcmsite.cli.program import run
 from tests.factories import a_workspace
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from compaction.engine import CompactionEngine
-from conversations.large_files import LargeFileService
+from conversations.files.large_files import LargeFileService
 from conversations.models import Summary
 from conversations.scope import Scope
 from conversations.types import NewMessage, Role

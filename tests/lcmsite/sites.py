@@ -15,7 +15,7 @@ from typing import Any
 
 import psycopg
 
-from lcmsite.embedded.location import DATABASE, PORT, ROLE, Location
+from lcmsite.embedded_postgres.location import DATABASE, PORT, ROLE, Location
 
 PROJECT = Path(__file__).resolve().parents[2]
 

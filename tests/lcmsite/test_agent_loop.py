@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from conversations.models import Message
-from lcmsite.documents import PROJECT
+from lcmsite.ops.documents import PROJECT
 from tests.browser.served import served
 from tests.compaction.vendor import Asked, Vendor
 from tests.lcmsite.callers import an_api_key

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conversations.scope import Scope
-from lcmsite.adapters.allowances import Allowance, Ledger, TooManyRequests, spend, spend_one
-from lcmsite.adapters.keys import revoke
-from lcmsite.adapters.mcp.desk import Desk
-from lcmsite.adapters.mcp.http import Door
+from lcmsite.access.keys import revoke
+from lcmsite.api.throttling import Allowance, Ledger, TooManyRequests, spend, spend_one
+from lcmsite.mcp.calls import Desk
+from lcmsite.mcp.http_app import Door
 from tests.factories import a_workspace
 from tests.lcmsite.callers import Api, an_api_key
 from tests.statements import counted_statements
@@ -106,7 +106,7 @@ def test_processes_share_one_allowance_exactly(tmp_path):
 
 
 def test_where_places_run_out_the_key_that_rested_longest_makes_room(ledger, monkeypatch):
-    monkeypatch.setattr("lcmsite.adapters.allowances.PLACES", 8)
+    monkeypatch.setattr("lcmsite.api.throttling.PLACES", 8)
     for second in range(8):
         assert passes(ledger, f"key {second}", 1000.0 + second, burst=1)
 

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from conversations.models import Workspace
-from lcmsite.adapters import keys
-from lcmsite.adapters.catalogue import CATALOGUE
+from lcmsite.access import keys
+from lcmsite.catalogue.operations import CATALOGUE
 from lcmsite.types import KeyScope
 from tests.factories import a_conversation, a_workspace
 from tests.lcmsite.callers import Api, an_api_key, lcm

@@ -7,9 +7,9 @@ from django.utils import timezone
 
 from conversations.errors import Forbidden, Invalid, NotFound, Unauthenticated
 from conversations.scope import Scope
-from lcmsite.adapters import keys, known_keys
-from lcmsite.adapters.keys import Caller, caller_of
-from lcmsite.adapters.known_keys import MOST_KNOWN, KnownKeys
+from lcmsite.access import key_cache, keys
+from lcmsite.access.key_cache import MOST_KNOWN, KnownKeys
+from lcmsite.access.keys import Caller, caller_of
 from lcmsite.models import ApiKey
 from lcmsite.types import KeyScope
 from tests.factories import a_conversation, a_workspace
@@ -107,7 +107,7 @@ def test_a_use_is_recorded_once_a_minute():
 
 
 def test_a_key_that_was_just_looked_up_is_not_looked_up_again(monkeypatch):
-    monkeypatch.setattr(known_keys, "SECONDS_KNOWN", 3600.0)
+    monkeypatch.setattr(key_cache, "SECONDS_KNOWN", 3600.0)
     key = an_api_key()
     caller = caller_of(key)
 
@@ -119,7 +119,7 @@ def test_a_key_that_was_just_looked_up_is_not_looked_up_again(monkeypatch):
 
 
 def test_a_key_that_was_just_looked_up_is_refused_once_it_is_revoked(monkeypatch):
-    monkeypatch.setattr(known_keys, "SECONDS_KNOWN", 3600.0)
+    monkeypatch.setattr(key_cache, "SECONDS_KNOWN", 3600.0)
     key = an_api_key()
     caller_of(key)
 

@@ -15,14 +15,14 @@ from psycopg.conninfo import make_conninfo
 
 from compaction.engine import CompactionEngine
 from conversations.errors import Conflict, Invalid, Unavailable
-from conversations.large_files import LargeFileService
+from conversations.files.large_files import LargeFileService
 from conversations.models import AuditEntry
-from lcmsite.adapters.cli.session import OPERATOR
-from lcmsite.backup.leftovers import trial_database, unfinished
-from lcmsite.backup.making import back_up
-from lcmsite.backup.manifest import DUMP, Manifest
-from lcmsite.backup.programs import Database
-from lcmsite.backup.restoring import restore
+from lcmsite.cli.cli_session import OPERATOR
+from lcmsite.ops.backup.backup_leftovers import trial_database, unfinished
+from lcmsite.ops.backup.create_backup import back_up
+from lcmsite.ops.backup.manifest import DUMP, Manifest
+from lcmsite.ops.backup.programs import Database
+from lcmsite.ops.backup.restore_backup import restore
 from tests.factories import a_conversation
 from tests.lcmsite.conftest import PROJECT
 
@@ -89,8 +89,8 @@ def kill_in_its_trial(database: Database, directory: Path) -> list[str]:
         "import sys, time, django\n"
         "django.setup()\n"
         "from pathlib import Path\n"
-        "from lcmsite.backup.leftovers import trial_database, unfinished\n"
-        "from lcmsite.backup.programs import Database\n"
+        "from lcmsite.ops.backup.backup_leftovers import trial_database, unfinished\n"
+        "from lcmsite.ops.backup.programs import Database\n"
         "import psycopg\n"
         "with psycopg.connect(sys.argv[1]) as connection:\n"
         "    database = Database.of(connection)\n"

@@ -12,8 +12,8 @@ from django.db import connection, connections
 from django.test import RequestFactory
 
 from conversations.errors import Unavailable
-from lcmsite.adapters import cancelling
-from lcmsite.adapters.cancelling import CLIENT, cancelled_with_client
+from lcmsite.api import cancelling
+from lcmsite.api.cancelling import CLIENT, cancelled_with_client
 from lcmsite.connections import connect
 from lcmsite.middleware import RequestLog
 from lcmsite.server.disconnected import DISCONNECTED, Disconnected
@@ -141,7 +141,7 @@ def test_the_servers_signal_reaches_the_operation_and_no_later_request():
 def test_an_agents_search_is_cancelled_when_its_call_is():
     import anyio
 
-    from lcmsite.adapters.mcp.desk import Desk
+    from lcmsite.mcp.calls import Desk
 
     def work() -> None:
         with cancelled_with_client():

@@ -13,11 +13,11 @@ import pytest
 from django.utils import timezone
 
 from conversations.models import Message, Workspace
-from lcmsite.adapters.catalogue import CATALOGUE
-from lcmsite.adapters.cli.program import run, verbs
-from lcmsite.adapters.problems import EXIT_CODES
-from lcmsite.documents import PROJECT
+from lcmsite.catalogue.operations import CATALOGUE
+from lcmsite.catalogue.problems import EXIT_CODES
+from lcmsite.cli.program import run, verbs
 from lcmsite.models import ApiKey
+from lcmsite.ops.documents import PROJECT
 from tests.factories import a_conversation, a_workspace
 from tests.lcmsite.bad_appends import BAD_APPENDS
 from tests.lcmsite.callers import Api, an_api_key, lcm
@@ -244,7 +244,7 @@ def _program(*arguments, **environment):
     )
 
 
-START = ("-c", "import sys; from lcmsite.adapters.cli import main; sys.exit(main())")
+START = ("-c", "import sys; from lcmsite.cli import main; sys.exit(main())")
 
 
 def test_the_program_starts_by_itself_and_under_manage():

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 from rich.console import Console
 
-from lcmsite.adapters.cli.layout import table
+from lcmsite.cli.terminal_layout import table
 from tests.factories import a_conversation
 from tests.lcmsite.callers import lcm
 

@@ -10,11 +10,11 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from lcmsite.adapters import operation
-from lcmsite.adapters.catalogue import CATALOGUE
-from lcmsite.adapters.concurrency import Gate, Limits, TooManyAtOnce
-from lcmsite.dashboard.asking import ask
-from lcmsite.people import caller_in
+from lcmsite.access.users import caller_in
+from lcmsite.api.concurrency import Gate, Limits, TooManyAtOnce
+from lcmsite.catalogue import operation
+from lcmsite.catalogue.operations import CATALOGUE
+from lcmsite.dashboard.service import ask
 from lcmsite.types import Role
 from tests.factories import a_conversation, a_workspace
 from tests.lcmsite.callers import Api, an_api_key

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from lcmsite.embedded.location import Location
-from lcmsite.embedded.space import RESERVE_BYTES
+from lcmsite.embedded_postgres.location import Location
+from lcmsite.embedded_postgres.space import RESERVE_BYTES
 from tests.guardian import a_directory
 from tests.lcmsite.operating import eventually, processes_of, until_ready
 from tests.lcmsite.sites import Site, a_key_in

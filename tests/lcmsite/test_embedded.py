@@ -13,13 +13,13 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from lcmsite.embedded import binaries as binaries_module
-from lcmsite.embedded.account import Account
-from lcmsite.embedded.binaries import Binaries, choose, reachable
-from lcmsite.embedded.lease import EmbeddedPostgres
-from lcmsite.embedded.location import DATABASE, PORT, ROLE, EmbeddedPostgresError, Location
-from lcmsite.embedded.locks import could_lock
-from lcmsite.embedded.memory import shared_buffers, usable_memory
+from lcmsite.embedded_postgres import binaries as binaries_module
+from lcmsite.embedded_postgres.account import Account
+from lcmsite.embedded_postgres.binaries import Binaries, choose, reachable
+from lcmsite.embedded_postgres.file_locks import could_lock
+from lcmsite.embedded_postgres.lease import EmbeddedPostgres
+from lcmsite.embedded_postgres.location import DATABASE, PORT, ROLE, EmbeddedPostgresError, Location
+from lcmsite.embedded_postgres.memory import shared_buffers, usable_memory
 from tests.guardian import a_directory
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -85,7 +85,7 @@ def another_user(data_dir: Path, *, python: str = sys.executable, **process: obj
     """A process with a lease of its own: it says when it has it, and gives it back when it is sent a line."""
     script = (
         "import sys; from pathlib import Path\n"
-        "from lcmsite.embedded.lease import EmbeddedPostgres\n"
+        "from lcmsite.embedded_postgres.lease import EmbeddedPostgres\n"
         "server = EmbeddedPostgres(Path(sys.argv[1]), durable=False)\n"
         "with server.lease():\n    print('in', flush=True)\n    input()\n"
     )

@@ -104,12 +104,12 @@ def test_each_name_says_what_it_is_for():
 def test_only_the_settings_read_the_environment():
     # These hand it on to the processes they start, or lend tiktoken and the Prometheus client a directory by it.
     others = {
-        "lcmsite/supervisor.py",
-        "lcmsite/embedded/cluster.py",
-        "lcmsite/backup/programs.py",
-        "lcmsite/backup/making.py",
-        "lcmsite/metrics/directory.py",
-        "conversations/tokens.py",
+        "lcmsite/ops/supervisor.py",
+        "lcmsite/embedded_postgres/cluster.py",
+        "lcmsite/ops/backup/programs.py",
+        "lcmsite/ops/backup/create_backup.py",
+        "lcmsite/ops/metrics/directory.py",
+        "conversations/content/tokens.py",
     }
     readers = {
         str(file.relative_to(PROJECT))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psycopg
 
-from lcmsite.embedded.location import DATABASE, PORT, ROLE, Location
+from lcmsite.embedded_postgres.location import DATABASE, PORT, ROLE, Location
 from tests.lcmsite.crowd import asked
 from tests.lcmsite.operating import eventually, until_ready
 from tests.lcmsite.sites import Site, a_key_in

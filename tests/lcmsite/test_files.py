@@ -9,9 +9,9 @@ import random
 import pytest
 from django.test import Client
 
+from conversations.files.uploads import UploadService
 from conversations.models import LargeFile, Upload, UploadChunk
 from conversations.scope import Scope
-from conversations.uploads import UploadService
 from tests.factories import a_conversation, a_workspace
 from tests.lcmsite.callers import Api, an_api_key, lcm
 

@@ -8,18 +8,18 @@ from typing import Any
 import pytest
 from django.db.models import Model
 
-from compaction.hosts import HostCompaction
+from compaction.hosts.host_service import HostCompaction
 from compaction.models import CompactionBoundary, CompactionPlan
-from compaction.plans import CompactionPlans
+from compaction.plans.plan_store import CompactionPlans
 from conversations.errors import NotFound
+from conversations.files.uploads import UploadService
 from conversations.models import Upload
 from conversations.scope import Scope
-from conversations.uploads import UploadService
 from integrity.checker import IntegrityChecker
 from integrity.models import IntegrityReport
 from integrity.repairs.quarantines import Quarantines
-from lcmsite.adapters.catalogue import CATALOGUE
-from lcmsite.adapters.keys import Caller
+from lcmsite.access.keys import Caller
+from lcmsite.catalogue.operations import CATALOGUE
 from lcmsite.types import KeyScope
 from retrieval.assembler import ContextAssembler
 from retrieval.delegation.grants import Grants

@@ -12,10 +12,10 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError
 
 from conversations.models import Message
-from lcmsite.adapters.mcp.desk import Desk
-from lcmsite.adapters.mcp.exact import holdable
-from lcmsite.adapters.mcp.server import build_server
-from lcmsite.adapters.mcp.tools import TOOLS
+from lcmsite.mcp.calls import Desk
+from lcmsite.mcp.lossless_text import holdable
+from lcmsite.mcp.mcp_server import build_server
+from lcmsite.mcp.tools import TOOLS
 from lcmsite.types import KeyScope
 from tests.factories import a_conversation, a_store
 from tests.lcmsite.agents import HELLO, READY, SETTINGS, a_call, answer_in, over_http, post, problem_in, question, say

@@ -14,9 +14,9 @@ from django.utils import timezone
 from mcp.shared.exceptions import MCPError
 
 from conversations.scope import Scope
-from lcmsite.adapters import keys
-from lcmsite.adapters.known_keys import SECONDS_KNOWN
-from lcmsite.adapters.mcp.tools import TOOLS
+from lcmsite.access import keys
+from lcmsite.access.key_cache import SECONDS_KNOWN
+from lcmsite.mcp.tools import TOOLS
 from lcmsite.models import ApiKey
 from lcmsite.types import KeyScope
 from tests.factories import a_workspace

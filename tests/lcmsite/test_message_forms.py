@@ -7,10 +7,10 @@ import re
 
 import pytest
 
-from conversations.interchange import Format
+from conversations.formats import Format
 from conversations.models import Message
 from conversations.types import NewMessage, NewPart, PartType, Role
-from lcmsite.documents import PROJECT
+from lcmsite.ops.documents import PROJECT
 from tests.factories import a_conversation
 from tests.lcmsite.callers import Api, an_api_key
 

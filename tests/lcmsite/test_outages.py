@@ -10,8 +10,8 @@ import pytest
 import redis
 from django.db import OperationalError, connection, transaction
 
-from lcmsite.embedded.location import DATABASE, PORT, ROLE, Location
-from lcmsite.outages import is_outage
+from lcmsite.embedded_postgres.location import DATABASE, PORT, ROLE, Location
+from lcmsite.ops.outages import is_outage
 from lcmsite.queues import QUEUES
 from tests.lcmsite.operating import eventually, process_of, processes_of, until_ready
 

@@ -9,7 +9,7 @@ from django.test import RequestFactory
 from conversations.audit import AuditLog
 from conversations.errors import Conflict, Forbidden, Invalid, NotFound
 from conversations.scope import Scope
-from lcmsite import people
+from lcmsite.access import users
 from lcmsite.types import KeyScope, Role
 from tests.factories import a_workspace
 
@@ -22,7 +22,7 @@ def scope() -> Scope:
 
 
 def test_a_new_person_logs_in_with_the_password_that_is_shown_once(scope):
-    given = people.add(scope, username="ann", role=Role.READER)
+    given = users.add(scope, username="ann", role=Role.READER)
 
     request = RequestFactory().post("/login/")
     assert authenticate(request, username="ann", password=given.password) == get_user_model().objects.get()
@@ -30,16 +30,16 @@ def test_a_new_person_logs_in_with_the_password_that_is_shown_once(scope):
 
 
 def test_two_people_do_not_share_a_name(scope):
-    people.add(scope, username="ann", role=Role.READER)
+    users.add(scope, username="ann", role=Role.READER)
 
     with pytest.raises(Conflict, match="`lcm user role`"):
-        people.add(scope, username="ann", role=Role.ADMIN)
+        users.add(scope, username="ann", role=Role.ADMIN)
 
 
 @pytest.mark.parametrize("name", ["", "a b", "a\x00b", "x" * 151, "a\nb"])
 def test_a_name_is_one_that_can_be_typed(scope, name):
     with pytest.raises(Invalid, match="1 to 150"):
-        people.add(scope, username=name, role=Role.READER)
+        users.add(scope, username=name, role=Role.READER)
 
 
 @pytest.mark.parametrize(
@@ -51,10 +51,10 @@ def test_a_name_is_one_that_can_be_typed(scope, name):
     ],
 )
 def test_a_role_is_what_a_key_with_its_scope_may(scope, role, allowed):
-    people.add(scope, username="ann", role=role)
-    ((workspace, held),) = people.workspaces_of(get_user_model().objects.get())
+    users.add(scope, username="ann", role=role)
+    ((workspace, held),) = users.workspaces_of(get_user_model().objects.get())
 
-    caller = people.caller_in(get_user_model().objects.get(), workspace, held)
+    caller = users.caller_in(get_user_model().objects.get(), workspace, held)
 
     assert {each for each in KeyScope if caller.may(each)} == allowed
     assert caller.scope == scope and caller.scope.actor == "user ann"
@@ -65,11 +65,11 @@ def test_a_role_is_what_a_key_with_its_scope_may(scope, role, allowed):
 
 def test_a_person_sees_the_workspaces_they_are_in(scope):
     theirs = Scope(a_workspace("theirs").pk)
-    people.add(scope, username="ann", role=Role.READER)
-    people.add(theirs, username="bob", role=Role.ADMIN)
-    people.set_role(theirs, username="ann", role=Role.OPERATOR)
+    users.add(scope, username="ann", role=Role.READER)
+    users.add(theirs, username="bob", role=Role.ADMIN)
+    users.set_role(theirs, username="ann", role=Role.OPERATOR)
 
-    seen = {user.username: people.workspaces_of(user) for user in get_user_model().objects.all()}
+    seen = {user.username: users.workspaces_of(user) for user in get_user_model().objects.all()}
 
     assert [(workspace.name, role) for workspace, role in seen["ann"]] == [
         ("default", Role.READER),
@@ -81,33 +81,33 @@ def test_a_person_sees_the_workspaces_they_are_in(scope):
 def test_a_superuser_is_an_admin_everywhere_and_an_inactive_person_nowhere(scope):
     a_workspace("theirs")
     root = get_user_model().objects.create_superuser("root", password="x")
-    people.add(scope, username="ann", role=Role.ADMIN)
+    users.add(scope, username="ann", role=Role.ADMIN)
     get_user_model().objects.filter(username="ann").update(is_active=False)
 
-    assert [role for _, role in people.workspaces_of(root)] == [Role.ADMIN, Role.ADMIN]
-    assert people.workspaces_of(get_user_model().objects.get(username="ann")) == []
+    assert [role for _, role in users.workspaces_of(root)] == [Role.ADMIN, Role.ADMIN]
+    assert users.workspaces_of(get_user_model().objects.get(username="ann")) == []
 
 
 def test_a_person_is_put_out_of_one_workspace_alone(scope):
     theirs = Scope(a_workspace("theirs").pk)
-    people.add(scope, username="ann", role=Role.READER)
-    people.set_role(theirs, username="ann", role=Role.READER)
+    users.add(scope, username="ann", role=Role.READER)
+    users.set_role(theirs, username="ann", role=Role.READER)
 
-    people.remove(scope, username="ann")
+    users.remove(scope, username="ann")
 
-    assert people.members(scope) == []
-    assert [member.username for member in people.members(theirs)] == ["ann"]
+    assert users.members(scope) == []
+    assert [member.username for member in users.members(theirs)] == ["ann"]
     with pytest.raises(NotFound):
-        people.remove(scope, username="ann")
+        users.remove(scope, username="ann")
     with pytest.raises(NotFound):
-        people.set_role(scope, username="nobody", role=Role.ADMIN)
+        users.set_role(scope, username="nobody", role=Role.ADMIN)
 
 
 def test_who_changed_whom_is_in_the_audit_log(scope):
-    people.add(scope, username="ann", role=Role.READER)
-    people.set_role(scope, username="ann", role=Role.ADMIN)
-    people.reset_password(scope, username="ann")
-    people.remove(scope, username="ann")
+    users.add(scope, username="ann", role=Role.READER)
+    users.set_role(scope, username="ann", role=Role.ADMIN)
+    users.reset_password(scope, username="ann")
+    users.remove(scope, username="ann")
 
     acts = [(entry.actor, entry.act, entry.target, entry.detail) for entry in AuditLog(scope).list_acts()]
     assert acts[::-1] == [
@@ -119,19 +119,19 @@ def test_who_changed_whom_is_in_the_audit_log(scope):
 
 
 def test_the_only_admin_neither_leaves_nor_steps_down(scope):
-    people.add(scope, username="ann", role=Role.ADMIN)
-    people.add(scope, username="bob", role=Role.OPERATOR)
+    users.add(scope, username="ann", role=Role.ADMIN)
+    users.add(scope, username="bob", role=Role.OPERATOR)
     ann = Scope(scope.workspace_id, actor="user ann")
 
     for leave in (
-        lambda: people.remove(ann, username="ann"),
-        lambda: people.set_role(ann, username="ann", role=Role.OPERATOR),
+        lambda: users.remove(ann, username="ann"),
+        lambda: users.set_role(ann, username="ann", role=Role.OPERATOR),
     ):
         with pytest.raises(Conflict, match="the only admin") as refusal:
             leave()
         assert refusal.value.code == "last_admin"
 
-    assert {member.username: member.role for member in people.members(scope)} == {
+    assert {member.username: member.role for member in users.members(scope)} == {
         "ann": Role.ADMIN,
         "bob": Role.OPERATOR,
     }
@@ -139,10 +139,10 @@ def test_the_only_admin_neither_leaves_nor_steps_down(scope):
 
 def test_an_admin_leaves_when_there_is_another_and_is_put_out_by_others(scope):
     for name in ("ann", "bob"):
-        people.add(scope, username=name, role=Role.ADMIN)
+        users.add(scope, username=name, role=Role.ADMIN)
 
-    people.set_role(Scope(scope.workspace_id, actor="user ann"), username="ann", role=Role.READER)
+    users.set_role(Scope(scope.workspace_id, actor="user ann"), username="ann", role=Role.READER)
     # Whoever is at the machine can let somebody in again.
-    people.remove(scope, username="bob")
+    users.remove(scope, username="bob")
 
-    assert [(member.username, member.role) for member in people.members(scope)] == [("ann", Role.READER)]
+    assert [(member.username, member.role) for member in users.members(scope)] == [("ann", Role.READER)]

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from lcmsite.adapters.problems import Busy
+from lcmsite.catalogue.problems import Busy
 from lcmsite.server.places import Limits, Places, caller_of
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from lcmsite.embedded.account import Account
-from lcmsite.embedded.binaries import choose, reachable
+from lcmsite.embedded_postgres.account import Account
+from lcmsite.embedded_postgres.binaries import choose, reachable
 from tests.guardian import a_directory
 from tests.lcmsite.operating import eventually, free_port
 

@@ -9,7 +9,7 @@ from django.http import Http404
 from psycopg_pool import PoolTimeout
 from rest_framework import exceptions as rest
 
-from conversations.cold import ColdBlockDamaged
+from conversations.cold_storage.cold_texts import ColdBlockDamaged
 from conversations.errors import (
     Conflict,
     ConversationBusy,
@@ -20,9 +20,9 @@ from conversations.errors import (
     Unauthenticated,
     Unavailable,
 )
-from lcmsite.adapters.allowances import Allowance, TooManyRequests
-from lcmsite.adapters.problems import EXIT_CODES, INTERNAL, KINDS, Contention, NoSuchRange, problem_of
-from lcmsite.adapters.rest import problem_response
+from lcmsite.api.throttling import Allowance, TooManyRequests
+from lcmsite.api.views import problem_response
+from lcmsite.catalogue.problems import EXIT_CODES, INTERNAL, KINDS, Contention, NoSuchRange, problem_of
 
 
 @pytest.mark.parametrize(

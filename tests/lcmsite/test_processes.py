@@ -33,7 +33,7 @@ def test_workers_that_are_told_to_stop_while_they_load_stop(data_dir, kind):
         "LCM_DATABASE_URL": "postgres://nobody@nowhere/x",
     }
     running = subprocess.Popen(
-        [sys.executable, "-m", "lcmsite.processes", str(os.getpid()), kind, "127.0.0.1", str(free_port())],
+        [sys.executable, "-m", "lcmsite.ops.processes", str(os.getpid()), kind, "127.0.0.1", str(free_port())],
         cwd=PROJECT,
         env=environment() | given,
         stdout=subprocess.PIPE,

@@ -5,8 +5,8 @@ import re
 import pytest
 
 from compaction.engine import CompactionEngine
+from conversations.humanize import counted
 from conversations.models import Summary
-from conversations.words import counted
 from tests.factories import a_conversation
 from tests.lcmsite.callers import lcm
 

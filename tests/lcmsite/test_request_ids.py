@@ -14,7 +14,7 @@ from compaction.models import CompactionJob
 from compaction.worker import CompactionWorker
 from conversations.models import Conversation
 from integrity.scans import tasks as scan_tasks
-from lcmsite.logs import logging_settings
+from lcmsite.ops.logs import logging_settings
 from tests.factories import a_conversation
 from tests.lcmsite.callers import Api, an_api_key
 

@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 from django.test.testcases import LiveServerThread, _StaticFilesHandler
 
-from conversations.interchange import Format
+from conversations.formats import Format
 from conversations.models import Conversation, Message
 from tests.factories import a_conversation, a_workspace
 from tests.lcmsite.bad_appends import BAD_APPENDS, said
@@ -283,7 +283,7 @@ def test_an_error_of_our_own_is_told_as_one_and_leaves_no_text(api, monkeypatch,
     def fails(self, **given):
         raise ZeroDivisionError("secret text")
 
-    monkeypatch.setattr("conversations.store.ConversationStore.list_conversations", fails)
+    monkeypatch.setattr("conversations.store.conversations.ConversationStore.list_conversations", fails)
     client = Client(raise_request_exception=False, headers={"Authorization": f"Bearer {api.key}"})
 
     response = client.get("/api/v1/conversations/")
@@ -294,7 +294,9 @@ def test_an_error_of_our_own_is_told_as_one_and_leaves_no_text(api, monkeypatch,
 
 
 def test_whoever_watches_for_errors_hears_of_them(api, monkeypatch):
-    monkeypatch.setattr("conversations.store.ConversationStore.list_conversations", lambda self, **given: 1 / 0)
+    monkeypatch.setattr(
+        "conversations.store.conversations.ConversationStore.list_conversations", lambda self, **given: 1 / 0
+    )
 
     with pytest.raises(ZeroDivisionError):
         api.get("conversations/")

@@ -20,12 +20,12 @@ from conversations.models import Conversation, Message, Summary, Workspace
 from conversations.scope import Scope
 from conversations.types import NewMessage, PartType, Role
 from integrity.checker import IntegrityChecker
-from lcmsite.adapters.cli.program import run
-from lcmsite.adapters.keys import caller_of, revoke
+from lcmsite.access.keys import caller_of, revoke
+from lcmsite.cli.program import run
 from lcmsite.models import ApiKey
 from lcmsite.sample import load_sample, loading
 from lcmsite.sample.code_base import ROOMS, CodeBase
-from lcmsite.sample.conversation import sample_messages
+from lcmsite.sample.script import sample_messages
 from lcmsite.types import KeyScope
 from tests.made_once import made_once
 

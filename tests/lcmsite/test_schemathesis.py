@@ -27,7 +27,7 @@ def site(committed_db, settings, data_dir):
     port = free_port()
     names = {"LCM_DATA_DIR": str(data_dir), "LCM_SECRET_KEY": settings.SECRET_KEY, "LCM_WEB_WORKERS": "1"}
     running = subprocess.Popen(
-        [sys.executable, "-m", "lcmsite.processes", str(os.getpid()), "web", "127.0.0.1", str(port)],
+        [sys.executable, "-m", "lcmsite.ops.processes", str(os.getpid()), "web", "127.0.0.1", str(port)],
         cwd=PROJECT,
         env=environment() | names,
         stdout=subprocess.DEVNULL,

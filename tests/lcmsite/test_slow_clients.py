@@ -101,7 +101,7 @@ def a_site(data_dir: Path, blocker: DjangoDbBlocker, **given: str) -> Iterator[R
 def served(kind: str, data_dir: Path, **given: str) -> Iterator[int]:
     port = free_port()
     running = subprocess.Popen(
-        [sys.executable, "-m", "lcmsite.processes", str(os.getpid()), kind, "127.0.0.1", str(port)],
+        [sys.executable, "-m", "lcmsite.ops.processes", str(os.getpid()), kind, "127.0.0.1", str(port)],
         cwd=PROJECT,
         env=own({"LCM_DATA_DIR": str(data_dir), "LCM_LOG_LEVEL": "ERROR"} | given, ""),
     )

@@ -6,8 +6,8 @@ import time
 import psutil
 import pytest
 
-from lcmsite import supervisor as supervisor_module
-from lcmsite.supervisor import Process, ProcessKeepsDying, Supervisor
+from lcmsite.ops import supervisor as supervisor_module
+from lcmsite.ops.supervisor import Process, ProcessKeepsDying, Supervisor
 
 
 @pytest.fixture(autouse=True)

@@ -6,8 +6,8 @@ import socket
 import psycopg
 import pytest
 
-from lcmsite.embedded.lease import EmbeddedPostgres
-from lcmsite.embedded.location import DATABASE, PORT, ROLE, Location
+from lcmsite.embedded_postgres.lease import EmbeddedPostgres
+from lcmsite.embedded_postgres.location import DATABASE, PORT, ROLE, Location
 from lcmsite.queues import QUEUES
 from tests.lcmsite.operating import (
     agents_are_served,
@@ -72,7 +72,9 @@ def test_web_and_workers_can_run_apart(up, data_dir, port):
     until_ready(workers)
 
     commands = [" ".join(process.cmdline()) for process in processes_of(data_dir)]
-    supervisors = {command.split("lcmsite.processes ")[1].split()[0] for command in commands if "processes" in command}
+    supervisors = {
+        command.split("lcmsite.ops.processes ")[1].split()[0] for command in commands if "processes" in command
+    }
 
     for running in (web, workers):
         running.send_signal(signal.SIGTERM)

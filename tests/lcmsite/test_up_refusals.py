@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lcmsite.embedded.lease import EmbeddedPostgres
+from lcmsite.embedded_postgres.lease import EmbeddedPostgres
 from tests.lcmsite.operating import eventually, process_of, processes_of
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -86,7 +86,7 @@ def test_what_cannot_be_right_ends_as_bad_input_ends_everywhere(up, data_dir, ar
 
 @pytest.mark.parametrize("seconds", [0.2, 0.4, 0.6])
 def test_ctrl_c_while_the_program_is_loaded_is_quiet(tmp_path, seconds):
-    program = "import sys; from lcmsite.adapters.cli import main; print(1, flush=True); sys.exit(main())"
+    program = "import sys; from lcmsite.cli import main; print(1, flush=True); sys.exit(main())"
     # As a terminal starts it: SIGINT is for it.
     running = subprocess.Popen(
         [sys.executable, "-c", program, "up", "--port", "0"],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from conversations.flattening import flattened
+from conversations.content.flattening import flattened
 from conversations.types import ContextItemType, NewMessage, NewPart, PartRecord, PartType, Role
 from retrieval.assembly.types import (
     AssembledContext,

@@ -7,10 +7,10 @@ from django.db import connection
 
 from compaction.policy import CompactionPolicy
 from compaction.rendering import render_summary
+from conversations.content.tokens import TokenEstimator
 from conversations.errors import Invalid, NotFound
 from conversations.scope import Scope
-from conversations.store import ConversationStore
-from conversations.tokens import TokenEstimator
+from conversations.store.conversations import ConversationStore
 from conversations.types import ContextItemType, NewMessage, NewPart, PartType, Role
 from retrieval.assembler import ContextAssembler
 from retrieval.assembly.selection_window import LARGEST_TYPICAL_ITEM, read_window

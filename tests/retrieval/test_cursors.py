@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conversations.errors import Invalid
-from retrieval.opening.cursors import Key, Position, Request, read, written
+from retrieval.expansion.expansion_cursors import Key, Position, Request, read, written
 
 REQUEST = Request("sum_0123456789abcdef", 2, True)
 POSITION = Position(Key(17, -1, "sum_a"), 4000, 12)

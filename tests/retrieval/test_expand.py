@@ -9,12 +9,12 @@ from django.db import connection
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from conversations.content.tokens import TokenEstimator
 from conversations.errors import Invalid, NotFound
 from conversations.scope import Scope
-from conversations.tokens import TokenEstimator
 from conversations.types import NewMessage, NewPart, PartType, Role
 from retrieval.engine import RetrievalEngine
-from retrieval.opening import expand
+from retrieval.expansion import expand
 from retrieval.policy import RetrievalPolicy
 from retrieval.slices import joined, views
 from retrieval.types import ExpandedItem, ExpandResult, ItemKind

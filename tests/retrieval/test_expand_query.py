@@ -11,7 +11,7 @@ import pytest
 
 from conversations.errors import Invalid, NotFound
 from conversations.scope import Scope
-from lcmsite.adapters.catalogue import CATALOGUE
+from lcmsite.catalogue.operations import CATALOGUE
 from retrieval.delegation.expand_query import Delegation
 from retrieval.delegation.grants import Grants
 from retrieval.delegation.types import Ending, GrantState

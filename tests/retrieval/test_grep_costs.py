@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from conversations import reading
+from conversations import sql
 from conversations.scope import Scope
 from retrieval.engine import RetrievalEngine
 from retrieval.search import first_look, newest
@@ -166,7 +166,7 @@ def test_no_more_texts_are_read_than_are_given_but_for_the_one_that_tells_that_t
     read: list[int] = []
 
     def rows(*asked: Any, **how: Any) -> list[tuple[Any, ...]]:
-        found = reading.rows(*asked, **how)
+        found = sql.rows(*asked, **how)
         read.append(len(found))
         return found
 

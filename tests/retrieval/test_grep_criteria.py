@@ -9,7 +9,7 @@ import pytest
 from django.db import connection
 
 from conversations.errors import Invalid, NotFound
-from conversations.large_files import LargeFileService
+from conversations.files.large_files import LargeFileService
 from conversations.scope import Scope
 from conversations.types import NewMessage, NewPart, PartType, Role
 from retrieval.engine import RetrievalEngine

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conversations.large_files import LargeFileService
+from conversations.files.large_files import LargeFileService
 from conversations.scope import Scope
 from conversations.types import NewMessage, Role
 from retrieval.engine import RetrievalEngine

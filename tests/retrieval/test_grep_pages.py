@@ -12,12 +12,12 @@ from django.test import override_settings
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from conversations.content.tokens import TokenEstimator
 from conversations.errors import Invalid
-from conversations.large_files import LargeFileService
+from conversations.files.large_files import LargeFileService
 from conversations.scope import Scope
-from conversations.tokens import TokenEstimator
 from conversations.types import NewMessage, Role
-from lcmsite.adapters.results import as_json
+from lcmsite.catalogue.results import as_json
 from retrieval.engine import RetrievalEngine
 from retrieval.policy import RetrievalPolicy
 from retrieval.search import full_text

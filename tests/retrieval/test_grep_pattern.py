@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from conversations.content.tokens import TokenEstimator
 from conversations.errors import Invalid
 from conversations.scope import Scope
-from conversations.tokens import TokenEstimator
 from retrieval.engine import RetrievalEngine
 from retrieval.policy import RetrievalPolicy
 from retrieval.search.pattern_search import NEAR

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compaction.hosts import HostCompaction
+from compaction.hosts.host_service import HostCompaction
 from conversations.errors import NotFound
 from conversations.scope import Scope
 from conversations.types import SummaryKind

@@ -12,7 +12,7 @@ import psycopg
 import pytest
 from django.db import connection, transaction
 
-from conversations.large_files import LargeFileService
+from conversations.files.large_files import LargeFileService
 from conversations.scope import Scope
 from conversations.types import NewMessage, Role
 from integrity.retention.tiers import Retention

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from compaction.hosts import HostCompaction
+from compaction.hosts.host_service import HostCompaction
 from compaction.rendering import render_summary
+from conversations.content.tokens import TokenEstimator
 from conversations.errors import Invalid, NotFound
 from conversations.scope import Scope
-from conversations.tokens import TokenEstimator
 from conversations.types import SummaryRecord
 from retrieval.assembler import ContextAssembler
 from retrieval.assembly.recall_section import HEADING

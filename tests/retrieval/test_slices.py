@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conversations.flattening import flattened
-from conversations.tokens import estimate
+from conversations.content.flattening import flattened
+from conversations.content.tokens import estimate
 from conversations.types import NewPart, PartRecord, PartType, Role
 from retrieval.slices import as_json, cost_of, from_json, joined, prefix_within, slice_of, view_of, view_of_texts, views
 from retrieval.types import ExpandedItem, ItemKind

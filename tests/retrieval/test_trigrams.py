@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 from django.db import connection
 
+from conversations.content.tokens import TokenEstimator
 from conversations.errors import Conflict
 from conversations.scope import Scope
-from conversations.tokens import TokenEstimator
 from conversations.types import NewMessage, Role
 from retrieval.engine import RetrievalEngine
 from retrieval.policy import RetrievalPolicy

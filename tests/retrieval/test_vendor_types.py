@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import pytest
 
 from compaction.engine import CompactionEngine
-from conversations.interchange import from_neutral
-from conversations.interchange.transcripts import transcript_of
+from conversations.formats import from_neutral
+from conversations.formats.transcripts import transcript_of
 from conversations.scope import Scope
 from conversations.types import NewMessage
 from retrieval.assembler import ContextAssembler

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from conversations.reading import rows
+from conversations.sql import rows
 from retrieval.search import word_forms
 from retrieval.search.word_forms import other_forms
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from conversations.exactness import storable
+from conversations.content.lossless_values import storable
 from conversations.ledger.types import LedgerFinding
 
 MOST_TOLD = 100

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from integrity.repairs.operations.base import CannotRepair, Operation, Target, Values
-from integrity.repairs.operations.derived import RebuildContext, Recount
-from integrity.repairs.operations.leftovers import CloseJob, CloseRun, ExpireGrant
-from integrity.repairs.operations.lineage import RedoSummary, Relink
-from integrity.repairs.operations.restoring import RestoreFromLedger
-from integrity.repairs.operations.runs import MendRun
-from integrity.repairs.operations.withholding import Release, Withhold
-from integrity.repairs.planning import Step
+from integrity.repairs.operations.close_leftovers import CloseJob, CloseRun, ExpireGrant
+from integrity.repairs.operations.operation import CannotRepair, Operation, Target, Values
+from integrity.repairs.operations.rebuild_derived import RebuildContext, Recount
+from integrity.repairs.operations.repair_lineage import RedoSummary, Relink
+from integrity.repairs.operations.repair_runs import MendRun
+from integrity.repairs.operations.restore_from_ledger import RestoreFromLedger
+from integrity.repairs.operations.withhold import Release, Withhold
+from integrity.repairs.repair_planning import Step
 
 OPERATIONS: Mapping[Step, Operation] = {
     operation.step: operation

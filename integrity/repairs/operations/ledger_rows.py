@@ -11,7 +11,7 @@ from django.db import connection
 from django.db.models import F
 
 from conversations.models import PART_COLUMNS, ColdBlock, Conversation
-from conversations.reading import rows
+from conversations.sql import rows
 from integrity.repairs.ledger_copies import Line
 
 # What seals and places a message: a ledger's line is of this very message if all of it is the same.

@@ -13,7 +13,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from lcmsite.dashboard.navigation import GROUPS, OF_THE_SITE, TABS, UNDER
-from lcmsite.dashboard.pages import Visit
+from lcmsite.dashboard.page import Visit
 
 register = template.Library()
 

@@ -9,8 +9,8 @@ from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from integrity.types import Risk
-from lcmsite.dashboard.pages import Visit
-from lcmsite.dashboard.trust.places import place_of
+from lcmsite.dashboard.page import Visit
+from lcmsite.dashboard.trust.place_links import place_of
 
 register = template.Library()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from lcmsite.dashboard.reading import Line
+from lcmsite.dashboard.parts.transcript_parts import Line
 
 # A step may be about thousands of rows; whoever reads it sees so many.
 MOST_LINES = 120

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from lcmsite.adapters.cli.program import run
+from lcmsite.cli.program import run
 
 
 class Command(BaseCommand):

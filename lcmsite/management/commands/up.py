@@ -21,14 +21,14 @@ from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
 from conversations.errors import Invalid, Unavailable
-from lcmsite.adapters.cli.session import default_workspace
+from lcmsite.cli.cli_session import default_workspace
 from lcmsite.connections import own_database
-from lcmsite.embedded.lease import EmbeddedPostgres
-from lcmsite.embedded.location import EmbeddedPostgresError
-from lcmsite.metrics.directory import held
+from lcmsite.embedded_postgres.lease import EmbeddedPostgres
+from lcmsite.embedded_postgres.location import EmbeddedPostgresError
+from lcmsite.ops.metrics.directory import held
+from lcmsite.ops.supervisor import Process, ProcessKeepsDying, Supervisor
 from lcmsite.queues import QUEUES
 from lcmsite.servers import require_servers
-from lcmsite.supervisor import Process, ProcessKeepsDying, Supervisor
 
 logger = structlog.get_logger(__name__)
 
@@ -43,7 +43,7 @@ class Command(BaseCommand):
 
     def run_from_argv(self, argv: list[str]) -> None:
         # Not imported above: the command line imports this, for `lcm up`.
-        from lcmsite.adapters.cli.program import run
+        from lcmsite.cli.program import run
 
         # As `manage.py up`, too, it refuses in the way of LCM's command line.
         sys.exit(run(argv[1:]))

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from conversations.interchange.claude_code import (
+from conversations.formats.claude_code import (
     from_claude_code,
     is_line,
     session_of,

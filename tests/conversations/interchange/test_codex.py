@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from conversations.interchange.codex import from_codex, holds_message, is_line, session_of, to_codex
+from conversations.formats.codex import from_codex, holds_message, is_line, session_of, to_codex
 from conversations.types import PartType, Role
 from tests.conversations.records import as_stored
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from conversations.interchange import READERS, Format, detect
+from conversations.formats import READERS, Format, detect
 from conversations.types import Role
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conversations.interchange.pi import from_pi, holds_message, is_line, session_of, to_pi
+from conversations.formats.pi import from_pi, holds_message, is_line, session_of, to_pi
 from conversations.types import NewPart, PartType, Role
 from tests.conversations.records import as_stored
 

@@ -7,7 +7,7 @@ import json
 from decimal import Decimal
 from typing import Any
 
-from conversations import hashing
+from conversations.content import hashing
 from conversations.ledger.lines import as_moment, line_hash_of, line_of, microseconds
 
 Objects = list[dict[str, Any]]

@@ -11,9 +11,9 @@ from typing import Any
 from django.db import connection
 
 from compaction.engine import CompactionEngine
-from compaction.hosts import HostCompaction
+from compaction.hosts.host_service import HostCompaction
 from compaction.policy import CompactionPolicy
-from conversations.large_files import LargeFileService
+from conversations.files.large_files import LargeFileService
 from conversations.ledger.lines import body_of, line_hash_of, line_of
 from conversations.ledger.types import ImportReport, LedgerReport
 from conversations.scope import Scope

@@ -13,7 +13,7 @@ import pytest
 
 from compaction.types import Outcome, Reason
 from conversations.errors import Invalid
-from conversations.ledger import shapes
+from conversations.ledger import line_shapes
 from conversations.models import Conversation, Message
 from tests.conversations.ledger import verifier
 from tests.conversations.ledger.forging import Objects, bytes_of, seal_anew
@@ -193,8 +193,8 @@ def test_a_file_that_is_no_ledger_is_said_to_be_none_once():
 
 
 def test_the_words_of_runs_are_those_of_compaction():
-    assert set(shapes.REASONS) == {each.value for each in Reason}
-    assert set(shapes.OUTCOMES) == {each.value for each in Outcome} - {Outcome.RUNNING.value}
+    assert set(line_shapes.REASONS) == {each.value for each in Reason}
+    assert set(line_shapes.OUTCOMES) == {each.value for each in Outcome} - {Outcome.RUNNING.value}
 
 
 def test_every_code_of_the_verifier_is_in_the_documentation():

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from conversations.errors import Conflict, Invalid
-from conversations.large_files import LargeFileService
+from conversations.files.large_files import LargeFileService
 from conversations.ledger.restoring import Restored
 from conversations.models import AuditEntry, ContextItem, Conversation, Message
 from conversations.types import NewMessage, NewPart, PartType, Role
@@ -177,7 +177,7 @@ def test_conversations_before_the_one_that_fails_stay(db, tmp_path):
 IMPORT = """
 import django, sys
 django.setup()
-from lcmsite.adapters.cli.program import run
+from lcmsite.cli.program import run
 sys.exit(run(["ledger", "import", sys.argv[1]]))
 """
 

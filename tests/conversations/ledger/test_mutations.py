@@ -16,7 +16,7 @@ import pytest
 from django.db import transaction
 
 from conversations.errors import Conflict, Invalid
-from conversations.ledger.shapes import PART_COLUMNS, SHAPES
+from conversations.ledger.line_shapes import PART_COLUMNS, SHAPES
 from conversations.models import Conversation
 from integrity.checker import IntegrityChecker
 from tests.conversations.ledger.forging import HOSTILE, Objects, bytes_of, seal_anew

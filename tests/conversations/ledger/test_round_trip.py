@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 from compaction.engine import CompactionEngine
 from compaction.models import CompactionRun
 from compaction.policy import CompactionPolicy
-from conversations import hashing
-from conversations.exactness import MOST_LEVELS
-from conversations.interchange import READERS, detect
-from conversations.large_files import LargeFileService
+from conversations.content import hashing
+from conversations.content.lossless_values import MOST_LEVELS
+from conversations.files.large_files import LargeFileService
+from conversations.formats import READERS, detect
 from conversations.ledger.lines import body_in
 from conversations.models import ContextItem, Conversation, LargeFile, Message, MessagePart, Summary
 from conversations.scope import Scope

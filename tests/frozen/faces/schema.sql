@@ -4,14 +4,6 @@ CREATE AGGREGATE public.lcm_chain(head bytea, entry_hash bytea, metadata_hash by
     STYPE = bytea
 );
 
--- CHECK CONSTRAINT compaction_plans compaction_plans_add_up
-ALTER TABLE public.compaction_plans
-    ADD CONSTRAINT compaction_plans_add_up CHECK (((tokens_expected >= 0) AND (tokens_expected <= tokens_before))) NOT VALID;
-
--- CHECK CONSTRAINT compaction_runs compaction_runs_add_up
-ALTER TABLE public.compaction_runs
-    ADD CONSTRAINT compaction_runs_add_up CHECK (((tokens_after >= 0) AND (tokens_before >= 0) AND ((tokens_after <= tokens_before) OR (redone_summaries > 0)))) NOT VALID;
-
 -- CONSTRAINT api_keys api_keys_key_hash_key
 ALTER TABLE ONLY public.api_keys
     ADD CONSTRAINT api_keys_key_hash_key UNIQUE (key_hash);
@@ -514,9 +506,9 @@ ALTER TABLE ONLY public.summaries
 ALTER TABLE ONLY public.summaries
     ADD CONSTRAINT summaries_erased_by_id_fkey FOREIGN KEY (erased_by_id) REFERENCES public.audit_log(audit_id) ON DELETE RESTRICT;
 
--- FK CONSTRAINT summaries summaries_supersedes_id_69b54962_fk_summaries_summary_id
+-- FK CONSTRAINT summaries summaries_supersedes_id_fkey
 ALTER TABLE ONLY public.summaries
-    ADD CONSTRAINT summaries_supersedes_id_69b54962_fk_summaries_summary_id FOREIGN KEY (supersedes_id) REFERENCES public.summaries(summary_id) DEFERRABLE INITIALLY DEFERRED;
+    ADD CONSTRAINT summaries_supersedes_id_fkey FOREIGN KEY (supersedes_id) REFERENCES public.summaries(summary_id) DEFERRABLE INITIALLY DEFERRED;
 
 -- FK CONSTRAINT summary_messages summary_messages_message_id_fkey
 ALTER TABLE ONLY public.summary_messages
@@ -556,92 +548,6 @@ CREATE FUNCTION public.lcm_act_text(entry public.audit_log) RETURNS text
     entry.workspace_id, entry.conversation_id, entry.actor, entry.act, entry.target, entry.detail,
     entry.transaction_id::text
   )::text
-$$;
-
--- FUNCTION lcm_append_message(bigint, bigint, integer, public.message_role, text, integer, text, timestamp with time zone, text, text, jsonb, json, integer, text, text, text, text, json, public.message_part_type, text, text, text, text, jsonb, text, text)
-CREATE FUNCTION public.lcm_append_message(p_conversation_id bigint, p_workspace_id bigint, p_overhead integer, p_role public.message_role, p_content text, p_token_count integer, p_token_counter text, p_created_at timestamp with time zone, p_author text, p_idempotency_key text, p_metadata jsonb, p_exact json, p_chained_parts integer, p_content_hash text, p_entry_hash text, p_metadata_hash text, p_record_hash text, p_parts json, p_part_type public.message_part_type, p_text_content text, p_tool_call_id text, p_tool_name text, p_tool_status text, p_tool_input jsonb, p_tool_output text, p_part_hash text, OUT message_id bigint, OUT seq bigint, OUT active_messages bigint, OUT active_tokens bigint, OUT total_tokens bigint, OUT rest_until_seq bigint, OUT overrides jsonb) RETURNS record
-    LANGUAGE plpgsql
-    AS $$
-DECLARE
-  entry bytea := decode(p_entry_hash, 'hex');
-  seal bytea := decode(p_metadata_hash, 'hex');
-  record bytea := decode(p_record_hash, 'hex');
-  recorded timestamptz;
-  link bytea;
-  session text;
-BEGIN
-  IF p_idempotency_key IS NOT NULL THEN
-    PERFORM FROM conversations c
-      WHERE c.conversation_id = p_conversation_id AND (p_workspace_id IS NULL OR c.workspace_id = p_workspace_id)
-      FOR NO KEY UPDATE;
-    PERFORM FROM messages m
-      WHERE m.conversation_id = p_conversation_id AND m.idempotency_key = p_idempotency_key;
-    IF FOUND THEN
-      RETURN;
-    END IF;
-  END IF;
-  recorded := clock_timestamp();
-  UPDATE conversations c SET
-      next_seq = c.next_seq + 1,
-      total_tokens = c.total_tokens + p_token_count,
-      active_messages = c.active_messages + 1,
-      active_tokens = c.active_tokens + p_token_count + p_overhead,
-      chain_head = lcm_next_link(c.chain_head, NULL, entry, seal, record, p_created_at,
-                                 greatest(recorded, c.updated_at)),
-      updated_at = greatest(recorded, c.updated_at),
-      last_used_on = (greatest(recorded, c.updated_at) AT TIME ZONE 'UTC')::date
-    WHERE c.conversation_id = p_conversation_id AND (p_workspace_id IS NULL OR c.workspace_id = p_workspace_id)
-    RETURNING c.next_seq - 1, c.active_messages, c.active_tokens, c.total_tokens, c.rest_until_seq, c.overrides,
-              c.session_id, c.chain_head, c.updated_at
-    INTO seq, active_messages, active_tokens, total_tokens, rest_until_seq, overrides, session, link, recorded;
-  IF NOT FOUND THEN
-    RETURN;
-  END IF;
-  INSERT INTO messages AS m (
-    conversation_id, seq, role, content, token_count, created_at, author, idempotency_key, metadata, exact,
-    token_counter, chained_parts, content_hash, entry_hash, metadata_hash, record_hash, chain_hash, recorded_at
-  )
-  VALUES (
-    p_conversation_id, seq, p_role, p_content, p_token_count, p_created_at, p_author,
-    p_idempotency_key, coalesce(p_metadata, '{}'), p_exact, p_token_counter, p_chained_parts,
-    decode(p_content_hash, 'hex'), entry, seal, record, link, recorded
-  )
-  RETURNING m.message_id INTO message_id;
-  INSERT INTO context_items (conversation_id, ordinal, item_type, message_id, token_count)
-  VALUES (p_conversation_id, seq, 'message', lcm_append_message.message_id, p_token_count + p_overhead);
-  IF p_part_type IS NOT NULL THEN
-    INSERT INTO message_parts (
-      part_id, message_id, session_id, part_type, ordinal, text_content, tool_call_id, tool_name, tool_status,
-      tool_input, tool_output, part_hash
-    )
-    VALUES (
-      'part_' || lcm_append_message.message_id || '_0', lcm_append_message.message_id, session, p_part_type, 0,
-      p_text_content, p_tool_call_id, p_tool_name, p_tool_status, p_tool_input, p_tool_output,
-      decode(p_part_hash, 'hex')
-    );
-  ELSIF p_parts IS NOT NULL THEN
-    INSERT INTO message_parts (
-      part_id, message_id, session_id, part_type, ordinal, text_content, is_ignored, is_synthetic, tool_call_id,
-      tool_name, tool_status, tool_input, tool_output, tool_error, tool_title, patch_hash, patch_files, file_mime,
-      file_name, file_url, subtask_prompt, subtask_desc, subtask_agent, step_reason, step_cost, step_tokens_in,
-      step_tokens_out, snapshot_hash, compaction_auto, metadata, exact, part_hash
-    )
-    SELECT 'part_' || lcm_append_message.message_id || '_' || p.ordinal, lcm_append_message.message_id, session,
-           p.part_type, p.ordinal, p.text_content, p.is_ignored, p.is_synthetic, p.tool_call_id, p.tool_name,
-           p.tool_status, p.tool_input, p.tool_output, p.tool_error, p.tool_title, p.patch_hash, p.patch_files,
-           p.file_mime, p.file_name, p.file_url, p.subtask_prompt, p.subtask_desc, p.subtask_agent, p.step_reason,
-           p.step_cost, p.step_tokens_in, p.step_tokens_out, p.snapshot_hash, p.compaction_auto, p.metadata,
-           p.exact::json, decode(p.part_hash, 'hex')
-      FROM json_to_recordset(p_parts) AS p(
-        ordinal integer, part_type message_part_type, text_content text, is_ignored boolean, is_synthetic boolean,
-        tool_call_id text, tool_name text, tool_status text, tool_input jsonb, tool_output text, tool_error text,
-        tool_title text, patch_hash text, patch_files text[], file_mime text, file_name text, file_url text,
-        subtask_prompt text, subtask_desc text, subtask_agent text, step_reason text, step_cost numeric,
-        step_tokens_in integer, step_tokens_out integer, snapshot_hash text, compaction_auto boolean, metadata jsonb,
-        exact text, part_hash text
-      );
-  END IF;
-END
 $$;
 
 -- FUNCTION lcm_append_messages(bigint, bigint, integer, boolean, json, text[], json)
@@ -868,9 +774,9 @@ CREATE FUNCTION public.lcm_keep_summary() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
 DECLARE
-  kept text[] := ARRAY['content', 'content_tsv', 'erased_by_id'];
+  taken text[] := ARRAY['content', 'content_tsv', 'erased_by_id'];
 BEGIN
-  IF to_jsonb(NEW) - kept IS DISTINCT FROM to_jsonb(OLD) - kept OR NOT lcm_is_announced(OLD.conversation_id) THEN
+  IF to_jsonb(NEW) - taken IS DISTINCT FROM to_jsonb(OLD) - taken OR NOT lcm_is_announced(OLD.conversation_id) THEN
     RAISE EXCEPTION 'UPDATE on summaries refused: what LCM has recorded is never changed or removed'
       USING ERRCODE = 'integrity_constraint_violation',
             HINT = 'Append a new message; compaction makes room without touching what is stored.';
@@ -1508,9 +1414,6 @@ CREATE INDEX summaries_conv_range_idx ON public.summaries USING btree (conversat
 -- INDEX summaries_degraded_idx
 CREATE INDEX summaries_degraded_idx ON public.summaries USING btree (conversation_id) WHERE is_degraded;
 
--- INDEX summaries_supersedes_id_69b54962_like
-CREATE INDEX summaries_supersedes_id_69b54962_like ON public.summaries USING btree (supersedes_id text_pattern_ops);
-
 -- INDEX summaries_tsv_gin_idx
 CREATE INDEX summaries_tsv_gin_idx ON public.summaries USING gin (content_tsv);
 
@@ -2026,6 +1929,7 @@ CREATE TABLE public.compaction_jobs (
 
 -- TABLE compaction_plans
 CREATE TABLE public.compaction_plans (
+    CONSTRAINT compaction_plans_add_up CHECK (((tokens_expected >= 0) AND (tokens_expected <= tokens_before))),
     context_hash text NOT NULL,
     conversation_id bigint NOT NULL,
     created_at timestamp with time zone DEFAULT statement_timestamp() NOT NULL,
@@ -2046,6 +1950,7 @@ CREATE TABLE public.compaction_plans (
 
 -- TABLE compaction_runs
 CREATE TABLE public.compaction_runs (
+    CONSTRAINT compaction_runs_add_up CHECK (((tokens_after >= 0) AND (tokens_before >= 0) AND ((tokens_after <= tokens_before) OR (redone_summaries > 0)))),
     condensed_summaries integer NOT NULL,
     conversation_id bigint NOT NULL,
     details jsonb DEFAULT '"{}"'::jsonb NOT NULL,

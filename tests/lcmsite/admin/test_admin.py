@@ -16,24 +16,23 @@ from django.db.models import F
 from django.test import Client
 from django.urls import reverse
 
-from compaction.endpoints import ModelEndpoints
 from compaction.engine import CompactionEngine
-from compaction.hosts import HostCompaction
+from compaction.hosts.host_service import HostCompaction
+from compaction.llm.endpoints import ModelEndpoints
 from compaction.models import CompactionJob, CompactionPlan
-from compaction.plans import CompactionPlans
+from compaction.plans.plan_store import CompactionPlans
 from conversations.admin_rows import RowsAdmin
+from conversations.files.uploads import UploadService
 from conversations.models import AuditEntry, ContextItem, Conversation, Message, Summary, SummaryMessage, SummaryParent
 from conversations.scope import Scope
 from conversations.types import NewMessage, NewPart, PartType
 from conversations.types import Role as SpeakerRole
-from conversations.uploads import UploadService
 from integrity.checker import IntegrityChecker
 from integrity.models import IntegrityScan
 from integrity.repairs.quarantines import Quarantines
 from integrity.retention.erasure import Erasures
 from integrity.retention.tiers import Retention
-from lcmsite import people
-from lcmsite.adapters import keys
+from lcmsite.access import keys, users
 from lcmsite.models import ApiKey, Membership
 from lcmsite.types import Role
 from retrieval.assembler import ContextAssembler
@@ -79,7 +78,7 @@ def _a_world() -> dict[str, Any]:
         IntegrityChecker.from_settings(scope).request(conversation_id=conversation_id)
     for name in ("one", "two"):
         keys.issue(workspace_id=scope.workspace_id, name=name)
-        people.add(scope, username=f"reader-{name}", role=Role.READER)
+        users.add(scope, username=f"reader-{name}", role=Role.READER)
     root = get_user_model().objects.create_superuser("root")
     _trust(scope, made["conversation_id"])
     _comings_and_goings(scope, made)
@@ -131,7 +130,7 @@ def root(world) -> Client:
 def inside(person: Any) -> Client:
     """Their browser, logged in; to check a password takes as long as most of these tests."""
     client = Client()
-    client.force_login(person, backend="lcmsite.people.PeopleBackend")
+    client.force_login(person, backend="lcmsite.access.users.PeopleBackend")
     return client
 
 
@@ -283,7 +282,7 @@ def test_a_membership_is_given_changed_and_taken_and_each_is_written_down(root, 
 
 def test_nobody_puts_themselves_out(root, world):
     me = get_user_model().objects.get(username="root")
-    people.set_role(Scope(a_workspace().pk), username="root", role=Role.ADMIN)
+    users.set_role(Scope(a_workspace().pk), username="root", role=Role.ADMIN)
     mine = Membership.objects.get(user=me)
 
     assert root.post(address(Membership, "delete", mine.pk), {"post": "yes"}).status_code == 403
@@ -301,7 +300,7 @@ def test_a_person_is_made_inactive_and_not_removed(root, world):
 
 
 def test_only_staff_come_in(world):
-    people.set_role(Scope(a_workspace().pk), username="reader-one", role=Role.ADMIN)
+    users.set_role(Scope(a_workspace().pk), username="reader-one", role=Role.ADMIN)
     client = inside(get_user_model().objects.get(username="reader-one"))
 
     answers = [client.get(address(model, "changelist")) for model, _ in TABLES]

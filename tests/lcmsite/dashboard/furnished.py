@@ -14,19 +14,18 @@ from django.test import override_settings
 from pytest_django import DjangoDbBlocker
 
 from compaction.engine import CompactionEngine
-from compaction.hosts import HostCompaction
+from compaction.hosts.host_service import HostCompaction
 from compaction.models import ModelEndpoint
-from compaction.plans import CompactionPlans
-from conversations.exactness import MAX_NAME, is_name, storable
-from conversations.large_files import LargeFileService
+from compaction.plans.plan_store import CompactionPlans
+from conversations.content.lossless_values import MAX_NAME, is_name, storable
+from conversations.files.large_files import LargeFileService
 from conversations.scope import Scope
 from conversations.types import NewMessage, NewPart, PartType, Role
 from integrity.checker import IntegrityChecker
 from integrity.repairs.applying import Repairs
 from integrity.repairs.quarantines import Quarantines
 from integrity.retention.erasure import Erasures
-from lcmsite import people
-from lcmsite.adapters import keys
+from lcmsite.access import keys, users
 from lcmsite.types import Role as Standing
 from retrieval.assembler import ContextAssembler
 from retrieval.delegation.expand_query import Delegation
@@ -187,16 +186,16 @@ def _checked(scope: Scope, conversation_id: int, turn: Callable[[], str]) -> dic
 
 def _let_in(scope: Scope, names: Sequence[str], usernames: Sequence[str], conversation_id: int) -> None:
     """People, keys, other workspaces, and leave to read."""
-    people.add(scope, username="ann", role=Standing.ADMIN, password=PASSWORD)
+    users.add(scope, username="ann", role=Standing.ADMIN, password=PASSWORD)
     get_user_model().objects.create_superuser("sue", password=PASSWORD)
     for username in usernames:
-        people.add(scope, username=username, role=Standing.READER, password=PASSWORD)
+        users.add(scope, username=username, role=Standing.READER, password=PASSWORD)
     for name in names:
         readable = "".join(letter for letter in name if letter.isprintable())[:LONGEST_KEY_NAME]
         keys.issue(workspace_id=a_workspace().pk, name=readable, by=scope)
     for name in names[:2]:
         other = name.replace("/", "")
-        people.set_role(Scope(a_workspace(other).pk), username="ann", role=Standing.READER)
+        users.set_role(Scope(a_workspace(other).pk), username="ann", role=Standing.READER)
     for name in names:
         Delegation.from_settings(scope).expand_query(question=f"The harbour? {name}", conversation_id=conversation_id)
 

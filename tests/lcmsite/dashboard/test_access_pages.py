@@ -13,8 +13,7 @@ from conversations.audit import AuditLog
 from conversations.errors import Unauthenticated
 from conversations.models import Workspace
 from conversations.scope import Scope
-from lcmsite import people
-from lcmsite.adapters import keys
+from lcmsite.access import keys, users
 from lcmsite.types import KeyScope, Role
 from retrieval.delegation.grants import Grants
 from tests.factories import a_workspace
@@ -139,7 +138,7 @@ def test_a_new_member_is_let_in_with_a_password_shown_once(admin, django_assert_
 
 
 def test_somebody_of_another_workspace_is_let_in_by_name(admin):
-    people.add(Scope(a_workspace("theirs").pk), username="bob", role=Role.READER)
+    users.add(Scope(a_workspace("theirs").pk), username="bob", role=Role.READER)
 
     taken = admin.post(f"{HERE}members/new/", {"username": "bob", "role": "reader"})
     let_in = admin.post(f"{HERE}members/new/", {"username": "bob", "role": "reader", "known": "yes"}, follow=True)
@@ -149,14 +148,14 @@ def test_somebody_of_another_workspace_is_let_in_by_name(admin):
 
 
 def test_roles_are_changed_and_people_put_out(admin):
-    people.add(scope(), username="bob", role=Role.READER)
+    users.add(scope(), username="bob", role=Role.READER)
 
     admin.post(f"{HERE}members/role/", {"username": "bob", "role": "operator"})
-    changed = {member.username: member.role for member in people.members(scope())}
+    changed = {member.username: member.role for member in users.members(scope())}
     admin.post(f"{HERE}members/removal/", {"username": "bob"})
 
     assert changed["bob"] is Role.OPERATOR
-    assert [member.username for member in people.members(scope())] == ["a-admin"]
+    assert [member.username for member in users.members(scope())] == ["a-admin"]
     assert [act[:2] for act in acts()[:2]] == [("user a-admin", "remove_member"), ("user a-admin", "set_role")]
 
 
@@ -172,12 +171,12 @@ def test_roles_are_changed_and_people_put_out(admin):
     ],
 )
 def test_what_cannot_be_done_to_members_is_told(admin, path, given, status):
-    people.add(Scope(a_workspace("theirs").pk), username="outsider", role=Role.READER)
+    users.add(Scope(a_workspace("theirs").pk), username="outsider", role=Role.READER)
 
     answer = admin.post(HERE + path, given)
 
     assert answer.status_code == status and 'role="alert"' in answer.content.decode()
-    assert [member.username for member in people.members(scope())] == ["a-admin"]
+    assert [member.username for member in users.members(scope())] == ["a-admin"]
 
 
 def test_the_only_admin_stays_and_one_of_two_may_leave(admin):
@@ -185,13 +184,13 @@ def test_the_only_admin_stays_and_one_of_two_may_leave(admin):
         admin.post(f"{HERE}members/role/", {"username": "a-admin", "role": "reader"}),
         admin.post(f"{HERE}members/removal/", {"username": "a-admin"}),
     ]
-    people.add(scope(), username="bob", role=Role.ADMIN)
+    users.add(scope(), username="bob", role=Role.ADMIN)
     left = admin.post(f"{HERE}members/removal/", {"username": "a-admin"})
 
     assert [answer.status_code for answer in alone] == [409, 409]
     assert "You are the only admin" in alone[0].content.decode()
     assert left.status_code == 302 and left["Location"] == "/"
-    assert [member.username for member in people.members(scope())] == ["bob"]
+    assert [member.username for member in users.members(scope())] == ["bob"]
 
 
 @pytest.mark.parametrize("role", ["reader", "operator"])
@@ -213,12 +212,12 @@ def test_nobody_else_changes_who_may_come_in(path):
 
     assert operator.post(HERE + path, {"username": "a-operator", "role": "admin", "name": "x"}).status_code == 403
     assert operator.get(HERE + path).status_code == 405
-    assert people.members(scope())[0].role is Role.OPERATOR
+    assert users.members(scope())[0].role is Role.OPERATOR
 
 
 def test_workspaces_are_shown_to_those_in_them_and_made_by_superusers():
     a_workspace(HOSTILE)
-    people.add(Scope(a_workspace("<img src=x onerror=alert(1)>").pk), username="bob", role=Role.READER)
+    users.add(Scope(a_workspace("<img src=x onerror=alert(1)>").pk), username="bob", role=Role.READER)
     reader, sue = browser_of("reader"), browser_of_a_superuser()
 
     seen = reader.get(f"{HERE}workspaces/").content.decode()

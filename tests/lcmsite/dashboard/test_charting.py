@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from compaction.types import Outcome, RunsInAnHour
-from lcmsite.dashboard.charting import LAYERS, chart_of
+from lcmsite.dashboard.parts.charting import LAYERS, chart_of
 
 SINCE = datetime(2026, 1, 31, 9, tzinfo=UTC)
 

@@ -13,7 +13,7 @@ from compaction.models import CompactionJob
 from conversations.models import Conversation, Message
 from conversations.scope import Scope
 from conversations.types import NewMessage, Role
-from lcmsite import people
+from lcmsite.access import users
 from lcmsite.dashboard.templatetags.lcm import gauge
 from lcmsite.types import Role as PersonRole
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
@@ -31,7 +31,7 @@ def conversation_id(db: None) -> int:
 
 
 def logged_in(role: PersonRole) -> Client:
-    people.add(Scope(a_workspace().pk), username=f"a-{role}", role=role, password="correct horse")
+    users.add(Scope(a_workspace().pk), username=f"a-{role}", role=role, password="correct horse")
     client = Client()
     client.post("/login/", {"username": f"a-{role}", "password": "correct horse"})
     return client

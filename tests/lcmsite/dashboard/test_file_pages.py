@@ -7,10 +7,10 @@ import re
 import pytest
 from django.test import Client
 
-from conversations.file_listing import FileListing
-from conversations.large_files import LargeFileService
+from conversations.files.large_files import LargeFileService
+from conversations.files.listing import FileListing
 from conversations.scope import Scope
-from conversations.store import ConversationStore
+from conversations.store.conversations import ConversationStore
 from conversations.types import LargeFileRecord, NewMessage, NewPart, PartType, Role
 from tests.conversations.breaking import breaking
 from tests.factories import a_conversation, a_workspace

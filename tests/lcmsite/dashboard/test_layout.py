@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from compaction.types import BoundaryRecord
 from conversations.types import Level, Role
-from lcmsite.dashboard.layout import LEFT, RIGHT, TELLABLE, WIDEST_BUNDLE, gaps, picture
-from lcmsite.dashboard.shapes import BAND
+from lcmsite.dashboard.parts.lineage_layout import LEFT, RIGHT, TELLABLE, WIDEST_BUNDLE, gaps, picture
+from lcmsite.dashboard.parts.lineage_shapes import BAND
 from retrieval.describing.window_types import LineageWindow, WindowBundle, WindowMessage, WindowSummary
 from retrieval.types import MessageSpan
 

@@ -10,7 +10,7 @@ from django.test import Client
 
 from compaction.engine import CompactionEngine
 from conversations.scope import Scope
-from lcmsite import people
+from lcmsite.access import users
 from lcmsite.types import Role
 from retrieval.engine import RetrievalEngine
 from tests.factories import a_conversation, a_workspace
@@ -30,7 +30,7 @@ def conversation_id(db: None) -> int:
 
 @pytest.fixture
 def ann(conversation_id: int, client: Client) -> Client:
-    people.add(Scope(a_workspace().pk), username="ann", role=Role.READER, password="correct horse")
+    users.add(Scope(a_workspace().pk), username="ann", role=Role.READER, password="correct horse")
     client.post("/login/", {"username": "ann", "password": "correct horse"})
     return client
 

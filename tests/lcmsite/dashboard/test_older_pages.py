@@ -7,12 +7,13 @@ from collections.abc import Callable
 import pytest
 from django.test import Client
 
-from compaction.plans import CompactionPlans
+from compaction.plans.plan_store import CompactionPlans
 from conversations.models import Quarantine
 from conversations.scope import Scope
 from integrity.checker import IntegrityChecker
-from lcmsite.dashboard import grants, inspector, plans
-from lcmsite.dashboard.trust import retention, withheld
+from lcmsite.dashboard.pages import grant_pages as grants
+from lcmsite.dashboard.pages import inspector, plan_pages
+from lcmsite.dashboard.trust import quarantine_pages, retention_pages
 from retrieval.assembler import ContextAssembler
 from retrieval.delegation.grants import Grants
 from tests.factories import a_conversation, a_workspace
@@ -62,11 +63,11 @@ def a_report(conversation_id: int, number: int) -> str:
 
 
 PAGES: list[tuple[str, Callable[[int, int], str], int]] = [
-    ("quarantine/", a_quarantine, withheld.ON_A_PAGE),
+    ("quarantine/", a_quarantine, quarantine_pages.ON_A_PAGE),
     ("grants/", a_grant, grants.ON_A_PAGE),
-    ("conversations/{}/plans/", a_plan, plans.ON_A_PAGE),
+    ("conversations/{}/plans/", a_plan, plan_pages.ON_A_PAGE),
     ("conversations/{}/context/", a_receipt, inspector.KEPT),
-    ("conversations/{}/trust/", a_report, retention.ON_A_PAGE),
+    ("conversations/{}/trust/", a_report, retention_pages.ON_A_PAGE),
 ]
 
 
@@ -111,7 +112,7 @@ def test_of_one_conversation_there_is_what_is_withheld_of_it(reader, conversatio
 
 
 def test_what_was_asked_for_stays_asked_on_the_older_page(reader, conversation_id):
-    for number in range(withheld.ON_A_PAGE + 1):
+    for number in range(quarantine_pages.ON_A_PAGE + 1):
         a_quarantine(conversation_id, number)
     for number in range(inspector.KEPT + 1):
         a_receipt(conversation_id, number)

@@ -10,7 +10,7 @@ from axes.models import AccessAttempt, AccessLog
 from django.test import Client
 
 from conversations.scope import Scope
-from lcmsite import people
+from lcmsite.access import users
 from lcmsite.types import Role
 from tests.factories import a_workspace
 
@@ -21,7 +21,7 @@ PASSWORD = "correct horse"
 @pytest.fixture
 def ann(db: None) -> Client:
     """A reader's browser, which checks forms as a real one would have to."""
-    people.add(Scope(a_workspace().pk), username="ann", role=Role.READER, password=PASSWORD)
+    users.add(Scope(a_workspace().pk), username="ann", role=Role.READER, password=PASSWORD)
     client = Client(enforce_csrf_checks=True)
     token = client.get("/login/").context["csrf_token"]
     client.post("/login/", {"username": "ann", "password": PASSWORD, "csrfmiddlewaretoken": str(token)})
@@ -57,7 +57,7 @@ def test_a_foreign_workspace_looks_like_none(ann):
 
 
 def test_who_is_in_no_workspace_is_told_whom_to_ask(ann):
-    people.remove(Scope(a_workspace().pk), username="ann")
+    users.remove(Scope(a_workspace().pk), username="ann")
 
     answer = ann.get("/")
 
@@ -95,7 +95,7 @@ def test_nothing_in_a_page_may_come_from_elsewhere_or_stand_in_it(ann):
 
 @pytest.mark.django_db
 def test_a_name_tried_too_often_has_to_wait():
-    people.add(Scope(a_workspace().pk), username="ann", role=Role.READER, password=PASSWORD)
+    users.add(Scope(a_workspace().pk), username="ann", role=Role.READER, password=PASSWORD)
     client = Client()
 
     tries = [client.post("/login/", {"username": "ann", "password": f"wrong {n}"}).status_code for n in range(5)]
@@ -108,7 +108,7 @@ def test_a_name_tried_too_often_has_to_wait():
 
 @pytest.mark.django_db
 def test_of_who_logged_in_and_out_no_address_is_kept():
-    people.add(Scope(a_workspace().pk), username="ann", role=Role.READER, password=PASSWORD)
+    users.add(Scope(a_workspace().pk), username="ann", role=Role.READER, password=PASSWORD)
     client = Client()
 
     for password in ("wrong", PASSWORD):

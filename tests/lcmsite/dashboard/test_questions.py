@@ -37,7 +37,7 @@ def files_of_its_own(furnished: Furnished) -> None:
 def ann(furnished: Furnished) -> Client:
     """An admin, who is shown everything, in three workspaces."""
     client = Client()
-    client.force_login(get_user_model().objects.get(username="ann"), backend="lcmsite.people.PeopleBackend")
+    client.force_login(get_user_model().objects.get(username="ann"), backend="lcmsite.access.users.PeopleBackend")
     return client
 
 
@@ -45,7 +45,7 @@ def ann(furnished: Furnished) -> Client:
 def sue(furnished: Furnished) -> Client:
     """A superuser, who sees what belongs to the whole site, too."""
     client = Client()
-    client.force_login(get_user_model().objects.get(username="sue"), backend="lcmsite.people.PeopleBackend")
+    client.force_login(get_user_model().objects.get(username="sue"), backend="lcmsite.access.users.PeopleBackend")
     return client
 
 

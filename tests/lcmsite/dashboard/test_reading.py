@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from conversations.types import MessageRecord, PartRecord, PartType, Role
-from lcmsite.dashboard.reading import LARGEST_IMAGE, MOST_CHARACTERS, Block, BlockKind, turns
+from lcmsite.dashboard.parts.transcript_parts import LARGEST_IMAGE, MOST_CHARACTERS, Block, BlockKind, turns
 
 PIXEL = "data:image/png;base64,iVBORw0KGgo="
 

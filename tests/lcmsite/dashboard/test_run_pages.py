@@ -7,7 +7,7 @@ from django.test import Client
 
 from compaction.engine import CompactionEngine
 from compaction.models import CompactionJob, CompactionPlan, CompactionRun
-from compaction.plans import CompactionPlans
+from compaction.plans.plan_store import CompactionPlans
 from compaction.types import JobState
 from conversations.scope import Scope
 from lcmsite.types import Role

@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from pytest_django import DjangoDbBlocker
 
 from compaction.engine import CompactionEngine
-from conversations.large_files import LargeFileService
+from conversations.files.large_files import LargeFileService
 from conversations.scope import Scope
 from integrity.retention.tiers import Retention
 from retrieval.engine import RetrievalEngine

@@ -11,8 +11,8 @@ from django.test import Client
 from conversations.audit import Act, AuditLog
 from conversations.policy import StorePolicy
 from conversations.scope import Scope
+from lcmsite.effective_settings import Source, settings_in_force
 from lcmsite.environment import Environment, variables
-from lcmsite.in_force import Source, settings_in_force
 from tests.factories import a_conversation, a_store, a_workspace
 from tests.lcmsite.dashboard.visiting import HOSTILE, browser_of, browser_of_a_superuser, shown_links
 

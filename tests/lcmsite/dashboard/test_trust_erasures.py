@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 
 from compaction.engine import CompactionEngine
-from conversations.large_files import LargeFileService
+from conversations.files.large_files import LargeFileService
 from conversations.models import Conversation, Message
 from conversations.types import NewMessage, Role
 from integrity.models import Erasure

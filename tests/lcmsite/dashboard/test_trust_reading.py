@@ -9,7 +9,7 @@ from integrity.repairs.operations import OPERATIONS
 from lcmsite.dashboard.templatetags.trust import told
 from lcmsite.dashboard.trust.differences import LONGEST, MOST_LINES, difference
 from lcmsite.dashboard.trust.explanations import deed_of, meaning_of
-from lcmsite.dashboard.trust.places import message_in, place_of
+from lcmsite.dashboard.trust.place_links import message_in, place_of
 
 
 @pytest.mark.parametrize("code", [invariant.code for invariant in INVARIANTS])

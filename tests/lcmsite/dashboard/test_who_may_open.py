@@ -12,8 +12,8 @@ from django.urls import URLPattern, URLResolver, get_resolver, reverse
 from pytest_django import DjangoDbBlocker
 
 from conversations.scope import Scope
-from lcmsite import people
-from lcmsite.adapters.catalogue import CATALOGUE
+from lcmsite.access import users
+from lcmsite.catalogue.operations import CATALOGUE
 from lcmsite.types import Role
 from tests.factories import a_conversation, a_workspace
 from tests.made_once import made_once
@@ -83,7 +83,7 @@ def test_what_has_no_name_is_the_apis():
     paths = {path for operation in CATALOGUE for path in operation.paths}
 
     assert len(unnamed) >= len(paths)
-    assert all(pattern.callback.__module__.startswith(("lcmsite.adapters", "django.views")) for pattern in unnamed)
+    assert all(pattern.callback.__module__.startswith(("lcmsite.api", "django.views")) for pattern in unnamed)
 
 
 @pytest.fixture(scope="module")
@@ -97,14 +97,16 @@ def _browsers() -> dict[str, Client]:
     ours, theirs = a_workspace(), a_workspace("theirs")
     a_conversation("hello")
     for role in LADDER:
-        people.add(Scope(ours.pk), username=role.value, role=role)
-    people.add(Scope(theirs.pk), username="stranger", role=ADMIN)
+        users.add(Scope(ours.pk), username=role.value, role=role)
+    users.add(Scope(theirs.pk), username="stranger", role=ADMIN)
     get_user_model().objects.create_user("nowhere")
     get_user_model().objects.create_superuser("super")
     found = {"nobody": Client()}
     for name in (*(role.value for role in LADDER), "stranger", "nowhere", "super"):
         found[name] = Client()
-        found[name].force_login(get_user_model().objects.get(username=name), backend="lcmsite.people.PeopleBackend")
+        found[name].force_login(
+            get_user_model().objects.get(username=name), backend="lcmsite.access.users.PeopleBackend"
+        )
     return found
 
 

@@ -10,7 +10,7 @@ from django.test import Client
 
 from conversations.models import Workspace
 from conversations.scope import Scope
-from lcmsite import people
+from lcmsite.access import users
 from lcmsite.types import Role
 from tests.factories import a_workspace
 
@@ -20,7 +20,7 @@ HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(1)>"
 def browser_of(role: str, *, workspace: Workspace | None = None, name: str | None = None) -> Client:
     """A browser in which somebody of this role, called after it, is logged in."""
     username = name or f"a-{role}"
-    people.add(Scope((workspace or a_workspace()).pk), username=username, role=Role(role))
+    users.add(Scope((workspace or a_workspace()).pk), username=username, role=Role(role))
     return _of(username)
 
 
@@ -48,5 +48,5 @@ def older_in(page: str) -> str | None:
 def _of(username: str) -> Client:
     a_workspace()
     client = Client()
-    client.force_login(get_user_model().objects.get(username=username), backend="lcmsite.people.PeopleBackend")
+    client.force_login(get_user_model().objects.get(username=username), backend="lcmsite.access.users.PeopleBackend")
     return client

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lcmsite.adapters.catalogue import CATALOGUE
-from lcmsite.adapters.operation import Operation, placeholders
+from lcmsite.catalogue.operation import Operation, placeholders
+from lcmsite.catalogue.operations import CATALOGUE
 from lcmsite.types import KeyScope
 from tests.lcmsite.faces.world import World
 

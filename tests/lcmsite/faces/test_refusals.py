@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from lcmsite.adapters.catalogue import CATALOGUE
-from lcmsite.adapters.operation import placeholders
+from lcmsite.catalogue.operation import placeholders
+from lcmsite.catalogue.operations import CATALOGUE
 from tests.factories import a_conversation, a_workspace
 from tests.lcmsite.callers import Api, an_api_key, as_arguments, lcm
 from tests.lcmsite.faces.questions import WRITES, questions

@@ -13,9 +13,9 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from django.utils import timezone
 
 from conversations.scope import Scope
-from lcmsite.adapters import keys
-from lcmsite.adapters.catalogue import CATALOGUE
-from lcmsite.adapters.operation import Operation, placeholders
+from lcmsite.access import keys
+from lcmsite.catalogue.operation import Operation, placeholders
+from lcmsite.catalogue.operations import CATALOGUE
 from lcmsite.models import ApiKey
 from tests.factories import a_workspace
 from tests.lcmsite.callers import Api, an_api_key

@@ -8,12 +8,12 @@ from typing import Any
 from django.db.models import F
 
 from compaction.engine import CompactionEngine
-from compaction.hosts import HostCompaction
-from compaction.plans import CompactionPlans
-from conversations.large_files import LargeFileService
+from compaction.hosts.host_service import HostCompaction
+from compaction.plans.plan_store import CompactionPlans
+from conversations.files.large_files import LargeFileService
+from conversations.files.uploads import UploadService
 from conversations.models import Conversation, Message, Summary
 from conversations.scope import Scope
-from conversations.uploads import UploadService
 from integrity.checker import IntegrityChecker
 from integrity.repairs.applying import Repairs
 from integrity.repairs.quarantines import Quarantines

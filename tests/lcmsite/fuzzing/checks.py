@@ -13,7 +13,7 @@ from schemathesis.hooks import HookContext
 from schemathesis.openapi.checks import RejectedPositiveData
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
-from lcmsite.adapters.examples import EXAMPLES
+from lcmsite.catalogue.examples import EXAMPLES
 
 # Of refusals, by how their sentences begin: what a schema would have had to know.
 BEYOND_A_SCHEMA = {

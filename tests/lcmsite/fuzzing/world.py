@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from compaction.engine import CompactionEngine
-from compaction.hosts import HostCompaction
-from compaction.plans import CompactionPlans
-from conversations.large_files import LargeFileService
+from compaction.hosts.host_service import HostCompaction
+from compaction.plans.plan_store import CompactionPlans
+from conversations.files.large_files import LargeFileService
 from conversations.models import Summary, Workspace
 from conversations.scope import Scope
 from retrieval.assembler import ContextAssembler

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lcmsite.metrics.directory import LOCK, VARIABLE, held, shared_directory
+from lcmsite.ops.metrics.directory import LOCK, VARIABLE, held, shared_directory
 
 
 def test_the_first_who_comes_empties_the_directory_and_whoever_comes_later_leaves_it(

@@ -19,10 +19,10 @@ from compaction.models import CompactionJob, ModelEndpoint
 from conversations.models import Conversation
 from conversations.scope import Scope
 from integrity.checker import IntegrityChecker
-from lcmsite.adapters.keys import caller_of
-from lcmsite.adapters.mcp.desk import Desk
-from lcmsite.adapters.mcp.tools import TOOLS
-from lcmsite.metrics.counting import start_counting
+from lcmsite.access.keys import caller_of
+from lcmsite.mcp.calls import Desk
+from lcmsite.mcp.tools import TOOLS
+from lcmsite.ops.metrics.counting import start_counting
 from tests.factories import a_conversation, a_workspace
 from tests.lcmsite.callers import Api, an_api_key
 from tests.lcmsite.exposed import Exposed

@@ -1,0 +1,135 @@
+"""Beside a host that compacts its own context: what it is about to drop is summarized first, where it cut is
+remembered, and afterwards it is shown that nothing went with it.
+
+LCM has no part in the host's compaction. The host's own name for each one is the key: said again, it means the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from compaction.engine import CompactionEngine
+from compaction.hosts.host_boundaries import NewBoundary, exact_name
+from compaction.models import CompactionBoundary
+from compaction.recoverability import coverage
+from compaction.types import BoundaryRecord, Coverage, FlushResult, JobRecord, Outcome, Reason
+from conversations.errors import Invalid, NotFound
+from conversations.scope import Scope
+from conversations.sql import snapshot
+from conversations.store.base import EVERYTHING
+
+# The most of its own messages that a host can ask about at once.
+MOST_KEYS = 1000
+
+
+@dataclass(frozen=True)
+class HostCompaction:
+    """What a host calls before and after it compacts by itself."""
+
+    engine: CompactionEngine
+
+    @classmethod
+    def from_settings(cls, scope: Scope = EVERYTHING) -> HostCompaction:
+        return cls(engine=CompactionEngine.from_settings(scope))
+
+    @property
+    def scope(self) -> Scope:
+        return self.engine.store.scope
+
+    def flush(
+        self, *, conversation_id: int, host_reference: str, metadata: Mapping[str, Any] | None = None
+    ) -> FlushResult:
+        """Before the host compacts: make the summaries that are pending, then record the boundary.
+
+        Everything outside the fresh tail is summarized. The boundary is the newest message at the moment of the call.
+        The same reference again gives the same boundary back, and compacts nothing; Conflict if its metadata are now
+        said to differ. ConversationBusy, retryable and with nothing recorded, while another compaction is at work.
+        """
+        newest = self.scope.conversation(conversation_id).next_seq - 1
+        boundary = NewBoundary.checked(conversation_id, host_reference, last_seq=None, metadata=metadata)
+        if (recorded := boundary.found()) is not None:
+            return FlushResult(boundary=recorded, created=False)
+        # A compaction may take as long as a model does: no transaction is open here.
+        result = self.engine.compact(conversation_id=conversation_id, reason=Reason.MANUAL)
+        # One that a bound of its own has stopped left something; a worker goes on, and the host need not wait.
+        job = self._request(conversation_id) if result.outcome is Outcome.STOPPED else None
+        recorded, created = boundary.record(newest=newest)
+        return FlushResult(boundary=recorded, created=created, compaction=result, job=job)
+
+    def flush_in_background(
+        self, *, conversation_id: int, host_reference: str, metadata: Mapping[str, Any] | None = None
+    ) -> FlushResult:
+        """Record the boundary at once and leave the pending summaries to a worker; for the rest, as `flush`."""
+        newest = self.scope.conversation(conversation_id).next_seq - 1
+        boundary = NewBoundary.checked(conversation_id, host_reference, last_seq=None, metadata=metadata)
+        if (recorded := boundary.found()) is not None:
+            return FlushResult(boundary=recorded, created=False)
+        job = self._request(conversation_id)
+        recorded, created = boundary.record(newest=newest)
+        return FlushResult(boundary=recorded, created=created, job=job)
+
+    def record_boundary(
+        self,
+        *,
+        conversation_id: int,
+        host_reference: str,
+        last_seq: int | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> BoundaryRecord:
+        """Remember where the host has cut its own context: behind `last_seq`, or behind the newest message.
+
+        The same reference again gives the same boundary back; Conflict if its last_seq or metadata are now said to
+        differ. Invalid if it would lie beyond the conversation.
+        """
+        newest = self.scope.conversation(conversation_id).next_seq - 1
+        boundary = NewBoundary.checked(conversation_id, host_reference, last_seq=last_seq, metadata=metadata)
+        if (recorded := boundary.found()) is not None:
+            return recorded
+        if last_seq is not None and not 0 <= last_seq <= newest:
+            raise Invalid(f"The conversation ends at message {newest}: there is no boundary behind message {last_seq}.")
+        return boundary.record(newest=newest)[0]
+
+    def list_boundaries(
+        self, *, conversation_id: int, before_reference: str | None = None, limit: int = 100
+    ) -> list[BoundaryRecord]:
+        """The conversation's boundaries, the one recorded last first.
+
+        `before_reference` continues behind the last of an earlier answer. NotFound if there is no such conversation,
+        or no such boundary of it.
+        """
+        self.scope.conversation(conversation_id)
+        boundaries = CompactionBoundary.objects.filter(conversation_id=conversation_id).order_by("-boundary_id")
+        if before_reference is not None:
+            last = self._boundary(conversation_id, before_reference)
+            boundaries = boundaries.filter(pk__lt=boundaries.filter(host_reference=last.host_reference).values("pk"))
+        return [boundary.as_record() for boundary in boundaries[:limit]]
+
+    def verify_coverage(
+        self, *, conversation_id: int, host_reference: str | None = None, idempotency_keys: Sequence[str] = ()
+    ) -> Coverage:
+        """After the host has compacted: whether every message up to the boundary can still be had; if not, which.
+
+        A message is raw in the active context, or below a summary that is in it; one that is neither, or is not
+        stored at all, is a gap. Without a reference, the whole conversation is looked at. `idempotency_keys` are the
+        host's own keys of messages that it believes to be archived: those that are not are named. NotFound if no
+        boundary has this reference.
+        """
+        if len(idempotency_keys) > MOST_KEYS:
+            raise Invalid(f"At most {MOST_KEYS} idempotency_keys can be asked about at once.")
+        keys = [exact_name("idempotency_key", key) for key in idempotency_keys]
+        # One moment for all of it: an append between two reads would look like a gap.
+        with snapshot():
+            newest = self.scope.conversation(conversation_id).next_seq - 1
+            last_seq = newest if host_reference is None else self._boundary(conversation_id, host_reference).last_seq
+            return coverage(conversation_id, last_seq=last_seq, host_reference=host_reference, idempotency_keys=keys)
+
+    def _boundary(self, conversation_id: int, host_reference: str) -> BoundaryRecord:
+        found = NewBoundary.checked(conversation_id, host_reference, last_seq=None, metadata=None).found()
+        if found is None:
+            raise NotFound(f"Conversation {conversation_id} has no boundary {host_reference[:80]!r}.")
+        return found
+
+    def _request(self, conversation_id: int) -> JobRecord:
+        return self.engine.request(conversation_id=conversation_id, reason=Reason.MANUAL)

@@ -1,0 +1,216 @@
+"""Asks a language model over HTTP and comes back in time: with a reply, or with the failure that it was.
+
+A call is bounded as a whole, from looking the name up to the last byte: a server that accepts and says nothing, or
+sends a byte now and then, holds nobody longer than one that is not there. What may pass is tried again, with growing
+pauses.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+
+import httpx2
+import structlog
+from tenacity import RetryCallState, Retrying, retry_if_exception, wait_exponential_jitter
+
+from compaction.llm import anthropic_protocol, chat_protocol
+from compaction.llm.failures import failure_of
+from compaction.llm.leaks import Secrets
+from compaction.llm.types import (
+    BadAnswer,
+    CallOutcome,
+    Endpoint,
+    HttpRequest,
+    Leaked,
+    ModelFailed,
+    Prompt,
+    Protocol,
+    Reply,
+    Unreachable,
+    Usage,
+)
+from compaction.summarizing.extractive.clean_text import estimate_tokens
+
+logger = structlog.get_logger(__name__)
+
+# No summary is a hundredth of this.
+LONGEST_ANSWER = 4_000_000
+
+_PROTOCOLS = {Protocol.CHAT: chat_protocol, Protocol.ANTHROPIC: anthropic_protocol}
+
+_BACKOFF = wait_exponential_jitter(multiplier=0.5, max=20.0, jitter=0.5)
+
+
+def _nothing_before() -> None:
+    """Every call may be made."""
+
+
+def _nothing_after(outcome: CallOutcome, usage: Usage) -> None:
+    """Nobody counts the calls."""
+
+
+@dataclass(frozen=True)
+class ModelClient:
+    """Speaks to one endpoint.
+
+    Every HTTP call is announced by `before_call`, which forbids it by raising, and reported to `after_call` with its
+    outcome and what it cost. An answer that holds one of the `secrets` is a failure.
+    """
+
+    endpoint: Endpoint
+    before_call: Callable[[], None] = _nothing_before
+    after_call: Callable[[CallOutcome, Usage], None] = _nothing_after
+    sleep: Callable[[float], None] = time.sleep
+    clock: Callable[[], float] = time.monotonic
+    time_of_day: Callable[[], float] = time.time
+    secrets: Secrets = field(default_factory=Secrets)
+
+    def complete(self, prompt: Prompt, *, deadline: float | None = None) -> Reply:
+        """The reply to a prompt, by the moment `deadline` of the clock; ModelFailed if there is none.
+
+        Without a deadline it takes as long as its attempts may take. It waits for nothing that would come after the
+        deadline, and makes no call then.
+        """
+        endpoint = self.endpoint
+        until = self.clock() + endpoint.attempts * endpoint.timeout_seconds
+        until = until if deadline is None else min(deadline, until)
+
+        def is_enough(state: RetryCallState) -> bool:
+            return state.attempt_number >= endpoint.attempts or self.clock() + state.upcoming_sleep >= until
+
+        attempts = Retrying(
+            retry=retry_if_exception(_may_pass),
+            stop=is_enough,
+            wait=_pause,
+            sleep=self.sleep,
+            reraise=True,
+        )
+        return attempts(self._attempt, prompt, until)
+
+    def _attempt(self, prompt: Prompt, until: float) -> Reply:
+        """One call, announced and reported."""
+        seconds = min(self.endpoint.timeout_seconds, until - self.clock())
+        if seconds <= 0:
+            raise Unreachable("there is no time left to ask")
+        self.before_call()
+        try:
+            reply = self._ask(prompt, seconds)
+        except ModelFailed as failed:
+            self.after_call(failed.reason, failed.usage)
+            raise
+        self.after_call(CallOutcome.ANSWERED, reply.usage)
+        return reply
+
+    def _ask(self, prompt: Prompt, seconds: float) -> Reply:
+        protocol = _PROTOCOLS[self.endpoint.protocol]
+        answer = _send(protocol.request_of(self.endpoint, prompt), seconds, Usage(_tokens_of(prompt)))
+        if isinstance(answer, ModelFailed):
+            # Raised here and not where it happened: a traceback may be printed with its locals, and there is the key.
+            raise answer
+        failure = failure_of(
+            status=answer.status_code, body=answer.content, headers=answer.headers, now=self.time_of_day()
+        )
+        if failure is not None:
+            raise failure
+        reply = protocol.reply_of(self.endpoint, answer.content)
+        if not (reply.tokens_in and reply.tokens_out):
+            reply = _estimated(reply, prompt)
+        self._require_no_secret(reply, prompt)
+        return reply
+
+    def _require_no_secret(self, reply: Reply, prompt: Prompt) -> None:
+        """Raise Leaked for a reply with a secret in it; the log names the setting, never the value."""
+        known = prompt.system + prompt.user
+        # The model's name is the server's own words, too, and is stored with the text.
+        for text in (reply.text, reply.model):
+            setting = self.secrets.leaked_in(text, known=known)
+            if setting is not None:
+                logger.error("model_leaked_a_secret", model=self.endpoint.name, setting=setting)
+                raise Leaked(f"the answer holds the value of {setting}", usage=reply.usage)
+
+
+def _tokens_of(prompt: Prompt) -> int:
+    return round(estimate_tokens(prompt.system) + estimate_tokens(prompt.user))
+
+
+def _estimated(reply: Reply, prompt: Prompt) -> Reply:
+    """The reply with an estimate where the vendor does not say what it cost."""
+    return Reply(
+        text=reply.text,
+        model=reply.model,
+        tokens_in=reply.tokens_in or _tokens_of(prompt),
+        tokens_out=reply.tokens_out or round(estimate_tokens(reply.text)),
+    )
+
+
+def _may_pass(failed: BaseException) -> bool:
+    return isinstance(failed, ModelFailed) and failed.is_transient
+
+
+def _pause(state: RetryCallState) -> float:
+    """Growing and uneven, so that workers turned away together do not come back together."""
+    failed = state.outcome.exception() if state.outcome is not None else None
+    asked = failed.retry_after if isinstance(failed, ModelFailed) else None
+    return _BACKOFF(state) + (asked or 0.0)
+
+
+def _send(request: HttpRequest, seconds: float, cost: Usage) -> httpx2.Response | ModelFailed:
+    """The answer, read to its end, or why there is none; within so many seconds whatever the other side does.
+
+    On an event loop of its own, because only there can a call be broken off anywhere: the timeouts of a blocking
+    client are for one read each, and a head sent byte by byte never runs into them.
+    """
+    loop = asyncio.new_event_loop()
+    try:
+        return loop.run_until_complete(_exchange(request, seconds, cost))
+    finally:
+        # Not the loop's own runner: it would wait here for a look-up of a name that hangs.
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.close()
+
+
+async def _exchange(request: HttpRequest, seconds: float, cost: Usage) -> httpx2.Response | ModelFailed:
+    try:
+        async with asyncio.timeout(seconds):
+            return await _answer(request)
+    except TimeoutError:
+        # The vendor may well count what it has read by now.
+        return Unreachable("no complete answer in time", usage=cost)
+    except httpx2.ConnectError:
+        return Unreachable("no connection")
+    except httpx2.TransportError:
+        return Unreachable("the connection broke")
+    except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError):
+        return BadAnswer("the answer is not valid HTTP")
+
+
+async def _answer(request: HttpRequest) -> httpx2.Response | ModelFailed:
+    headers = {
+        **request.headers,
+        "accept": "application/json",
+        # A small packed answer can be a large one unpacked, and the bound is for what is held.
+        "accept-encoding": "identity",
+        "user-agent": "lcm",
+    }
+    # Proxies, and keys in ~/.netrc, are not taken from the environment: a prompt goes to its endpoint and nowhere else.
+    client = httpx2.AsyncClient(trust_env=False, follow_redirects=False, timeout=None, verify=_certificates())
+    async with client, client.stream("POST", request.url, headers=headers, content=request.body) as response:
+        if response.headers.get("content-encoding", "identity") != "identity":
+            return BadAnswer("the answer is packed, and was asked for plain")
+        body = bytearray()
+        async for piece in response.aiter_raw():
+            body += piece
+            if len(body) > LONGEST_ANSWER:
+                return BadAnswer("the answer is far too long")
+        return httpx2.Response(response.status_code, headers=response.headers, content=bytes(body))
+
+
+@cache
+def _certificates() -> ssl.SSLContext:
+    """Whom to trust; read once, for that takes longer than a call on the same machine."""
+    return httpx2.create_ssl_context()

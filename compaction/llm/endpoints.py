@@ -1,0 +1,112 @@
+"""The language models as whoever runs LCM sees them: whether they are asked, what they have cost, and asking anew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from urllib.parse import urlsplit
+
+from django.db import transaction
+from django.utils import timezone
+
+from compaction.llm.configuration import MODELS, ModelsPolicy
+from compaction.llm.types import Protocol
+from compaction.models import ModelEndpoint
+from compaction.types import BreakerState, EndpointRecord
+from conversations.audit import Act, AuditLog
+from conversations.errors import NotFound
+from conversations.scope import Scope
+from conversations.store.base import EVERYTHING
+
+_RESET = (
+    "consecutive_failures",
+    "open_until",
+    "probing_until",
+    "window_started_at",
+    "window_calls",
+    "window_tokens",
+)
+
+
+@dataclass(frozen=True)
+class ModelEndpoints:
+    """Shows and resets what all workers know together of the models. They belong to the site, not to a workspace."""
+
+    policy: ModelsPolicy
+    scope: Scope = EVERYTHING
+    now: Callable[[], datetime] = timezone.now
+
+    @classmethod
+    def from_settings(cls, scope: Scope = EVERYTHING) -> ModelEndpoints:
+        return cls(policy=ModelsPolicy.from_settings(), scope=scope)
+
+    def list_endpoints(self) -> list[EndpointRecord]:
+        """The language models, configured or not, with the state of their breakers and what they have cost."""
+        rows = ModelEndpoint.objects.in_bulk(MODELS)
+        return [self._record(rows.get(name) or self._untried(name)) for name in MODELS]
+
+    def reset_endpoint(self, *, name: str) -> EndpointRecord:
+        """Let the model be asked again at once, with nothing spent in this window; NotFound if there is no such model.
+
+        What it has cost in all stays counted.
+        """
+        if name not in MODELS:
+            raise NotFound(f"There is no model {name[:80]!r}; those are {', '.join(MODELS)}.")
+        with transaction.atomic():
+            # One statement, as all that change the row; it makes the row if nobody has asked this model yet.
+            ModelEndpoint.objects.bulk_create(
+                [self._untried(name)], update_conflicts=True, unique_fields=["name"], update_fields=_RESET
+            )
+            AuditLog(self.scope).record(Act.RESET_ENDPOINT, target=name)
+        return self._record(ModelEndpoint.objects.get(name=name))
+
+    def _untried(self, name: str) -> ModelEndpoint:
+        return ModelEndpoint(name=name, window_started_at=self.now())
+
+    def _record(self, row: ModelEndpoint) -> EndpointRecord:
+        window_ends_at = row.window_started_at + timedelta(seconds=self.policy.spend_window_seconds)
+        is_running = window_ends_at > self.now() and bool(row.window_calls or row.window_tokens)
+        return EndpointRecord(
+            name=row.name,
+            protocol=Protocol(row.name).value,
+            # No more of the address: a path may tell more than a page should show.
+            host=_host_of(self.policy.url(row.name)),
+            model=self.policy.model(row.name),
+            is_configured=not self.policy.missing(row.name),
+            state=self._state(row),
+            open_until=row.open_until,
+            consecutive_failures=row.consecutive_failures,
+            last_failure=row.last_failure,
+            last_failure_at=row.last_failure_at,
+            last_success_at=row.last_success_at,
+            window_ends_at=window_ends_at if is_running else None,
+            window_calls=row.window_calls if is_running else 0,
+            window_calls_limit=self.policy.spend_max_calls or None,
+            window_tokens=row.window_tokens if is_running else 0,
+            window_tokens_limit=self.policy.spend_max_tokens or None,
+            calls=row.calls,
+            failures=row.failures,
+            tokens_in=row.tokens_in,
+            tokens_out=row.tokens_out,
+            cost=self._cost(row),
+        )
+
+    def _state(self, row: ModelEndpoint) -> BreakerState:
+        if row.open_until is None:
+            return BreakerState.CLOSED
+        is_probing = row.probing_until is not None and row.probing_until > self.now()
+        return BreakerState.PROBING if is_probing else BreakerState.OPEN
+
+    def _cost(self, row: ModelEndpoint) -> float | None:
+        prices = self.policy.prices(row.name)
+        if prices is None:
+            return None
+        return round((row.tokens_in * prices[0] + row.tokens_out * prices[1]) / 1_000_000, 6)
+
+
+def _host_of(url: str) -> str:
+    try:
+        return urlsplit(url).hostname or ""
+    except ValueError:
+        return ""

@@ -1,0 +1,156 @@
+"""What a run would do, told before it is done. Pure: slots and a policy in, steps and the expected context out.
+
+The forecast follows the same course as a run, with summaries of the length that was aimed at in place of real ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from compaction.planning import planner
+from compaction.planning.planner import SHELL_TOKENS, Slot
+from compaction.policy import CompactionPolicy
+from compaction.steps import Step, follow, leaf_and_condensed_steps
+from compaction.summarizing.prompts import MOST_SOURCE_TOKENS
+from compaction.types import PlanStep, SeqRange
+
+# What a language model reads beside the sources: the instructions, and what an earlier summary has told already.
+PROMPT_TOKENS = 1_200
+
+
+@dataclass(frozen=True)
+class PlannedItem:
+    """A context item that a step takes, as it was when the plan was made."""
+
+    ordinal: int
+    id: str
+    tokens: int
+
+
+@dataclass(frozen=True)
+class PlannedStep:
+    """A step, and where to find again what it takes: all its slots, and those that stood in the context already."""
+
+    step: PlanStep
+    ordinals: tuple[int, ...]
+    items: tuple[PlannedItem, ...]
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """The steps of a run, in order, and what the context should be like after them."""
+
+    steps: tuple[PlannedStep, ...]
+    tokens: int
+    messages: int
+    items: int
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What making the summaries should take: calls to a language model, tokens read and written, and money."""
+
+    calls: int
+    tokens_in: int
+    tokens_out: int
+    # None where no price is known.
+    cost: float | None
+
+
+def forecast(
+    slots: Collection[Slot],
+    policy: CompactionPolicy,
+    *,
+    is_automatic: bool = False,
+    last_seqs: Mapping[int, int] | None = None,
+) -> Forecast:
+    """The run that would follow on these slots; an automatic one stops as soon as there is room again.
+
+    `last_seqs` tells of summaries, by ordinal, how far they reach; a message reaches as far as its own place.
+    """
+    run = _ExpectedRun(slots, last_seqs or {})
+    follow(
+        leaf_and_condensed_steps(slots, policy),
+        make=run.make,
+        is_enough=lambda: (
+            is_automatic and planner.is_relieved(active_tokens=run.tokens, active_messages=run.messages, policy=policy)
+        ),
+        is_out_of_bounds=lambda: len(run.steps) >= policy.max_passes,
+    )
+    return Forecast(steps=tuple(run.steps), tokens=run.tokens, messages=run.messages, items=run.items)
+
+
+class _ExpectedRun:
+    """The context as it would be, step by step."""
+
+    def __init__(self, slots: Collection[Slot], last_seqs: Mapping[int, int]) -> None:
+        self.tokens = planner.sum_tokens(slots)
+        self.messages = sum(slot.is_raw for slot in slots)
+        self.items = len(slots)
+        self.steps: list[PlannedStep] = []
+        self._ranges_of: dict[int, tuple[SeqRange, ...]] = {
+            first: (SeqRange(first, last),) for first, last in last_seqs.items()
+        }
+        self._number_of: dict[Slot, int] = {}
+
+    def make(self, step: Step) -> Slot:
+        number, chunk = len(self.steps) + 1, step.chunk
+        expected = step.target_tokens + SHELL_TOKENS
+        ranges = self._ranges(chunk)
+        planned = PlanStep(
+            number=number,
+            kind=step.kind,
+            depth=step.depth,
+            first_seq=ranges[0].first_seq,
+            last_seq=ranges[-1].last_seq,
+            ranges=ranges,
+            item_count=len(chunk),
+            from_steps=tuple(self._number_of[slot] for slot in chunk if slot in self._number_of),
+            source_tokens=planner.sum_tokens(chunk),
+            target_tokens=step.target_tokens,
+            expected_tokens=expected,
+        )
+        items = tuple(item_of(slot) for slot in chunk if slot not in self._number_of)
+        self.steps.append(PlannedStep(planned, tuple(slot.ordinal for slot in chunk), items))
+        slot = Slot(ordinal=chunk[0].ordinal, tokens=expected, summary_id=f"step {number}", depth=planned.depth)
+        self._number_of[slot] = number
+        self._ranges_of[slot.ordinal] = ranges
+        self.tokens += expected - planned.source_tokens
+        self.messages -= sum(slot.is_raw for slot in chunk)
+        self.items -= len(chunk) - 1
+        return slot
+
+    def _ranges(self, chunk: Sequence[Slot]) -> tuple[SeqRange, ...]:
+        """What the slots stand for, neighbours joined."""
+        joined: list[SeqRange] = []
+        for slot in chunk:
+            for each in self._ranges_of.get(slot.ordinal, (SeqRange(slot.ordinal, slot.ordinal),)):
+                if joined and each.first_seq <= joined[-1].last_seq + 1:
+                    last = joined.pop()
+                    each = SeqRange(last.first_seq, max(last.last_seq, each.last_seq))
+                joined.append(each)
+        return tuple(joined)
+
+
+def item_of(slot: Slot) -> PlannedItem:
+    """What a plan remembers of a context item, to know it again."""
+    shown = slot.summary_id if slot.message_id is None else f"msg_{slot.message_id}"
+    return PlannedItem(ordinal=slot.ordinal, id=shown or "", tokens=slot.tokens)
+
+
+def estimate(
+    steps: Sequence[PlannedStep], *, asks_a_model: bool, prices: tuple[float, float] | None = None
+) -> Estimate:
+    """What the steps take if each first answer is accepted; nothing where no language model is asked.
+
+    `prices` are those of a million tokens, read and written; None where they are not known.
+    """
+    if not asks_a_model:
+        return Estimate(calls=0, tokens_in=0, tokens_out=0, cost=0.0)
+    tokens_in = sum(min(each.step.source_tokens, MOST_SOURCE_TOKENS) + PROMPT_TOKENS for each in steps)
+    tokens_out = sum(each.step.target_tokens for each in steps)
+    cost = None
+    if prices is not None:
+        cost = round((tokens_in * prices[0] + tokens_out * prices[1]) / 1_000_000, 6)
+    return Estimate(calls=len(steps), tokens_in=tokens_in, tokens_out=tokens_out, cost=cost)

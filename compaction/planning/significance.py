@@ -1,0 +1,79 @@
+"""Whether what has been said since the last summary is worth one. Pure.
+
+Automatic compaction is skipped only when all three figures are low: few turns of substance, few names that nobody knew,
+and little that the summaries do not say already. What is skipped stays in the context as it is; nothing is lost by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from compaction.summarizing.extractive.english_words import FUNCTION_WORDS, SMALL_TALK
+from compaction.summarizing.extractive.identifiers import PIECE, names_of
+
+# A turn says something if it has so many different words that are neither grammar nor courtesy. "Yes, do that" has one.
+SUBSTANTIVE_WORDS = 6
+
+# Below all of these nothing has happened. The first is the usual least number of turns of an episode worth keeping;
+# the others are what remains when the same log, page or status comes again.
+FEW_TURNS = 5
+FEW_NAMES = 3
+LITTLE_NOVELTY = 0.1
+
+# Twice the words of a long summary; what is repeated beyond them was repeated here, too.
+_SHORTEST_WORD = 3
+
+
+@dataclass(frozen=True)
+class Significance:
+    """The figures of the gate, and its verdict."""
+
+    turns: int
+    substantive_turns: int
+    new_names: int
+    novelty: float
+
+    @property
+    def is_trivial(self) -> bool:
+        return self.substantive_turns < FEW_TURNS and self.new_names < FEW_NAMES and self.novelty < LITTLE_NOVELTY
+
+    def as_details(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def significance(turns: Sequence[str], *, summaries: Iterable[str]) -> Significance:
+    """The figures of these turns beside what is summarized already.
+
+    Novelty is the share, from 0 to 1, of the turns' distinct words that no summary has; without any summary it is 1.
+    """
+    known_words: set[str] = set()
+    known_names: set[str] = set()
+    for text in summaries:
+        known_words |= _words_of(text)
+        known_names |= _names_of(text)
+    said = [_words_of(turn) for turn in turns]
+    words = set().union(*said) if said else set()
+    names = set().union(*map(_names_of, turns)) if turns else set()
+    # A turn that says again what an earlier one has said is no turn of substance.
+    heard: set[str] = set()
+    substantive = 0
+    for each in said:
+        substantive += len(each - heard) >= SUBSTANTIVE_WORDS
+        heard |= each
+    return Significance(
+        turns=len(turns),
+        substantive_turns=substantive,
+        new_names=len(names - known_names),
+        novelty=round(len(words - known_words) / len(words), 4) if words else 0.0,
+    )
+
+
+def _words_of(text: str) -> set[str]:
+    found = {piece.lower().strip(".,:;!?-_#*/") for piece in PIECE.findall(text)}
+    return {word for word in found if len(word) >= _SHORTEST_WORD} - FUNCTION_WORDS - SMALL_TALK
+
+
+def _names_of(text: str) -> set[str]:
+    return {name for piece in set(PIECE.findall(text)) for name in names_of(piece)}

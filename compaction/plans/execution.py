@@ -1,0 +1,171 @@
+"""Carries out the steps of a plan, and nothing else, or says what has changed since it was made. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from compaction.planning import planner
+from compaction.planning.forecast import PlannedStep, item_of
+from compaction.planning.planner import SHELL_TOKENS, Slot
+from compaction.policy import CompactionPolicy
+from compaction.steps import Step, Steps, Summaries
+from conversations.errors import Conflict
+from conversations.types import SummaryKind
+
+# Changed items that a refusal names one by one; a context that was compacted since has thousands.
+MOST_NAMED = 20
+
+
+class PlanOutdated(Conflict):
+    """The context, or the settings, are not those that the plan was made for."""
+
+    code = "plan_outdated"
+
+
+def settings_in_force(policy: CompactionPolicy) -> dict[str, Any]:
+    """The settings that a plan depends on: all that shape what a run makes, none that only bound how long it takes."""
+    return {
+        name: getattr(policy, name)
+        for name, knob in policy.__dataclass_fields__.items()
+        if knob.metadata["per_conversation"]
+    }
+
+
+def context_hash(steps: Sequence[PlannedStep], settings: Mapping[str, Any]) -> str:
+    """SHA-256 over the context items that the steps take and the settings in force."""
+    items = [[item.ordinal, item.id, item.tokens] for step in steps for item in step.items]
+    return hashlib.sha256(json.dumps([items, settings], sort_keys=True).encode()).hexdigest()
+
+
+def item_changes(
+    steps: Sequence[PlannedStep], slots: Collection[Slot], policy: CompactionPolicy, last_seq: int
+) -> list[Any]:
+    """The items of the steps that can no longer be taken as planned, each with what has become of it.
+
+    What was appended behind `last_seq` does not matter, unless it draws an item into the fresh tail or belongs
+    together with one.
+    """
+    standing = {slot.ordinal: slot for slot in slots}
+    protected = planner.fresh_tail(slots, policy)
+    tied = {
+        slot.ordinal for atom in planner.atoms(slots) if atom[0].ordinal <= last_seq < atom[-1].ordinal for slot in atom
+    }
+    changes = []
+    for item in (item for step in steps for item in step.items):
+        slot = standing.get(item.ordinal)
+        now = None if slot is None else item_of(slot)
+        if now is None:
+            change = "gone"
+        elif now.id != item.id:
+            change = "replaced"
+        elif now.tokens != item.tokens:
+            change = "recounted"
+        elif item.ordinal in protected:
+            change = "protected"
+        elif item.ordinal in tied:
+            change = "belongs together with a newer message"
+        else:
+            continue
+        changes.append({"ordinal": item.ordinal, "id": item.id, "change": change, "now": now and now.id})
+    return changes
+
+
+def setting_changes(were: Mapping[str, Any], are: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that differ, each as it was and as it is; None for one that there was not, or is no longer."""
+    return {
+        name: {"was": were.get(name), "is": are.get(name)}
+        for name in sorted(were.keys() | are.keys())
+        if were.get(name) != are.get(name)
+    }
+
+
+@dataclass
+class PlannedCourse:
+    """The course that a plan lays down. What came of each step is told in `details`."""
+
+    plan_id: str
+    last_seq: int
+    settings: Mapping[str, Any]
+    plan: tuple[PlannedStep, ...]
+    _made: dict[int, str] = field(default_factory=dict)
+    _skipped: dict[int, str] = field(default_factory=dict)
+
+    def require_unchanged(self, slots: Collection[Slot], policy: CompactionPolicy) -> None:
+        """Raise PlanOutdated, with what has changed, if the steps cannot be taken as planned."""
+        items = item_changes(self.plan, slots, policy, self.last_seq)
+        settings = setting_changes(self.settings, settings_in_force(policy))
+        if items or settings:
+            raise PlanOutdated(
+                f"Since plan {self.plan_id} was made, {_told(items, settings)}; nothing was done. Make another.",
+                plan_id=self.plan_id,
+                items=items[:MOST_NAMED],
+                items_changed=len(items),
+                settings=settings,
+            )
+
+    @property
+    def details(self) -> Mapping[str, Any]:
+        """The plan, the summaries its steps made, and why others made none."""
+        done = self._made.keys() | self._skipped.keys()
+        return {
+            "plan_id": self.plan_id,
+            "steps_made": [{"step": number, "summary_id": made} for number, made in self._made.items()],
+            "steps_skipped": [{"step": number, "why": why} for number, why in self._skipped.items()],
+            "steps_left": [each.step.number for each in self.plan if each.step.number not in done],
+        }
+
+    def steps(self, slots: Collection[Slot], policy: CompactionPolicy) -> Steps:
+        """The planned steps, from slots that `require_unchanged` has seen."""
+        context = {slot.ordinal: slot for slot in slots}
+        summaries = Summaries(slots)
+        for planned in self.plan:
+            number = planned.step.number
+            step = self._resolved(planned, context, summaries, policy)
+            if step is None:
+                continue
+            slot = yield step
+            if slot is None:
+                self._skipped[number] = "no summary of it would have been cheaper than what it stands for"
+                continue
+            for source in step.chunk:
+                del context[source.ordinal]
+            context[slot.ordinal] = slot
+            if planned.step.kind is SummaryKind.LEAF:
+                summaries.add(slot)
+            self._made[number] = slot.summary_id or ""
+
+    def _resolved(
+        self, planned: PlannedStep, context: Mapping[int, Slot], summaries: Summaries, policy: CompactionPolicy
+    ) -> Step | None:
+        """The step with what its sources have come to; None, and why, if it is not to be taken."""
+        number = planned.step.number
+        missing = [each for each in planned.step.from_steps if each not in self._made]
+        if missing:
+            self._skipped[number] = f"step {missing[0]}, whose summary it takes, made none"
+            return None
+        chunk = tuple(context[ordinal] for ordinal in planned.ordinals)
+        if planned.step.kind is SummaryKind.LEAF:
+            return Step(chunk, SummaryKind.LEAF, planned.step.target_tokens, summaries.before(chunk[0].ordinal))
+        # Sources that came out shorter than expected leave less to tell.
+        target = min(planned.step.target_tokens, planner.condensed_target(chunk, policy))
+        if not planner.is_worthwhile(chunk, target):
+            tokens = planner.sum_tokens(chunk)
+            self._skipped[number] = f"a summary of {target} + {SHELL_TOKENS} tokens is too long for sources of {tokens}"
+            return None
+        return Step(chunk, SummaryKind.CONDENSED, target)
+
+
+def _told(items: Sequence[Any], settings: Mapping[str, Any]) -> str:
+    told = []
+    if items:
+        first = items[0]
+        more = f" and {len(items) - 1} more" if len(items) > 1 else ""
+        told.append(f"context items have changed ({first['id']}: {first['change']}{more})")
+    if settings:
+        changed = ", ".join(f"{name} {each['was']!r:.60} to {each['is']!r:.60}" for name, each in settings.items())
+        told.append(f"settings have changed ({changed})")
+    return " and ".join(told)

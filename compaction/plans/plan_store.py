@@ -1,0 +1,306 @@
+"""Plans: what a compaction would do, told first, and then done exactly so."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Collection, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from compaction.engine import CompactionEngine
+from compaction.llm.configuration import EXTRACTIVE, MODELS, ModelsPolicy, chain_of
+from compaction.llm.guards import callable_models
+from compaction.models import CompactionPlan
+from compaction.planning.forecast import Estimate, Forecast, PlannedItem, PlannedStep, estimate, forecast
+from compaction.planning.planner import Slot, sum_tokens
+from compaction.plans.execution import PlannedCourse, context_hash, settings_in_force
+from compaction.policy import CompactionPolicy
+from compaction.run import Run
+from compaction.signals import plan_due
+from compaction.sources import read_slots
+from compaction.steps import Step, follow
+from compaction.types import (
+    CompactionResult,
+    Outcome,
+    PlanAlternative,
+    PlanOutline,
+    PlanRecord,
+    PlanStep,
+    Reason,
+    SeqRange,
+)
+from conversations.errors import Conflict, ConversationBusy, NotFound
+from conversations.models import Conversation, Summary
+from conversations.scope import Scope
+from conversations.sql import snapshot
+from conversations.store.base import EVERYTHING
+from conversations.store.paging import behind
+from conversations.types import SummaryKind
+
+BUSY_DELAY_SECONDS = 2.0
+
+
+class PlanExecuted(Conflict):
+    """A plan is carried out once."""
+
+    code = "plan_executed"
+
+
+@dataclass(frozen=True)
+class CompactionPlans:
+    """Makes plans, keeps them, and carries them out."""
+
+    engine: CompactionEngine
+    models: ModelsPolicy
+
+    @classmethod
+    def from_settings(cls, scope: Scope = EVERYTHING) -> CompactionPlans:
+        return cls(engine=CompactionEngine.from_settings(scope), models=ModelsPolicy.from_settings())
+
+    @property
+    def scope(self) -> Scope:
+        return self.engine.store.scope
+
+    def plan(self, *, conversation_id: int) -> PlanRecord:
+        """What a compaction that somebody asks for would do now: ranges, tokens, calls and cost. Only told, not done.
+
+        The context afterwards is an expectation: a summary may come out shorter than its target. A conversation whose
+        compaction is switched off, or that has nothing to compact, has a plan without steps.
+        """
+        with snapshot():
+            conversation = self.scope.conversation(conversation_id)
+            slots = read_slots(conversation_id)
+            last_seqs = _last_seqs(slots)
+        policy = self.engine.policy.overridden(conversation.overrides)
+        # Where compaction is switched off, no run would take a step.
+        bounds = policy if policy.enabled else replace(policy, max_passes=0)
+        expected = forecast(slots, bounds, last_seqs=last_seqs)
+        plan = self._plan_of(conversation, slots, policy, expected)
+        plan.save(force_insert=True)
+        return _record(plan)
+
+    def get_plan(self, *, plan_id: str) -> PlanRecord:
+        """One plan with its steps; NotFound if there is none."""
+        return _record(self._found(plan_id))
+
+    def list_plans(self, *, conversation_id: int, before_plan: str | None = None, limit: int = 20) -> list[PlanOutline]:
+        """The conversation's plans, newest first, without their steps.
+
+        `before_plan` continues behind the last of an earlier answer. NotFound if there is no such conversation or plan.
+        """
+        self.scope.conversation(conversation_id)
+        plans = CompactionPlan.objects.filter(conversation_id=conversation_id).defer("steps", "policy")
+        if before_plan is not None:
+            last = self._found(before_plan)
+            plans = plans.filter(behind(field="created_at", moment=last.created_at, key=last.plan_id))
+        return [PlanOutline(**_outline(plan)) for plan in plans.order_by("-created_at", "-plan_id")[:limit]]
+
+    def execute_plan(self, *, plan_id: str) -> CompactionResult:
+        """Do exactly what the plan says; Conflict `plan_outdated`, with what has changed, if that cannot be done.
+
+        Messages that were appended since do not matter. A step that cannot be made as planned is left out, and the
+        result says why. Conflict `plan_executed` the second time; ConversationBusy, retryable, while another
+        compaction of the conversation is at work.
+        """
+        plan = self._found(plan_id)
+        course = PlannedCourse(
+            plan_id=plan_id,
+            last_seq=plan.last_seq,
+            settings=plan.policy,
+            plan=tuple(_step(each) for each in plan.steps),
+        )
+        _require_unexecuted(plan)
+        result = self.engine.run(
+            conversation_id=plan.conversation_id, reason=Reason.MANUAL, passes=lambda run: _carry_out(run, course)
+        )
+        if result.outcome is Outcome.DISABLED and course.plan:
+            conversation = self.scope.conversation(plan.conversation_id)
+            slots = read_slots(plan.conversation_id)
+            course.require_unchanged(slots, self.engine.policy.overridden(conversation.overrides))
+        return result
+
+    def request_execution(self, *, plan_id: str) -> PlanOutline:
+        """Have a worker do exactly what the plan says; the plan tells when it has begun, by which run, or why not.
+
+        Conflict `plan_executed` for one that was begun already.
+        """
+        plan = self._found(plan_id)
+        _require_unexecuted(plan)
+        # A refusal may have passed, and who asks once more wants it tried once more.
+        plan.requested_at, plan.refusal = timezone.now(), ""
+        plan.save(update_fields=["requested_at", "refusal"])
+        plan_due.send(sender=None, plan_id=plan_id, delay_seconds=0.0)
+        return PlanOutline(**_outline(plan))
+
+    def carry_out(self, *, plan_id: str) -> None:
+        """A worker's side of a request: do it, or leave with the plan why it cannot be done.
+
+        While another compaction is at work the plan goes on waiting.
+        """
+        waiting = CompactionPlan.objects.waiting().filter(plan_id=plan_id)
+        if not waiting.exists():
+            return
+        try:
+            self.execute_plan(plan_id=plan_id)
+        except ConversationBusy:
+            plan_due.send(sender=None, plan_id=plan_id, delay_seconds=BUSY_DELAY_SECONDS)
+        except Conflict as refusal:
+            waiting.update(refusal=refusal.code)
+        except Exception as failure:
+            # The kind and not the words: an error's text may quote a message.
+            waiting.update(refusal=type(failure).__name__)
+            raise
+
+    def sweep(self) -> None:
+        """Wake a worker for every plan that waits: a lost wake-up is found here."""
+        for plan_id in CompactionPlan.objects.waiting().order_by("requested_at").values_list("plan_id", flat=True):
+            plan_due.send(sender=None, plan_id=plan_id, delay_seconds=0.0)
+
+    def _found(self, plan_id: str) -> CompactionPlan:
+        plans = self.scope.narrow(CompactionPlan.objects.all())
+        plan = plans.filter(plan_id=plan_id).first() if plan_id.isprintable() else None
+        if plan is None:
+            raise NotFound(f"There is no plan {plan_id[:80]!r} that you may see.")
+        return plan
+
+    def _plan_of(
+        self, conversation: Conversation, slots: Collection[Slot], policy: CompactionPolicy, expected: Forecast
+    ) -> CompactionPlan:
+        chain = chain_of(policy.summarizer)
+        if EXTRACTIVE in chain:
+            # It always answers, so nobody behind it is ever asked.
+            chain = chain[: chain.index(EXTRACTIVE) + 1]
+        asked = self._asked_now(chain)
+        takes = self._estimate(asked, expected.steps)
+        settings = settings_in_force(policy)
+        return CompactionPlan(
+            plan_id=f"plan_{secrets.token_hex(8)}",
+            conversation=conversation,
+            created_at=timezone.now(),
+            last_seq=conversation.next_seq - 1,
+            tokens_before=sum_tokens(slots),
+            tokens_expected=expected.tokens,
+            context_hash=context_hash(expected.steps, settings),
+            summarizer=asked,
+            policy=settings,
+            steps=[asdict(each) for each in expected.steps],
+            figures={
+                "messages_before": sum(slot.is_raw for slot in slots),
+                "items_before": len(slots),
+                "messages_expected": expected.messages,
+                "items_expected": expected.items,
+                "step_count": len(expected.steps),
+                "model": self._model(asked),
+                "otherwise": [
+                    asdict(PlanAlternative(each, self._model(each), self._estimate(each, expected.steps).cost))
+                    for each in chain
+                    if each != asked
+                ],
+                **asdict(takes),
+            },
+        )
+
+    def _asked_now(self, chain: Sequence[str]) -> str:
+        """Who would make the summaries now: the first that can be asked, or the last resort where nobody can."""
+        models = callable_models(chain, policy=self.models)
+        asked = (name for name in chain if name in models or name not in MODELS)
+        return next(asked, self.engine.escalation.last_resort.name)
+
+    def _model(self, name: str) -> str | None:
+        return self.models.model(name) or None if name in MODELS else None
+
+    def _estimate(self, name: str, steps: Sequence[PlannedStep]) -> Estimate:
+        asks_a_model = name in MODELS
+        return estimate(steps, asks_a_model=asks_a_model, prices=self.models.prices(name) if asks_a_model else None)
+
+
+def _carry_out(run: Run, course: PlannedCourse) -> Outcome:
+    """Follow the plan, under the conversation's lock."""
+    slots = run.read_context()
+    _require_unexecuted(CompactionPlan.objects.get(pk=course.plan_id))
+    course.require_unchanged(slots, run.policy)
+
+    def make(step: Step) -> Slot | None:
+        run.progress = replace(run.progress, details=course.details)
+        return run.summarize(step.chunk, step.target_tokens, previous=step.previous)
+
+    run.progress = replace(run.progress, details=course.details)
+    with transaction.atomic():
+        # Before the first summary: should this process die, the plan is known to have been begun, and by which run.
+        run.record(Outcome.RUNNING)
+        CompactionPlan.objects.filter(pk=course.plan_id).update(executed_at=timezone.now(), run_id=run.run_id)
+    try:
+        is_finished = follow(
+            course.steps(slots, run.policy),
+            make=make,
+            is_enough=lambda: False,
+            is_out_of_bounds=lambda: run.is_out_of_bounds,
+        )
+    except BaseException:
+        run.progress = replace(run.progress, details=course.details)
+        run.record(Outcome.FAILED)
+        raise
+    run.progress = replace(run.progress, details=course.details)
+    if not is_finished:
+        return Outcome.STOPPED
+    return Outcome.COMPACTED if run.progress.summaries else Outcome.NOTHING_TO_DO
+
+
+def _require_unexecuted(plan: CompactionPlan) -> None:
+    if plan.executed_at is not None:
+        raise PlanExecuted(
+            f"Plan {plan.plan_id} was carried out already, by {plan.run_id}.",
+            plan_id=plan.plan_id,
+            run_id=plan.run_id,
+        )
+
+
+def _last_seqs(slots: Collection[Slot]) -> dict[int, int]:
+    """How far each summary in the context reaches, by its ordinal."""
+    summary_ids = [slot.summary_id for slot in slots if slot.summary_id is not None]
+    last = dict(Summary.objects.filter(pk__in=summary_ids).values_list("summary_id", "last_seq"))
+    return {slot.ordinal: last[slot.summary_id] for slot in slots if slot.summary_id is not None}
+
+
+def _step(kept: dict[str, Any]) -> PlannedStep:
+    """A step as it was planned, from its row."""
+    step = kept["step"]
+    return PlannedStep(
+        step=PlanStep(
+            **{
+                **step,
+                "kind": SummaryKind(step["kind"]),
+                "ranges": tuple(SeqRange(**each) for each in step["ranges"]),
+                "from_steps": tuple(step["from_steps"]),
+            }
+        ),
+        ordinals=tuple(kept["ordinals"]),
+        items=tuple(PlannedItem(**each) for each in kept["items"]),
+    )
+
+
+def _outline(plan: CompactionPlan) -> dict[str, Any]:
+    return {
+        "plan_id": plan.plan_id,
+        "conversation_id": plan.conversation_id,
+        "created_at": plan.created_at,
+        "last_seq": plan.last_seq,
+        "tokens_before": plan.tokens_before,
+        "tokens_expected": plan.tokens_expected,
+        "summarizer": plan.summarizer,
+        "requested_at": plan.requested_at,
+        "refusal": plan.refusal,
+        "executed_at": plan.executed_at,
+        "run_id": plan.run_id,
+        **plan.figures,
+        "otherwise": tuple(PlanAlternative(**each) for each in plan.figures.get("otherwise", ())),
+    }
+
+
+def _record(plan: CompactionPlan) -> PlanRecord:
+    return PlanRecord(
+        **_outline(plan), context_hash=plan.context_hash, steps=tuple(_step(each).step for each in plan.steps)
+    )

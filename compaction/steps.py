@@ -1,0 +1,113 @@
+"""The steps of a run, one after another: each is proposed, and what it came to decides the next. Pure.
+
+Whoever follows them sends back, after each, the slot that stands for the step's chunk now. A run makes that slot from a
+real summary, a forecast from an expected one; both follow the same steps, so they cannot come apart.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from compaction.planning import planner
+from compaction.planning.planner import Protected, Slot
+from compaction.policy import CompactionPolicy
+from conversations.types import SummaryKind
+
+
+@dataclass(frozen=True)
+class Step:
+    """One summary to be made: of which slots, and how long it may be."""
+
+    chunk: tuple[Slot, ...]
+    kind: SummaryKind
+    target_tokens: int
+    # The last summary before a leaf chunk: what it tells is known already.
+    previous: Slot | None = None
+
+    @property
+    def depth(self) -> int:
+        """Of the summary; leaf summaries are of depth 0."""
+        return 1 + max(-1 if slot.depth is None else slot.depth for slot in self.chunk)
+
+
+# What is sent back is None where no summary would have been cheaper than its chunk.
+Steps = Generator[Step, Slot | None, None]
+
+
+class Summaries:
+    """The summaries in the context, to find the one before a place."""
+
+    def __init__(self, slots: Iterable[Slot]) -> None:
+        self._slots = [slot for slot in slots if not slot.is_raw]
+
+    def before(self, ordinal: int) -> Slot | None:
+        place = bisect_left(self._slots, ordinal, key=_ordinal)
+        return self._slots[place - 1] if place else None
+
+    def add(self, slot: Slot) -> None:
+        self._slots.insert(bisect_left(self._slots, slot.ordinal, key=_ordinal), slot)
+
+
+def _ordinal(slot: Slot) -> int:
+    return slot.ordinal
+
+
+def leaf_and_condensed_steps(slots: Collection[Slot], policy: CompactionPolicy) -> Steps:
+    """Every step from these slots on: first of messages, oldest first, then of summaries, shallowest first."""
+    protected = planner.fresh_tail(slots, policy)
+    summaries = Summaries(slots)
+    leaves: list[tuple[int, Slot]] = []
+    for chunk in planner.leaf_chunks(slots, protected, policy):
+        previous = summaries.before(chunk[0].ordinal)
+        slot = yield Step(chunk, SummaryKind.LEAF, planner.leaf_target(chunk, policy), previous)
+        if slot is not None:
+            leaves.append((chunk[-1].ordinal, slot))
+            summaries.add(slot)
+    context = _with_leaves(slots, protected, leaves)
+    while (condensed := planner.condensed_chunk(context, protected, policy)) is not None:
+        slot = yield Step(condensed, SummaryKind.CONDENSED, planner.condensed_target(condensed, policy))
+        if slot is None:
+            # The planner would propose the same again.
+            return
+        context = _after(context, {source.ordinal for source in condensed}, {slot.ordinal: slot})
+
+
+def _with_leaves(slots: Iterable[Slot], protected: Protected, leaves: Sequence[tuple[int, Slot]]) -> list[Slot]:
+    """The context with leaves in the places of what they stand for: of all from the first to the last that may go."""
+    ends = [end for end, _ in leaves]
+    context = []
+    for slot in slots:
+        place = bisect_left(ends, slot.ordinal)
+        if place == len(ends) or slot.ordinal < leaves[place][1].ordinal or slot.ordinal in protected:
+            context.append(slot)
+        elif slot.ordinal == leaves[place][1].ordinal:
+            context.append(leaves[place][1])
+    return context
+
+
+def _after(slots: Sequence[Slot], gone: set[int], stands_for: Mapping[int, Slot]) -> list[Slot]:
+    """The context with summaries in the places of what they stand for."""
+    kept = (slot for slot in slots if slot.ordinal in stands_for or slot.ordinal not in gone)
+    return [stands_for.get(slot.ordinal, slot) for slot in kept]
+
+
+def follow(
+    steps: Steps,
+    *,
+    make: Callable[[Step], Slot | None],
+    is_enough: Callable[[], bool],
+    is_out_of_bounds: Callable[[], bool],
+) -> bool:
+    """Make what each step proposes; whether they came to their natural end, false if a bound stopped them."""
+    made: Slot | None = None
+    while not is_enough():
+        try:
+            step = steps.send(made)
+        except StopIteration:
+            return True
+        if is_out_of_bounds():
+            return False
+        made = make(step)
+    return True

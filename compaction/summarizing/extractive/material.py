@@ -1,0 +1,127 @@
+"""The sources taken apart: every unit with its terms, and what each term is worth among them."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Container, Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from compaction.summarizing.extractive.passages import Passage, passages_of
+from compaction.summarizing.extractive.sentences import Unit
+from compaction.summarizing.extractive.terms import SMALL_TALK_WORTH, terms_of
+from compaction.summarizing.extractive.vocabulary import Vocabulary
+from compaction.summarizing.summarizer import Source, SourceMessage
+
+# Names in what is not shown, such as the body of an edit, count like those in tool output.
+_HIDDEN_WEIGHT = 0.7
+
+# What several messages speak of is what the stretch is about, and will be asked for: a term's worth rises with the
+# logarithm of their number. (That a word is common in general is known beforehand, see words.py.) But a word in more
+# than half of all messages is no subject; in a language without a word list, that is its grammar.
+_REPEATED = 0.25
+_USUAL = 0.5
+
+# Every head says who speaks, so a speaker's name, or the short form of it, adds next to nothing.
+_SPEAKER_WORTH = 0.5
+_SHORTEST_SHORT_FORM = 3
+
+
+class Statement(NamedTuple):
+    """A unit where it stands: the place of its passage, its terms, and how much they count there."""
+
+    place: int
+    unit: Unit
+    weight: float
+    terms: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """What could be said. `worth` and `heaviest` run by term number; `uses` says how much a name is used."""
+
+    passages: tuple[Passage, ...]
+    statements: tuple[Statement, ...]
+    vocabulary: Vocabulary
+    worth: tuple[float, ...]
+    heaviest: tuple[float, ...]
+    uses: dict[int, float]
+
+    def gain(self, index: int, said: Container[int] = ()) -> float:
+        """What keeping one statement would add to what is said."""
+        statement = self.statements[index]
+        return statement.weight * sum([self.worth[term] for term in statement.terms if term not in said])
+
+    def share(self, said: Iterable[int]) -> float:
+        """How much of all that could be said these terms say, from 0 to 1."""
+        total = math.fsum(worth * weight for worth, weight in zip(self.worth, self.heaviest, strict=True))
+        kept = math.fsum(self.worth[term] * self.heaviest[term] for term in said)
+        return kept / total if total else 1.0
+
+    def sources_of(self, chosen: Iterable[int]) -> set[int]:
+        """The places of the sources that the chosen statements are from."""
+        return {self.passages[self.statements[index].place].source for index in chosen}
+
+
+def material_of(sources: Sequence[Source]) -> Material:
+    """Reads every source once."""
+    passages = tuple(passages_of(sources))
+    vocabulary = Vocabulary()
+    telling: list[Statement] = []
+    idle: list[Statement] = []
+    heaviest: dict[int, float] = {}
+    uses: dict[int, float] = {}
+    spread: Counter[int] = Counter()
+    for place, passage in enumerate(passages):
+        here: dict[int, float] = {}
+        heaviest_here = max(passage.weights, default=0.0)
+        for unit, weight in zip(passage.units, passage.weights, strict=True):
+            terms = vocabulary.terms(unit.text)
+            if not terms:
+                continue
+            tells = any(vocabulary.worth[term] > SMALL_TALK_WORTH for term in terms)
+            (telling if tells else idle).append(Statement(place, unit, weight, terms))
+            if weight == heaviest_here:
+                here.update(dict.fromkeys(terms, weight))
+                continue
+            for term in terms:
+                if weight > here.get(term, 0.0):
+                    here[term] = weight
+        for name in vocabulary.names(passage.hidden):
+            here.setdefault(name, _HIDDEN_WEIGHT)
+        spread.update(here.keys())
+        for term, weight in here.items():
+            if weight > heaviest.get(term, 0.0):
+                heaviest[term] = weight
+            if vocabulary.is_name[term]:
+                # A name is needed again the more, the more messages use it, and the more those count.
+                uses[term] = uses.get(term, 0.0) + weight
+    return Material(
+        passages=passages,
+        # "Great, thank you!" is not worth its tokens in every later context, unless there is nothing else.
+        statements=tuple(telling or idle),
+        vocabulary=vocabulary,
+        worth=_worth(vocabulary, spread, len(passages), _speakers(sources)),
+        heaviest=tuple(heaviest.get(number, 0.0) for number in range(len(vocabulary.term))),
+        uses=uses,
+    )
+
+
+def _worth(vocabulary: Vocabulary, spread: Counter[int], passages: int, speakers: frozenset[str]) -> tuple[float, ...]:
+    """What each term is worth in this material."""
+    usual = _USUAL * max(1, passages)
+    # By how many passages speak of it; most terms come in one or two.
+    factors = {many: (1 + _REPEATED * math.log(many), min(1.0, usual / many)) for many in {1, *spread.values()}}
+    worth = []
+    for number, (term, general) in enumerate(zip(vocabulary.term, vocabulary.worth, strict=True)):
+        repeated, rare = factors[spread.get(number, 1)]
+        own = _SPEAKER_WORTH if term in speakers else general
+        worth.append(own * repeated * rare)
+    return tuple(worth)
+
+
+def _speakers(sources: Sequence[Source]) -> frozenset[str]:
+    names = {source.author for source in sources if isinstance(source, SourceMessage)}
+    terms = {term for name in names for term in terms_of(name)}
+    return frozenset(term[:end] for term in terms for end in range(_SHORTEST_SHORT_FORM, len(term) + 1))

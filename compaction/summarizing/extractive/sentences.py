@@ -1,0 +1,126 @@
+"""A message cut into the units a summary keeps or drops whole: sentences of prose, lines of anything else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from compaction.summarizing.extractive.clean_text import one_line
+from compaction.summarizing.extractive.terms import CJK
+from compaction.summarizing.extractive.tool_calls import read_call
+
+# Four lines of text. What is longer (minified code, a JSON answer, a flood without full stops) is cut at its commas, or
+# else anywhere: a summary must be able to keep a part of it.
+LONGEST_UNIT = 320
+
+_FENCE = re.compile(r"\s{0,9}(?:```|~~~)")
+# What a line may begin with that says nothing: a list mark in prose, a line number in a printed file.
+_LIST_MARK = re.compile(r"(?:(?:[-*•+]|#{1,6}|>|\d{1,2}[.)])\s)?")
+_LINE_NUMBER = re.compile(r"(?:\s{0,9}\d{1,9}(?:→|\t))?")
+_SOMETHING_SAID = re.compile(r"[^\W_]")
+
+# A full stop ends a sentence before a blank only; "!" and "?" too; their CJK sisters need none. A bracketed remark
+# ("[shared image: a dog]") stands for itself.
+_SENTENCE_END = re.compile(r"[.!?…][\"'”’)\]*_]*\s+|[。！？][”’」』）]*(?=.)|\s(?=\[[^\]]{1,40}: )")
+_PLAIN_END = re.compile(r"[.!?][\"')\]*_]*\s+")
+_ABBREVIATION = re.compile(r"\b(?:[A-Za-z]|Mr|Mrs|Ms|Dr|St|Prof|vs|etc|No|Jr|Sr|approx|e\.g|i\.e)\.$")
+_CLAUSE_END = re.compile(rf"(?<=[,;:])\s+|(?<=[,;])(?=[\"{{\[\\])|(?<=[，、；：])(?=[{CJK}])|\s+[-–—]\s+")
+
+
+class Unit(NamedTuple):
+    """Something a summary keeps or drops whole.
+
+    `hidden` is text that belongs to it but is too bulky to show, such as the body of an edit: it is searched for names.
+    A NamedTuple, because a chunk has thousands and a frozen dataclass takes four times as long to make.
+    """
+
+    text: str
+    is_prose: bool
+    is_call: bool = False
+    hidden: str = ""
+
+
+def units_of(text: str, *, prose: bool) -> Iterator[Unit]:
+    """The units of a cleaned text. `prose` says whether its lines hold sentences or, as in tool output, stand alone."""
+    for line, is_prose in _paragraphs(text) if prose else ((line, False) for line in text.split("\n")):
+        call = read_call(line) if line.startswith("[") else None
+        if call is not None:
+            yield Unit(text=call.text, is_prose=False, is_call=True, hidden=call.hidden)
+        elif is_prose:
+            line = line.strip()
+            for sentence in sentences(line if line[:1].isalpha() else _without(_LIST_MARK, line)):
+                yield from _pieces(sentence, is_prose=True)
+        else:
+            yield from _pieces(_without(_LINE_NUMBER, line), is_prose=False)
+
+
+def sentences(text: str) -> Iterator[str]:
+    """The sentences of one paragraph."""
+    start = 0
+    # Most text is plain, and there one thing to look for is found much sooner than three.
+    is_plain = text.isascii() and "[" not in text
+    for end in (_PLAIN_END if is_plain else _SENTENCE_END).finditer(text):
+        if _ABBREVIATION.search(text[max(start, end.start() - 8) : end.start() + 1]):
+            continue
+        yield text[start : end.end()]
+        start = end.end()
+    yield text[start:]
+
+
+def _without(beginning: re.Pattern[str], line: str) -> str:
+    match = beginning.match(line)
+    return line[match.end() :] if match else line
+
+
+def _paragraphs(text: str) -> Iterator[tuple[str, bool]]:
+    """The lines of a text and whether they are prose, which those between fences are not.
+
+    A line of prose that goes on in lower case is put behind the one it continues.
+    """
+    held, fenced = "", False
+    has_fences = "```" in text or "~~~" in text
+    for line in text.split("\n"):
+        fence = has_fences and _FENCE.match(line)
+        if not fence and not fenced and line[:1].islower() and held[-1:].isalpha() and len(held) < LONGEST_UNIT:
+            held = f"{held} {line}"
+            continue
+        if held:
+            yield held, True
+            held = ""
+        if fence:
+            fenced = not fenced
+        elif fenced:
+            yield line, False
+        else:
+            held = line
+    if held:
+        yield held, True
+
+
+def _pieces(text: str, *, is_prose: bool) -> Iterator[Unit]:
+    """The text as units of bounded length; nothing where it has neither a letter nor a digit."""
+    text = one_line(text)
+    if len(text) <= LONGEST_UNIT:
+        if text[:1].isalnum() or _SOMETHING_SAID.search(text):
+            yield Unit(text, is_prose)
+        return
+    held = ""
+    for clause in _clauses(text, longest=LONGEST_UNIT // 2):
+        if held and len(held) + len(clause) > LONGEST_UNIT:
+            yield from _pieces(held, is_prose=is_prose)
+            held = ""
+        held += clause
+    yield from _pieces(held, is_prose=is_prose)
+
+
+def _clauses(text: str, *, longest: int) -> Iterator[str]:
+    start = 0
+    for cut in [*(end.end() for end in _CLAUSE_END.finditer(text)), len(text)]:
+        while cut - start > longest:
+            blank = text.rfind(" ", start + longest // 2, start + longest)
+            middle = start + longest if blank < 0 else blank + 1
+            yield text[start:middle]
+            start = middle
+        yield text[start:cut]
+        start = cut

@@ -1,0 +1,182 @@
+"""The written form of a summary: runs of what one speaker said under one head, and how to read that back.
+
+    March 7
+    12-14 user: I moved the ledger to Lisbon. It must be read-only.
+    15 assistant: Bash(pytest tests/ledger)
+      Edit(src/ledger.py)
+    16 tool: FAILED tests/ledger/test_rows.py::test_order
+    Also named: src/rows.py, ORDER_BY
+    Expand for details about: currency rounding, backup plan (31 of 40 messages).
+
+What a conversation contained never starts a line, so it cannot pass for a head, a day or a closing line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from compaction.summarizing.summarizer import Source, SourceSummary
+
+if TYPE_CHECKING:
+    from compaction.summarizing.extractive.passages import Passage
+    from compaction.summarizing.extractive.sentences import Unit
+
+EXPAND = "Expand for details about:"
+NAMED = "Also named:"
+
+# Not strftime: the written form must not depend on the locale of the machine.
+_MONTHS = (
+    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+    "December",
+)  # fmt: skip
+
+_HEADED = re.compile(r"(\d{1,18})(?:-(\d{1,18}))?(?: ([^:]{1,60}))?: (.+)")
+_DAY = re.compile(rf"({'|'.join(_MONTHS)}) (\d\d?)(?:, (\d{{4}}))?")
+_TOOL_HEAD = re.compile(r"^\d+(?:-\d+)? tool\b", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Neighbours in what is kept that one speaker said on one day: the units of one message, of the next, ..."""
+
+    head: str
+    day: date | None
+    messages: tuple[tuple[Unit, ...], ...]
+
+
+def runs(kept: Iterable[tuple[Passage, Unit]]) -> Iterator[Run]:
+    """What is kept, in order, gathered under as few heads as tell who said it."""
+    for (who, day, _), pairs in groupby(kept, key=_speaker):
+        listed = list(pairs)
+        yield Run(
+            head=head(who, listed[0][0].first_seq, listed[-1][0].last_seq),
+            day=day,
+            messages=tuple(
+                tuple(unit for _, unit in of_one) for _, of_one in groupby(listed, key=lambda pair: pair[0].first_seq)
+            ),
+        )
+
+
+def _speaker(pair: tuple[Passage, Unit]) -> tuple[str, date | None, int]:
+    passage = pair[0]
+    # What has no speaker, the prose of a model, stays apart from that of another summary.
+    return passage.who, passage.day, 0 if passage.who else passage.first_seq
+
+
+def head(who: str, first_seq: int, last_seq: int) -> str:
+    """Which messages, and whose."""
+    place = str(first_seq) if first_seq == last_seq else f"{first_seq}-{last_seq}"
+    return f"{place} {who}".rstrip()
+
+
+def readable(run: Run) -> str:
+    """Sentences in a row, everything else on lines of its own."""
+    first, *others = (unit for message in run.messages for unit in message)
+    text, after_prose = f"{run.head}: {first.text}", first.is_prose
+    for unit in others:
+        if unit.is_prose and after_prose:
+            # The item of a list, or a title, has no full stop of its own.
+            text += f"; {unit.text}" if text[-1].isalnum() else f" {unit.text}"
+        else:
+            text += f"\n  {unit.text}"
+        after_prose = unit.is_prose
+    return text
+
+
+def write(kept: Iterable[tuple[Passage, Unit]], *, days: Days, told: Callable[[Run], str] = readable) -> str:
+    """The page of what is kept, in order, under days where there are several."""
+    lines: list[str] = []
+    shown: date | None = None
+    for run in runs(kept):
+        if run.day is not None and run.day != shown and days.are_shown:
+            lines.append(days.label(run.day))
+            shown = run.day
+        lines.append(told(run))
+    return "\n".join(lines)
+
+
+def closing(topics: Sequence[str], *, left_out: int, sources: Sequence[Source]) -> str:
+    """The line that tells what there is to expand for, and how much of it."""
+    kind = "summaries" if all(isinstance(source, SourceSummary) for source in sources) else "messages"
+    extent = f"{left_out} of {len(sources)} {kind}" if left_out else f"{len(sources)} {kind}"
+    return f"{EXPAND} {', '.join(topics)} ({extent})." if topics else f"{EXPAND} {extent}."
+
+
+@dataclass(frozen=True)
+class Days:
+    """Whether and how days are written: not at all if there is one only, for the summary's time range tells it."""
+
+    are_shown: bool
+    with_year: bool
+
+    @classmethod
+    def of(cls, passages: Sequence[Passage]) -> Days:
+        found = {passage.day for passage in passages if passage.day is not None}
+        return cls(are_shown=len(found) > 1, with_year=len({day.year for day in found}) > 1)
+
+    def label(self, day: date) -> str:
+        written = f"{_MONTHS[day.month - 1]} {day.day}"
+        return f"{written}, {day.year}" if self.with_year else written
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What an older summary tells under one head: its sentences, its other lines, and names it lists apart."""
+
+    first_seq: int
+    last_seq: int
+    who: str
+    day: date | None
+    sentences: str
+    lines: str = ""
+    names: str = ""
+
+
+def mentions_tools(text: str) -> bool:
+    """Whether a written summary has lines of tools in it."""
+    return _TOOL_HEAD.search(text) is not None
+
+
+def read(text: str, *, first_seq: int, last_seq: int, start: datetime | None) -> Iterator[Entry]:
+    """A summary's text as entries, without its closing line. What is in another form makes one entry together."""
+    day = first_day = start.date() if start is not None else None
+    entry: Entry | None = None
+    unheaded: list[str] = []
+    names: list[str] = []
+    for line in text.split("\n"):
+        headed = _HEADED.fullmatch(line)
+        label = _DAY.fullmatch(line)
+        if line.startswith("Expand for details"):
+            continue
+        if line.startswith(NAMED):
+            names.append(line.removeprefix(NAMED))
+        elif label is not None:
+            day = _day(label, start) or day
+        elif headed is not None and first_seq <= int(headed[1]) <= int(headed[2] or headed[1]) <= last_seq:
+            if entry is not None:
+                yield entry
+            first, last, who, said = headed.groups()
+            entry = Entry(int(first), int(last or first), who or "", day, sentences=said)
+        elif entry is not None and line.startswith("  "):
+            entry = replace(entry, lines=f"{entry.lines}\n{line}")
+        else:
+            unheaded.append(line)
+    if entry is not None:
+        yield entry
+    if names or any(unheaded):
+        yield Entry(first_seq, last_seq, "", first_day, sentences="\n".join(unheaded), names=", ".join(names))
+
+
+def _day(label: re.Match[str], start: datetime | None) -> date | None:
+    month, day, year = label.groups()
+    if year is None and start is None:
+        return None
+    try:
+        return date(int(year or start.year), _MONTHS.index(month) + 1, int(day))  # type: ignore[union-attr]
+    except ValueError:
+        return None

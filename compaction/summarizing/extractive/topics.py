@@ -1,0 +1,116 @@
+"""Names what was left out: names that stand in no kept line, and phrases from sentences that were not kept."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+
+from compaction.summarizing.extractive.clean_text import estimate_tokens
+from compaction.summarizing.extractive.coverage import Candidate, Coverage
+from compaction.summarizing.extractive.material import Material
+from compaction.summarizing.extractive.terms import CJK, is_telling, term_of, worth
+
+# Small talk ("good", "know") stands in no phrase: it would not tell anyone what to expand for.
+_LEAST_WORTH = 2.0
+_LONGEST_PHRASE = 3
+
+# The sentences and names looked at, best first. A closing line has room for a few dozen phrases, an index for as many
+# names; what is beyond these would only be looked at to be refused.
+_SENTENCES = 100
+_NAMES = 400
+_CHEAPEST_NAME = 3
+
+# A long name says more than a short one of the same use: it is rather the user's own than the language's.
+_NAME_COST_POWER = 0.5
+
+_REMEMBERED = 1 << 12
+
+_WORD = r"[^\W_]+(?:[-'’][^\W_]+)*"
+_RUN = re.compile(rf"{_WORD}(?: {_WORD})*")
+_CJK_WORDS = re.compile(f"[{CJK}]{{2,6}}")
+
+
+def names_left_out(material: Material) -> list[int]:
+    """The names of the material, those first that will rather be needed again for the tokens they cost."""
+    spelling, uses = material.vocabulary.spelling, material.uses
+    ranked = sorted(uses, key=lambda name: (-uses[name] / estimate_tokens(spelling[name]) ** _NAME_COST_POWER, name))
+    return ranked[:_NAMES]
+
+
+def index_of_names(
+    names: list[int], *, material: Material, shown: str, budget: int, count_tokens: Callable[[str], int]
+) -> list[int]:
+    """As many names as the budget has room for, without those that can be read already."""
+    picked: list[int] = []
+    for name in names:
+        if budget < _CHEAPEST_NAME:
+            break
+        spelling = material.vocabulary.spelling[name]
+        # As a part of a longer name, a name is there to be read and to be searched for.
+        if spelling in shown:
+            continue
+        cost = count_tokens(f" {spelling},")
+        if cost <= budget:
+            picked.append(name)
+            shown = f"{shown}\n{spelling}"
+            budget -= cost
+    return picked
+
+
+def topics_left_out(
+    material: Material, *, said: set[int], kept: set[int], budget: int, count_tokens: Callable[[str], int]
+) -> list[str]:
+    """Phrases from the sentences that were not kept, chosen like sentences."""
+    phrases: list[str] = []
+    candidates: list[Candidate] = []
+    seen: set[str] = set()
+    for index in _sentences(material, said, kept):
+        for phrase in phrases_of(material.statements[index].unit.text):
+            folded = phrase.lower()
+            if folded in seen:
+                continue
+            seen.add(folded)
+            terms = tuple(term for term in material.vocabulary.known(phrase) if term not in said)
+            if terms:
+                phrases.append(phrase)
+                candidates.append(Candidate(terms, material.statements[index].weight, 0, estimate_tokens(phrase)))
+    coverage = Coverage(
+        candidates=candidates,
+        worth=material.worth,
+        tokens_of=lambda index: count_tokens(f" {phrases[index]},"),
+        tokens_of_heading=lambda heading: 0,
+    )
+    coverage.fill(budget)
+    return [phrases[index] for index in sorted(coverage.chosen)]
+
+
+def phrases_of(text: str) -> Iterator[str]:
+    """Runs of up to three words as they stand in a sentence, of which at least one names something."""
+    if not text.isascii():
+        yield from _CJK_WORDS.findall(text)
+    for run in _RUN.findall(text):
+        held: list[str] = []
+        tells = False
+        for word in (*run.split(" "), ""):
+            fits, tells_here = _suits(word)
+            if not fits or len(held) == _LONGEST_PHRASE:
+                if tells:
+                    yield " ".join(held)
+                held, tells = [], False
+            if fits:
+                held.append(word)
+                tells = tells or tells_here
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _suits(word: str) -> tuple[bool, bool]:
+    """Whether a word may stand in a phrase, and whether it makes one worth showing."""
+    term = term_of(word)
+    return bool(term) and worth(term) >= _LEAST_WORTH, is_telling(term)
+
+
+def _sentences(material: Material, said: set[int], kept: set[int]) -> list[int]:
+    """The sentences that were not kept and would have added most, in their order."""
+    left = [index for index, (_, unit, _, _) in enumerate(material.statements) if unit.is_prose and index not in kept]
+    return sorted(sorted(left, key=lambda index: (-material.gain(index, said), index))[:_SENTENCES])

@@ -1,0 +1,301 @@
+"""Moves texts to the cold tier and back, a stretch of messages a transaction.
+
+Within it: the act is written into the audit log, the block is stored, the rows are relieved of their texts, and then
+the messages are read as everybody reads them, from the stored block, and compared, value for value, with what they
+were and were hashed as. So a process that dies at any moment loses nothing: a stretch has moved, provably, or not.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import connection, transaction
+from django.db.models import F
+
+from conversations.audit import Act, AuditLog
+from conversations.cold_storage.cold_texts import (
+    LONGEST_URL,
+    PART_TEXTS,
+    ColdMessage,
+    ColdTexts,
+    mark,
+    packed,
+    packed_hash,
+)
+from conversations.content import hashing
+from conversations.errors import Conflict
+from conversations.models import PART_COLUMNS, ColdBlock, Conversation
+from conversations.sql import array, rows
+from conversations.store.read import messages_of
+from conversations.types import MessageRecord
+
+# What one block holds at most, but for a message that is larger by itself: enough alike to be compressed well, little
+# enough to be unpacked for one message.
+MOST_MESSAGES = 100
+MOST_BYTES = 1_000_000
+
+# A note of compaction's own is nobody's words and stays. See `records._SAID`.
+_SAID = "(part_type = 'compaction' AND is_synthetic AND is_ignored) IS NOT TRUE"
+# An address that only names something stays, for whoever looks for what is named.
+_LONG_URL = f"CASE WHEN length(file_url) > {LONGEST_URL} THEN file_url END"
+_READ_AS = {
+    "file_url": _LONG_URL,
+    **{name: f"{name}::text" for name in ("tool_input", "metadata", "exact")},
+}
+_READ_PART = ", ".join(f"{_READ_AS.get(name, name)} AS {name}" for name in PART_TEXTS)
+_PART_SIZE = " + ".join(f"coalesce(pg_column_size({name}), 0)" for name in PART_TEXTS)
+# The newest of the stretch is the one that reaches beyond the bytes, so there is always one. Sizes are those in the
+# row, compressed as they may be: nothing is fetched and unpacked to be measured.
+_STRETCH = f"""
+    WITH next AS MATERIALIZED (
+        SELECT message_id, seq,
+               pg_column_size(content) + pg_column_size(metadata) + coalesce(pg_column_size(exact), 0) AS texts,
+               coalesce(pg_column_size(content_tsv), 0) AS terms
+        FROM messages
+        WHERE conversation_id = %s AND seq > %s AND cold_block_id IS NULL AND erased_by_id IS NULL
+        ORDER BY seq LIMIT {MOST_MESSAGES}
+    ), sized AS (
+        SELECT next.message_id, next.seq, next.terms,
+               next.texts + coalesce(sum({_PART_SIZE}) FILTER (WHERE {_SAID}), 0) AS texts
+        FROM next LEFT JOIN message_parts part ON part.message_id = next.message_id
+        GROUP BY next.message_id, next.seq, next.terms, next.texts
+    )
+    SELECT message_id, seq, (texts + terms)::bigint
+    FROM (SELECT *, sum(texts) OVER (ORDER BY seq) - texts AS before FROM sized) AS stretch
+    WHERE before < {MOST_BYTES} ORDER BY seq
+"""
+_TEXTS = """
+    SELECT message_id, content, metadata::text, exact::text, metadata_hash
+    FROM messages WHERE message_id = ANY(%s) ORDER BY seq
+"""
+_PARTS = f"""
+    SELECT message_id, part_id, part_hash, {_SAID}, {_READ_PART}
+    FROM message_parts WHERE message_id = ANY(%s) ORDER BY message_id, ordinal
+"""
+_EMPTY_MESSAGES = """
+    UPDATE messages SET content = '', metadata = '{}', exact = NULL, cold_block_id = %s
+    WHERE message_id = ANY(%s) AND cold_block_id IS NULL AND erased_by_id IS NULL
+"""
+_EMPTIED_PART = (
+    ", ".join(f"{name} = NULL" for name in PART_TEXTS if name not in ("file_url", "exact"))
+    + f", file_url = CASE WHEN length(file_url) > {LONGEST_URL} THEN NULL ELSE file_url END"
+)
+_EMPTY_PARTS = f"UPDATE message_parts SET {_EMPTIED_PART}, exact = %s::json WHERE part_id = ANY(%s)"
+_FILL_MESSAGES = """
+    UPDATE messages SET content = t.content, metadata = t.metadata::jsonb, exact = t.exact::json, cold_block_id = NULL
+    FROM json_to_recordset(%s) AS t(message_id bigint, content text, metadata text, exact text)
+    WHERE messages.message_id = t.message_id AND messages.cold_block_id = %s
+"""
+_PART_TYPES = {"patch_files": "text[]"}
+_FILLED_AS = {
+    "file_url": "coalesce(t.file_url, part.file_url)",
+    "tool_input": "t.tool_input::jsonb",
+    "metadata": "t.metadata::jsonb",
+    "exact": "t.exact::json",
+}
+_FILL_PARTS = f"""
+    UPDATE message_parts part
+    SET {", ".join(f"{name} = {_FILLED_AS.get(name, f't.{name}')}" for name in PART_TEXTS)}
+    FROM json_to_recordset(%s) AS t(
+        part_id text, {", ".join(f"{name} {_PART_TYPES.get(name, 'text')}" for name in PART_TEXTS)}
+    )
+    WHERE part.part_id = t.part_id
+"""
+_POINT_ELSEWHERE = "UPDATE messages SET cold_block_id = %s WHERE message_id = ANY(%s)"
+_MARK_ELSEWHERE = "UPDATE message_parts SET exact = %s::json WHERE part_id = ANY(%s)"
+
+
+class NotTheSame(Conflict):
+    """What was read back is not what was there; the transaction is undone, and nothing has moved."""
+
+    code = "cold_copy_differs"
+
+
+@dataclass(frozen=True)
+class Moved:
+    """One stretch: up to which seq it reaches, how many messages moved, their bytes in the rows and in the block.
+
+    `damaged` are messages that no longer match their hashes. They stay where they are, for the checker to find.
+    """
+
+    last_seq: int
+    messages: int
+    bytes_before: int
+    bytes_packed: int
+    damaged: tuple[int, ...] = ()
+
+
+@transaction.atomic
+def archive_stretch(conversation_id: int, *, after_seq: int, log: AuditLog) -> Moved | None:
+    """Move the next stretch of hot messages behind `after_seq`; None if there is none.
+
+    The caller holds the conversation's lock. Raises NotTheSame, with nothing moved.
+    """
+    found = rows(_STRETCH, [conversation_id, after_seq])
+    if not found:
+        return None
+    seqs = {message_id: seq for message_id, seq, _ in found}
+    sizes = {message_id: size for message_id, _, size in found}
+    taken = _texts(list(seqs))
+    before = messages_of(list(seqs))
+    damaged = tuple(each.message_id for each in before if not taken.is_as_hashed(each))
+    whole = [each for each in before if each.message_id not in damaged]
+    last_seq = max(seqs.values())
+    if not whole:
+        return Moved(last_seq, 0, 0, 0, damaged)
+    ids = [each.message_id for each in whole]
+    block = packed(taken.messages[message_id] for message_id in ids)
+    moved = Moved(last_seq, len(ids), sum(sizes[message_id] for message_id in ids), len(block), damaged)
+    log.record(
+        Act.ARCHIVE,
+        conversation_id=conversation_id,
+        target=f"seq {whole[0].seq} to {whole[-1].seq}",
+        detail={"messages": len(ids), "packed_hash": packed_hash(block).hex()},
+    )
+    row = _store(conversation_id, block, [each.seq for each in whole], bytes_before=moved.bytes_before)
+    part_ids = [part_id for message_id in ids for part_id in taken.messages[message_id].parts]
+    with connection.cursor() as cursor:
+        cursor.execute(_EMPTY_MESSAGES, [row.pk, ids])
+        if cursor.rowcount != len(ids):
+            raise NotTheSame("Some of these messages went to the cold tier, or were erased, just now.")
+        cursor.execute(_EMPTY_PARTS, [mark(row.pk), part_ids])
+    _require_same(whole)
+    Conversation.objects.filter(pk=conversation_id).update(cold_messages=F("cold_messages") + len(ids))
+    return moved
+
+
+@transaction.atomic
+def thaw_block(conversation_id: int, *, log: AuditLog) -> Moved | None:
+    """Bring the texts of the conversation's first block back into their rows; None if it has no block.
+
+    The caller holds the conversation's lock. Raises NotTheSame, and Unavailable for a damaged block; nothing has moved.
+    """
+    row = ColdBlock.objects.filter(conversation_id=conversation_id).order_by("first_seq", "cold_block_id").first()
+    if row is None:
+        return None
+    texts = _opened(row)
+    before = messages_of(list(texts))
+    log.record(
+        Act.THAW,
+        conversation_id=conversation_id,
+        target=f"seq {row.first_seq} to {row.last_seq}",
+        detail={"messages": len(texts), "packed_hash": bytes(row.packed_hash).hex()},
+    )
+    messages = [
+        {"message_id": each.message_id, "content": each.content, "metadata": each.metadata, "exact": each.exact}
+        for each in texts.values()
+    ]
+    parts = [{"part_id": part_id, **values} for each in texts.values() for part_id, values in each.parts.items()]
+    with connection.cursor() as cursor:
+        cursor.execute(_FILL_MESSAGES, [json.dumps(messages), row.pk])
+        if cursor.rowcount != len(messages):
+            raise NotTheSame(f"Cold block {row.pk} holds messages that are not in it by their rows.")
+        cursor.execute(_FILL_PARTS, [json.dumps(parts)])
+    _require_same(before)
+    row.delete()
+    Conversation.objects.filter(pk=conversation_id).update(cold_messages=F("cold_messages") - len(messages))
+    return Moved(row.last_seq, len(messages), row.bytes_before, len(row.packed))
+
+
+def leave_out(conversation_id: int, *, message_ids: Collection[int], block_ids: Collection[int]) -> int:
+    """Pack these blocks anew without these messages, and remove the old ones; how many messages it was.
+
+    For an erasure: in its transaction, once the rows of these messages point at no block any more.
+    """
+    left = 0
+    for row in ColdBlock.objects.filter(conversation_id=conversation_id, pk__in=block_ids).order_by("first_seq"):
+        texts = _opened(row)
+        kept = {message_id: each for message_id, each in texts.items() if message_id not in message_ids}
+        if len(kept) == len(texts):
+            continue
+        if kept:
+            _move_to_another(row, kept)
+        row.delete()
+        left += len(texts) - len(kept)
+    Conversation.objects.filter(pk=conversation_id).update(cold_messages=F("cold_messages") - left)
+    return left
+
+
+def _move_to_another(row: ColdBlock, kept: Mapping[int, ColdMessage]) -> None:
+    before = messages_of(list(kept))
+    block = packed(kept.values())
+    share = row.bytes_before * len(kept) // row.message_count
+    new = _store(row.conversation_id, block, [each.seq for each in before], bytes_before=share)
+    with connection.cursor() as cursor:
+        cursor.execute(_POINT_ELSEWHERE, [new.pk, list(kept)])
+        part_ids = [part_id for each in kept.values() for part_id in each.parts]
+        cursor.execute(_MARK_ELSEWHERE, [mark(new.pk), part_ids])
+    _require_same(before)
+
+
+@dataclass(frozen=True)
+class _Taken:
+    """The texts of a stretch as the rows hold them, and what seals them."""
+
+    messages: Mapping[int, ColdMessage]
+    metadata_hashes: Mapping[int, bytes | None]
+    part_hashes: Mapping[str, bytes]
+
+    def is_as_hashed(self, message: MessageRecord) -> bool:
+        """Whether content, metadata and parts are still what was hashed."""
+        sealed = self.metadata_hashes[message.message_id]
+        return (
+            hashing.content_hash(message.content).hex() == message.content_hash
+            and hashing.metadata_hash(message.metadata) == sealed
+            and all(
+                hashing.part_hash({name: getattr(part, name) for name in PART_COLUMNS})
+                == self.part_hashes.get(part.part_id)
+                for part in message.parts
+            )
+        )
+
+
+def _texts(message_ids: Sequence[int]) -> _Taken:
+    parts: dict[int, dict[str, dict[str, Any]]] = {}
+    part_hashes: dict[str, bytes] = {}
+    for message_id, part_id, part_hash, is_said, *values in rows(_PARTS, [array(message_ids)]):
+        part_hashes[part_id] = bytes(part_hash)
+        given = {name: value for name, value in zip(PART_TEXTS, values, strict=True) if value is not None}
+        if is_said and given:
+            parts.setdefault(message_id, {})[part_id] = given
+    messages, metadata_hashes = {}, {}
+    for message_id, content, metadata, exact, sealed in rows(_TEXTS, [array(message_ids)]):
+        messages[message_id] = ColdMessage(message_id, content, metadata, exact, parts.get(message_id, {}))
+        metadata_hashes[message_id] = None if sealed is None else bytes(sealed)
+    return _Taken(messages, metadata_hashes, part_hashes)
+
+
+def _store(conversation_id: int, block: bytes, seqs: Iterable[int], *, bytes_before: int) -> ColdBlock:
+    places = sorted(seqs)
+    return ColdBlock.objects.create(
+        conversation_id=conversation_id,
+        first_seq=places[0],
+        last_seq=places[-1],
+        message_count=len(places),
+        packed=block,
+        packed_hash=packed_hash(block),
+        bytes_before=bytes_before,
+    )
+
+
+def _opened(row: ColdBlock) -> dict[int, ColdMessage]:
+    texts = ColdTexts()
+    texts.read([row.pk])
+    return texts.blocks[row.pk]
+
+
+def _require_same(before: Sequence[MessageRecord]) -> None:
+    """Read these messages as everybody does, and compare them with what they were."""
+    after = messages_of([each.message_id for each in before])
+    # To Python, objects are equal whatever the order of their keys.
+    if after != list(before) or _key_orders(after) != _key_orders(before):
+        raise NotTheSame("What was read back is not what was there, so nothing was moved. Check the conversation.")
+
+
+def _key_orders(messages: Sequence[MessageRecord]) -> list[str | None]:
+    return [
+        hashing.key_order(each.metadata, [(part.tool_input, part.metadata) for part in each.parts]) for each in messages
+    ]

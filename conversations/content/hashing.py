@@ -1,0 +1,115 @@
+"""Hashes that let anybody see later whether what is stored is what was said. Pure.
+
+content_hash = SHA-256 of the content's bytes (UTF-8; a lone surrogate as the three bytes it would have).
+part_hash    = SHA-256 of the part's values as canonical JSON: its non-null columns, keys sorted, ASCII, no blanks.
+entry_hash   = SHA-256 of role, author, content_hash and the part_hashes of the parts that came with the message.
+metadata_hash = SHA-256 of the message's metadata as canonical JSON; none for a message without metadata.
+record_hash  = SHA-256 of what else a message's row says, as canonical JSON: see `record_hash`. None for messages that
+               were stored before there was one.
+chain_hash   = SHA-256 of the predecessor's chain_hash, entry_hash, created_at and recorded_at (microseconds since 1970,
+               8 bytes each, big-endian), metadata_hash if there is one, and `record:` with record_hash if there is one
+               (see sql/append.sql).
+event_id     = a ULID: the milliseconds of recorded_at and the first 80 bits of chain_hash.
+summary_hash = SHA-256 of the sources' hashes, joined by commas, a bar, and the summary's text.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+
+def content_hash(content: str) -> bytes:
+    return hashlib.sha256(content.encode("utf-8", "surrogatepass")).digest()
+
+
+def part_hash(values: Mapping[str, Any]) -> bytes:
+    """Of the exact values by column name; a null column counts as absent."""
+    given = {name: value for name, value in values.items() if value is not None}
+    return hashlib.sha256(_CANONICAL.encode(given).encode("ascii")).digest()
+
+
+def metadata_hash(metadata: Mapping[str, Any]) -> bytes | None:
+    """Of the exact values; None where there are none to seal."""
+    return hashlib.sha256(_CANONICAL.encode(metadata).encode("ascii")).digest() if metadata else None
+
+
+def record_hash(
+    *,
+    idempotency_key: str | None,
+    token_count: int,
+    token_counter: str,
+    keys: str | None = None,
+    files: Sequence[Sequence[Any]] = (),
+) -> bytes:
+    """Seal what no other hash of a message covers; what is absent is left out.
+
+    `keys` is what `key_order` gives, `files` what `sealed_files` lists.
+    """
+    sealed: dict[str, Any] = {"token_count": token_count, "token_counter": token_counter}
+    if idempotency_key is not None:
+        sealed["idempotency_key"] = idempotency_key
+    if keys is not None:
+        sealed["keys"] = keys
+    if files:
+        sealed["files"] = files
+    return hashlib.sha256(_CANONICAL.encode(sealed).encode("ascii")).digest()
+
+
+def key_order(metadata: Mapping[str, Any], parts: Iterable[tuple[Any, Any]]) -> str | None:
+    """Seal the order of JSON keys in a message; None if they are in sorted order.
+
+    `parts` has the tool_input and the metadata of each part that came with the message. The other hashes sort keys, so
+    that a retry with the keys in another order is the same message.
+    """
+    held = [metadata, *(list(pair) for pair in parts)]
+    return None if _is_sorted(held) else hashlib.sha256(_AS_GIVEN.encode(held).encode("ascii")).hexdigest()
+
+
+def _is_sorted(value: Any) -> bool:
+    if isinstance(value, dict):
+        keys = list(value)
+        return keys == sorted(keys) and all(map(_is_sorted, value.values()))
+    return not isinstance(value, list) or all(map(_is_sorted, value))
+
+
+def event_id(*, recorded_at: datetime, chain_hash: bytes) -> str:
+    """A message's ULID (https://github.com/ulid/spec): sorts by when it was recorded, and fits no other message.
+
+    The random part is the hash of the chain, so that the id needs no column, and a copy of the ledger has the same ids.
+    """
+    milliseconds = (recorded_at - _EPOCH) // timedelta(milliseconds=1)
+    number = (milliseconds << 80) | int.from_bytes(chain_hash[:10], "big")
+    return "".join(_CROCKFORD[(number >> shift) & 31] for shift in range(125, -1, -5))
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, Decimal):
+        # 0.10 and 0.1 are one price; and no digit is lost, as `normalize` would lose those behind the 28th.
+        text = format(value, "f")
+        text = text.rstrip("0").rstrip(".") if "." in text else text
+        # The database knows no negative zero.
+        return "0" if text == "-0" else text
+    raise TypeError(f"{type(value).__name__} has no canonical JSON")
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=_as_text)
+_AS_GIVEN = json.JSONEncoder(separators=(",", ":"))
+
+
+def entry_hash(*, role: str, author: str | None, content: bytes, parts: Iterable[bytes]) -> bytes:
+    digest = hashlib.sha256(f"{role}\n{author or ''}\n".encode())
+    digest.update(content)
+    for part in parts:
+        digest.update(part)
+    return digest.digest()
+
+
+def summary_hash(source_hashes: Iterable[str], text: str) -> bytes:
+    return hashlib.sha256(f"{','.join(source_hashes)}|{text}".encode("utf-8", "surrogatepass")).digest()

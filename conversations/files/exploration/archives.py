@@ -1,0 +1,102 @@
+"""Archives: what is in them, listed and never unpacked. Pure."""
+
+from __future__ import annotations
+
+import gzip
+import struct
+import tarfile
+import zipfile
+from pathlib import PurePosixPath
+from typing import IO, cast
+
+from conversations.files.exploration.bounds import MOST_LINES, Deadline, Limited, Readable, TooMuch, cut, number
+from conversations.files.exploration.glance import Seen
+
+SHOWN_ENTRIES = 30
+MOST_ENTRIES = 10_000
+# A zip's list of contents is read whole.
+MOST_DIRECTORY_BYTES = 8 * 1024 * 1024
+MOST_UNPACKED = 64 * 1024 * 1024
+# Text seldom packs better than twenty to one.
+SUSPICIOUS_RATIO = 100
+SUSPICIOUS_BYTES = 512 * 1024 * 1024
+_END_OF_DIRECTORY = b"PK\x05\x06"
+
+
+def explore_zip(seen: Seen, deadline: Deadline) -> list[str]:
+    at = seen.tail.rfind(_END_OF_DIRECTORY)
+    if at < 0 or len(seen.tail) < at + 16:
+        return ["its list of contents is missing: the file is not whole"]
+    (directory_bytes,) = struct.unpack_from("<L", seen.tail, at + 12)
+    if directory_bytes > MOST_DIRECTORY_BYTES:
+        return ["not listed: its list of contents is too long"]
+    with zipfile.ZipFile(seen.file) as archive:
+        entries = archive.infolist()
+    names = [entry.filename for entry in entries]
+    unpacked = sum(entry.file_size for entry in entries)
+    encrypted = sum(bool(entry.flag_bits & 1) for entry in entries)
+    told = [f"{number(len(entries), 'entry')}, {unpacked:,} bytes unpacked"]
+    if encrypted:
+        told.append(f"{number(encrypted, 'entry')} encrypted")
+    return [*told, *_warnings(names, unpacked, seen.byte_size), *_listed([(e.filename, e.file_size) for e in entries])]
+
+
+def explore_tar(seen: Seen, deadline: Deadline) -> list[str]:
+    return _tar(seen.file, seen, deadline)
+
+
+def explore_gzip(seen: Seen, deadline: Deadline) -> list[str]:
+    """A packed tar archive is listed; of anything else the first line is shown."""
+    with gzip.GzipFile(fileobj=seen.file, mode="rb") as unpacked:
+        head = unpacked.read(512)
+        if head[257:262] == b"ustar":
+            unpacked.seek(0)
+            return ["a tar archive, packed", *_tar(unpacked, seen, deadline)]
+    if b"\x00" in head:
+        return ["binary data, packed"]
+    return ["a text, packed, that begins:", cut(head.decode("utf-8", "replace").split("\n")[0])]
+
+
+def _tar(file: Readable, seen: Seen, deadline: Deadline) -> list[str]:
+    entries: list[tuple[str, int]] = []
+    ending = ""
+    try:
+        # As a stream: whatever a header claims, no more than the limit is read to get past it.
+        limited = cast("IO[bytes]", Limited(file, MOST_UNPACKED))
+        with tarfile.open(fileobj=limited, mode="r|") as archive:
+            for member in archive:
+                entries.append((member.name, member.size))
+                # It would keep every member it has met.
+                archive.members = []  # type: ignore[attr-defined]
+                if len(entries) >= MOST_ENTRIES or deadline.is_over:
+                    ending = " or more"
+                    break
+    except TooMuch:
+        ending = f" in the first {MOST_UNPACKED:,} bytes"
+    unpacked = sum(size for _, size in entries)
+    names = [name for name, _ in entries]
+    told = [f"{number(len(entries), 'entry')}{ending}, {unpacked:,} bytes unpacked"]
+    return [*told, *_warnings(names, unpacked, seen.byte_size), *_listed(entries)]
+
+
+def _warnings(names: list[str], unpacked: int, packed: int) -> list[str]:
+    told = []
+    if unpacked > SUSPICIOUS_BYTES and unpacked > SUSPICIOUS_RATIO * packed:
+        told.append(f"Beware: it unpacks to {unpacked // max(packed, 1):,} times its size, as a zip bomb does.")
+    leaving = [name for name in names if _leaves(name)]
+    if leaving:
+        told.append(
+            f"Beware: {number(len(leaving), 'name')} would lead out of the directory, such as {cut(leaving[0])}"
+        )
+    return told
+
+
+def _leaves(name: str) -> bool:
+    path = PurePosixPath(name.replace("\\", "/"))
+    return path.is_absolute() or ".." in path.parts or path.parts[:1] == ("C:",)
+
+
+def _listed(entries: list[tuple[str, int]]) -> list[str]:
+    shown = [f"  {cut(name, 120)} ({size:,})" for name, size in entries[:SHOWN_ENTRIES]]
+    more = len(entries) - len(shown)
+    return [*shown, *([f"  … {number(more, 'entry')} more"] if more else [])][:MOST_LINES]

@@ -1,0 +1,162 @@
+"""What a file is: by its content first, then by its name, and whether the two agree. Pure."""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from pathlib import PurePosixPath
+
+from conversations.files.exploration import structured, tables
+from conversations.files.exploration.glance import Seen
+from conversations.files.exploration.log_files import looks_like_log
+
+
+class FileKind(StrEnum):
+    JSON = "JSON"
+    JSON_LINES = "JSON Lines"
+    YAML = "YAML"
+    XML = "XML"
+    CSV = "table"
+    CODE = "code"
+    MARKDOWN = "Markdown"
+    HTML = "HTML"
+    LOG = "log"
+    PDF = "PDF"
+    IMAGE = "image"
+    ZIP = "zip archive"
+    TAR = "tar archive"
+    GZIP = "gzip"
+    PROGRAM = "program"
+    TEXT = "text"
+    BINARY = "binary"
+
+
+# Kinds that their first bytes give away.
+_SIGNATURES: tuple[tuple[bytes, FileKind], ...] = (
+    (b"%PDF-", FileKind.PDF),
+    (b"\x89PNG\r\n\x1a\n", FileKind.IMAGE),
+    (b"\xff\xd8\xff", FileKind.IMAGE),
+    (b"GIF87a", FileKind.IMAGE),
+    (b"GIF89a", FileKind.IMAGE),
+    (b"II*\x00", FileKind.IMAGE),
+    (b"MM\x00*", FileKind.IMAGE),
+    (b"PK\x03\x04", FileKind.ZIP),
+    (b"PK\x05\x06", FileKind.ZIP),
+    (b"\x1f\x8b", FileKind.GZIP),
+    (b"\x7fELF", FileKind.PROGRAM),
+    (b"MZ\x90", FileKind.PROGRAM),
+)
+_TAR_MARK = slice(257, 262)
+
+_CLAIMS: dict[str, FileKind] = {
+    **dict.fromkeys(("json", "geojson", "ipynb"), FileKind.JSON),
+    **dict.fromkeys(("jsonl", "ndjson"), FileKind.JSON_LINES),
+    **dict.fromkeys(("yaml", "yml"), FileKind.YAML),
+    **dict.fromkeys(("xml", "svg", "rss", "xsd"), FileKind.XML),
+    **dict.fromkeys(("csv", "tsv"), FileKind.CSV),
+    **dict.fromkeys(("md", "markdown"), FileKind.MARKDOWN),
+    **dict.fromkeys(("html", "htm", "xhtml"), FileKind.HTML),
+    "log": FileKind.LOG,
+    "pdf": FileKind.PDF,
+    **dict.fromkeys(("png", "jpg", "jpeg", "gif", "webp", "bmp", "tif", "tiff"), FileKind.IMAGE),
+    **dict.fromkeys(("zip", "jar", "whl", "docx", "xlsx", "pptx", "odt", "ods", "epub", "apk"), FileKind.ZIP),
+    "tar": FileKind.TAR,
+    **dict.fromkeys(("gz", "tgz"), FileKind.GZIP),
+    **dict.fromkeys(("exe", "dll", "so"), FileKind.PROGRAM),
+    **dict.fromkeys(("txt", "text"), FileKind.TEXT),
+    **dict.fromkeys(
+        ("py", "js", "mjs", "ts", "tsx", "jsx", "java", "kt", "go", "rs", "c", "h", "cc", "cpp", "hpp", "cs", "rb",
+         "php", "swift", "scala", "sh", "bash", "sql", "lua", "pl", "r", "jl", "ex", "exs", "erl", "hs", "clj", "css",
+         "scss", "vue", "dart", "zig", "toml", "ini"),
+        FileKind.CODE,
+    ),
+}  # fmt: skip
+_MIME_CLAIMS: dict[str, FileKind] = {
+    "application/json": FileKind.JSON,
+    "application/pdf": FileKind.PDF,
+    "application/zip": FileKind.ZIP,
+    "application/gzip": FileKind.GZIP,
+    "application/x-tar": FileKind.TAR,
+    "application/yaml": FileKind.YAML,
+    "text/csv": FileKind.CSV,
+    "text/html": FileKind.HTML,
+    "text/markdown": FileKind.MARKDOWN,
+    "text/xml": FileKind.XML,
+    "application/xml": FileKind.XML,
+}
+# What a text may be taken for without any of it being wrong: the name alone decides among these.
+_ANY_TEXT = frozenset({FileKind.CODE, FileKind.MARKDOWN, FileKind.LOG, FileKind.TEXT})
+
+_HTML = re.compile(r"\s*(<!doctype html|<html|<head|<body)", re.IGNORECASE)
+_HEADING = re.compile(r"^#{1,6} \S", re.MULTILINE)
+_SHEBANG = re.compile(r"#!\S*(python|bash|sh|node|perl|ruby)\b")
+
+
+def extension_of(file_name: str) -> str:
+    """The last ending of a name, whatever path it claims to have."""
+    return PurePosixPath(file_name.replace("\\", "/")).suffix.lower().removeprefix(".")
+
+
+def claimed_kind(seen: Seen) -> FileKind | None:
+    """What the name, or else the type that came with the file, says that it is."""
+    by_name = _CLAIMS.get(extension_of(seen.file_name))
+    if by_name is not None:
+        return by_name
+    mime_type = seen.mime_type.partition(";")[0].strip().lower()
+    return FileKind.IMAGE if mime_type.startswith("image/") else _MIME_CLAIMS.get(mime_type)
+
+
+def kind_of(seen: Seen) -> FileKind:
+    """What the file is."""
+    for signature, kind in _SIGNATURES:
+        if seen.head.startswith(signature):
+            return kind
+    if seen.head[:4] == b"RIFF" and seen.head[8:12] == b"WEBP":
+        return FileKind.IMAGE
+    if seen.head[_TAR_MARK] == b"ustar":
+        return FileKind.TAR
+    if seen.text is None:
+        return FileKind.BINARY
+    return _kind_of_text(seen, seen.text, claimed_kind(seen))
+
+
+def _kind_of_text(seen: Seen, text: str, claimed: FileKind | None) -> FileKind:
+    if _HTML.match(text[:1000]):
+        return FileKind.HTML
+    if text.lstrip()[:5] == "<?xml":
+        return FileKind.XML
+    if structured.is_json_lines(text, is_whole=seen.is_whole):
+        return FileKind.JSON_LINES
+    if structured.is_json(text, is_whole=seen.is_whole):
+        return FileKind.JSON
+    if claimed in _ANY_TEXT and claimed is not FileKind.TEXT:
+        return claimed
+    if claimed is FileKind.HTML or (claimed is FileKind.XML and text.lstrip().startswith("<")):
+        return claimed
+    if tables.delimiter_of(text, is_called_so=claimed is FileKind.CSV) is not None:
+        return FileKind.LOG if looks_like_log(text) else FileKind.CSV
+    if (claimed is FileKind.YAML or text.startswith(("---\n", "%YAML"))) and structured.is_yaml(text):
+        return FileKind.YAML
+    if looks_like_log(text):
+        return FileKind.LOG
+    if _SHEBANG.match(text[:200]):
+        return FileKind.CODE
+    return FileKind.MARKDOWN if len(_HEADING.findall(text[:20_000])) >= 2 else FileKind.TEXT
+
+
+def lie_in(seen: Seen, kind: FileKind) -> str | None:
+    """A sentence, where the name or the type says something else than the content."""
+    claimed = claimed_kind(seen)
+    if claimed is None or claimed is kind or not seen.byte_size:
+        return None
+    if claimed is FileKind.TEXT and seen.text is not None:
+        return None
+    if {claimed, kind} <= {FileKind.GZIP, FileKind.TAR} or {claimed, kind} <= {FileKind.HTML, FileKind.XML}:
+        return None
+    if claimed in _ANY_TEXT and seen.text is not None:
+        return None
+    return f"It is called {claimed}, but its content is {'not' if kind in _VAGUE else kind}."
+
+
+# What a file is when nothing else is known: to say that it is that says little.
+_VAGUE = frozenset({FileKind.TEXT, FileKind.BINARY})

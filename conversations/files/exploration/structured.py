@@ -1,0 +1,245 @@
+"""The shape of JSON, JSON Lines, YAML and XML: which keys there are, of which types, how many. Pure.
+
+A file longer than the head is known by its beginning. YAML is composed into nodes, never constructed, and an alias is
+looked at as often as the budget allows: an alias bomb explodes nowhere.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+from xml.parsers import expat
+
+import pydantic_core
+import yaml
+
+from conversations.files.exploration.bounds import MOST_LINES, Deadline, cut, number
+from conversations.files.exploration.glance import Seen
+
+MOST_NODES = 20_000
+MOST_DEPTH = 6
+MOST_KEYS = 30
+MOST_ROWS = 1000
+# The composer is written in Python and takes a second over so much.
+YAML_CHARACTERS = 32 * 1024
+MOST_BRACKETS_OPEN = 100
+
+
+@dataclass
+class Shape:
+    """Everything that stands at one place of the structure, in all the rows that have it."""
+
+    kinds: dict[str, int] = field(default_factory=dict)
+    keys: dict[str, Shape] = field(default_factory=dict)
+    key_count: int = 0
+    inside: Shape | None = None
+    lengths: list[int] = field(default_factory=list)
+
+    def add(self, kind: str) -> None:
+        self.kinds[kind] = self.kinds.get(kind, 0) + 1
+
+    @property
+    def said(self) -> str:
+        """`text`, or `whole number or nothing`; a list says how long it is."""
+        told = []
+        for kind in self.kinds:
+            if kind == "list":
+                least, most = min(self.lengths), max(self.lengths)
+                told.append(f"list of {least:,}" if least == most else f"list of {least:,} to {most:,}")
+            elif kind == "object":
+                told.append(f"object of {number(self.key_count, 'key')}")
+            else:
+                told.append(kind)
+        return " or ".join(told)
+
+
+@dataclass
+class _Look:
+    """One walk through a structure, with what it may still look at."""
+
+    deadline: Deadline
+    nodes: int = MOST_NODES
+
+    def at(self, value: Any, shape: Shape, depth: int = 0) -> None:
+        self.nodes -= 1
+        if self.nodes < 0 or self.deadline.is_over:
+            return
+        match value:
+            case yaml.MappingNode() | dict():
+                pairs = _pairs(value)
+                shape.add("object")
+                shape.key_count = max(shape.key_count, len(pairs))
+                for key, inner in pairs[:MOST_KEYS] if depth < MOST_DEPTH else ():
+                    if key in shape.keys or len(shape.keys) < MOST_KEYS:
+                        self.at(inner, shape.keys.setdefault(key, Shape()), depth + 1)
+            case yaml.SequenceNode() | list():
+                rows = value.value if isinstance(value, yaml.SequenceNode) else value
+                shape.add("list")
+                shape.lengths.append(len(rows))
+                shape.inside = shape.inside or Shape()
+                for row in rows[:MOST_ROWS] if depth < MOST_DEPTH else ():
+                    self.at(row, shape.inside, depth + 1)
+            case yaml.ScalarNode():
+                shape.add(_YAML_KINDS.get(value.tag.rpartition(":")[2], "text"))
+            case _:
+                shape.add(_kind_of(value))
+
+
+def _pairs(value: Any) -> list[tuple[str, Any]]:
+    if isinstance(value, dict):
+        return list(value.items())
+    return [(str(key.value) if isinstance(key, yaml.ScalarNode) else "(a key)", inner) for key, inner in value.value]
+
+
+_YAML_KINDS = {
+    "int": "whole number",
+    "float": "number",
+    "bool": "true or false",
+    "null": "nothing",
+    "timestamp": "date",
+}
+
+
+def _kind_of(value: Any) -> str:
+    match value:
+        case None:
+            return "nothing"
+        case bool():
+            return "true or false"
+        case int():
+            return "whole number"
+        case float():
+            return "number"
+        case _:
+            return "text"
+
+
+def shape_of(value: Any, deadline: Deadline) -> list[str]:
+    """The structure as indented lines."""
+    shape = Shape()
+    _Look(deadline).at(value, shape)
+    lines = list(_lines(shape, name="", depth=0))
+    return lines[:MOST_LINES] + (["…"] if len(lines) > MOST_LINES else [])
+
+
+def _lines(shape: Shape, *, name: str, depth: int) -> Iterator[str]:
+    said = shape.said
+    inside = shape.inside
+    while inside is not None and inside.kinds:
+        said += f" × {inside.said}"
+        shape, inside = inside, inside.inside
+    yield f"{'  ' * depth}{cut(name, 60)}{': ' if name else ''}{cut(said)}"
+    for key, inner in shape.keys.items():
+        yield from _lines(inner, name=key or '""', depth=depth + 1)
+    if shape.key_count > len(shape.keys) and shape.keys:
+        yield f"{'  ' * (depth + 1)}… {number(shape.key_count - len(shape.keys), 'key')} more"
+
+
+def read_json(text: str, *, is_whole: bool) -> Any:
+    """The value, or, of a text that was cut off, as much of it as there is. ValueError if it is no JSON."""
+    return pydantic_core.from_json(text, allow_partial=not is_whole, cache_strings=False)
+
+
+def is_json(text: str, *, is_whole: bool) -> bool:
+    """Whether this is a JSON object or list."""
+    if text.lstrip()[:1] not in ("{", "["):
+        return False
+    try:
+        return isinstance(read_json(text, is_whole=is_whole), dict | list)
+    except ValueError:
+        return False
+
+
+def is_json_lines(text: str, *, is_whole: bool) -> bool:
+    """Whether the first lines are JSON objects, one a line, and there is more than one of them."""
+    lines = _rows(text, is_whole=is_whole)[:5]
+    try:
+        return len(lines) > 1 and all(isinstance(json.loads(line), dict) for line in lines)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _rows(text: str, *, is_whole: bool) -> list[str]:
+    rows = text.split("\n", MOST_ROWS + 1)
+    if not is_whole or len(rows) > MOST_ROWS:
+        rows = rows[:-1]
+    return [row for row in rows if row.strip()]
+
+
+def explore_json(seen: Seen, deadline: Deadline) -> list[str]:
+    return shape_of(read_json(seen.text or "", is_whole=seen.is_whole), deadline)
+
+
+def explore_json_lines(seen: Seen, deadline: Deadline) -> list[str]:
+    rows = []
+    for row in _rows(seen.text or "", is_whole=seen.is_whole):
+        try:
+            rows.append(read_json(row, is_whole=True))
+        except ValueError:
+            rows.append("a line that is no JSON")
+    lines = shape_of(rows, deadline)
+    looked_at = "" if len(rows) == seen.lines else f" (of the first {number(len(rows), 'line')})"
+    return [f"each line{looked_at}:", *lines[1:]] if lines[1:] else lines
+
+
+def _composed(text: str) -> yaml.Node | None:
+    if len(text) > YAML_CHARACTERS:
+        # Up to a line that begins at the margin: what stands before it is complete.
+        head = text[:YAML_CHARACTERS]
+        ends = [at for at in range(len(head) - 1, 0, -1) if head[at - 1] == "\n" and not head[at].isspace()]
+        text = head[: ends[0]] if ends else head
+    open_brackets = 0
+    for character in text:
+        if character in "[{":
+            open_brackets += 1
+        elif character in "]}":
+            open_brackets -= 1
+        if open_brackets > MOST_BRACKETS_OPEN:
+            # The scanner would try each of them as the beginning of a key.
+            raise yaml.YAMLError("it is nested too deeply")
+    return next(iter(yaml.compose_all(text, Loader=yaml.SafeLoader)), None)
+
+
+def is_yaml(text: str) -> bool:
+    """Whether this is a YAML mapping or list."""
+    try:
+        return isinstance(_composed(text), yaml.MappingNode | yaml.SequenceNode)
+    except (yaml.YAMLError, RecursionError):
+        return False
+
+
+def explore_yaml(seen: Seen, deadline: Deadline) -> list[str]:
+    return shape_of(_composed(seen.text or ""), deadline)
+
+
+def explore_xml(seen: Seen, deadline: Deadline) -> list[str]:
+    """The elements by their paths. Entities are not resolved."""
+    counts: dict[str, int] = {}
+    path: list[str] = []
+
+    def start(name: str, attributes: dict[str, str]) -> None:
+        path.append(name)
+        where = "/".join(path[:MOST_DEPTH])
+        if len(path) <= MOST_DEPTH and (where in counts or len(counts) < MOST_LINES):
+            counts[where] = counts.get(where, 0) + 1
+
+    def refuse(*_: Any) -> None:
+        raise ValueError("it declares entities")
+
+    parser = expat.ParserCreate()
+    parser.StartElementHandler = start
+    parser.EndElementHandler = lambda _: path.pop()
+    parser.EntityDeclHandler = refuse
+    try:
+        parser.Parse(seen.head, seen.is_whole)
+    except expat.ExpatError as wrong:
+        return [*_paths(counts), f"not well formed: {wrong}"]
+    except ValueError as wrong:
+        return [f"not looked into: {wrong}"]
+    return _paths(counts)
+
+
+def _paths(counts: dict[str, int]) -> list[str]:
+    return [cut(where if count == 1 else f"{where} × {count:,}") for where, count in counts.items()]

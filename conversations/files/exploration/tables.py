@@ -1,0 +1,110 @@
+"""CSV and TSV: the columns, what stands in them, and how many rows there are. Pure."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterable
+from itertools import islice
+
+from conversations.files.exploration.bounds import Deadline, cut, number
+from conversations.files.exploration.glance import Seen
+
+MOST_ROWS = 20_000
+MOST_COLUMNS = 50
+# In a table that nothing calls one.
+LONGEST_CELL = 60
+_DELIMITERS = ",\t;|"
+_NOTHING = frozenset({"", "null", "none", "na", "n/a", "nan", "-"})
+_KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
+    ("whole number", re.compile(r"[+-]?[0-9]{1,30}")),
+    ("number", re.compile(r"[+-]?[0-9]{0,30}[.,]?[0-9]{1,30}([eE][+-]?[0-9]{1,4})?")),
+    ("true or false", re.compile(r"true|false|yes|no", re.IGNORECASE)),
+    ("date", re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9:.]{5,15}(Z|[+-][0-9:]{4,6})?)?")),
+)
+
+
+def delimiter_of(text: str, *, is_called_so: bool) -> str | None:
+    """What separates the columns, if the first lines are rows of one table of two columns and more.
+
+    A text that nothing calls a table must look the more like one: prose has commas, too.
+    """
+    lines = text[:20_000].split("\n")[:20]
+    whole = lines if len(text) < 20_000 and len(lines) < 20 else lines[:-1]
+    filled = [line for line in whole if line.strip()]
+    if len(filled) < (1 if is_called_so else 3) or (not is_called_so and len(filled) < len(whole) - 1):
+        return None
+    for delimiter in _DELIMITERS:
+        try:
+            rows = list(csv.reader(filled, delimiter=delimiter))
+        except csv.Error:
+            continue
+        widths = {len(row) for row in rows}
+        # One column is no table, and where rows differ the delimiter is part of a sentence.
+        if len(widths) == 1 and widths.pop() > 1 and (is_called_so or _is_terse(rows)):
+            return delimiter
+    return None
+
+
+def _is_terse(rows: list[list[str]]) -> bool:
+    return all(len(cell) <= LONGEST_CELL and not cell.rstrip().endswith(".") for row in rows for cell in row)
+
+
+def explore_table(seen: Seen, deadline: Deadline) -> list[str]:
+    text = seen.text or ""
+    delimiter = delimiter_of(text, is_called_so=True) or ","
+    rows: list[list[str]] = []
+    broken = ""
+    try:
+        for row in islice(csv.reader(_lines(text, is_whole=seen.is_whole), delimiter=delimiter), MOST_ROWS):
+            rows.append(row)
+            if deadline.is_over:
+                break
+    except csv.Error as wrong:
+        broken = f"; row {len(rows) + 1} cannot be read: {wrong}"
+    rows = [row for row in rows if row]
+    if not rows:
+        return [f"no row can be read{broken}"]
+    header, body = _header(rows)
+    all_read = seen.is_whole and len(rows) < MOST_ROWS and not broken
+    count = len(body) if all_read else max(seen.lines - (body is not rows), 0)
+    lines = [f"{number(count, 'row')}{'' if all_read else ' at most'}, {number(len(header), 'column')}{broken}"]
+    for at, name in enumerate(header[:MOST_COLUMNS]):
+        values = [row[at].strip() for row in body if at < len(row)]
+        lines.append(f"  {cut(name.strip() or f'column {at + 1}', 60)}: {_told(values)}")
+    if len(header) > MOST_COLUMNS:
+        lines.append(f"  … {number(len(header) - MOST_COLUMNS, 'column')} more")
+    if len(body) < count:
+        lines.append(f"(types and examples are of the first {number(len(body), 'row')})")
+    return lines
+
+
+def _lines(text: str, *, is_whole: bool) -> Iterable[str]:
+    lines = text.splitlines(keepends=True)
+    return lines if is_whole else lines[:-1]
+
+
+def _header(rows: list[list[str]]) -> tuple[list[str], list[list[str]]]:
+    """The names of the columns and the rows below; names are made up where the first row is none of names."""
+    first = rows[0]
+    if any(_kind(name.strip()) not in ("text", "nothing") for name in first):
+        return [f"column {at + 1}" for at in range(len(first))], rows
+    return first, rows[1:]
+
+
+def _kind(value: str) -> str:
+    if value.lower() in _NOTHING:
+        return "nothing"
+    return next((kind for kind, pattern in _KINDS if pattern.fullmatch(value)), "text")
+
+
+def _told(values: list[str]) -> str:
+    kinds = {_kind(value) for value in values}
+    is_sparse = "nothing" in kinds
+    kinds.discard("nothing")
+    if kinds == {"whole number", "number"}:
+        kinds = {"number"}
+    told = kinds.pop() if len(kinds) == 1 else "text" if kinds else "nothing"
+    example = next((value for value in values if _kind(value) != "nothing"), "")
+    told += ", some empty" if is_sparse and told != "nothing" else ""
+    return f"{told}, such as {cut(example, 40)}" if example else told

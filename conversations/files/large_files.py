@@ -1,0 +1,196 @@
+"""Large artifacts: their bytes in storage, their descriptions in the database, found by id."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import IO, BinaryIO, Self, cast
+
+from django.conf import settings
+from django.core.files.base import File
+from django.core.files.storage import Storage, default_storage
+from django.db import transaction
+from django.utils.module_loading import import_string
+
+from conversations.errors import Conflict, Invalid, TooLarge
+from conversations.files.reading import FileBytes, FileText, file_text, open_stored
+from conversations.files.shared_locks import SharedBytes
+from conversations.files.storage import storing
+from conversations.models import Conversation, LargeFile
+from conversations.policy import FilePolicy
+from conversations.scope import Scope
+from conversations.store.append import checked_name
+from conversations.types import LargeFileRecord
+
+CHUNK_BYTES = 1024 * 1024
+# What is larger than this waits on the disk, not in memory, until its hash is known.
+SPOOL_BYTES = 8 * CHUNK_BYTES
+MOST_LINES_READ = 10_000
+# The store's own cannot be had here: the store needs this room for what is too long for a message.
+EVERYTHING = Scope()
+
+
+@dataclass(frozen=True)
+class LargeFileService:
+    """Keeps what is too large for a context, once for each workspace, and gives it back by the byte or by the line."""
+
+    storage: Storage
+    policy: FilePolicy = FilePolicy()
+    scope: Scope = EVERYTHING
+
+    @classmethod
+    def from_settings(cls, scope: Scope = EVERYTHING) -> Self:
+        return cls(storage=default_storage, policy=FilePolicy.from_settings(), scope=scope)
+
+    def store(
+        self,
+        *,
+        conversation_id: int,
+        content: bytes | IO[bytes],
+        file_name: str | None = None,
+        mime_type: str | None = None,
+    ) -> LargeFileRecord:
+        """Keep a file of a conversation; the same file once more is the same record.
+
+        The name is a label: where the bytes lie, their hash decides. Raises NotFound, Invalid for a name that cannot be
+        kept, TooLarge, Unavailable, with no record left, if the storage refuses the bytes, and Conflict, retryable, if
+        the same content is being erased.
+        """
+        check_labels(file_name=file_name, mime_type=mime_type)
+        conversation = self.scope.conversation(conversation_id)
+        return self.describe(self.keep(conversation, content, file_name=file_name, mime_type=mime_type)).as_record()
+
+    def keep(
+        self,
+        conversation: Conversation,
+        content: bytes | IO[bytes] | Iterator[bytes],
+        *,
+        file_name: str | None = None,
+        mime_type: str | None = None,
+        expected_hash: bytes | None = None,
+    ) -> LargeFile:
+        """Put the bytes into storage; the row for them, not yet written. Conflict if they have not the hash expected.
+
+        Bytes first: a row without bytes would be a lie, bytes without a row are found by the next who stores them.
+        """
+        # Not imported above: it reads a dozen formats, and most processes never see a file.
+        from conversations.files.exploration import Glance, explore
+
+        glance, digest = Glance(), hashlib.sha256()
+        with tempfile.SpooledTemporaryFile(max_size=SPOOL_BYTES) as spool:
+            for chunk in _chunks(content):
+                glance.add(chunk)
+                if glance.byte_size > self.policy.max_file_bytes:
+                    raise too_large(self.policy)
+                digest.update(chunk)
+                spool.write(chunk)
+            if expected_hash not in (None, digest.digest()):
+                raise Conflict(
+                    f"The bytes have the SHA-256 {digest.hexdigest()}, which is not the one that was announced.",
+                    code="hash_differs",
+                )
+            path = f"{conversation.workspace_id}/{digest.hexdigest()[:2]}/{digest.hexdigest()}"
+            self._save(path, spool)
+            seen = glance.of(cast(BinaryIO, spool), file_name=file_name, mime_type=mime_type)
+            summary = explore(seen, gist=import_string(settings.FILE_GIST) if settings.FILE_GIST else None)
+        return LargeFile(
+            conversation=conversation,
+            file_name=file_name,
+            mime_type=mime_type,
+            byte_size=glance.byte_size,
+            storage_uri=path,
+            exploration_summary=summary,
+            content_hash=digest.digest(),
+        )
+
+    @transaction.atomic(savepoint=False)
+    def describe(self, file: LargeFile) -> LargeFile:
+        """Write the row of a file that was kept; that of the same file, if the conversation has it already.
+
+        BytesErased, retryable, if the last file with this content was erased since it was kept.
+        """
+        # Two who store the same file at once queue up here, and the second finds the first one's row.
+        Conversation.objects.select_for_update(no_key=True).get(pk=file.conversation_id)
+        same = LargeFile.objects.filter(
+            conversation_id=file.conversation_id,
+            content_hash=file.content_hash,
+            file_name=file.file_name,
+            mime_type=file.mime_type,
+            erased_by=None,
+        ).first()
+        if same is not None:
+            return same
+        SharedBytes(self.storage, file.storage_uri).hold()
+        file.file_id = f"file_{secrets.token_hex(8)}"
+        file.save(force_insert=True)
+        return file
+
+    def get(self, *, file_id: str) -> LargeFileRecord:
+        """What is known of a file; NotFound if there is none."""
+        return self.scope.file(file_id).as_record()
+
+    def read(self, *, file_id: str, offset: int = 0, length: int | None = None) -> bytes:
+        """These bytes of a file, fewer where it ends; NotFound, or Unavailable if the storage cannot give them."""
+        if offset < 0 or (length is not None and length < 0):
+            raise Invalid("offset and length count bytes, so neither can be negative.")
+        row = self.scope.file(file_id)
+        with open_stored(self.storage, row) as file, storing(f"The bytes of {file_id} cannot be read"):
+            # A disk seeks past the end of a file; other storages refuse to.
+            file.seek(min(offset, file.size))
+            return bytes(file.read() if length is None else file.read(length))
+
+    def read_lines(self, *, file_id: str, first_line: int = 1, line_count: int = 200) -> FileText:
+        """These lines of a file as text, the first being line 1, and as many as fit into an answer.
+
+        `next_line` is where to go on, or null at the end; a line longer than an answer is cut, and says so. Bytes that
+        are no text come as replacement characters. NotFound, or Unavailable if the storage cannot give them.
+        """
+        if first_line < 1 or not 1 <= line_count <= MOST_LINES_READ:
+            raise Invalid(f"first_line counts from 1, and line_count is from 1 to {MOST_LINES_READ:,}.")
+        row = self.scope.file(file_id)
+        with open_stored(self.storage, row) as file, storing(f"The lines of {file_id} cannot be read"):
+            return file_text(file_id, file, first_line=first_line, line_count=line_count)
+
+    def stream(self, *, file_id: str, offset: int = 0, length: int | None = None) -> FileBytes:
+        """The bytes of a file piece by piece, and what is to be said of them before the first; as `read`."""
+        row = self.scope.file(file_id)
+        return FileBytes.opened(row.as_record(), open_stored(self.storage, row), offset=offset, length=length)
+
+    def _save(self, path: str, content: IO[bytes]) -> None:
+        with storing("The file cannot be stored"):
+            if not self.storage.exists(path):
+                content.seek(0)
+                self.storage.save(path, File(content))
+
+
+def check_labels(*, file_name: str | None, mime_type: str | None) -> None:
+    """Invalid for a name or a type that cannot be kept."""
+    try:
+        checked_name("file_name", file_name)
+        checked_name("mime_type", mime_type)
+    except ValueError as wrong:
+        raise Invalid(str(wrong)) from wrong
+
+
+def too_large(policy: FilePolicy) -> TooLarge:
+    return TooLarge(
+        f"A file may have {policy.max_file_bytes:,} bytes at most (LCM_MAX_FILE_BYTES).",
+        code="file_too_large",
+        max_file_bytes=policy.max_file_bytes,
+    )
+
+
+def _chunks(content: bytes | IO[bytes] | Iterator[bytes]) -> Iterator[bytes]:
+    if isinstance(content, bytes):
+        yield content
+        return
+    if not hasattr(content, "read"):
+        yield from content
+        return
+    while chunk := content.read(CHUNK_BYTES):
+        if not isinstance(chunk, bytes):
+            raise Invalid("The content must be bytes, or a file opened to read bytes.")
+        yield chunk

@@ -1,0 +1,141 @@
+"""Stored files as bytes or lines, never more in memory than is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+from django.core.files.base import File
+from django.core.files.storage import Storage
+
+from conversations.errors import NotFound
+from conversations.files.storage import storing
+from conversations.models import LargeFile
+from conversations.types import LargeFileRecord
+
+PIECE_BYTES = 256 * 1024
+# An answer of lines takes no more than this, whatever its lines are like.
+MOST_TEXT_BYTES = 256 * 1024
+
+
+@dataclass(frozen=True)
+class FileText:
+    """Some lines of a file. `is_cut` tells that the last of them goes on."""
+
+    file_id: str
+    first_line: int
+    last_line: int
+    text: str
+    next_line: int | None
+    is_cut: bool = False
+
+
+@dataclass(frozen=True)
+class FileBytes:
+    """A range of a file's bytes, to be had once, piece by piece."""
+
+    record: LargeFileRecord
+    offset: int
+    length: int
+    file_size: int
+    file: File[Any]
+
+    @classmethod
+    def opened(cls, record: LargeFileRecord, file: File[Any], *, offset: int, length: int | None) -> FileBytes:
+        offset = min(offset, file.size)
+        rest = file.size - offset
+        return cls(
+            record=record,
+            offset=offset,
+            length=rest if length is None else min(length, rest),
+            file_size=file.size,
+            file=file,
+        )
+
+    def reader(self) -> FileRange:
+        """The range as a file of its own."""
+        self.file.seek(self.offset)
+        return FileRange(self.file, self.length)
+
+    def pieces(self) -> Iterator[bytes]:
+        with closing(self.reader()) as reader:
+            while piece := reader.read(PIECE_BYTES):
+                yield piece
+
+
+@dataclass
+class FileRange:
+    """What can be read of a file, up to so many bytes."""
+
+    file: File[Any]
+    left: int
+
+    def read(self, size: int = -1) -> bytes:
+        piece: bytes = self.file.read(self.left if size < 0 else min(size, self.left))
+        self.left -= len(piece)
+        return piece
+
+    def close(self) -> None:
+        self.file.close()
+
+
+def open_stored(storage: Storage, row: LargeFile) -> File[Any]:
+    """The file in storage; Unavailable if it is not there or cannot be had, NotFound if it was erased for good."""
+    if row.erased_by_id is not None:
+        raise NotFound(f"The bytes of {row.file_id} were erased for good.", code="erased")
+    with storing(f"The bytes of {row.file_id} cannot be read"):
+        return storage.open(row.storage_uri)
+
+
+def file_text(file_id: str, file: File[Any], *, first_line: int, line_count: int) -> FileText:
+    """The lines from `first_line` on. To get there, everything before is read, piece by piece."""
+    _pass_over(file, first_line - 1)
+    lines: list[bytes] = []
+    room = MOST_TEXT_BYTES
+    is_cut = False
+    while True:
+        if len(lines) == line_count or is_cut:
+            goes_on = bool(file.read(1))
+            break
+        line = file.readline(room + 1)
+        goes_on = len(line) > room and bool(lines)
+        if not line or goes_on:
+            # It is through, or the line is for the next answer.
+            break
+        is_cut = len(line) > room
+        lines.append(line[:room])
+        if is_cut:
+            _finish_line(file, line)
+        room -= len(line)
+    last_line = first_line + len(lines) - 1
+    return FileText(
+        file_id=file_id,
+        first_line=first_line,
+        last_line=last_line,
+        text=b"".join(lines).decode("utf-8", "replace"),
+        next_line=last_line + 1 if goes_on else None,
+        is_cut=is_cut,
+    )
+
+
+def _finish_line(file: File[Any], line: bytes) -> None:
+    while line and not line.endswith(b"\n"):
+        line = file.readline(PIECE_BYTES)
+
+
+def _pass_over(file: File[Any], newlines: int) -> None:
+    """Stand behind so many ends of lines."""
+    at = 0
+    while newlines > 0 and (piece := file.read(PIECE_BYTES)):
+        found = piece.count(b"\n")
+        if found < newlines:
+            newlines -= found
+            at += len(piece)
+            continue
+        end = -1
+        for _ in range(newlines):
+            end = piece.index(b"\n", end + 1)
+        file.seek(at + end + 1)
+        return

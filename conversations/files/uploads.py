@@ -1,0 +1,294 @@
+"""Files that arrive in chunks, in any order and again if need be, from clients that die and to servers started anew."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Self
+
+import structlog
+from django.core.files.base import ContentFile
+from django.core.files.storage import Storage
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from conversations.errors import Conflict, Invalid, NotFound
+from conversations.files.large_files import EVERYTHING, LargeFileService, check_labels, too_large
+from conversations.files.storage import STORAGE_FAILURES, WholeFileStorage, storing
+from conversations.humanize import counted
+from conversations.models import Upload, UploadChunk
+from conversations.scope import Scope
+from conversations.sql import rows
+from conversations.store.paging import behind
+from conversations.types import LargeFileRecord, UploadRecord
+
+logger = structlog.get_logger(__name__)
+
+MOST_MISSING = 100
+SWEPT_AT_ONCE = 100
+# With more, to say what is missing would take long.
+MOST_CHUNKS = 100_000
+_PIECE = 1024 * 1024
+_PROGRESS = f"""
+    SELECT (SELECT count(*) FROM upload_chunks AS chunk WHERE chunk.upload_id = upload.upload_id),
+           ARRAY(
+             SELECT wanted FROM generate_series(0, upload.last) AS wanted
+             WHERE NOT EXISTS (
+               SELECT FROM upload_chunks AS chunk WHERE chunk.upload_id = upload.upload_id AND chunk.number = wanted
+             )
+             ORDER BY wanted LIMIT {MOST_MISSING}
+           )
+    FROM unnest(%(ids)s::text[], %(lasts)s::int[]) WITH ORDINALITY AS upload (upload_id, last, place)
+    ORDER BY upload.place
+"""
+
+
+@dataclass(frozen=True)
+class UploadService:
+    """Takes files in chunks that no request is too small for, and holds no more than one of them in memory."""
+
+    files: LargeFileService
+    scope: Scope = field(default=EVERYTHING)
+
+    @classmethod
+    def from_settings(cls, scope: Scope = EVERYTHING) -> Self:
+        return cls(files=LargeFileService.from_settings(scope), scope=scope)
+
+    def begin(
+        self,
+        *,
+        conversation_id: int,
+        byte_size: int,
+        file_name: str | None = None,
+        mime_type: str | None = None,
+        sha256: str | None = None,
+    ) -> UploadRecord:
+        """Announce a file that will come in chunks of `chunk_bytes`; the answer says how long that is for this upload.
+
+        Raises NotFound, Invalid, and TooLarge for more than LCM_MAX_FILE_BYTES.
+        """
+        check_labels(file_name=file_name, mime_type=mime_type)
+        conversation = self.scope.conversation(conversation_id)
+        if byte_size > self.files.policy.max_file_bytes:
+            raise too_large(self.files.policy)
+        upload = Upload.objects.create(
+            upload_id=f"upload_{secrets.token_hex(8)}",
+            conversation=conversation,
+            file_name=file_name,
+            mime_type=mime_type,
+            byte_size=byte_size,
+            chunk_bytes=max(self.files.policy.upload_chunk_bytes, -(-byte_size // MOST_CHUNKS)),
+            content_hash=None if sha256 is None else _hash_of(sha256),
+        )
+        return self._record(self._upload(upload.upload_id))
+
+    def put_chunk(self, *, upload_id: str, offset: int, content: bytes) -> UploadRecord:
+        """Bring one chunk: in any order, and again if nobody knows whether it came. The answer says what is missing.
+
+        Raises NotFound; Invalid for an offset where no chunk begins or a chunk of another length; Conflict for other
+        bytes than came there before, and for an upload that is finished; Unavailable if the storage refuses the bytes.
+        """
+        upload = self._upload(upload_id)
+        number, wrong = divmod(offset, upload.chunk_bytes)
+        if wrong or number >= upload.chunk_count:
+            raise Invalid(
+                f"No chunk begins at {offset}: they begin at multiples of {upload.chunk_bytes}, "
+                f"below {upload.byte_size}."
+            )
+        if len(content) != upload.size_of(number):
+            raise Invalid(f"The chunk at {offset} has {upload.size_of(number)} bytes, not {len(content)}.")
+        chunk = UploadChunk(upload=upload, number=number, content_hash=hashlib.sha256(content).digest())
+        known = UploadChunk.objects.filter(upload=upload, number=number).first()
+        if known is None:
+            _require_unfinished(upload)
+            self._keep(chunk, content)
+            known = self._write(chunk)
+        if bytes(known.content_hash) != bytes(chunk.content_hash):
+            raise Conflict(f"Other bytes came at {offset} before; abort the upload and begin another.")
+        Upload.objects.filter(pk=upload_id).update(touched_at=timezone.now())
+        return self._record(self._upload(upload_id))
+
+    def get_upload(self, *, upload_id: str) -> UploadRecord:
+        """How far an upload is, and which chunks are missing; NotFound if there is none, or none any more."""
+        return self._record(self._upload(upload_id))
+
+    def list_uploads(
+        self, *, conversation_id: int, before_upload: str | None = None, limit: int = 100
+    ) -> list[UploadRecord]:
+        """The uploads of a conversation that are under way, the latest first: for a client that forgot where it was.
+
+        `before_upload` continues behind the last of an earlier answer. NotFound if there is no such conversation or
+        upload.
+        """
+        self.scope.conversation(conversation_id)
+        waiting = Upload.objects.filter(conversation_id=conversation_id, file=None)
+        if before_upload is not None:
+            last = self._upload(before_upload)
+            waiting = waiting.filter(behind(field="created_at", moment=last.created_at, key=last.upload_id))
+        return self._records(list(waiting.order_by("-created_at", "-upload_id")[:limit]))
+
+    def finish(self, *, upload_id: str) -> LargeFileRecord:
+        """Make a file of the chunks, once all are there; finished again, it is the same file.
+
+        Raises NotFound; Conflict while chunks are missing, and where the file's SHA-256 is not the one that was
+        announced: abort it then; Unavailable if the storage fails.
+        """
+        upload = self._upload(upload_id)
+        if upload.file_id is None:
+            chunks = list(upload.chunks.order_by("number"))
+            record = self._record(upload)
+            if record.chunks_missing:
+                expected = record.chunks_missing + record.chunks_received
+                raise Conflict(
+                    f"Of {counted(expected, 'chunk')}, {record.chunks_missing:,} did not come yet.",
+                    missing=list(record.missing),
+                )
+            self._join(upload, chunks)
+            upload = self._upload(upload_id)
+        return self.files.get(file_id=str(upload.file_id))
+
+    def abort(self, *, upload_id: str) -> UploadRecord:
+        """Give an upload up and its chunks away: the answer says how far it was. A finished file stays.
+
+        NotFound if there is none.
+        """
+        upload = self._upload(upload_id)
+        record = self._record(upload)
+        self._forget(upload)
+        return record
+
+    def sweep(self) -> int:
+        """Give up what nobody has gone on with for LCM_UPLOAD_HOURS; how many there were."""
+        limit = timezone.now() - timedelta(hours=self.files.policy.upload_hours)
+        left = self.scope.narrow(Upload.objects.filter(touched_at__lt=limit)).order_by("touched_at")[:SWEPT_AT_ONCE]
+        count = 0
+        for upload in left:
+            self._forget(upload)
+            count += 1
+        storage = self._storage
+        unfinished = 0
+        if isinstance(storage, WholeFileStorage):
+            unfinished = storage.sweep(older_than_seconds=self.files.policy.upload_hours * 3600)
+        if count or unfinished:
+            logger.info("uploads_swept", uploads=count, unfinished_files=unfinished)
+        return count
+
+    def _upload(self, upload_id: str) -> Upload:
+        storable = upload_id.isprintable() and "\x00" not in upload_id
+        found = self.scope.narrow(Upload.objects.filter(pk=upload_id)).first() if storable else None
+        if found is None:
+            raise NotFound(
+                f"There is no upload {upload_id[:80]!r} that you may see; one that is left alone is given up."
+            )
+        return found
+
+    def _record(self, upload: Upload) -> UploadRecord:
+        (record,) = self._records([upload])
+        return record
+
+    def _records(self, uploads: Sequence[Upload]) -> list[UploadRecord]:
+        """How far each of these uploads is, in their order."""
+        asked = {"ids": [upload.upload_id for upload in uploads], "lasts": [each.chunk_count - 1 for each in uploads]}
+        return [
+            self._told(upload, received=received, lacking=lacking)
+            for upload, (received, lacking) in zip(uploads, rows(_PROGRESS, asked), strict=True)
+        ]
+
+    def _told(self, upload: Upload, *, received: int, lacking: Sequence[int]) -> UploadRecord:
+        missing = 0 if upload.file_id else upload.chunk_count - received
+        return UploadRecord(
+            upload_id=upload.upload_id,
+            conversation_id=upload.conversation_id,
+            byte_size=upload.byte_size,
+            chunk_bytes=upload.chunk_bytes,
+            chunks_received=upload.chunk_count - missing,
+            chunks_missing=missing,
+            missing=tuple(number * upload.chunk_bytes for number in lacking) if missing else (),
+            expires_at=upload.touched_at + timedelta(hours=self.files.policy.upload_hours),
+            file_name=upload.file_name,
+            mime_type=upload.mime_type,
+            sha256=None if upload.content_hash is None else bytes(upload.content_hash).hex(),
+            file_id=upload.file_id,
+        )
+
+    def _keep(self, chunk: UploadChunk, content: bytes) -> None:
+        # Bytes first, as everywhere: a chunk that is written down is there.
+        with storing("The chunk cannot be stored"):
+            if not self._storage.exists(chunk.path):
+                self._storage.save(chunk.path, ContentFile(content))
+
+    def _write(self, chunk: UploadChunk) -> UploadChunk:
+        """The chunk that is written down now: this one, or one that came at the same time."""
+        try:
+            with transaction.atomic():
+                chunk.save(force_insert=True)
+            return chunk
+        except IntegrityError:
+            known = UploadChunk.objects.filter(upload_id=chunk.upload_id, number=chunk.number).first()
+            if known is None or bytes(known.content_hash) != bytes(chunk.content_hash):
+                self._remove(chunk.path)
+            if known is None:
+                # Given up meanwhile.
+                raise NotFound(f"There is no upload {chunk.upload_id!r} any more.") from None
+            return known
+
+    def _join(self, upload: Upload, chunks: list[UploadChunk]) -> None:
+        """Make one file of the chunks, and say so in the upload's row. Two at once make the same file."""
+        kept = self.files.keep(
+            upload.conversation,
+            self._pieces(upload, chunks),
+            file_name=upload.file_name,
+            mime_type=upload.mime_type,
+            expected_hash=None if upload.content_hash is None else bytes(upload.content_hash),
+        )
+        with transaction.atomic():
+            file = self.files.describe(kept)
+            Upload.objects.filter(pk=upload.pk).update(file=file, touched_at=timezone.now())
+            UploadChunk.objects.filter(upload=upload).delete()
+        for chunk in chunks:
+            self._remove(chunk.path)
+
+    def _pieces(self, upload: Upload, chunks: list[UploadChunk]) -> Iterator[bytes]:
+        for chunk in chunks:
+            # Or somebody else has just finished it, and whoever asks again is told so.
+            with (
+                storing(f"The chunk at {chunk.number * upload.chunk_bytes} cannot be read"),
+                self._storage.open(chunk.path) as file,
+            ):
+                while piece := file.read(_PIECE):
+                    yield piece
+
+    def _forget(self, upload: Upload) -> None:
+        paths = [chunk.path for chunk in upload.chunks.all()]
+        upload.delete()
+        for path in paths:
+            self._remove(path)
+
+    def _remove(self, path: str) -> None:
+        try:
+            self._storage.delete(path)
+        except STORAGE_FAILURES as refusal:
+            # Nothing refers to it any more; it takes up room, and that is all.
+            logger.warning("chunk_left_behind", error=type(refusal).__name__)
+
+    @property
+    def _storage(self) -> Storage:
+        return self.files.storage
+
+
+def _require_unfinished(upload: Upload) -> None:
+    if upload.file_id is not None:
+        raise Conflict(f"The upload is finished: it is {upload.file_id}.")
+
+
+def _hash_of(sha256: str) -> bytes:
+    try:
+        digest = bytes.fromhex(sha256)
+    except ValueError:
+        digest = b""
+    if len(digest) != 32:
+        raise Invalid("sha256 must be 64 hexadecimal digits.")
+    return digest

@@ -1,0 +1,221 @@
+"""The neutral form: one message an object, its structure in `parts`; what `lcm import` reads and exports write. Pure.
+
+    {"session_id", "seq", "role", "content", "parts": [...], "created_at": ISO 8601 or null, "meta": {...}}
+
+Parts are {"type": "text" | "reasoning" | "compaction", "text"}, {"type": "tool_call", "id", "name", "input"},
+{"type": "tool_result", "id", "text", "is_error"}, {"type": "image", "mime", "caption", "url", "name"}; any other part
+type of the store stands under its own name. A column without a short name here stands under its own: "is_synthetic".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from decimal import Decimal, InvalidOperation
+from functools import cached_property
+from typing import Any
+
+from conversations.content.flattening import flattened
+from conversations.formats.fields import as_message, choice, moment, noun_of, objects, read, written
+from conversations.formats.remainder import remainder, restored, split_note, with_note
+from conversations.types import MessageRecord, NewMessage, NewPart, PartType, Role
+
+NOTE = "neutral"
+# The caller's own counting and naming: arguments of `to_neutral`, not properties of the message.
+_PLACE = ("session_id", "seq")
+
+_MOST_DIGITS = 500
+_FLAGS = ("is_ignored", "is_synthetic", "compaction_auto")
+_NUMBERS = ("step_tokens_in", "step_tokens_out")
+_COLUMNS = tuple(name for name in NewPart.__dataclass_fields__ if name not in ("part_type", "metadata"))
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """How a part type is written: short names for columns, what the type alone says of columns, and constant keys."""
+
+    type: str
+    part_type: PartType
+    names: Mapping[str, str] = field(default_factory=dict)
+    implied: Mapping[str, Any] = field(default_factory=dict)
+    constant: Mapping[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def columns(self) -> dict[str, str]:
+        """Every key that names a column, with that column."""
+        rest = (column for column in _COLUMNS if column not in self.names.values())
+        return {**self.names, **{column: column for column in rest}}
+
+
+_TEXT = {"text": "text_content"}
+_CALL = _Kind(
+    "tool_call",
+    PartType.TOOL,
+    {"id": "tool_call_id", "name": "tool_name", "input": "tool_input"},
+    implied={"tool_status": "pending"},
+)
+_RESULT = _Kind(
+    "tool_result",
+    PartType.TOOL,
+    {"id": "tool_call_id", "name": "tool_name", "text": "tool_output"},
+    implied={"tool_status": "completed"},
+    constant={"is_error": False},
+)
+_ERROR = _Kind(
+    "tool_result",
+    PartType.TOOL,
+    {"id": "tool_call_id", "name": "tool_name", "text": "tool_error"},
+    implied={"tool_status": "error"},
+    constant={"is_error": True},
+)
+_IMAGE = _Kind(
+    "image",
+    PartType.FILE,
+    {"mime": "file_mime", "caption": "text_content", "url": "file_url", "name": "file_name"},
+    implied={"file_mime": "image/*"},
+)
+_KINDS = {
+    **{part_type.value: _Kind(part_type.value, part_type) for part_type in PartType},
+    **{name: _Kind(name, PartType(name), _TEXT) for name in ("text", "reasoning", "compaction")},
+    **{kind.type: kind for kind in (_CALL, _RESULT, _IMAGE)},
+}
+PART_TYPES = tuple(_KINDS)
+_ROLES = {role.value: role for role in Role}
+
+
+def from_neutral(row: Mapping[str, Any]) -> NewMessage:
+    """The message of a row, its content verbatim; ValueError names the field that is not right.
+
+    A time without a zone is taken as UTC. What the store has no column for is kept in the metadata.
+    """
+    as_message(row)
+    read(row, "session_id", str)
+    read(row, "seq", int)
+    parts = tuple(
+        _part_of(item, where=f"parts[{place}]")
+        for place, item in enumerate(objects(read(row, "parts", list), where="parts"))
+    )
+    content = read(row, "content", str)
+    if content is None and not parts:
+        raise ValueError("content must be a text where there are no parts.")
+    meta = read(row, "meta", dict) or {}
+    said = NewMessage(
+        role=choice(row.get("role"), _ROLES, field="role"),
+        content=content,
+        parts=parts,
+        author=read(row, "author", str),
+        created_at=moment(row, "created_at"),
+        metadata={} if NOTE in meta else meta,
+    )
+    # The store fills in what is not given; the row must be able to say that it was not.
+    stored = replace(said, content=flattened(parts) if content is None else content)
+    plain = {**_plain(stored), "created_at": written(said.created_at) or "the time of recording"}
+    rest = remainder({key: value for key, value in row.items() if key not in _PLACE}, plain)
+    return replace(said, metadata=with_note(said.metadata, NOTE, rest))
+
+
+def to_neutral(record: MessageRecord, *, session_id: str, first_seq: int = 1) -> dict[str, Any]:
+    """The row of a message, the exact inverse of `from_neutral`; `first_seq` is where the caller counts from."""
+    place = {"session_id": session_id, "seq": record.seq - 1 + first_seq}
+    return place | restored(_plain(record), split_note(record.metadata, NOTE)[1])
+
+
+def _plain(message: NewMessage | MessageRecord) -> dict[str, Any]:
+    """What the columns say of a message, by the format's names."""
+    metadata = split_note(message.metadata, NOTE)[0]
+    return {
+        "role": message.role.value,
+        "content": message.content,
+        "parts": [_item_of(part) for part in message.parts if not _is_bookkeeping(part)],
+        "created_at": written(message.created_at),
+        **({} if message.author is None else {"author": message.author}),
+        **({"meta": dict(metadata)} if metadata else {}),
+    }
+
+
+def _is_bookkeeping(part: NewPart) -> bool:
+    """Whether compaction wrote this part, for itself; nobody said it."""
+    return part.part_type is PartType.COMPACTION and bool(part.is_synthetic and part.is_ignored)
+
+
+def _part_of(item: dict[str, Any], *, where: str) -> NewPart:
+    kind = choice(item.get("type"), _KINDS, field=f"{where}.type")
+    if kind is _RESULT and read(item, "is_error", bool, where=f"{where}."):
+        kind = _ERROR
+    values = dict(kind.implied)
+    for key, column in kind.columns.items():
+        if key in item:
+            values[column] = _column_value(column, item, key, where=f"{where}.")
+    meta = item.get("meta")
+    part = NewPart(
+        kind.part_type, metadata=meta if meta and isinstance(meta, dict) and NOTE not in meta else None, **values
+    )
+    return replace(part, metadata=with_note(part.metadata, NOTE, remainder(item, _item_of(part))))
+
+
+def _item_of(part: NewPart) -> dict[str, Any]:
+    """The object of a part, the exact inverse of `_part_of`."""
+    kind = _kind_of(part)
+    metadata, rest = split_note(part.metadata, NOTE)
+    # A stored part holds only what it has; to look the others up on its class takes as long as all the rest.
+    given, implied = vars(part), kind.implied
+    item = {
+        "type": kind.type,
+        **{
+            key: _json_value(value)
+            for key, column in kind.columns.items()
+            if (value := given.get(column)) != implied.get(column)
+        },
+        **kind.constant,
+    }
+    if metadata not in (None, {}):
+        item["meta"] = metadata
+    return restored(item, rest)
+
+
+def _kind_of(part: NewPart) -> _Kind:
+    """The shortest way to write a part that leaves none of its columns out."""
+    if part.part_type is PartType.TOOL:
+        if part.tool_output is None and part.tool_error is None:
+            return _CALL
+        if part.tool_input is None and (part.tool_output is None or part.tool_error is None):
+            return _RESULT if part.tool_error is None else _ERROR
+    if part.part_type is PartType.FILE and (part.file_mime or "").startswith("image/"):
+        return _IMAGE
+    return _KINDS[part.part_type.value]
+
+
+def _column_value(column: str, item: Mapping[str, Any], key: str, *, where: str) -> Any:
+    if column == "tool_input":
+        return item[key]
+    if column in _FLAGS:
+        return read(item, key, bool, where=where)
+    if column in _NUMBERS:
+        return read(item, key, int, where=where)
+    if column == "patch_files":
+        files = read(item, key, list, where=where)
+        if files and not all(isinstance(file, str) for file in files):
+            raise ValueError(f"{where}{key} must be a list of texts.")
+        return None if files is None else tuple(files)
+    if column == "step_cost":
+        return _decimal(item[key], field=where + key)
+    return read(item, key, str, where=where)
+
+
+def _decimal(value: Any, *, field: str) -> Decimal | None:
+    if value is None:
+        return None
+    try:
+        number = Decimal(str(value))
+    except InvalidOperation:
+        raise ValueError(f"{field} must be a decimal number, not {noun_of(value)}.") from None
+    # Written out, a number like 1e999999999 would fill the memory.
+    if not number.is_finite() or abs(number.adjusted()) >= _MOST_DIGITS:
+        raise ValueError(f"{field} must be a decimal number of sensible size.")
+    return number
+
+
+def _json_value(value: Any) -> Any:
+    if isinstance(value, Decimal):
+        return format(value, "f")
+    return list(value) if isinstance(value, tuple) else value

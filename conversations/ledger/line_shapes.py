@@ -1,0 +1,201 @@
+"""Which members each line of a ledger has, in order, and what each may be. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from conversations.content.large_texts.file_references import FIELDS
+from conversations.content.lossless_values import MOST_LEVELS, is_deeper, is_name, is_plain, is_storable
+from conversations.ledger.entry_kinds import Kind
+from conversations.ledger.lines import as_moment
+from conversations.types import Level, NewPart, PartType, Role, SummaryKind
+
+Check = Callable[[Any], bool]
+
+PART_COLUMNS = tuple(NewPart.__dataclass_fields__)
+
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+_ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
+_ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
+
+
+def text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def stored(value: Any) -> bool:
+    """A text that a column holds as it is."""
+    return isinstance(value, str) and is_storable(value)
+
+
+def name(value: Any) -> bool:
+    return isinstance(value, str) and is_name(value)
+
+
+def flag(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
+def number(value: Any) -> bool:
+    return isinstance(value, float)
+
+
+def mapping(value: Any) -> bool:
+    return isinstance(value, dict)
+
+
+def exact_mapping(value: Any) -> bool:
+    """An object that is kept beside its column where that does not hold it."""
+    return isinstance(value, dict) and not is_deeper(value, MOST_LEVELS)
+
+
+def plain_mapping(value: Any) -> bool:
+    """An object that a column holds as it is."""
+    return isinstance(value, dict) and is_plain(value)
+
+
+def digest(value: Any) -> bool:
+    return isinstance(value, str) and _DIGEST.fullmatch(value) is not None
+
+
+def an_id(value: Any) -> bool:
+    return isinstance(value, str) and _ID.fullmatch(value) is not None
+
+
+def ulid(value: Any) -> bool:
+    return isinstance(value, str) and _ULID.fullmatch(value) is not None
+
+
+def moment(value: Any) -> bool:
+    try:
+        return isinstance(value, str) and as_moment(value) is not None
+    except (ValueError, OverflowError):
+        return False
+
+
+def whole(low: int, bits: int) -> Check:
+    return lambda value: type(value) is int and low <= value < 2 ** (bits - 1)
+
+
+def one_of(*words: str) -> Check:
+    return lambda value: value in words if isinstance(value, str) else False
+
+
+def listed(check: Check) -> Check:
+    return lambda value: isinstance(value, list) and all(map(check, value))
+
+
+def maybe(check: Check) -> Check:
+    return lambda value: value is None or check(value)
+
+
+count = whole(0, 64)
+signed = whole(-(2**63), 64)
+small = whole(0, 32)
+seq = whole(1, 64)
+
+# The words of the room of compaction, which this one does not know; a test compares them.
+REASONS = ("threshold", "manual", "maintenance", "redo", "redo_all")
+OUTCOMES = (
+    "compacted", "not_needed", "nothing_to_do", "exhausted", "disabled", "stopped", "abandoned", "failed", "skipped",
+    "unavailable",
+)  # fmt: skip
+_FILE_ENTRY = (an_id, maybe(digest), maybe(small), one_of(*FIELDS), maybe(small), maybe(small))
+
+
+def file_entry(value: Any) -> bool:
+    return (
+        isinstance(value, list)
+        and len(value) == len(_FILE_ENTRY)
+        and all(check(each) for check, each in zip(_FILE_ENTRY, value, strict=True))
+    )
+
+
+SHAPES: Mapping[str, Mapping[str, Check]] = {
+    "header": {"format": text, "version": small, "hash": text, "workspace": name},
+    "conversation": {"session_id": name, "created_at": moment},
+    "message": {
+        "event_id": ulid, "seq": seq, "kind": one_of(*Kind), "actor": name, "role": one_of(*Role),
+        "author": maybe(name), "idempotency_key": maybe(name), "recorded_at": moment, "created_at": moment,
+        "content": maybe(text), "metadata": maybe(exact_mapping), "parts": listed(mapping), "erased": flag,
+        "token_count": small, "token_counter": name, "chained_parts": small, "files": listed(file_entry),
+        "content_hash": digest, "metadata_hash": maybe(digest), "entry_hash": digest, "record_hash": maybe(digest),
+        "chain_hash": digest,
+    },
+    "summary": {
+        "summary_id": an_id, "kind": one_of(*SummaryKind), "depth": small, "created_at": moment,
+        "content": maybe(stored), "source_seqs": listed(count), "source_ids": listed(an_id), "first_seq": seq,
+        "last_seq": seq, "earliest_at": moment, "latest_at": moment, "source_count": small, "descendant_count": small,
+        "source_tokens": count, "token_count": small, "token_counter": name, "level": one_of(*Level),
+        "model": stored, "quality": plain_mapping, "retention": maybe(number), "is_degraded": flag,
+        "supersedes_id": maybe(an_id), "prompt_hash": stored, "tokens_in": small, "tokens_out": small,
+        "duration_ms": small, "run_id": stored, "file_ids": listed(an_id), "erased": flag, "summary_hash": digest,
+    },
+    "run": {
+        "run_id": an_id, "reason": one_of(*REASONS), "outcome": one_of(*OUTCOMES), "started_at": moment,
+        "finished_at": maybe(moment), "tokens_before": signed, "tokens_after": signed, "leaf_summaries": small,
+        "condensed_summaries": small, "redone_summaries": small, "details": plain_mapping,
+    },
+    "boundary": {"host_reference": name, "last_seq": count, "recorded_at": moment, "metadata": plain_mapping},
+    "file": {
+        "file_id": an_id, "file_name": maybe(name), "mime_type": maybe(name), "byte_size": maybe(count),
+        "exploration_summary": maybe(stored), "created_at": moment, "content_hash": maybe(digest),
+        "bytes": one_of("inline", "left_out", "missing", "erased"),
+    },
+    "bytes": {"file_id": an_id, "offset": count, "base64": text},
+    "reference": {
+        "seq": seq, "file_id": an_id, "part_ordinal": maybe(small), "field": one_of(*FIELDS), "start_at": maybe(small),
+        "length": maybe(small),
+    },
+    "end": {
+        "session_id": name, "title": maybe(name), "metadata": plain_mapping, "overrides": plain_mapping,
+        "updated_at": moment, "message_count": count, "total_tokens": count, "chain_head": maybe(digest),
+        "counts": mapping,
+    },
+    "trailer": {"conversations": count, "counts": mapping, "lines": count},
+}  # fmt: skip
+
+# What may stand in a part, of which only what is not null does.
+_PART_VALUES: Mapping[str, Check] = {
+    **dict.fromkeys(PART_COLUMNS, text),
+    "part_type": one_of(*PartType),
+    **dict.fromkeys(("is_ignored", "is_synthetic", "compaction_auto"), flag),
+    **dict.fromkeys(("step_tokens_in", "step_tokens_out"), whole(-(2**31), 32)),
+    **dict.fromkeys(("tool_input", "metadata"), lambda value: value is not None and not is_deeper(value, MOST_LEVELS)),
+    "patch_files": listed(text),
+    "step_cost": lambda value: isinstance(value, str) and re.fullmatch(r"-?\d+(\.\d+)?", value) is not None,
+}
+
+
+def misfit(values: Mapping[str, Any]) -> str:
+    """What is wrong with the members of a line; nothing if it has the right ones, in order, each what it may be."""
+    kind = values.get("type")
+    if kind == "part":
+        inner = {each: value for each, value in values.items() if each not in ("type", "seq", "line_hash")}
+        if list(values)[:2] != ["type", "seq"] or list(values)[-1] != "line_hash" or not seq(values["seq"]):
+            return "a part begins with its seq"
+        return misfit_part(inner)
+    shape = SHAPES.get(kind) if isinstance(kind, str) else None
+    if shape is None:
+        return "there is no such type of line"
+    wrong = _misfit(values, {"type": text, **shape, "line_hash": digest})
+    if not wrong and kind == "message":
+        wrong = next(filter(None, map(misfit_part, values["parts"])), "")
+    return wrong
+
+
+def misfit_part(values: Mapping[str, Any]) -> str:
+    """The same of a part, in a message or a line of its own."""
+    given = {each: _PART_VALUES[each] for each in PART_COLUMNS if each in values}
+    if "part_type" not in given:
+        return "a part has a part_type"
+    return _misfit(values, {"ordinal": small, **given, "part_hash": digest})
+
+
+def _misfit(values: Mapping[str, Any], shape: Mapping[str, Check]) -> str:
+    if list(values) != list(shape):
+        odd = [each for each in (*shape, *values) if (each in shape) != (each in values)]
+        return f"{odd[0][:40]} is missing or too much" if odd else "its members are not in order"
+    return next((f"{each} is not what it may be" for each, check in shape.items() if not check(values[each])), "")

@@ -1,0 +1,255 @@
+"""What the lines of a conversation say, read from its rows: a portion at a time, whatever its length."""
+
+from __future__ import annotations
+
+import base64
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+from conversations.cold_storage.cold_texts import ColdTexts, until_settled
+from conversations.content import hashing
+from conversations.content.large_texts.file_references import FileEntry
+from conversations.errors import NotFound, Unavailable
+from conversations.ledger.entry_kinds import actor_of, kind_of
+from conversations.ledger.lines import as_text
+from conversations.ledger.types import Line
+from conversations.models import LargeFile, Summary
+from conversations.sql import array, rows
+from conversations.store.append import PART_COLUMNS
+from conversations.store.read import files_of, messages_of, parts_of
+from conversations.types import MessageRecord, PartRecord, SummaryRecord
+
+# The bytes of a stored file, from an offset on, at most so many.
+ReadFile = Callable[[str, int, int], bytes]
+
+# Seals are small, and read a thousand at a time; texts by what they cost, for one may be as long as all others.
+PORTION = 1_000
+MOST_MESSAGES = 50
+MOST_TOKENS = 100_000
+# Three bytes are four characters of base64: chunks that end where those do can be laid side by side.
+CHUNK_BYTES = 384 * 1024
+
+_SEALS = """
+    SELECT seq, message_id, token_count, recorded_at, chained_parts, encode(entry_hash, 'hex'),
+           encode(metadata_hash, 'hex'), encode(record_hash, 'hex')
+    FROM messages WHERE conversation_id = %s AND seq > %s ORDER BY seq LIMIT %s
+"""
+_PART_HASHES = "SELECT message_id, ordinal, encode(part_hash, 'hex') FROM message_parts WHERE message_id = ANY(%s)"
+_WITH_LATER_PARTS = """
+    SELECT m.seq, m.message_id, m.chained_parts
+    FROM messages m
+    WHERE m.conversation_id = %s AND m.seq > %s
+      AND EXISTS (SELECT FROM message_parts p WHERE p.message_id = m.message_id AND p.ordinal >= m.chained_parts)
+    ORDER BY m.seq LIMIT %s
+"""
+_WITH_FILES = """
+    SELECT m.seq, m.message_id FROM messages m
+    WHERE m.conversation_id = %s AND m.seq > %s
+      AND EXISTS (SELECT FROM file_references r WHERE r.message_id = m.message_id)
+    ORDER BY m.seq LIMIT %s
+"""
+# A link into another conversation leads to seq 0, where nothing is.
+_SOURCE_SEQS = """
+    SELECT l.summary_id, array_agg(CASE WHEN m.conversation_id = s.conversation_id THEN m.seq ELSE 0 END
+                                   ORDER BY l.ordinal, m.seq)
+    FROM summaries s JOIN summary_messages l USING (summary_id) LEFT JOIN messages m USING (message_id)
+    WHERE l.summary_id = ANY(%s) GROUP BY l.summary_id
+"""
+_SOURCE_IDS = """
+    SELECT summary_id, array_agg(parent_summary_id ORDER BY ordinal, parent_summary_id)
+    FROM summary_parents WHERE summary_id = ANY(%s) GROUP BY summary_id
+"""
+
+
+def message_lines(
+    conversation_id: int, *, after_seq: int = 0, cold: Callable[[], ColdTexts] = ColdTexts
+) -> Iterator[Line]:
+    """The messages behind `after_seq` with the parts that they came with: what is never added to."""
+    while seals := rows(_SEALS, [conversation_id, after_seq, PORTION]):
+        for group in _groups(seals):
+            ids = [message_id for _, message_id, *_ in group]
+            hashes, files = _part_hashes(ids), files_of(ids)
+            for seal, message in zip(group, messages_of(ids, cold=cold()), strict=True):
+                yield _message(message, seal[3:], hashes[message.message_id], files.get(message.message_id, []))
+        after_seq = seals[-1][0]
+
+
+def _groups(seals: Sequence[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]:
+    group: list[tuple[Any, ...]] = []
+    tokens = 0
+    for seal in seals:
+        if group and (len(group) == MOST_MESSAGES or tokens + seal[2] > MOST_TOKENS):
+            yield group
+            group, tokens = [], 0
+        group.append(seal)
+        tokens += seal[2]
+    yield group
+
+
+def _message(
+    message: MessageRecord, seal: Sequence[Any], part_hashes: dict[int, str], files: Sequence[FileEntry]
+) -> Line:
+    recorded_at, chained, entry_hash, metadata_hash, record_hash = seal
+    is_erased = message.erased_by_id is not None
+    parts = [_part(each, part_hashes) for each in message.parts if each.ordinal < chained]
+    return {
+        "type": "message",
+        "event_id": hashing.event_id(recorded_at=recorded_at, chain_hash=bytes.fromhex(message.chain_hash)),
+        "seq": message.seq,
+        "kind": kind_of(message.role, parts),
+        "actor": actor_of(message.role, message.author),
+        "role": message.role,
+        "author": message.author,
+        "idempotency_key": message.idempotency_key,
+        "recorded_at": as_text(recorded_at),
+        "created_at": as_text(message.created_at),
+        "content": None if is_erased else message.content,
+        "metadata": None if is_erased else message.metadata,
+        "parts": parts,
+        "erased": is_erased,
+        "token_count": message.token_count,
+        "token_counter": message.token_counter,
+        "chained_parts": chained,
+        "files": files,
+        "content_hash": message.content_hash,
+        "metadata_hash": metadata_hash,
+        "entry_hash": entry_hash,
+        "record_hash": record_hash,
+        "chain_hash": message.chain_hash,
+    }
+
+
+def _part(part: PartRecord, hashes: dict[int, str]) -> Line:
+    values = {name: value for name in PART_COLUMNS if (value := getattr(part, name)) is not None}
+    if "step_cost" in values:
+        values["step_cost"] = format(values["step_cost"], "f")
+    return {"ordinal": part.ordinal, **values, "part_hash": hashes.get(part.ordinal, "")}
+
+
+def _part_hashes(message_ids: Sequence[int]) -> dict[int, dict[int, str]]:
+    found: dict[int, dict[int, str]] = defaultdict(dict)
+    for message_id, ordinal, part_hash in rows(_PART_HASHES, [array(message_ids)]):
+        found[message_id][ordinal] = part_hash
+    return found
+
+
+def part_lines(conversation_id: int, *, cold: Callable[[], ColdTexts] = ColdTexts) -> Iterator[Line]:
+    """The parts that messages were given later, such as the notes of compaction."""
+    after_seq = 0
+    while found := rows(_WITH_LATER_PARTS, [conversation_id, after_seq, MOST_MESSAGES]):
+        ids = [message_id for _, message_id, *_ in found]
+        parts, hashes = until_settled(partial(parts_of, ids, cold=cold())), _part_hashes(ids)
+        for seq, message_id, chained in found:
+            for part in parts[message_id]:
+                if part.ordinal >= chained:
+                    yield {"type": "part", "seq": seq, **_part(part, hashes[message_id])}
+        after_seq = found[-1][0]
+
+
+def summary_lines(conversation_id: int) -> Iterator[Line]:
+    """The summaries with what they were made from; sources come before what is derived from them."""
+    summaries = Summary.objects.filter(conversation_id=conversation_id)
+    in_order = summaries.order_by("depth", "first_seq", "created_at", "summary_id").readable()
+    group: list[SummaryRecord] = []
+    for summary in in_order.iterator(chunk_size=MOST_MESSAGES):
+        group.append(summary.as_record())
+        if len(group) == MOST_MESSAGES:
+            yield from _summaries(group)
+            group = []
+    yield from _summaries(group)
+
+
+def _summaries(group: Sequence[SummaryRecord]) -> Iterator[Line]:
+    ids = [summary.summary_id for summary in group]
+    seqs, sources = dict(rows(_SOURCE_SEQS, [ids])), dict(rows(_SOURCE_IDS, [ids]))
+    for summary in group:
+        is_erased = summary.erased_by_id is not None
+        yield {
+            "type": "summary",
+            "summary_id": summary.summary_id,
+            "kind": summary.kind,
+            "depth": summary.depth,
+            "created_at": as_text(summary.created_at),
+            "content": None if is_erased else summary.content,
+            "source_seqs": seqs.get(summary.summary_id, []),
+            "source_ids": sources.get(summary.summary_id, []),
+            "first_seq": summary.first_seq,
+            "last_seq": summary.last_seq,
+            "earliest_at": as_text(summary.earliest_at),
+            "latest_at": as_text(summary.latest_at),
+            **{name: getattr(summary, name) for name in _AS_THEY_ARE},
+            "file_ids": list(summary.file_ids),
+            "erased": is_erased,
+            "summary_hash": summary.summary_hash,
+        }
+
+
+_AS_THEY_ARE = (
+    "source_count", "descendant_count", "source_tokens", "token_count", "token_counter", "level", "model", "quality",
+    "retention", "is_degraded", "supersedes_id", "prompt_hash", "tokens_in", "tokens_out", "duration_ms", "run_id",
+)  # fmt: skip
+
+
+def file_lines(conversation_id: int, read: ReadFile | None) -> Iterator[Line]:
+    """The files, each followed by its bytes if they are to be read."""
+    files = LargeFile.objects.filter(conversation_id=conversation_id).order_by("created_at", "file_id")
+    for file in files.iterator(chunk_size=PORTION):
+        chunks = iter(()) if read is None or file.erased_by_id is not None else _chunks(file.file_id, read)
+        first = next(chunks, None)
+        if file.erased_by_id is not None:
+            state = "erased"
+        elif read is None:
+            state = "left_out"
+        else:
+            state = "missing" if first is None else "inline"
+        yield {
+            "type": "file",
+            "file_id": file.file_id,
+            "file_name": file.file_name,
+            "mime_type": file.mime_type,
+            "byte_size": file.byte_size,
+            "exploration_summary": file.exploration_summary,
+            "created_at": as_text(file.created_at),
+            "content_hash": None if file.content_hash is None else bytes(file.content_hash).hex(),
+            "bytes": state,
+        }
+        if first is not None:
+            yield first
+            yield from chunks
+
+
+def _chunks(file_id: str, read: ReadFile) -> Iterator[Line]:
+    """The file's bytes, one line at least; none if the storage does not have them."""
+    offset = 0
+    while True:
+        try:
+            chunk = read(file_id, offset, CHUNK_BYTES)
+        except (NotFound, Unavailable):
+            return
+        if chunk or not offset:
+            encoded = base64.b64encode(chunk).decode("ascii")
+            yield {"type": "bytes", "file_id": file_id, "offset": offset, "base64": encoded}
+        offset += len(chunk)
+        if len(chunk) < CHUNK_BYTES:
+            return
+
+
+def reference_lines(conversation_id: int) -> Iterator[Line]:
+    """Which message needs which file, in the order in which it is sealed."""
+    after_seq = 0
+    while found := rows(_WITH_FILES, [conversation_id, after_seq, PORTION]):
+        files = files_of(message_id for _, message_id in found)
+        for seq, message_id in found:
+            for file_id, _, ordinal, field, start_at, length in files[message_id]:
+                yield {
+                    "type": "reference",
+                    "seq": seq,
+                    "file_id": file_id,
+                    "part_ordinal": ordinal,
+                    "field": field,
+                    "start_at": start_at,
+                    "length": length,
+                }
+        after_seq = found[-1][0]

@@ -1,0 +1,253 @@
+"""Stored messages as records, by the thousand.
+
+Read past the ORM: to make an instance of each row, and then a record of each instance, takes five times as long as all
+the rest. Times come as text for the same reason.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from conversations.cold_storage.cold_texts import MARK, ColdTexts, cold_texts, is_cold, until_settled
+from conversations.content import hashing
+from conversations.content.large_texts.file_references import FileEntry, in_order
+from conversations.fast.records import record
+from conversations.sql import array, rows
+from conversations.types import MessageRecord, PartRecord, PartType, Role
+
+# As `_read` takes them apart. Two are no fields: `exact` says what some of the fields really are, `cold_block_id` where
+# they are if not here.
+_MESSAGE_COLUMNS = (
+    "message_id", "conversation_id", "seq", "role", "content", "token_count", "token_counter", "created_at",
+    "content_hash", "chain_hash", "author", "idempotency_key", "metadata", "erased_by_id", "exact", "cold_block_id",
+)  # fmt: skip
+
+# What nearly every part is made of. The other columns are empty in nearly all parts, and to read and keep thirty values
+# of each takes twice as long: a part that has any of them has all of them in one value.
+_USUAL = (
+    "message_id", "ordinal", "part_id", "part_type", "text_content", "tool_call_id", "tool_name", "tool_status",
+    "tool_input", "tool_output", "metadata"
+)  # fmt: skip
+_EMPTY_PART: dict[str, Any] = dict.fromkeys(PartRecord.__dataclass_fields__)
+_UNUSUAL = tuple(name for name in _EMPTY_PART if name not in _USUAL)
+
+# Columns that are read as something else than what they are.
+_READ_AS = {
+    "role": "role::text",
+    "part_type": "part_type::text",
+    "created_at": "created_at::text",
+    "content_hash": "encode(content_hash, 'hex')",
+    "chain_hash": "encode(chain_hash, 'hex')",
+    # What jsonb is to be read as depends on the connection; text is text.
+    "metadata": "metadata::text",
+    "tool_input": "tool_input::text",
+    # JSON has only one kind of number, and not this one.
+    "step_cost": "step_cost::text",
+}
+
+
+def _columns(names: Sequence[str]) -> str:
+    return ", ".join(_READ_AS.get(name, name) for name in names)
+
+
+_MESSAGES = f"SELECT {_columns(_MESSAGE_COLUMNS)} FROM messages"
+_THESE = f"{_MESSAGES} WHERE message_id = ANY(%s)"
+_FOLLOWING = f"{_MESSAGES} WHERE conversation_id = %s AND seq > %s ORDER BY seq LIMIT %s"
+# Looked up once, not for each of them.
+_FOLLOWING_THERE = f"""
+    {_MESSAGES} WHERE conversation_id = %s AND seq > %s
+      AND EXISTS (SELECT FROM conversations c WHERE c.conversation_id = %s AND c.workspace_id = %s)
+    ORDER BY seq LIMIT %s
+"""
+# Of those, the ones that are nothing but text as they are read; before them stands what a part is.
+TEXTS = _USUAL[4:]
+# A part as `parts_in` takes it apart; what comes first puts such rows in order.
+PART = f"""{_columns(_USUAL)}, exact,
+    CASE WHEN num_nonnulls({_columns(_UNUSUAL)}) > 0 THEN json_build_array({_columns(_UNUSUAL)})::text END AS more"""
+PART_WIDTH = len(_USUAL) + 2
+# The part that compaction leaves on a message is a note of our own; nobody said it.
+SAID = "(part_type = 'compaction' AND is_synthetic AND is_ignored) IS NOT TRUE"
+# Of how many messages is kept from the planner, who would else plan anew each time for a few.
+_PARTS = f"SELECT {PART} FROM message_parts WHERE message_id = ANY((SELECT %s)::bigint[])"
+_FILES = """
+    SELECT r.message_id, r.file_id, encode(f.content_hash, 'hex'), r.part_ordinal, r.field, r.start_at, r.length
+    FROM file_references r LEFT JOIN large_files f USING (file_id)
+    WHERE r.message_id = ANY((SELECT %s)::bigint[])
+"""
+ROLES = {role.value: role for role in Role}
+PART_TYPES = {part_type.value: part_type for part_type in PartType}
+# Once for all: `json.loads` looks for what it is to do, and for white space, which the database writes none of.
+_decode = json.JSONDecoder().raw_decode
+
+
+def messages_of(
+    message_ids: Sequence[int], *, with_parts: bool = True, cold: ColdTexts | None = None
+) -> list[MessageRecord]:
+    """The messages with these ids, in this order; those that there are. `cold` reads the blocks, if not as usual."""
+    if not message_ids:
+        return []
+    found = until_settled(
+        lambda: _read(rows(_THESE, [array(message_ids)], binary=True), with_parts=with_parts, cold=cold)
+    )
+    by_id = {message.message_id: message for message in found}
+    return [by_id[message_id] for message_id in message_ids if message_id in by_id]
+
+
+def messages_after(
+    conversation_id: int, *, workspace_id: int | None, after_seq: int, limit: int
+) -> list[MessageRecord]:
+    """The messages of a conversation behind `after_seq`, with their parts, oldest first, at most so many.
+
+    An empty list if the conversation is not in the workspace; `workspace_id` is None for whoever may see all of them.
+    """
+    if workspace_id is None:
+        asked = _FOLLOWING, [conversation_id, after_seq, limit]
+    else:
+        asked = _FOLLOWING_THERE, [conversation_id, after_seq, conversation_id, workspace_id, limit]
+    return until_settled(lambda: _read(rows(*asked, binary=True), with_parts=True))
+
+
+def _read(found: Sequence[tuple[Any, ...]], *, with_parts: bool, cold: ColdTexts | None = None) -> list[MessageRecord]:
+    cold = cold_texts((row[-1] for row in found), cold)
+    parts = parts_of((row[0] for row in found), cold=cold) if found and with_parts else {}
+    messages = []
+    for row in found:
+        (
+            message_id, conversation_id, seq, role, content, tokens, counter, created_at, content_hash, chain_hash,
+            author, key, metadata, erased_by_id, exact, block_id,
+        ) = row  # fmt: skip
+        if block_id is not None and cold is not None:
+            texts = cold.message(block_id, message_id)
+            content, metadata, exact = texts.content, texts.metadata, texts.exactly
+        stored: dict[str, Any] = {
+            "message_id": message_id,
+            "conversation_id": conversation_id,
+            "seq": seq,
+            "role": ROLES[role],
+            "content": content,
+            "token_count": tokens,
+            "token_counter": counter,
+            "created_at": datetime.fromisoformat(created_at),
+            "content_hash": content_hash,
+            "chain_hash": chain_hash,
+            "author": author,
+            "idempotency_key": key,
+            "metadata": metadata_of(metadata),
+            "parts": tuple(parts.get(message_id, ())),
+            "erased_by_id": erased_by_id,
+        }
+        if exact:
+            stored.update(exact)
+        messages.append(record(MessageRecord, stored))
+    return messages
+
+
+def parts_of(message_ids: Iterable[int], *, cold: ColdTexts | None = None) -> dict[int, list[PartRecord]]:
+    """The parts of these messages, by message, in order, those too that compaction has left there.
+
+    `cold` has the blocks that were read for the messages already. Raises BlockGone; see `cold.until_settled`.
+    """
+    return parts_in(part_rows_of(message_ids), cold=cold)
+
+
+def files_of(message_ids: Iterable[int]) -> dict[int, list[FileEntry]]:
+    """The files that these messages need; one whose row is gone has no hash."""
+    found: dict[int, list[FileEntry]] = defaultdict(list)
+    for message_id, *entry in rows(_FILES, [array(message_ids)]):
+        found[message_id].append(entry)
+    return {message_id: in_order(entries) for message_id, entries in found.items()}
+
+
+def record_hash_of(message: MessageRecord, *, chained_parts: int, files: Sequence[FileEntry]) -> bytes:
+    """Seal a message's record anew, from what is read of it now."""
+    given = [(part.tool_input, part.metadata) for part in message.parts if part.ordinal < chained_parts]
+    return hashing.record_hash(
+        idempotency_key=message.idempotency_key,
+        token_count=message.token_count,
+        token_counter=message.token_counter,
+        keys=hashing.key_order(message.metadata, given),
+        files=files,
+    )
+
+
+def part_rows_of(message_ids: Iterable[int]) -> list[tuple[Any, ...]]:
+    """The parts of these messages as rows of `PART`, by message, in order."""
+    # Sorted here: the server would carry all texts around for it.
+    return sorted(rows(_PARTS, [array(message_ids)], binary=True))
+
+
+def has_only_texts(row: tuple[Any, ...]) -> bool:
+    """Whether all that the part in a row of `PART` says is in the columns of `TEXTS`, as it was said."""
+    return row[-1] is None and not row[-2]
+
+
+def parts_in(fetched: Sequence[tuple[Any, ...]], *, cold: ColdTexts | None = None) -> dict[int, list[PartRecord]]:
+    """The parts that these rows of `PART` are, by message, in their order; raises BlockGone as above."""
+    found: dict[int, list[PartRecord]] = defaultdict(list)
+    cold = _with_blocks(fetched, cold)
+    for row in fetched:
+        message_id, ordinal, part_id, kind, text, call_id, tool, status, given, output, metadata, exact, more = row
+        # What a part does not have is left out, for a page holds a thousand parts of thirty values each.
+        stored: dict[str, Any] = {"part_type": PART_TYPES[kind]}
+        if text is not None:
+            stored["text_content"] = text
+        if call_id is not None:
+            stored["tool_call_id"] = call_id
+        if tool is not None:
+            stored["tool_name"] = tool
+        if status is not None:
+            stored["tool_status"] = status
+        if given is not None:
+            stored["tool_input"] = _decode(given)[0]
+        if output is not None:
+            stored["tool_output"] = output
+        if metadata is not None:
+            stored["metadata"] = _decode(metadata)[0]
+        stored["part_id"] = part_id
+        stored["message_id"] = message_id
+        stored["ordinal"] = ordinal
+        if exact or more is not None:
+            # There is more to come, and each value has its place.
+            stored = _EMPTY_PART | stored
+        if more is not None:
+            stored.update(_unusual(more))
+        if cold is not None and is_cold(exact):
+            texts, exact = cold.values_of(exact, message_id, part_id)
+            if texts.get("patch_files") is not None:
+                texts["patch_files"] = tuple(texts["patch_files"])
+            stored.update(texts)
+        if exact:
+            stored.update(exact)
+        found[message_id].append(record(PartRecord, stored))
+    return found
+
+
+def _with_blocks(fetched: Sequence[tuple[Any, ...]], cold: ColdTexts | None) -> ColdTexts | None:
+    """The blocks that these parts' texts are in, with those there were; None where there are none."""
+    # Of nearly every row, this looks at one value.
+    marks = [row[-2] for row in fetched if row[-2] and is_cold(row[-2])]
+    if not marks:
+        return cold
+    texts = ColdTexts() if cold is None else cold
+    texts.read(each[MARK] for each in marks)
+    return texts
+
+
+def _unusual(more: str) -> dict[str, Any]:
+    """The columns that most parts lack, from the text of all of them."""
+    values = dict(zip(_UNUSUAL, _decode(more)[0], strict=True))
+    if values["patch_files"] is not None:
+        values["patch_files"] = tuple(values["patch_files"])
+    if values["step_cost"] is not None:
+        values["step_cost"] = Decimal(values["step_cost"])
+    return values
+
+
+def metadata_of(text: str) -> Any:
+    """A message's metadata, which mostly are none, from the text of its column."""
+    return {} if text == "{}" else _decode(text)[0]

@@ -1,0 +1,198 @@
+"""Turns a report into a plan of repairs: every step with what stands there now and what would. Touches nothing."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Count, Q
+from django.utils import timezone
+
+from conversations.errors import Conflict, NotFound
+from conversations.models import ContextItem, Conversation, Quarantine, Summary
+from conversations.scope import Scope
+from conversations.sql import array, rows
+from conversations.store.paging import behind
+from integrity import models
+from integrity.repairs.operations import OPERATIONS, CannotRepair, Target
+from integrity.repairs.operations.repair_lineage import relinkable_sources
+from integrity.repairs.repair_planning import Facts, Place, Proposal, Step, propose, restorable_places
+from integrity.reports import report_of
+from integrity.types import PlanState, RepairPlanOutline, RepairPlanRecord, Risk, StepRecord, StepState, Unplanned
+
+# Messages that follow a gap: their link in the chain is from one that is not there.
+_AFTER_GAPS = """
+    SELECT 'msg_' || m.message_id FROM messages m
+    WHERE m.message_id = ANY(%s) AND m.seq > 1 AND NOT EXISTS (
+        SELECT FROM messages before WHERE before.conversation_id = m.conversation_id AND before.seq = m.seq - 1)
+"""
+
+
+def make_plan(report: models.IntegrityReport, *, ledger_file_id: str = "") -> models.RepairPlan:
+    """A plan against the findings that the report lists; Conflict while its scan is still at it."""
+    if report.finished_at is None:
+        raise Conflict(f"{report.report_id} is not finished; plan when it is.", code="report_unfinished")
+    places = [
+        Place(finding.code, finding.conversation_id, finding.target)
+        for finding in report.findings.order_by("finding_id").only("code", "conversation_id", "target")
+    ]
+    proposals, unplanned = propose(places, _facts(places, ledger_file_id))
+    plan = models.RepairPlan(
+        plan_id=f"repair_{secrets.token_hex(8)}",
+        report=report,
+        created_at=timezone.now(),
+        ledger_file_id=ledger_file_id,
+    )
+    steps: list[models.RepairStep] = []
+    for proposal in proposals:
+        try:
+            steps.append(_step(plan, len(steps) + 1, proposal))
+        except CannotRepair as refusal:
+            unplanned += [
+                Unplanned(code, proposal.conversation_id, proposal.target, refusal.detail) for code in proposal.codes
+            ]
+    plan.unplanned = [vars(each) for each in unplanned]
+    with transaction.atomic():
+        plan.save(force_insert=True)
+        models.RepairStep.objects.bulk_create(steps, batch_size=500)
+    return plan
+
+
+def plan_of(scope: Scope, repair_id: str, *, locked: bool = False) -> models.RepairPlan:
+    """The row of a plan; NotFound if there is none that the scope may see."""
+    plans = scope.narrow(models.RepairPlan.objects.select_related("report"))
+    if locked:
+        plans = plans.select_for_update(of=("self",))
+    plan = plans.filter(plan_id=repair_id).first() if repair_id.isprintable() else None
+    if plan is None:
+        raise NotFound(f"There is no repair plan {repair_id[:80]!r} that you may see.")
+    return plan
+
+
+def list_of(
+    scope: Scope, *, report_id: str | None, state: PlanState | None, before_plan: str | None, limit: int
+) -> list[RepairPlanOutline]:
+    """The newest plans first, in figures; those behind one of them."""
+    plans = scope.narrow(models.RepairPlan.objects.order_by("-created_at", "-plan_id"))
+    if report_id is not None:
+        plans = plans.filter(report=report_of(scope, report_id))
+    if state is not None:
+        plans = plans.filter(state=state)
+    if before_plan is not None:
+        last = plan_of(scope, before_plan)
+        plans = plans.filter(behind(field="created_at", moment=last.created_at, key=last.plan_id))
+    open = Count("steps", filter=Q(steps__state=StepState.PROPOSED))
+    counted = plans.annotate(step_count=Count("steps"), proposed_steps=open)
+    return [_outline(plan) for plan in counted[:limit]]
+
+
+def record_of(plan: models.RepairPlan) -> RepairPlanRecord:
+    return RepairPlanRecord(
+        repair_id=plan.plan_id,
+        report_id=plan.report_id,
+        created_at=plan.created_at,
+        state=PlanState(plan.state),
+        applied_at=plan.applied_at,
+        undone_at=plan.undone_at,
+        ledger_file_id=plan.ledger_file_id or None,
+        steps=tuple(_step_record(step) for step in plan.steps.order_by("ordinal")),
+        unplanned=tuple(Unplanned(**each) for each in plan.unplanned),
+        outcome=plan.outcome,
+    )
+
+
+def _outline(plan: Any) -> RepairPlanOutline:
+    return RepairPlanOutline(
+        repair_id=plan.plan_id,
+        report_id=plan.report_id,
+        created_at=plan.created_at,
+        state=PlanState(plan.state),
+        applied_at=plan.applied_at,
+        undone_at=plan.undone_at,
+        ledger_file_id=plan.ledger_file_id or None,
+        step_count=plan.step_count,
+        proposed_steps=plan.proposed_steps,
+        unplanned_count=len(plan.unplanned),
+    )
+
+
+def target_of(plan: models.RepairPlan, step: models.RepairStep | Proposal) -> Target:
+    return Target(
+        conversation_id=step.conversation_id, id=step.target, why=step.why, ledger_file_id=plan.ledger_file_id
+    )
+
+
+def _step(plan: models.RepairPlan, ordinal: int, proposal: Proposal) -> models.RepairStep:
+    operation, target = OPERATIONS[proposal.step], target_of(plan, proposal)
+    return models.RepairStep(
+        plan=plan,
+        ordinal=ordinal,
+        operation=proposal.step,
+        conversation_id=proposal.conversation_id,
+        target=proposal.target,
+        before=operation.state(target),
+        after=operation.outlook(target),
+        risk=proposal.risk,
+        reversible=operation.is_reversible(target),
+        why=proposal.why,
+        codes=list(proposal.codes),
+    )
+
+
+def _step_record(step: models.RepairStep) -> StepRecord:
+    return StepRecord(
+        ordinal=step.ordinal,
+        operation=step.operation,
+        conversation_id=step.conversation_id,
+        target=step.target,
+        before=step.before,
+        after=step.after,
+        risk=Risk(step.risk),
+        reversible=step.reversible,
+        why=step.why,
+        codes=tuple(step.codes),
+        state=StepState(step.state),
+        approved_by=step.approved_by,
+        approved_at=step.approved_at,
+        applied_at=step.applied_at,
+    )
+
+
+def _facts(places: Sequence[Place], ledger_file_id: str) -> Facts:
+    ids = {place.conversation_id for place in places if place.conversation_id is not None}
+    summaries = {place.id for place in places if place.id.startswith("sum_")}
+    messages = [int(place.id[4:]) for place in places if place.id.startswith("msg_")]
+    known = frozenset(Conversation.objects.filter(pk__in=ids).values_list("pk", flat=True))
+    held = Quarantine.objects.filter(conversation_id__in=ids, released_at__isnull=True)
+    return Facts(
+        restorable=_restorable(places, known, ledger_file_id) if ledger_file_id else frozenset(),
+        relinkable=frozenset(
+            each.pk for each in Summary.objects.filter(pk__in=summaries) if relinkable_sources(each) is not None
+        ),
+        remakeable=frozenset(
+            ContextItem.objects.filter(summary_id__in=summaries, summary__superseded_by__isnull=True).values_list(
+                "summary_id", flat=True
+            )
+        ),
+        quarantined=frozenset(held.values_list("target", flat=True)),
+        after_gaps=frozenset(id for (id,) in rows(_AFTER_GAPS, [array(messages)])),
+        conversations=known,
+    )
+
+
+def _restorable(
+    places: Sequence[Place], conversation_ids: frozenset[int], ledger_file_id: str
+) -> frozenset[tuple[int, str]]:
+    """What the ledger has as it was sealed, of all that is not as it was."""
+    restore = OPERATIONS[Step.RESTORE_FROM_LEDGER]
+    found = set()
+    for conversation_id, id in restorable_places(places):
+        if conversation_id in conversation_ids:
+            try:
+                restore.outlook(Target(conversation_id, id, "", ledger_file_id))
+            except CannotRepair:
+                continue
+            found.add((conversation_id, id))
+    return frozenset(found)

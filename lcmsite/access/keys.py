@@ -1,0 +1,201 @@
+"""API keys: made, told apart, and taken back. Whoever holds one acts in its workspace, within its scopes."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db import transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from conversations.audit import Act, AuditLog
+from conversations.errors import Forbidden, Invalid, NotFound, Unauthenticated
+from conversations.fast.prepared import prepared
+from conversations.scope import Scope
+from conversations.store.base import EVERYTHING
+from lcmsite.access.key_cache import KnownKeys
+from lcmsite.models import ApiKey
+from lcmsite.types import ApiKeyRecord, IssuedKey, KeyScope
+
+PREFIX = "lcm_"
+SHOWN_CHARACTERS = 12
+LONGEST_KEY = 200
+MOST_NAMED = 10
+
+_FIND = """
+    SELECT api_key_id, workspace_id, scopes, expires_at <= now() AS is_expired, revoked_at IS NOT NULL AS is_revoked,
+           coalesce(last_used_at < now() - interval '1 minute', true) AS is_use_unrecorded,
+           extract(epoch FROM expires_at - now())::float8 AS seconds_left
+    FROM api_keys WHERE key_hash = %s
+"""
+# Asks again for the minute: of many requests at once, one writes.
+_RECORD_USE = """
+    UPDATE api_keys SET last_used_at = now()
+    WHERE api_key_id = %s AND coalesce(last_used_at < now() - interval '1 minute', true)
+    RETURNING api_key_id
+"""
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Who asks: in which workspace, and what they may do there.
+
+    `is_operator` is true for the operator at the command line and for superusers. An API key belongs to a workspace, so
+    its holder is never one.
+    """
+
+    scope: Scope
+    key_scopes: frozenset[KeyScope]
+    api_key_id: int | None = None
+    is_operator: bool = False
+
+    def require(self, needed: KeyScope) -> None:
+        """Forbidden unless the caller has this scope or one that includes it."""
+        if not self.may(needed):
+            raise Forbidden(f"This needs a key with the scope {needed}.")
+
+    def require_operator(self) -> None:
+        """Forbidden unless the caller runs the site."""
+        if not self.is_operator:
+            raise Forbidden(
+                "This belongs to the whole site, not to a workspace: only its operator may ask it, at the command line "
+                "or as a superuser on the pages."
+            )
+
+    def may(self, needed: KeyScope) -> bool:
+        """Whether the caller has this scope or one that includes it."""
+        return needed in self.key_scopes or any(_RUNG[held] >= _RUNG[needed] for held in self.key_scopes)
+
+
+# A scope includes those below it.
+_RUNG = {scope: rung for rung, scope in enumerate(KeyScope)}
+
+
+_KNOWN: KnownKeys[Caller] = KnownKeys()
+
+
+def forget_callers() -> None:
+    """Look every key up again."""
+    _KNOWN.forget()
+
+
+def caller_of(key: str) -> Caller:
+    """Whom this key lets in; Unauthenticated for one that is unknown, revoked or expired.
+
+    One query for each key and second, so that a revoked one is refused within a second by every process; once a minute
+    another query that records the use.
+    """
+    if not (key.startswith(PREFIX) and len(key) <= LONGEST_KEY and key.isascii()):
+        raise Unauthenticated("This is not a valid API key.")
+    key_hash, now = _hash(key), time.monotonic()
+    known = _KNOWN.get(key_hash, now=now)
+    if known is not None:
+        return known
+    row = prepared(_FIND, (key_hash,))
+    if row is None:
+        raise Unauthenticated("This is not a valid API key.")
+    if row["is_revoked"]:
+        raise Unauthenticated("This API key was revoked.", code="key_revoked")
+    if row["is_expired"]:
+        raise Unauthenticated("This API key has expired.", code="key_expired")
+    if row["is_use_unrecorded"]:
+        prepared(_RECORD_USE, (row["api_key_id"],))
+    caller = Caller(
+        scope=Scope(row["workspace_id"], actor=f"key {row['api_key_id']}"),
+        key_scopes=frozenset(KeyScope(scope) for scope in row["scopes"]),
+        api_key_id=row["api_key_id"],
+    )
+    _KNOWN.keep(key_hash, caller, now=now, seconds_left=row["seconds_left"])
+    return caller
+
+
+def issue(
+    *,
+    workspace_id: int,
+    name: str,
+    scopes: Iterable[str] = (KeyScope.READ,),
+    expires_at: datetime | None = None,
+    by: Scope = EVERYTHING,
+) -> IssuedKey:
+    """Make a key. Its text is not kept, so it cannot be shown again; Invalid for scopes that there are not.
+
+    `by` is who makes it, as the audit log names them.
+    """
+    try:
+        held = sorted({KeyScope(scope) for scope in scopes}, key=list(KeyScope).index)
+    except ValueError:
+        raise Invalid(f"The scopes of a key are among {', '.join(KeyScope)}.") from None
+    if not held:
+        raise Invalid(f"A key needs at least one scope, of {', '.join(KeyScope)}.")
+    if not (1 <= len(name) <= 200 and name.isprintable()):
+        raise Invalid("A key's name is 1 to 200 printable characters.")
+    if expires_at is not None and expires_at <= timezone.now():
+        raise Invalid("The key would have expired already.")
+    key = PREFIX + secrets.token_urlsafe(32)
+    with transaction.atomic():
+        row = ApiKey.objects.create(
+            workspace_id=workspace_id,
+            name=name,
+            prefix=key[:SHOWN_CHARACTERS],
+            key_hash=_hash(key),
+            scopes=held,
+            expires_at=expires_at,
+        )
+        AuditLog(by).record(
+            Act.ISSUE_KEY, workspace_id=workspace_id, target=f"key {row.pk}", detail={"scopes": list(held)}
+        )
+    row.refresh_from_db()
+    return IssuedKey(key=key, record=row.as_record())
+
+
+def list_keys(scope: Scope) -> list[ApiKeyRecord]:
+    """All keys of the workspace, those taken back too."""
+    rows = ApiKey.objects.select_related("workspace").order_by("api_key_id")
+    if scope.workspace_id is not None:
+        rows = rows.filter(workspace_id=scope.workspace_id)
+    return [row.as_record() for row in rows]
+
+
+def revoke(scope: Scope, *, key: str) -> ApiKeyRecord:
+    """Take back the key of this id, or that begins so, for good; a second time, nothing changes.
+
+    Within a second, every process refuses it. NotFound if there is none; Invalid, naming them, if several begin so.
+    """
+    rows = _named(key).select_related("workspace").order_by("api_key_id")
+    if scope.workspace_id is not None:
+        rows = rows.filter(workspace_id=scope.workspace_id)
+    found = list(rows[: MOST_NAMED + 1])
+    if not found:
+        raise NotFound(f"There is no key {key[:SHOWN_CHARACTERS]!r} that you may see.")
+    if len(found) > 1:
+        named = ", ".join(f"{row.api_key_id} ({row.prefix}…, {row.name!r})" for row in found[:MOST_NAMED])
+        more = ", and more" if len(found) > MOST_NAMED else ""
+        raise Invalid(f"Several keys begin so: {named}{more}. Say which by its id.", code="ambiguous_key")
+    row = found[0]
+    if row.revoked_at is None:
+        with transaction.atomic():
+            row.revoked_at = timezone.now()
+            row.save(update_fields=["revoked_at"])
+            AuditLog(scope).record(Act.REVOKE_KEY, workspace_id=row.workspace_id, target=f"key {row.pk}")
+        forget_callers()
+    return row.as_record()
+
+
+def _named(key: str) -> QuerySet[ApiKey]:
+    """The keys that somebody may mean by an id, a beginning, or a whole key."""
+    if key.isascii() and key.isdigit():
+        return ApiKey.objects.filter(api_key_id=int(key[:19]))
+    if not (key.isascii() and key.isprintable() and key.startswith(PREFIX) and key != PREFIX):
+        return ApiKey.objects.none()
+    return ApiKey.objects.filter(prefix__startswith=key[:SHOWN_CHARACTERS])
+
+
+def _hash(key: str) -> bytes:
+    # A fast hash is right here: a slow one makes a guess dear, and 256 random bits cannot be guessed at all. Having no
+    # salt, it also lets the key be found by its hash, in one look-up.
+    return hashlib.sha256(key.encode("ascii")).digest()

@@ -1,0 +1,166 @@
+"""People: who they are in which workspace, and how they are let in, changed and put out."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any
+
+from django.contrib.auth.backends import ModelBackend
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.db.models import QuerySet
+
+from conversations.audit import Act, AuditLog
+from conversations.errors import Conflict, Invalid, NotFound
+from conversations.models import Workspace
+from conversations.scope import Scope
+from lcmsite.access.keys import Caller
+from lcmsite.models import Membership
+from lcmsite.types import KeyScope, MemberRecord, NewPassword, Role
+
+PASSWORD_BYTES = 12
+
+
+class PeopleBackend(ModelBackend):
+    """Finds a person together with where they are a member: every page asks for both, and so in one question."""
+
+    def get_user(self, user_id: Any) -> User | None:
+        rows = list(_memberships(user_id).select_related("user", "workspace"))
+        if not rows:
+            return super().get_user(user_id)
+        user = rows[0].user
+        # For this request: the next one finds the person, and what they are, anew.
+        user.found_memberships = rows  # type: ignore[attr-defined]
+        return user if self.user_can_authenticate(user) else None
+
+
+def workspaces_of(user: Any) -> list[tuple[Workspace, Role]]:
+    """The workspaces a person is in, by name, with what they are there."""
+    if not user.is_active:
+        return []
+    if user.is_superuser:
+        return [(workspace, Role.ADMIN) for workspace in Workspace.objects.order_by("name")]
+    rows = getattr(user, "found_memberships", None)
+    if rows is None:
+        rows = _memberships(user.pk).select_related("workspace")
+    return [(row.workspace, Role(row.role)) for row in rows]
+
+
+def _memberships(user_id: Any) -> QuerySet[Membership]:
+    return Membership.objects.filter(user_id=user_id).order_by("workspace__name")
+
+
+def caller_in(user: Any, workspace: Workspace, role: Role) -> Caller:
+    """What a person may do and see there, as everybody who asks: the same rule as for keys."""
+    return Caller(
+        scope=Scope(workspace.pk, actor=_actor(user)),
+        key_scopes=frozenset({KeyScope(role.scope)}),
+        is_operator=user.is_superuser,
+    )
+
+
+@transaction.atomic
+def add(scope: Scope, *, username: str, role: Role, password: str | None = None) -> NewPassword:
+    """A new person in the workspace, with a password that is made unless given; shown this once.
+
+    Raises Conflict if the name is taken, Invalid for one that cannot be.
+    """
+    if not username.isprintable() or not 1 <= len(username) <= 150 or " " in username:
+        raise Invalid("A user's name is 1 to 150 printable characters without blanks.")
+    if User.objects.filter(username=username).exists():
+        raise Conflict(f"There is a user {username[:80]!r} already; `lcm user role` gives them a role here.")
+    shown = password or secrets.token_urlsafe(PASSWORD_BYTES)
+    user = User.objects.create_user(username=username, password=shown)
+    _place(scope, user, role)
+    return NewPassword(username=username, password=shown)
+
+
+@transaction.atomic
+def set_role(scope: Scope, *, username: str, role: Role) -> MemberRecord:
+    """Make a person who is there already this in the workspace, whatever they were in it.
+
+    Raises NotFound for a stranger, Conflict for the last admin who would no longer be one.
+    """
+    user = _user(username)
+    if role is not Role.ADMIN:
+        _require_another_admin(scope, user)
+    return _place(scope, user, role)
+
+
+@transaction.atomic
+def remove(scope: Scope, *, username: str) -> None:
+    """Put a person out of the workspace; NotFound for one who is not in it, Conflict for the last admin who leaves."""
+    user = _user(username)
+    _require_another_admin(scope, user)
+    gone, _ = Membership.objects.filter(user=user, workspace_id=_workspace(scope)).delete()
+    if not gone:
+        raise _stranger(username)
+    AuditLog(scope).record(Act.REMOVE_MEMBER, target=username)
+
+
+@transaction.atomic
+def reset_password(scope: Scope, *, username: str) -> NewPassword:
+    """A new password for a person, shown this once; their sessions end.
+
+    For the operator at the machine: the person may be in other workspaces, whose admins have a say in it, too.
+    """
+    user = _user(username)
+    password = secrets.token_urlsafe(PASSWORD_BYTES)
+    user.set_password(password)
+    user.save(update_fields=["password"])
+    AuditLog(scope).record(Act.RESET_PASSWORD, target=username)
+    return NewPassword(username=username, password=password)
+
+
+def members(scope: Scope) -> list[MemberRecord]:
+    """The people of the workspace, by name."""
+    rows = Membership.objects.filter(workspace_id=_workspace(scope)).select_related("user", "workspace")
+    return [row.as_record() for row in rows.order_by("user__username")]
+
+
+def require_member(scope: Scope, *, username: str) -> None:
+    """NotFound for one who is not in the workspace."""
+    if not Membership.objects.filter(user=_user(username), workspace_id=_workspace(scope)).exists():
+        raise _stranger(username)
+
+
+def _stranger(username: str) -> NotFound:
+    return NotFound(f"There is no user {username[:80]!r} in this workspace.")
+
+
+def _require_another_admin(scope: Scope, user: User) -> None:
+    """Conflict if this person acts upon themselves and nobody else is an admin; an operator may leave none."""
+    if scope.actor != _actor(user):
+        return
+    # Held until the act is through, so that two who leave at once do not each count on the other.
+    admins = Membership.objects.select_for_update().filter(workspace_id=_workspace(scope), role=Role.ADMIN)
+    holders = set(admins.order_by("membership_id").values_list("user_id", flat=True))
+    if holders == {user.pk}:
+        raise Conflict("You are the only admin of this workspace; make somebody else one first.", code="last_admin")
+
+
+def _workspace(scope: Scope) -> int:
+    """Invalid where no workspace was said: people are in one, or in none."""
+    if scope.workspace_id is None:
+        raise Invalid("A person belongs to a workspace; say to which.")
+    return scope.workspace_id
+
+
+def _actor(user: Any) -> str:
+    """What the audit log calls a person."""
+    return f"user {user.get_username()}"
+
+
+def _place(scope: Scope, user: User, role: Role) -> MemberRecord:
+    membership, _ = Membership.objects.update_or_create(
+        user=user, workspace_id=_workspace(scope), defaults={"role": role}
+    )
+    AuditLog(scope).record(Act.SET_ROLE, target=user.get_username(), detail={"role": role})
+    return membership.as_record()
+
+
+def _user(username: str) -> User:
+    found = User.objects.filter(username=username).first() if username.isprintable() else None
+    if found is None:
+        raise NotFound(f"There is no user {username[:80]!r}.")
+    return found

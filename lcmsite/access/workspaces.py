@@ -1,0 +1,45 @@
+"""Workspaces: which there are, and how one is made."""
+
+from __future__ import annotations
+
+from django.db import transaction
+
+from conversations.audit import Act, AuditLog
+from conversations.errors import Conflict, Invalid
+from conversations.models import Workspace
+from conversations.scope import Scope
+from conversations.store.append import checked_name
+from lcmsite.types import WorkspaceRecord
+
+
+@transaction.atomic
+def create(scope: Scope, *, name: str) -> WorkspaceRecord:
+    """A new workspace; Conflict if there is one of this name, Invalid for a name that no address can hold."""
+    checked_workspace(name)
+    if "/" in name or name in (".", ".."):
+        # Pages name their workspace in their path.
+        raise Invalid("A workspace's name has no slash in it, and is more than dots.")
+    row, is_new = Workspace.objects.get_or_create(name=name)
+    if not is_new:
+        raise Conflict(f"There is a workspace {name!r} already.")
+    AuditLog(scope).record(Act.CREATE_WORKSPACE, workspace_id=row.pk, target=name)
+    row.refresh_from_db()
+    return _record(row)
+
+
+def everywhere() -> list[WorkspaceRecord]:
+    """All of them, the oldest first."""
+    return [_record(row) for row in Workspace.objects.order_by("workspace_id")]
+
+
+def checked_workspace(name: str) -> str:
+    """The name, if a workspace can have it."""
+    try:
+        checked_name("A workspace's name", name)
+    except ValueError as wrong:
+        raise Invalid(str(wrong)) from wrong
+    return name
+
+
+def _record(row: Workspace) -> WorkspaceRecord:
+    return WorkspaceRecord(workspace_id=row.workspace_id, name=row.name, created_at=row.created_at)

@@ -1,0 +1,73 @@
+"""Cancels the statement of a heavy operation at PostgreSQL when the client that asked for it disconnects."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from typing import Any
+
+import psycopg
+from django.db import DEFAULT_DB_ALIAS, connections
+
+from conversations.errors import Unavailable
+from lcmsite.ops.metrics.faces import CANCELLED
+from lcmsite.server.disconnected import Disconnected
+
+SECONDS_BETWEEN_CANCELS = 0.1
+LONGEST_CANCEL_SECONDS = 2.0
+
+
+CLIENT: ContextVar[Disconnected | None] = ContextVar("client", default=None)
+"""The signal of the request that this thread answers, if its server gives one."""
+
+
+@contextmanager
+def cancelled_with_client() -> Iterator[None]:
+    """Run the block; if the client disconnects meanwhile, its statements are cancelled, each as it runs."""
+    client = CLIENT.get()
+    if client is None:
+        yield
+        return
+    if client.is_set():
+        CANCELLED.add()
+        raise Unavailable("The client has disconnected.", code="client_disconnected")
+    work = _Work(connections[DEFAULT_DB_ALIAS])
+    client.add_callback(work.cancel)
+    try:
+        yield
+    finally:
+        work.end()
+
+
+class _Work:
+    """What one thread does on its connection, for another thread to cancel."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+        self._over = threading.Event()
+        # Held while a cancel is on its way: behind `end`, the connection is somebody else's.
+        self._lock = threading.Lock()
+
+    def cancel(self) -> None:
+        """Begin to cancel, in a thread of its own: the caller may be the server's event loop."""
+        threading.Thread(target=self._cancel_until_over, name="cancel", daemon=True).start()
+
+    def end(self) -> None:
+        with self._lock:
+            self._over.set()
+
+    def _cancel_until_over(self) -> None:
+        if not self._over.is_set():
+            CANCELLED.add()
+        # Again and again: between two statements there is nothing to cancel.
+        while True:
+            with self._lock:
+                if self._over.is_set():
+                    return
+                driver = self._connection.connection
+                if driver is not None:
+                    with suppress(psycopg.Error):
+                        driver.cancel_safe(timeout=LONGEST_CANCEL_SECONDS)
+            self._over.wait(SECONDS_BETWEEN_CANCELS)

@@ -1,0 +1,59 @@
+"""A conversation's ledger, streamed as it is read: JSON Lines, which no JSON answer could hold. REST alone has this."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from django.http import HttpRequest, StreamingHttpResponse
+
+from conversations.params import ConversationParams
+from integrity.ledgers import Ledgers
+from lcmsite.access.keys import Caller
+from lcmsite.api.concurrency import gate
+from lcmsite.api.openapi import documented_stream
+from lcmsite.types import KeyScope
+
+LEDGER = "conversations/{conversation_id}/ledger/"
+JSON_LINES = "application/x-ndjson"
+
+
+@dataclass(frozen=True)
+class Held:
+    """Lines with what is held until they are closed. A generator that never began would release nothing."""
+
+    lines: Iterator[bytes]
+    held: ExitStack
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self.lines
+
+    def close(self) -> None:
+        self.held.close()
+
+
+@documented_stream(
+    "ledger",
+    LEDGER,
+    ConversationParams,
+    chapter="Ledgers",
+    media_type=JSON_LINES,
+    statuses={200: "The ledger, a JSON object a line."},
+)
+def ledger(self: object, request: HttpRequest, caller: Caller, in_path: Mapping[str, str]) -> StreamingHttpResponse:
+    """A whole conversation as a ledger, streamed.
+
+    JSON Lines in the format of docs/ledger.md; one that breaks off has no trailer and does not verify. On the command
+    line it is `lcm ledger export`.
+    """
+    caller.require(KeyScope.READ)
+    asked = ConversationParams.accepted(ConversationParams.read_from({**in_path, **request.GET.dict()}))
+    # Before the first line, so that a refusal is one.
+    conversation = caller.scope.conversation(asked["conversation_id"])
+    lines = Ledgers.from_settings(caller.scope).lines(conversation_id=conversation.pk)
+    held = ExitStack()
+    held.enter_context(gate().entered(caller.scope.actor, heavy=True))
+    response = StreamingHttpResponse(Held(lines, held), content_type=JSON_LINES)
+    response["X-Content-Type-Options"] = "nosniff"
+    return response

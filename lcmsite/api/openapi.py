@@ -1,0 +1,245 @@
+"""The OpenAPI document: drf-spectacular walks the paths, the catalogue says what each of them takes and gives."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from typing import Any
+
+from drf_spectacular.extensions import OpenApiAuthenticationExtension
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework.serializers import Field
+
+from conversations.param_fields import MessageList
+from conversations.params import Params
+from lcmsite.catalogue import json_schema
+from lcmsite.catalogue.examples import EXAMPLES, PROBLEM_EXAMPLES, example_body, examples_of
+from lcmsite.catalogue.links import links
+from lcmsite.catalogue.message_schema import Schema, by_form
+from lcmsite.catalogue.operation import Operation, operation_id, placeholders
+from lcmsite.catalogue.problems import KINDS
+
+PREFIX = "/api/v1/"
+# Paths beside the catalogue's.
+STREAMS = ("files/{file_id}/download/", "conversations/{conversation_id}/ledger/")
+_BYTES = {"type": "string", "format": "binary"}
+
+# Refused by the web server, which knows nothing of LCM's problems.
+_TOO_LONG = {"description": "The address is longer than 65,534 bytes. There is no body."}
+_HEADERS: dict[str, dict[str, Any]] = {
+    "401": {
+        "WWW-Authenticate": {
+            "description": "How to say who one is.",
+            "required": True,
+            "schema": {"type": "string", "pattern": "^Bearer "},
+        }
+    },
+    "409": {
+        "Retry-After": {
+            "description": "In how many seconds to try again; only where the problem is retryable.",
+            "schema": {"type": "integer", "minimum": 1},
+        }
+    },
+    "429": {
+        "Retry-After": {
+            "description": "In how many seconds to try again.",
+            "required": True,
+            "schema": {"type": "integer", "minimum": 1},
+        },
+        "RateLimit-Limit": {
+            "description": "How many requests may come at once; RateLimit-Policy says in how many seconds.",
+            "schema": {"type": "integer", "minimum": 1},
+        },
+        "RateLimit-Remaining": {
+            "description": "How many of them are left.",
+            "schema": {"type": "integer", "minimum": 0},
+        },
+        "RateLimit-Reset": {
+            "description": "In how many seconds all of them are there again.",
+            "schema": {"type": "integer", "minimum": 0},
+        },
+    },
+    "503": {
+        "Retry-After": {
+            "description": "In how many seconds to try again.",
+            "required": True,
+            "schema": {"type": "integer", "minimum": 1},
+        }
+    },
+}
+_INSTEAD = "The operator asks it at the command line, a superuser on the pages."
+_REQUEST_ID = {
+    "X-Request-ID": {
+        "description": "The name of this request in LCM's log.",
+        "required": True,
+        "schema": {"type": "string", "pattern": "^[0-9a-f]{32}$"},
+    }
+}
+
+
+class BearerKeyScheme(OpenApiAuthenticationExtension):
+    """How the document names our keys."""
+
+    target_class = "lcmsite.access.authentication.BearerKey"
+    name = "ApiKey"
+
+    def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
+        return {
+            "type": "http",
+            "scheme": "bearer",
+            "bearerFormat": "lcm_...",
+            "description": "An API key, which says for which workspace one asks and what one may do there.",
+        }
+
+
+def documented(operation: Operation, path: str) -> Callable[[Any], Any]:
+    """Decorates the handler that answers the operation at this path."""
+    in_path = placeholders(path)
+    return extend_schema(
+        operation_id=operation_id(operation, path),
+        summary=operation.summary,
+        description=_description(operation),
+        tags=[operation.chapter],
+        parameters=list(_parameters(operation, in_path)),
+        request={"application/json": _body(operation, in_path)} if operation.has_body else None,
+        responses=_responses(operation),
+    )
+
+
+def documented_stream(
+    name: str,
+    path: str,
+    params: type[Params],
+    *,
+    chapter: str,
+    media_type: str,
+    statuses: Mapping[int, str],
+    headers: Sequence[OpenApiParameter] = (),
+) -> Callable[[Any], Any]:
+    """Decorates the handler of a path that the catalogue does not have, as its answer is a stream and not JSON.
+
+    Its docstring is the description. `statuses` say what each answer holds that is no problem.
+    """
+
+    def decorate(handler: Any) -> Any:
+        description = inspect.getdoc(handler) or ""
+        fields = params.prototype().fields
+        in_path = [_in_path(each, fields[each]) for each in placeholders(path)]
+        streams: dict[Any, Any] = {
+            (status, media_type): OpenApiResponse(dict(_BYTES), description=meaning)
+            for status, meaning in statuses.items()
+        }
+        return extend_schema(
+            operation_id=name,
+            summary=description.partition("\n")[0],
+            description=description,
+            tags=[chapter],
+            parameters=[*in_path, *headers],
+            responses=streams | _problems({400, 401, 403, 404, 429, 503} | ({416} if 206 in statuses else set())),
+        )(handler)
+
+    return decorate
+
+
+def _description(operation: Operation) -> str:
+    if not operation.of_the_site:
+        return operation.description
+    return f"{operation.description}\n\nThis belongs to the whole site: every API key gets 403. {_INSTEAD}"
+
+
+def _parameters(operation: Operation, in_path: tuple[str, ...]) -> Iterator[OpenApiParameter]:
+    for name, field in operation.params.prototype().fields.items():
+        if name in in_path:
+            yield _in_path(name, field)
+        elif not operation.has_body and not (name == "conversation_ids" and "conversation_id" in in_path):
+            # Where one conversation stands in the path, there cannot be several.
+            yield OpenApiParameter(
+                name,
+                type=json_schema.of_field(field, in_query=True),
+                location=OpenApiParameter.QUERY,
+                description=str(field.help_text or ""),
+                required=field.required,
+                default=operation.defaults.get(name),
+            )
+
+
+def _in_path(name: str, field: Field) -> OpenApiParameter:
+    return OpenApiParameter(
+        name,
+        type=json_schema.of_field(field, in_query=True),
+        location=OpenApiParameter.PATH,
+        description=str(field.help_text or ""),
+        required=True,
+    )
+
+
+def _body(operation: Operation, in_path: tuple[str, ...]) -> Schema:
+    body = json_schema.of_params(operation.params, without=in_path, defaults=operation.defaults)
+    fields = operation.params.prototype().fields.values()
+    return by_form(body) if any(isinstance(field, MessageList) for field in fields) else body
+
+
+def _responses(operation: Operation) -> dict[int, Any]:
+    told = {operation.status: OpenApiResponse(json_schema.of_result(operation.returns), description="Done.")}
+    if operation.background:
+        told[202] = OpenApiResponse(
+            json_schema.of_result(operation.returns_in_background), description="Left to a worker."
+        )
+    with_body = (409, 411, 413, 415) if operation.has_body else ()
+    return told | _problems({400, 401, 403, 404, 429, 503, *with_body})
+
+
+def _problems(possible: Set[int]) -> dict[int, Any]:
+    problem = {"$ref": "#/components/schemas/Problem"}
+    return {
+        kind.status: OpenApiResponse(problem, description=kind.meaning[:1].upper() + kind.meaning[1:] + ".")
+        for kind in KINDS
+        if kind.status in possible
+    }
+
+
+def completed(result: dict[str, Any], **_: Any) -> dict[str, Any]:
+    """A hook of drf-spectacular: what it has no words for, and the records that answers are made of."""
+    from lcmsite.catalogue.operations import CATALOGUE
+
+    given = [operation.returns for operation in CATALOGUE]
+    given += [operation.returns_in_background for operation in CATALOGUE if operation.background]
+    result.setdefault("components", {}).setdefault("schemas", {}).update(json_schema.components(given))
+    # In the order of the reference, which begins where a newcomer does; otherwise they come by their paths.
+    result["tags"] = [{"name": chapter} for chapter in dict.fromkeys(each.chapter for each in CATALOGUE)]
+    for operation in CATALOGUE:
+        for path in operation.paths:
+            told = result["paths"][f"{PREFIX}{path}"][operation.verb.lower()]
+            _complete(told, operation, path)
+    for path in STREAMS:
+        told = result["paths"][f"{PREFIX}{path}"]["get"]
+        for parameter in told["parameters"]:
+            parameter["example"] = EXAMPLES[parameter["name"]]
+        _complete_answers(told)
+    return result
+
+
+def _complete(told: dict[str, Any], operation: Operation, path: str) -> None:
+    examples = examples_of(operation)
+    for parameter in told.get("parameters", ()):
+        if parameter["name"] in examples:
+            parameter["example"] = examples[parameter["name"]]
+    if operation.has_body:
+        in_path = placeholders(path)
+        fields = operation.params.prototype().fields
+        told["requestBody"]["required"] = any(field.required for name, field in fields.items() if name not in in_path)
+        content = told["requestBody"]["content"]["application/json"]
+        content["example"] = example_body(operation, without=in_path)
+    _complete_answers(told)
+    told["responses"][str(operation.status)]["links"] = links(operation)
+
+
+def _complete_answers(told: dict[str, Any]) -> None:
+    """What every answer has: its headers, an example of each problem, and the refusal of the web server itself."""
+    responses = told["responses"]
+    for status, response in responses.items():
+        response["headers"] = {**_REQUEST_ID, **_HEADERS.get(status, {})}
+        if status in PROBLEM_EXAMPLES:
+            response["content"]["application/json"]["example"] = PROBLEM_EXAMPLES[status]
+    responses["414"] = dict(_TOO_LONG)
+    told["responses"] = dict(sorted(responses.items()))

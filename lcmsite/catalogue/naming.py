@@ -1,0 +1,19 @@
+"""Names that people and agents have for things, where a service wants a number."""
+
+from __future__ import annotations
+
+from conversations.scope import Scope
+from conversations.store.conversations import ConversationStore
+
+SESSION = "session:"
+
+
+def conversation_named(given: str, *, scope: Scope) -> int | str:
+    """The number of a conversation named by its number or by its session; `session:7` is the session called 7.
+
+    NotFound for a session that is not in the scope.
+    """
+    if given.isascii() and given.isdigit():
+        return given
+    store = ConversationStore.from_settings(scope)
+    return store.find_conversation(session_id=given.removeprefix(SESSION)).conversation_id

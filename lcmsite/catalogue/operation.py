@@ -1,0 +1,136 @@
+"""One thing that a caller can ask for, described once: the faces read from it how to name it and whom to call."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, get_type_hints
+
+from conversations.params import Params
+from lcmsite.access.keys import Caller
+from lcmsite.api.cancelling import cancelled_with_client
+from lcmsite.api.concurrency import gate
+from lcmsite.types import KeyScope
+
+_PLACEHOLDER = re.compile(r"{(\w+)}")
+_WITHIN = re.compile(r"(?<=[a-z])([A-Z])")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a service gave, and the HTTP status that says of what sort it is."""
+
+    result: Any
+    status: int
+
+
+@dataclass(frozen=True)
+class Operation:
+    """Which method of which service answers, what it takes, and its name on each face.
+
+    `path` holds the params that stand in it in braces. An operation on one conversation that can also be asked of the
+    whole workspace has a second path, `everywhere`; one `of_the_site` is for the site's operator. One whose params have
+    `background` calls the method of that name instead when it is true, and answers 202 with the job. One that agents
+    have as a tool is called `for_agents` there. Of the `heavy` ones few run at once (`concurrency`), and those
+    that read are cancelled when their client disconnects; `heavy_with` names a param that makes an operation heavy
+    where it is given.
+    """
+
+    service: type
+    method: str
+    params: type[Params]
+    verb: Literal["GET", "POST", "PUT"]
+    path: str
+    tool: str
+    scope: KeyScope = KeyScope.READ
+    status: int = 200
+    everywhere: str = ""
+    background: str = ""
+    of_the_site: bool = False
+    for_agents: str = ""
+    heavy: bool = False
+    heavy_with: str = ""
+
+    @property
+    def command(self) -> str:
+        """The verb on the command line."""
+        return self.tool.removeprefix("lcm_").replace("_", "-")
+
+    @property
+    def chapter(self) -> str:
+        """Under which heading it is told of: CompactionEngine is the Compaction engine."""
+        return _WITHIN.sub(lambda found: f" {found[1].lower()}", self.service.__name__)
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return (self.path, self.everywhere) if self.everywhere else (self.path,)
+
+    @property
+    def has_body(self) -> bool:
+        return self.verb != "GET"
+
+    @property
+    def description(self) -> str:
+        """What it does, in its service's own words."""
+        return inspect.getdoc(getattr(self.service, self.method)) or ""
+
+    @property
+    def summary(self) -> str:
+        return self.description.partition("\n")[0]
+
+    @cached_property
+    def defaults(self) -> Mapping[str, Any]:
+        """The service's own values for what a caller leaves out."""
+        parameters = inspect.signature(getattr(self.service, self.method)).parameters.values()
+        return {each.name: each.default for each in parameters if each.default is not inspect.Parameter.empty}
+
+    @property
+    def returns(self) -> Any:
+        """The type of the result."""
+        return get_type_hints(getattr(self.service, self.method))["return"]
+
+    @property
+    def returns_in_background(self) -> Any:
+        return get_type_hints(getattr(self.service, self.background))["return"]
+
+    def may(self, caller: Caller) -> bool:
+        """Whether this caller may ask it."""
+        return caller.may(self.scope) and (caller.is_operator or not self.of_the_site)
+
+    def require(self, caller: Caller) -> None:
+        """Raise Forbidden unless this caller may ask it."""
+        caller.require(self.scope)
+        if self.of_the_site:
+            caller.require_operator()
+
+    def perform(self, caller: Caller, given: Mapping[str, Any]) -> Answer:
+        """Let the service answer: the one place where what a caller may do and see is decided, on every face.
+
+        Raises Forbidden, Invalid, TooManyAtOnce, and whatever the service raises.
+        """
+        self.require(caller)
+        values = self.params.accepted(given)
+        service = self.service.from_settings(caller.scope)  # type: ignore[attr-defined]
+        method, status = self.method, self.status
+        heavy = self.heavy or bool(self.heavy_with and values.get(self.heavy_with))
+        if self.background and values.pop("background", False):
+            method, status, heavy = self.background, 202, False
+        with (
+            gate().entered(caller.scope.actor, heavy=heavy),
+            cancelled_with_client() if heavy and self.verb == "GET" else nullcontext(),
+        ):
+            return Answer(result=getattr(service, method)(**values), status=status)
+
+
+def placeholders(path: str) -> tuple[str, ...]:
+    """The params that stand in a path."""
+    return tuple(_PLACEHOLDER.findall(path))
+
+
+def operation_id(operation: Operation, path: str) -> str:
+    """What the OpenAPI document calls the operation at this path."""
+    return operation.tool.removeprefix("lcm_") + ("" if path == operation.path else "_everywhere")

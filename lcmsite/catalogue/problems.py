@@ -1,0 +1,242 @@
+"""What went wrong, told in one shape on every face: one table says which status and which exit code it has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import psycopg
+from django.conf import settings
+from django.core.exceptions import DisallowedHost, RequestDataTooBig, SuspiciousOperation
+from django.db import DataError, Error, IntegrityError, InterfaceError, OperationalError, ProgrammingError
+from django.db.migrations.exceptions import MigrationSchemaMissing
+from django.http import Http404
+from rest_framework import exceptions as rest
+
+from conversations.errors import (
+    Conflict,
+    Forbidden,
+    Invalid,
+    LcmError,
+    NotFound,
+    TooLarge,
+    Unauthenticated,
+    Unavailable,
+)
+from lcmsite.api.concurrency import TooManyAtOnce
+from lcmsite.api.throttling import TooManyRequests
+
+
+class MethodNotAllowed(Invalid):
+    code = "method_not_allowed"
+
+
+class LengthRequired(Invalid):
+    code = "length_required"
+
+
+class RequestTooLarge(TooLarge):
+    code = "request_too_large"
+
+
+class UnsupportedMediaType(Invalid):
+    code = "unsupported_media_type"
+
+
+class RequestTimeout(LcmError):
+    """The client took too long to send its request."""
+
+    code = "request_timeout"
+    retryable = True
+
+
+class HeadersTooLarge(Invalid):
+    code = "headers_too_large"
+
+
+class Busy(Unavailable):
+    """The server has as much to do as it accepts."""
+
+    code = "busy"
+
+
+class NoSuchRange(Invalid):
+    """Of a file of so many bytes, which whoever goes on with a download wants to know."""
+
+    code = "no_such_range"
+
+    def __init__(self, detail: str, *, file_size: int) -> None:
+        super().__init__(detail)
+        self.file_size = file_size
+
+
+class Contention(Conflict):
+    """Two writers got in each other's way, and the database let one of them go first."""
+
+    code = "contention"
+    retryable = True
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How a kind of error looks from outside; subclasses look like their nearest listed base."""
+
+    error: type[LcmError]
+    status: int
+    exit_code: int
+    meaning: str
+    retry_after: int = 1
+
+
+KINDS = (
+    Kind(Invalid, 400, 2, "bad input"),
+    Kind(Unauthenticated, 401, 5, "no key, or a wrong, expired or revoked one"),
+    Kind(Forbidden, 403, 5, "the key may not do this"),
+    Kind(NotFound, 404, 3, "there is no such thing, or none that you may see"),
+    Kind(MethodNotAllowed, 405, 2, "not a verb of this path"),
+    Kind(RequestTimeout, 408, 6, "the request came too slowly"),
+    Kind(Conflict, 409, 4, "it contradicts what is stored, or somebody else is at work on it"),
+    Kind(LengthRequired, 411, 2, "the request does not say how long it is"),
+    Kind(TooLarge, 413, 2, "the request, or the file, is too large"),
+    Kind(UnsupportedMediaType, 415, 2, "the body is not JSON"),
+    Kind(NoSuchRange, 416, 2, "the file ends before the range begins"),
+    Kind(TooManyRequests, 429, 6, "the key has asked more often than it may (LCM_RATE_LIMIT)"),
+    Kind(HeadersTooLarge, 431, 2, "the headers of the request are too large"),
+    Kind(Busy, 503, 6, "too many requests wait already"),
+    Kind(TooManyAtOnce, 429, 6, "too much runs at once, of this caller or of heavy operations"),
+    Kind(Unavailable, 503, 6, "something that LCM depends on does not answer", retry_after=5),
+)
+_BY_ERROR = {kind.error: kind for kind in KINDS}
+
+FINDINGS_EXIT_CODE = 1
+INTERNAL_EXIT_CODE = 70
+INTERRUPTED_EXIT_CODE = 130
+EXIT_CODES: Mapping[int, str] = {
+    0: "done",
+    FINDINGS_EXIT_CODE: "done, and the check has findings",
+    2: "bad input",
+    3: "not found",
+    4: "conflict; try again if the problem says that it is retryable",
+    5: "forbidden or not authenticated",
+    6: "unavailable, such as a database that does not answer",
+    INTERNAL_EXIT_CODE: "an error of LCM itself",
+    INTERRUPTED_EXIT_CODE: "stopped by Ctrl-C before it was done",
+}
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The one shape of every refusal."""
+
+    code: str
+    detail: str
+    retryable: bool
+    status: int
+    exit_code: int = INTERNAL_EXIT_CODE
+    retry_after: int = 1
+    context: Mapping[str, Any] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        """The fields that callers see; `errors`, the sentences by field, stands beside `detail`."""
+        context = {name: value for name, value in self.context.items() if name != "errors"}
+        told = {"code": self.code, "detail": self.detail, "retryable": self.retryable, "status": self.status}
+        if "errors" in self.context:
+            told["errors"] = self.context["errors"]
+        return {**told, "context": context} if context else told
+
+
+INTERNAL = Problem(code="internal", detail="LCM failed on this; its log says where.", retryable=False, status=500)
+
+
+def problem_of(error: BaseException) -> Problem:
+    """How the error is told; INTERNAL for one that nobody foresaw."""
+    known = _as_lcm_error(error)
+    if known is None:
+        return INTERNAL
+    allowance = known.allowance if isinstance(known, TooManyRequests) else None
+    kind = next(_BY_ERROR[base] for base in type(known).__mro__ if base in _BY_ERROR)
+    return Problem(
+        code=known.code,
+        detail=known.detail,
+        retryable=known.retryable,
+        status=kind.status,
+        exit_code=kind.exit_code,
+        retry_after=allowance.retry_after if allowance else kind.retry_after,
+        context=known.context,
+        headers=_headers_of(known),
+    )
+
+
+def _headers_of(error: LcmError) -> Mapping[str, str]:
+    match error:
+        case TooManyRequests(allowance=allowance):
+            return allowance.headers
+        case NoSuchRange(file_size=size):
+            return {"Content-Range": f"bytes */{size}"}
+        case _:
+            return {}
+
+
+def _as_lcm_error(error: BaseException) -> LcmError | None:
+    match error:
+        case LcmError():
+            return error
+        case Error() | psycopg.Error():
+            return _of_database(error)
+        case Http404() | rest.NotFound():
+            return NotFound("There is nothing at this path.")
+        case rest.MethodNotAllowed():
+            return MethodNotAllowed(str(error.detail))
+        case rest.UnsupportedMediaType():
+            return UnsupportedMediaType("The body must be JSON, sent as Content-Type: application/json.")
+        case RequestDataTooBig():
+            return RequestTooLarge("The request body is larger than LCM_MAX_REQUEST_BYTES allows.")
+        case DisallowedHost():
+            return Invalid("LCM was asked for by a host name that is not in LCM_ALLOWED_HOSTS.", code="unknown_host")
+        case SuspiciousOperation() | rest.APIException():
+            return Invalid("The request is not one that LCM understands.")
+        case RecursionError():
+            return Invalid("The JSON is nested too deeply.", code="nested_too_deeply")
+        case _:
+            return None
+
+
+def _of_read_only() -> LcmError:
+    if settings.EMBEDDED_DATABASE:
+        return Unavailable(
+            "The disk is nearly full (LCM_MIN_FREE_BYTES): nothing new is stored until there is room; nothing was"
+            " changed.",
+            code="disk_full",
+        )
+    return Unavailable("The database takes no writes at the moment: it is a standby, or was made read-only.")
+
+
+def _of_database(error: BaseException) -> LcmError | None:
+    # Django's error wraps the driver's, which alone knows what PostgreSQL said.
+    match error.__cause__ if isinstance(error, Error) and error.__cause__ else error:
+        case psycopg.errors.DeadlockDetected() | psycopg.errors.SerializationFailure():
+            return Contention("Another writer was at work on the same rows; nothing was changed.")
+        case psycopg.errors.QueryCanceled():
+            return Unavailable("The database took too long over this.", code="timeout")
+        case psycopg.errors.DiskFull():
+            return Unavailable("The database's disk is full; nothing was changed.", code="disk_full")
+        case psycopg.errors.ReadOnlySqlTransaction():
+            return _of_read_only()
+        case psycopg.errors.UndefinedTable() | psycopg.errors.UndefinedFunction():
+            return Unavailable(
+                "The database is not set up for this version of LCM; run `lcm migrate`, "
+                "or name the one you mean (LCM_DATA_DIR, LCM_DATABASE_URL)."
+            )
+        case psycopg.errors.InsufficientPrivilege() | MigrationSchemaMissing():
+            return Unavailable("The database user that LCM was given may not do this; it must own LCM's tables.")
+    match error:
+        case DataError() | psycopg.DataError():
+            return Invalid("The database cannot hold one of these values.")
+        case IntegrityError() | psycopg.IntegrityError():
+            return Conflict("This contradicts what is stored; nothing was changed.")
+        case OperationalError() | InterfaceError() | psycopg.OperationalError() | psycopg.InterfaceError():
+            return Unavailable("The database does not answer.")
+        case ProgrammingError() | _:
+            return None

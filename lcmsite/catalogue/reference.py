@@ -1,0 +1,211 @@
+"""The catalogue as a page to read: every operation with its path, its params, and its name on each face.
+
+Written from the same lines, params and schemas as the faces themselves, so it says what they do.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from typing import Any, get_args, get_origin
+
+from rest_framework import serializers
+
+from conversations.param_fields import ConversationId, MessageId, MessageList, Moment, Overrides
+from lcmsite.api.downloads import DOWNLOAD
+from lcmsite.api.ledger_stream import LEDGER
+from lcmsite.api.openapi import PREFIX
+from lcmsite.catalogue import json_schema
+from lcmsite.catalogue.message_schema import Schema
+from lcmsite.catalogue.operation import Operation, placeholders
+from lcmsite.catalogue.operations import CATALOGUE
+from lcmsite.catalogue.problems import EXIT_CODES, KINDS
+from lcmsite.cli.program import MANAGEMENT, verbs
+from retrieval.params import AsOf, Levels
+
+# What their schemas say in patterns, said to people.
+_IN_WORDS: dict[type, str] = {
+    AsOf: "a seq, a time, or `run_...`",
+    Levels: "whole number, {minimum} to {maximum}, not 0",
+    MessageId: "whole number, or `msg_...`",
+    MessageList: "list of messages, at least 1",
+    Moment: "a time or a date (ISO 8601)",
+    Overrides: "JSON object of settings",
+}
+_STREAMS = (
+    (DOWNLOAD, "A file's bytes, or those of the one `Range` that is asked for."),
+    (LEDGER, "A conversation as JSON Lines that anybody can verify, in the format of [ledger.md](ledger.md)."),
+)
+# Beyond this a bound is the database's, and tells nobody anything.
+_FAR = 2**31
+
+_OPENING = """\
+# Reference
+
+Made by `make docs` from the catalogue (`lcmsite/catalogue/operations.py`); edit that, not this page. A running site
+shows the same, to be tried out, at `/api/v1/docs/`, and as an OpenAPI document at `/api/v1/schema/`. What a message
+looks like is in [messages.md](messages.md).
+
+**Over REST**, paths begin with `{prefix}` and every request carries `Authorization: Bearer lcm_...`. Params that are
+not in the path stand in the query of a GET (a list by its name once for each value: `roles=user&roles=tool`), and in
+the JSON body of anything else. **On the command line**, params in the path, and those that are needed, are arguments
+in this order; the others are options (`token_cap` is `--token-cap`); a conversation is named by its number or its
+session, and `--json` answers as REST does. **As a tool** (MCP), params are the tool's arguments; null is as good as
+nothing for one that can be left out.
+
+A scope includes those before it: `read`, `write`, `admin`. Answers are JSON; a list comes as `{{"items": [...]}}`.
+
+## Refusals
+
+`{{"code", "detail", "retryable", "status"}}`, on every face; [errors.md](errors.md) has the codes.
+Any operation may answer with one of these:
+"""
+
+
+def page() -> str:
+    """The whole page, as Markdown."""
+    return "\n".join(_lines())
+
+
+def _lines() -> Iterator[str]:
+    yield _OPENING.format(prefix=PREFIX)
+    yield from _table(
+        ("status", "exit status of `lcm`", "when"),
+        ((str(kind.status), str(kind.exit_code), kind.meaning) for kind in KINDS),
+    )
+    yield "\nThe exit statuses of `lcm`:\n"
+    yield from _table(("exit status", "meaning"), ((str(code), meaning) for code, meaning in EXIT_CODES.items()))
+    yield "\n## Tools of agents\n"
+    tools = ((f"`{each.for_agents}`", _link(each), each.summary) for each in CATALOGUE if each.for_agents)
+    yield from _table(("tool", "operation", "what it does"), tools)
+    for service, chapter in {each.service: each.chapter for each in CATALOGUE}.items():
+        yield f"\n## {chapter}\n\n{_prose(service.__doc__ or '').partition('. ')[0].rstrip('.')}."
+        for operation in CATALOGUE:
+            if operation.service is service:
+                yield from _operation(operation)
+    yield "\n## Only on the command line\n"
+    of_catalogue = {each.command for each in CATALOGUE}
+    ours = {name: verb.summary for name, verb in verbs().items() if name not in of_catalogue}
+    rows = ((f"`lcm {name}`", told) for name, told in {**MANAGEMENT, **ours}.items())
+    yield from _table(("verb", "what it does"), rows)
+    yield "\n## Only over REST\n\nStreams, which no JSON answer could hold. Both need the scope `read`.\n"
+    yield from _table(("path", "what it answers with"), ((f"`GET {PREFIX}{path}`", told) for path, told in _STREAMS))
+    yield ""
+
+
+def _link(operation: Operation) -> str:
+    return f"[{operation.command}](#lcm-{operation.command})"
+
+
+def _operation(operation: Operation) -> Iterator[str]:
+    yield f"\n### lcm {operation.command}\n"
+    yield f"{_prose(operation.description)}\n"
+    for path in operation.paths:
+        yield f"- `{operation.verb} {PREFIX}{path}`"
+    statuses = [f"{operation.status}"]
+    if operation.background:
+        statuses.append("202, at once, when `background` is true")
+    facts = [f"scope `{operation.scope}`", f"answers {', or '.join(statuses)}"]
+    if operation.of_the_site:
+        facts = ["of the whole site: for its operator at the command line and superusers; every API key gets 403"]
+    facts += [f"tool `{operation.for_agents}`"] if operation.for_agents else []
+    yield f"- {'; '.join(facts)}"
+    yield f"- {_answer(operation.returns)}\n"
+    params = operation.params.prototype().fields
+    if params:
+        yield from _table(
+            ("param", "type", "default", "what it is"),
+            (_param(operation, name, field) for name, field in params.items()),
+        )
+
+
+def _param(operation: Operation, name: str, field: serializers.Field) -> tuple[str, str, str, str]:
+    told = json_schema.described(field, operation.defaults.get(name))
+    if name in placeholders(operation.path):
+        default = "in the path"
+    elif field.required:
+        default = "needed"
+    else:
+        default = f"`{_json(told['default'])}`" if "default" in told else ""
+    return f"`{name}`", _kind(field), default, told["description"]
+
+
+def _kind(field: serializers.Field) -> str:
+    told = json_schema.of_field(field, in_query=True)
+    words = _IN_WORDS.get(type(field))
+    if words is not None:
+        return words.format(**told)
+    if isinstance(field, ConversationId):
+        return "number of a conversation"
+    return _words(told)
+
+
+def _words(told: Schema) -> str:
+    """A schema, to be read by people."""
+    if "enum" in told:
+        return "one of " + ", ".join(f"`{each}`" for each in told["enum"])
+    if "anyOf" in told:
+        return " or ".join(_words(each) for each in told["anyOf"])
+    match told.get("type"):
+        case "integer" | "number" as kind:
+            name = "whole number" if kind == "integer" else "number"
+            low = told.get("minimum")
+            if "exclusiveMinimum" in told:
+                return f"{name}, above {told['exclusiveMinimum']}, at most {told['maximum']}"
+            return name + _bounds(low, told.get("maximum"))
+        case "string" if "contentEncoding" in told:
+            return "bytes, in base64"
+        case "string" if "format" in told:
+            return f"text ({told['format']})"
+        case "string":
+            high = told.get("maxLength")
+            return "text" if high is None else f"text of at most {high:,} characters"
+        case "boolean":
+            return "true or false"
+        case "array":
+            most = f" of at most {told['maxItems']:,}" if told.get("maxItems") else ""
+            return f"list{most}, each: {_words(told['items'])}"
+        case "object":
+            return "JSON object"
+        case other:
+            raise TypeError(f"No words for {other!r}")
+
+
+def _bounds(low: float | None, high: float | None) -> str:
+    if high is not None and high < _FAR:
+        return f", at most {high:,}" if low is None else f", {low:,} to {high:,}"
+    return "" if low is None else f", at least {low:,}"
+
+
+def _answer(hint: Any) -> str:
+    """What comes back, by the names of its fields."""
+    if hint is bytes:
+        return "gives `content`, in base64"
+    if get_origin(hint) in (list, tuple):
+        [of, *_] = get_args(hint)
+        return f"gives `items`, each with {_names(of)}"
+    return f"gives {_names(hint)}"
+
+
+def _names(hint: Any) -> str:
+    if not (is_dataclass(hint) and isinstance(hint, type)):
+        # One of several records.
+        return "; or ".join(_names(each) for each in get_args(hint))
+    return ", ".join(f"`{each.name}`" for each in fields(hint))
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value) if isinstance(value, bool | tuple) else str(value)
+
+
+def _prose(text: str) -> str:
+    """A docstring's paragraphs, each in one line."""
+    return "\n\n".join(" ".join(part.split()) for part in text.split("\n\n"))
+
+
+def _table(heads: tuple[str, ...], rows: Any) -> Iterator[str]:
+    yield f"| {' | '.join(heads)} |"
+    yield "|" + "---|" * len(heads)
+    for row in rows:
+        yield f"| {' | '.join(' '.join(cell.replace('|', chr(92) + '|').split()) for cell in row)} |"

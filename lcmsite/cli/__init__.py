@@ -1,0 +1,40 @@
+"""The command line, rendered from the catalogue, with a few verbs of its own for work that is long or local."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Sequence
+
+from lcmsite.startup import loading
+
+# As in `lcmsite.catalogue.problems`, which cannot be imported yet.
+_INTERRUPTED = 130
+_MISCONFIGURED = 2
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Do what the arguments say and return the exit status; the program `lcm`."""
+    at_ctrl_c = signal.getsignal(signal.SIGINT)
+    if at_ctrl_c is signal.default_int_handler:
+        # While all is still being imported, there is nothing to clean up, and a traceback would say nothing.
+        signal.signal(signal.SIGINT, lambda *_: os._exit(_INTERRUPTED))
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lcmsite.settings")
+    try:
+        with loading():
+            import django
+
+            django.setup()
+            # Not before: what it imports are models.
+            from lcmsite.cli.program import run
+    except ModuleNotFoundError as missing:
+        # After an upgrade of the code alone.
+        sys.stderr.write(
+            f"lcm: The package {missing.name!r}, which this version needs, is not installed: `make run` installs it, "
+            "and docs/upgrade.md tells how without make. [misconfigured]\n"
+        )
+        return _MISCONFIGURED
+
+    signal.signal(signal.SIGINT, at_ctrl_c)
+    return run(argv)

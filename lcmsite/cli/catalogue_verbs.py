@@ -1,0 +1,185 @@
+"""The verbs of the catalogue, as argparse understands them: params become arguments, and go to the same operation."""
+
+from __future__ import annotations
+
+import base64
+import sys
+from argparse import SUPPRESS, ArgumentParser, BooleanOptionalAction, Namespace
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from rest_framework import serializers
+from rich.console import Console
+
+from conversations.errors import Invalid
+from conversations.param_fields import Bytes, ConversationId, JsonObject, MessageList, Several
+from conversations.types import OpenedConversation
+from integrity.types import PlanState
+from lcmsite.catalogue import strict_json
+from lcmsite.catalogue.operation import Operation, placeholders
+from lcmsite.catalogue.problems import FINDINGS_EXIT_CODE
+from lcmsite.cli.cli_session import Session
+
+JSON_HELP = "JSON, or @FILE, or - for standard input"
+SEVERAL_HELP = "Separated by commas, or JSON."
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What to show, and the exit status."""
+
+    result: Any
+    exit_code: int = 0
+
+
+@dataclass(frozen=True)
+class Verb:
+    """One word, or two, after `lcm`."""
+
+    name: str
+    summary: str
+    add_arguments: Callable[[ArgumentParser], None]
+    run: Callable[[Session, Namespace], Outcome | None]
+    description: str = ""
+
+
+class Parser(ArgumentParser):
+    """Says what is wrong as every other refusal is said."""
+
+    def error(self, message: str) -> NoReturn:
+        raise Invalid(f"{message[:1].upper()}{message[1:]}. See `{self.prog} --help`.", code="usage")
+
+
+def from_operation(operation: Operation) -> Verb:
+    """The verb that asks this operation."""
+
+    def add_arguments(parser: ArgumentParser) -> None:
+        fields = operation.params.prototype().fields
+        for name in _positionals(operation):
+            _add_positional(parser, name, fields[name])
+        for name, field in fields.items():
+            if name not in _positionals(operation):
+                _add_option(parser, name, field, operation.defaults.get(name))
+
+    def run(session: Session, arguments: Namespace) -> Outcome:
+        fields = operation.params.prototype().fields
+        given = {name: _value(fields[name], value, session) for name, value in vars(arguments).items()}
+        if fields.keys() >= {"file_name", "content"} and arguments.content != "-":
+            given.setdefault("file_name", Path(arguments.content).name)
+        # To open a conversation is to begin: in the default workspace it needs nothing made before. Nor does what is of
+        # no workspace.
+        begins = operation.method == "open_conversation" or operation.of_the_site
+        caller = session.founding_caller if begins else session.caller
+        with waiting(f"{operation.command} ..."):
+            result = operation.perform(caller, operation.params.read_from(given)).result
+        if operation.method == "open_conversation":
+            _tell_what_was_left(result)
+        return Outcome(result, exit_code=FINDINGS_EXIT_CODE if _has_findings(result) else 0)
+
+    return Verb(operation.command, operation.summary, add_arguments, run, description=operation.description)
+
+
+def _has_findings(result: Any) -> bool:
+    """Whether the answer is a report that something is not as it should be."""
+    is_refused = getattr(result, "state", None) is PlanState.REFUSED
+    return is_refused or getattr(result, "is_clean", True) is False or getattr(result, "is_complete", True) is False
+
+
+def _tell_what_was_left(opened: OpenedConversation) -> None:
+    """What was asked for and is otherwise, as the conversation was there already."""
+    if opened.left_as_it_was:
+        left = ", ".join(opened.left_as_it_was)
+        sys.stderr.write(f"lcm: The conversation was there already; left as it was: {left}.\n")
+
+
+@contextmanager
+def waiting(words: str) -> Iterator[None]:
+    """Show, on a terminal, that something is going on."""
+    with Console(stderr=True).status(words) if sys.stderr.isatty() else nullcontext():
+        yield
+
+
+def _positionals(operation: Operation) -> list[str]:
+    """What stands in the path, then whatever else cannot be left out."""
+    in_path = list(placeholders(operation.path))
+    fields = operation.params.prototype().fields.items()
+    return in_path + [name for name, field in fields if field.required and name not in in_path]
+
+
+def _add_positional(parser: ArgumentParser, name: str, field: serializers.Field) -> None:
+    is_json = isinstance(field, JsonObject | MessageList)
+    help = f"{field.help_text} ({JSON_HELP})" if is_json else str(field.help_text)
+    if isinstance(field, Several):
+        help = f"{help} {SEVERAL_HELP}"
+    if isinstance(field, ConversationId):
+        help = "The conversation: its number, or its session." + ("" if field.required else " Without it, all of them.")
+    if is_json:
+        parser.add_argument(name, nargs="?", default="-", metavar=name.upper(), help=help)
+    elif isinstance(field, Bytes):
+        parser.add_argument(name, metavar="FILE", help="The file to read, or - for standard input.")
+    elif field.required:
+        parser.add_argument(name, metavar=_metavar(name), help=help)
+    else:
+        parser.add_argument(name, nargs="?", default=SUPPRESS, metavar=_metavar(name), help=help)
+
+
+def _add_option(parser: ArgumentParser, name: str, field: serializers.Field, default: Any) -> None:
+    flag = f"--{name.replace('_', '-')}"
+    help = str(field.help_text) + (f" Default: {default}." if isinstance(default, str | int | float) else "")
+    match field:
+        case serializers.BooleanField():
+            parser.add_argument(flag, action=BooleanOptionalAction, default=SUPPRESS, help=help)
+        case serializers.ChoiceField():
+            parser.add_argument(flag, choices=list(field.choices), default=SUPPRESS, help=help)
+        case Several():
+            parser.add_argument(flag, default=SUPPRESS, metavar="A,B", help=f"{help} {SEVERAL_HELP}")
+        case JsonObject() | MessageList() | serializers.ListField():
+            parser.add_argument(flag, default=SUPPRESS, metavar="JSON", help=f"{help} ({JSON_HELP})")
+        case _:
+            metavar = "N" if isinstance(field, serializers.IntegerField | serializers.FloatField) else "TEXT"
+            parser.add_argument(flag, default=SUPPRESS, metavar=metavar, help=help)
+
+
+def _metavar(name: str) -> str:
+    return "ID" if name == "id" or name.endswith("_id") and name != "session_id" else name.upper()
+
+
+def _value(field: serializers.Field, given: Any, session: Session) -> Any:
+    if isinstance(field, Several):
+        is_named = isinstance(field.child, ConversationId)
+        # A session may be called @FILE.
+        values = _several(given if is_named else _text_of(given))
+        return [session.conversation_id(str(each)) for each in values] if is_named else values
+    if isinstance(field, JsonObject | MessageList | serializers.ListField):
+        return strict_json.read(_text_of(given))
+    if isinstance(field, Bytes):
+        return base64.b64encode(_bytes_of(given)).decode("ascii")
+    if isinstance(field, ConversationId):
+        return session.conversation_id(given)
+    return given
+
+
+def _several(said: str | bytes) -> list[Any]:
+    """The values of a list: in JSON, or between commas."""
+    text = said if isinstance(said, str) else said.decode("utf-8", "replace")
+    return strict_json.read(text) if text.lstrip().startswith("[") else [each.strip() for each in text.split(",")]
+
+
+def _text_of(given: str) -> str | bytes:
+    """The text itself, or that of the file or the input it points to."""
+    if given == "-":
+        return _bytes_of(given)
+    return _bytes_of(given[1:]) if given.startswith("@") else given
+
+
+def _bytes_of(path: str) -> bytes:
+    if path == "-":
+        return sys.stdin.buffer.read()
+    try:
+        return Path(path).read_bytes()
+    except (OSError, ValueError) as refusal:
+        why = getattr(refusal, "strerror", None) or refusal
+        raise Invalid(f"{path} cannot be read: {why}.", code="unreadable_file") from refusal

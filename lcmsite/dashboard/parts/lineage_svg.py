@@ -1,0 +1,72 @@
+"""Draws the many shapes of a lineage as SVG: hundreds a picture, for which a template takes ten times as long.
+
+Nothing that anybody wrote is among them: numbers, ids that LCM makes, and words of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from django.utils.html import escape
+from django.utils.safestring import SafeString, mark_safe
+
+from lcmsite.dashboard.parts.lineage_shapes import Bar, Bundle, Density, Picture, Stick
+from lcmsite.dashboard.templatetags.lcm import short
+
+
+def shapes(picture: Picture, *, transcript: str) -> SafeString:
+    """Messages, or how long they are; bundles, and bars. `transcript`: the page that a message leads to."""
+    address = escape(transcript)
+    drawn = [_densities(picture.densities)]
+    drawn += [_stick(stick, address) for stick in picture.sticks]
+    drawn += map(_bundle, picture.bundles)
+    drawn += map(_bar, picture.bars)
+    return mark_safe("\n".join(drawn))
+
+
+def _densities(densities: Iterable[Density]) -> str:
+    path = "".join(f"M{each.x:g} {each.y:g}h{each.width:g}v{each.height:g}h-{each.width:g}z" for each in densities)
+    return f'<path class="density" d="{path}"/>' if path else ""
+
+
+def _stick(stick: Stick, transcript: str) -> str:
+    raw = " is-raw" if stick.raw else ""
+    return (
+        f'<a href="{transcript}?seq={stick.seq}#m{stick.seq}" tabindex="-1">'
+        f'<rect class="stick {stick.role}{raw}" {_box(stick)}>'
+        f"<title>Message {stick.seq:,}, {stick.role}, {stick.tokens:,} tokens</title></rect></a>"
+    )
+
+
+def _bundle(bundle: Bundle) -> str:
+    active = ' class="active"' if bundle.active else ""
+    return (
+        f'<g class="bundle" data-from="{bundle.first_seq}" data-to="{bundle.last_seq}"><rect{active} {_box(bundle)}>'
+        f"<title>{bundle.count:,} summaries of depth {bundle.depth}, messages {bundle.first_seq:,} to"
+        f" {bundle.last_seq:,}: zoom in to tell them apart</title></rect></g>"
+    )
+
+
+def _bar(bar: Bar) -> str:
+    summary = bar.summary
+    marks = [str(summary.level), *(name for name in ("active", "superseded") if getattr(summary, name))]
+    marks += [*(["degraded"] if summary.is_degraded else []), f"kept-{bar.retention}"]
+    kept = "" if summary.retention is None else f", {summary.retention:.0%} kept"
+    late = ", superseded" if summary.superseded else ""
+    span = f"messages {summary.first_seq:,} to {summary.last_seq:,}"
+    words, tokens = "", short(summary.token_count)
+    if bar.words_at is not None:
+        x, y = bar.words_at
+        words = f'<text class="bar-text" x="{x:g}" y="{y:g}">{tokens}</text>'
+    return (
+        f'<g class="node" tabindex="0" role="button" data-node="{summary.summary_id}" data-from="{summary.first_seq}"'
+        f' data-to="{summary.last_seq}"'
+        f' aria-label="Summary of {span}, depth {summary.depth}, {summary.level}, {tokens} tokens">'
+        f'<rect class="bar {" ".join(marks)}" rx="2" {_box(bar)}><title>{summary.summary_id}: {span},'
+        f" {summary.token_count:,} of {summary.source_tokens:,} tokens, {summary.level}{kept}{late}</title></rect>"
+        f"{words}</g>"
+    )
+
+
+def _box(shape: Stick | Bundle | Bar) -> str:
+    return f'x="{shape.x:g}" y="{shape.y:g}" width="{shape.width:g}" height="{shape.height:g}"'

@@ -1,0 +1,119 @@
+"""The settings that hold here, each with where it comes from: its default, the environment, or a conversation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+from django.conf import settings
+
+from compaction.llm.configuration import ModelsPolicy
+from compaction.policy import CompactionPolicy
+from conversations.policy import FilePolicy, Policy, StorePolicy
+from integrity.policy import IntegrityPolicy, RetentionPolicy
+from lcmsite.environment import Deployment, Variable, variables
+from retrieval.policy import RetrievalPolicy
+
+TITLES: Mapping[type, str] = {
+    StorePolicy: "What is stored",
+    FilePolicy: "Files",
+    CompactionPolicy: "Making room",
+    ModelsPolicy: "Language models",
+    RetrievalPolicy: "Searching and reading",
+    RetentionPolicy: "Retention",
+    IntegrityPolicy: "Integrity",
+    Deployment: "This site",
+}
+
+
+class Source(StrEnum):
+    """Who said so."""
+
+    DEFAULT = "default"
+    ENVIRONMENT = "environment"
+    CONVERSATION = "conversation"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting as it holds. The value of a secret is not here: only whether there is one."""
+
+    name: str
+    help: str
+    value: Any
+    default: Any
+    source: Source
+    low: float | None
+    high: float | None
+    choices: tuple[str, ...]
+    is_secret: bool
+    is_set: bool
+    per_conversation: bool
+
+
+@dataclass(frozen=True)
+class SettingGroup:
+    """The settings of one room; a group `of_the_site` says nothing about how a workspace's data is treated."""
+
+    title: str
+    settings: tuple[Setting, ...]
+    of_the_site: bool = False
+
+
+# Addresses, processes, models, their prices and limits: what only whoever runs the site needs to know.
+_OF_THE_SITE = frozenset({ModelsPolicy, Deployment})
+
+
+def settings_in_force(overrides: Mapping[str, Any] | None = None) -> tuple[SettingGroup, ...]:
+    """Every setting, by room; with a conversation's own values where it has some."""
+    known = variables().values()
+    return tuple(
+        SettingGroup(
+            title=title,
+            settings=tuple(_in_force(each, overrides or {}) for each in known if each.owner is owner),
+            of_the_site=owner in _OF_THE_SITE,
+        )
+        for owner, title in TITLES.items()
+    )
+
+
+def _in_force(variable: Variable, overrides: Mapping[str, Any]) -> Setting:
+    about = variable.knob.metadata
+    value, source = _value(variable, overrides)
+    is_secret = bool(about.get("secret"))
+    return Setting(
+        name=variable.name,
+        help=about["help"],
+        value=None if is_secret else _without_credentials(value) if about.get("schemes") else value,
+        default=None if is_secret else variable.default,
+        source=source,
+        low=about["low"],
+        high=about["high"],
+        choices=tuple(about.get("choices") or ()),
+        is_secret=is_secret,
+        is_set=value not in ("", None),
+        per_conversation=bool(about.get("per_conversation")),
+    )
+
+
+def _without_credentials(address: str) -> str:
+    """The address without the name and the password that may stand in it, or nothing where it cannot be read."""
+    try:
+        parts = urlsplit(address)
+        return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment=""))
+    except ValueError:
+        return ""
+
+
+def _value(variable: Variable, overrides: Mapping[str, Any]) -> tuple[Any, Source]:
+    name = variable.knob.name
+    if not issubclass(variable.owner, Policy):
+        source = Source.ENVIRONMENT if variable.name in settings.ENVIRONMENT.given else Source.DEFAULT
+        return getattr(settings.DEPLOYMENT, name), source
+    policy = variable.owner.from_settings()
+    if variable.knob.metadata["per_conversation"] and name in overrides:
+        return getattr(policy.overridden({name: overrides[name]}), name), Source.CONVERSATION
+    return getattr(policy, name), Source.ENVIRONMENT if name in settings.LCM else Source.DEFAULT

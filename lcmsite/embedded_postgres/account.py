@@ -1,0 +1,65 @@
+"""The operating-system user that PostgreSQL runs as: it refuses root, so root runs it as somebody else."""
+
+import os
+import pwd
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lcmsite.embedded_postgres.location import EmbeddedPostgresError
+
+UNPRIVILEGED = "nobody"
+
+
+@dataclass(frozen=True)
+class Account:
+    """One user, and how this process acts as that user."""
+
+    uid: int
+    gid: int
+    name: str
+
+    @classmethod
+    def of_server(cls, cluster: Path) -> "Account":
+        """Oneself; for root the owner of the existing cluster, or `nobody` for a new one."""
+        owner = cluster.stat().st_uid if cluster.exists() else None
+        if os.geteuid() != 0:
+            if owner not in (None, os.geteuid()):
+                raise EmbeddedPostgresError(f"{cluster} belongs to {_name(owner)}: run LCM as that user.")
+            return cls(uid=os.geteuid(), gid=os.getegid(), name=_name(os.geteuid()))
+        # A cluster that belongs to root was copied by root, from a backup say: it is handed over again.
+        entry = pwd.getpwuid(owner) if owner else pwd.getpwnam(UNPRIVILEGED)
+        return cls(uid=entry.pw_uid, gid=entry.pw_gid, name=entry.pw_name)
+
+    @property
+    def is_another(self) -> bool:
+        return self.uid != os.geteuid()
+
+    def process_arguments(self) -> dict[str, Any]:
+        """What `subprocess` needs to run a program as this user; for oneself nothing, as it asks for privileges."""
+        return {"user": self.uid, "group": self.gid, "extra_groups": []} if self.is_another else {}
+
+    def can_enter(self, path: Path) -> bool:
+        """Whether this user may enter the directory, or run the program, with all directories above it."""
+        # Asked of the kernel, as that user: permission bits alone would miss access lists and mount options.
+        test = ["/bin/sh", "-c", 'test -x "$1"', "sh", str(path)]
+        return subprocess.run(test, cwd="/", check=False, **self.process_arguments()).returncode == 0
+
+    def own(self, path: Path) -> None:
+        """Give a file or a whole directory to this user."""
+        if self.is_another:
+            for directory, _, files in os.walk(path):
+                os.chown(directory, self.uid, self.gid)
+                for name in files:
+                    os.chown(Path(directory) / name, self.uid, self.gid, follow_symlinks=False)
+
+
+def _name(uid: int | None) -> str:
+    try:
+        return pwd.getpwuid(uid or 0).pw_name
+    except KeyError:
+        raise EmbeddedPostgresError(
+            f"The user id {uid} has no name on this machine, which PostgreSQL requires:"
+            " add it to /etc/passwd, or set LCM_DATABASE_URL."
+        ) from None

@@ -1,0 +1,208 @@
+"""The server's files and its start: made whole or not at all, and ready to be served by the right user."""
+
+import ctypes
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from lcmsite.embedded_postgres.account import Account
+from lcmsite.embedded_postgres.binaries import Binaries, choose, reachable
+from lcmsite.embedded_postgres.location import (
+    DATABASE,
+    PORT,
+    REFUGE,
+    ROLE,
+    EmbeddedPostgresError,
+    Location,
+    make_directory,
+)
+from lcmsite.embedded_postgres.memory import shared_buffers, usable_memory
+
+# What PostgreSQL logs is about itself. Errors are told to the client; their texts, details and statements could
+# repeat a message's words.
+SETTINGS = {
+    "listen_addresses": "",
+    "unix_socket_permissions": "0700",
+    "max_connections": "200",
+    "jit": "off",
+    "logging_collector": "on",
+    "log_directory": "log",
+    "log_filename": "postgresql-%a.log",
+    "log_rotation_age": "1d",
+    "log_truncate_on_rotation": "on",
+    "log_error_verbosity": "terse",
+    "log_min_messages": "log",
+    "log_min_error_statement": "panic",
+    "log_timezone": "UTC",
+}
+
+# For tests, whose data nobody needs after a power failure. Nor are they to be vacuumed: what a test does not commit is
+# nothing to the vacuum, and plans for tables that are said to be empty take a minute instead of a second.
+CARELESS = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "autovacuum": "off"}
+
+PR_SET_PDEATHSIG = 1
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """One server's files, its programs, and the user it runs as."""
+
+    location: Location
+    account: Account
+    binaries: Binaries
+    durable: bool = True
+
+    @classmethod
+    def prepare(cls, location: Location, *, durable: bool = True, refuge: Path = REFUGE) -> "Cluster":
+        """Find or make everything the server needs to be started."""
+        account = Account.of_server(location.cluster)
+        _make_home(location, account=account, refuge=refuge)
+        version = location.cluster / "PG_VERSION"
+        binaries = choose(major=int(version.read_text()) if version.exists() else None)
+        cluster = cls(
+            location=location,
+            account=account,
+            binaries=reachable(binaries, account=account, beside=location.server.resolve()),
+            durable=durable,
+        )
+        if not version.exists():
+            cluster._create()
+        elif account.is_another and location.cluster.stat().st_uid != account.uid:
+            account.own(location.cluster)
+        cluster._admit()
+        cluster._make_socket_directory()
+        return cluster
+
+    def start(self, *, lock: int) -> "subprocess.Popen[bytes]":
+        """Start the server; its processes inherit the lock and hold it together, while one of them lives."""
+        # The lock was granted, so the server that wrote these is gone. PostgreSQL would believe them all the same when
+        # the process id in them is somebody else's by now, or that of a dead process nobody has reaped.
+        for stale in (self.location.cluster / "postmaster.pid", *self.location.socket_dir.glob(".s.PGSQL.*")):
+            stale.unlink(missing_ok=True)
+        settings = SETTINGS | ({} if self.durable else CARELESS) | {"shared_buffers": shared_buffers(usable_memory())}
+        command = [self.binaries.program("postgres"), "-D", str(self.location.cluster.resolve()), "-p", str(PORT)]
+        command += ["-k", _quoted(self._socket_dir())]
+        for name, value in (settings | self._access_files()).items():
+            command += ["-c", f"{name}={value}"]
+        return subprocess.Popen(
+            command,
+            cwd="/",
+            env=_environment(),
+            stdin=subprocess.DEVNULL,
+            pass_fds=[lock],
+            # Ctrl-C on a terminal is for LCM, which stops the server when the last of its users has left.
+            start_new_session=True,
+            preexec_fn=_stop_with_parent,
+            **self.account.process_arguments(),
+        )
+
+    def tidy(self) -> None:
+        """Remove what is of no use to a stopped server."""
+        if self.location.socket_dir.parent != self.location.server:
+            shutil.rmtree(self.location.socket_dir, ignore_errors=True)
+
+    def _create(self) -> None:
+        """Make the cluster and its database under another name first: an interrupted attempt is not taken for it."""
+        fresh = self.location.server.resolve() / "cluster.new"
+        shutil.rmtree(fresh, ignore_errors=True)
+        fresh.mkdir(mode=0o700)
+        self.account.own(fresh)
+        if self.binaries.major >= 17:
+            locale = ["--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C"]
+        else:
+            locale = ["--locale-provider=libc", "--locale=C.UTF-8"]
+        speed = [] if self.durable else ["--no-sync"]
+        self._run("initdb", "-D", str(fresh), f"--username={ROLE}", "--encoding=UTF8", "--auth=peer", *locale, *speed)
+        self._run("postgres", "--single", "-D", str(fresh), "postgres", input=f"CREATE DATABASE {DATABASE}\n")
+        fresh.rename(self.location.cluster.resolve())
+
+    def _run(self, program: str, *arguments: str, input: str = "") -> None:
+        done = subprocess.run(
+            [self.binaries.program(program), *arguments],
+            cwd="/",
+            env=_environment(),
+            input=input,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            check=False,
+            **self.account.process_arguments(),
+        )
+        if done.returncode != 0:
+            raise EmbeddedPostgresError(f"{program} failed:\n{done.stdout.strip()}")
+
+    def _admit(self) -> None:
+        """Let in root and whoever runs LCM, through the socket, known to the kernel: no password.
+
+        The user that the server runs as for root is not let in: other services may run as the same user.
+        """
+        self._hba.write_text("local all all peer map=lcm\n")
+        names = ["root"] if self.account.is_another else dict.fromkeys(("root", self.account.name))
+        self._ident.write_text("".join(f'lcm "{name}" {ROLE}\n' for name in names))
+        for file in (self._hba, self._ident):
+            file.chmod(0o644)
+
+    @property
+    def _hba(self) -> Path:
+        return self.location.server.resolve() / "pg_hba.conf"
+
+    @property
+    def _ident(self) -> Path:
+        return self.location.server.resolve() / "pg_ident.conf"
+
+    def _access_files(self) -> dict[str, str]:
+        return {"hba_file": str(self._hba), "ident_file": str(self._ident)}
+
+    def _socket_dir(self) -> str:
+        return str(self.location.socket_dir.resolve())
+
+    def _make_socket_directory(self) -> None:
+        directory = self.location.socket_dir
+        try:
+            directory.mkdir(mode=0o700)
+            self.account.own(directory)
+        except FileExistsError:
+            # In a place shared with others, somebody else may have made it first, to listen in.
+            found = directory.lstat()
+            if directory.is_symlink() or found.st_uid != self.account.uid or found.st_mode & 0o077:
+                raise EmbeddedPostgresError(
+                    f"{directory} is not a private directory of {self.account.name}: remove it."
+                ) from None
+
+
+def _make_home(location: Location, *, account: Account, refuge: Path) -> None:
+    """The directory of the server's files; a link to a refuge where the server's user cannot come."""
+    server = location.server
+    if not server.is_symlink() and not server.exists():
+        if account.can_enter(location.home):
+            make_directory(server)
+        else:
+            elsewhere = refuge / location.digest
+            make_directory(elsewhere)
+            server.symlink_to(elsewhere)
+    if not account.can_enter(server.resolve()):
+        raise EmbeddedPostgresError(
+            f"The user {account.name}, as whom PostgreSQL runs, cannot enter {server.resolve()}:"
+            " open the directories above it (chmod o+x), or set LCM_DATA_DIR to another place."
+        )
+
+
+def _environment() -> dict[str, str]:
+    """No PGPORT or PGOPTIONS of the caller's may change the server, and no secret of LCM's concerns it."""
+    foreign = ("PG", "LCM_", "LC_", "LANG", "PYTHON")
+    return {name: value for name, value in os.environ.items() if not name.startswith(foreign)} | {"LC_ALL": "C"}
+
+
+def _quoted(directory: str) -> str:
+    """A directory as one entry of PostgreSQL's list of directories."""
+    return '"' + directory.replace('"', '""') + '"'
+
+
+def _stop_with_parent() -> None:
+    """Ask Linux to stop the server in good order when its keeper is killed."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGINT)

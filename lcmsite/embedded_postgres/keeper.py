@@ -1,0 +1,151 @@
+"""The process that keeps one embedded server running for as long as anybody holds a lease, and stops it then.
+
+Run as `python -m lcmsite.embedded_postgres.keeper DATA_DIR`; it needs nothing but the standard library. Exit status 0:
+the server was stopped in good order, or another keeper is at work. 1: it cannot run, and the keeper's log says why.
+"""
+
+import argparse
+import fcntl
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lcmsite.embedded_postgres.cluster import Cluster
+from lcmsite.embedded_postgres.file_locks import open_lock_file, try_lock
+from lcmsite.embedded_postgres.location import REFUGE, EmbeddedPostgresError, Location
+from lcmsite.embedded_postgres.space import Space
+
+# Longer than a statement may run: a process of a killed server ends when it next looks up from its work.
+SECONDS_FOR_REMAINS = 120
+
+# A server that ends sooner than this after its start, several times over, cannot be kept running.
+SECONDS_OF_A_GOOD_START = 10
+BAD_STARTS = 3
+
+# Of a disk that is filled as fast as it can be, this much of a second is no more than PostgreSQL has in hand.
+SECONDS_BETWEEN_LOOKS = 0.25
+
+# But for what it says to those who come while it starts.
+_CRY = re.compile(r"(?:FATAL|PANIC):  (?!the database system is )(.+)")
+
+
+@dataclass
+class Keeper:
+    """Starts the server, starts it again if it dies, stops it on request; has it write only while there is room."""
+
+    cluster: Cluster
+    space: Space
+    stopping: threading.Event = field(default_factory=threading.Event)
+    server: "subprocess.Popen[bytes] | None" = None
+
+    def run(self) -> None:
+        """Keep the server until asked to stop; EmbeddedPostgresError if it will not run."""
+        bad_starts = 0
+        threading.Thread(target=self._watch_space, daemon=True).start()
+        while not self.stopping.is_set():
+            started = time.monotonic()
+            self.server = self._start()
+            if self.stopping.is_set():
+                self.stop()
+            status = self.server.wait()
+            if self.stopping.is_set():
+                return
+            bad_starts = bad_starts + 1 if time.monotonic() - started < SECONDS_OF_A_GOOD_START else 0
+            if bad_starts == BAD_STARTS:
+                log = self.cluster.location.cluster / "log"
+                raise EmbeddedPostgresError(
+                    f"PostgreSQL ended {bad_starts} times with status {status}{_last_cry(log)}: see {log}."
+                )
+
+    def stop(self) -> None:
+        """Ask for a stop in good order, then for a quick one, then end it."""
+        self.stopping.set()
+        server = self.server
+        if server is None:
+            return
+        # Fast, immediate, none: the next start recovers what the last two left undone.
+        for request, patience in ((signal.SIGINT, 60), (signal.SIGQUIT, 10), (signal.SIGKILL, 10)):
+            server.send_signal(request)
+            try:
+                server.wait(timeout=patience)
+            except subprocess.TimeoutExpired:
+                continue
+            return
+
+    def _watch_space(self) -> None:
+        while not self.stopping.wait(SECONDS_BETWEEN_LOOKS):
+            if self.space.look():
+                self.space.write_down()
+                if self.server is not None and self.server.poll() is None:
+                    self.server.send_signal(signal.SIGHUP)
+
+    def _start(self) -> "subprocess.Popen[bytes]":
+        lock = open_lock_file(self.cluster.location.server_lock)
+        try:
+            if not try_lock(lock, fcntl.LOCK_EX, within=SECONDS_FOR_REMAINS):
+                raise EmbeddedPostgresError("Processes of an earlier server are still at work: end them.")
+            self.space.prepare(owner=(self.cluster.account.uid, self.cluster.account.gid))
+            return self.cluster.start(lock=lock)
+        finally:
+            os.close(lock)
+
+
+def _last_cry(log: Path) -> str:
+    """What the server itself said last of why it could not go on, such as that the disk is full."""
+    newest = max(log.glob("*.log"), key=lambda file: file.stat().st_mtime, default=None)
+    said = _CRY.findall(newest.read_text(errors="replace")) if newest else []
+    return f" ({said[-1]})" if said else ""
+
+
+def keep(location: Location, *, durable: bool, refuge: Path, min_free: int) -> None:
+    """Be the keeper, unless there is one; return when the last lease has ended and the server is down."""
+    mine = open_lock_file(location.keeper_lock)
+    if not try_lock(mine, fcntl.LOCK_EX):
+        return
+    # Whatever is in the log was written by keepers that are gone.
+    os.ftruncate(sys.stderr.fileno(), 0)
+    cluster = Cluster.prepare(location, durable=durable, refuge=refuge)
+    keeper = Keeper(cluster=cluster, space=Space(location.cluster.resolve(), min_free))
+    lease = open_lock_file(location.lease)
+
+    def stop_when_all_have_left() -> None:
+        # Held until this process ends: who comes meanwhile waits, and then starts a keeper of its own.
+        fcntl.flock(lease, fcntl.LOCK_EX)
+        keeper.stop()
+
+    threading.Thread(target=stop_when_all_have_left, daemon=True).start()
+    signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=keeper.stop).start())
+    keeper.run()
+    keeper.cluster.tidy()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("data_dir", type=Path)
+    parser.add_argument("--refuge", type=Path, default=REFUGE)
+    parser.add_argument("--careless", action="store_true", help="lose data in a power failure; for tests")
+    parser.add_argument("--min-free", type=int, default=0, help="the bytes below which nothing is written")
+    arguments = parser.parse_args()
+    # The server's user has to read what is made here; what is private says so itself.
+    os.umask(0o022)
+    # No directory is kept busy by a process that outlives whoever started it.
+    os.chdir("/")
+    try:
+        keep(
+            Location(arguments.data_dir),
+            durable=not arguments.careless,
+            refuge=arguments.refuge,
+            min_free=arguments.min_free,
+        )
+    except EmbeddedPostgresError as refusal:
+        sys.exit(str(refusal))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,144 @@
+"""Where the calls of agents become calls of operations: in a thread, as services wait for the database."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import structlog
+from asgiref.sync import sync_to_async
+from django.conf import settings
+from django.db import connections
+from mcp_types import CallToolResult, TextContent
+from rest_framework import serializers
+
+from conversations.param_fields import ConversationId
+from lcmsite.access.keys import Caller
+from lcmsite.api.cancelling import CLIENT
+from lcmsite.api.concurrency import gate
+from lcmsite.catalogue.naming import conversation_named
+from lcmsite.catalogue.operation import Operation
+from lcmsite.catalogue.problems import INTERNAL, Busy, Problem, problem_of
+from lcmsite.catalogue.results import as_bytes
+from lcmsite.mcp.lossless_text import holdable, may_hold_surrogates
+from lcmsite.ops.metrics.faces import CALL_SECONDS, CALLS, CLIENT_LIMITS
+from lcmsite.server.disconnected import Disconnected
+
+logger = structlog.get_logger(__name__)
+
+T = TypeVar("T")
+
+
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(max_workers=gate().limits.threads, thread_name_prefix="mcp")
+
+
+@dataclass(frozen=True)
+class Desk:
+    """Runs calls in threads; as in a web process, the gate decides how many run at once.
+
+    LCM_MAX_WAITING_REQUESTS more wait for a thread; others are refused.
+    """
+
+    threads: ThreadPoolExecutor = field(default_factory=_threads)
+    at_work: set[object] = field(default_factory=set)
+
+    async def do(self, work: Callable[[], T]) -> T:
+        """The result of the work, from a thread that then returns its database connection; Busy if too much waits."""
+        if len(self.at_work) >= gate().limits.threads + settings.DEPLOYMENT.max_waiting_requests:
+            CLIENT_LIMITS.add(1, "busy")
+            raise Busy("Too many calls are waiting (LCM_MAX_WAITING_REQUESTS).")
+        call = object()
+        client = Disconnected()
+        before = CLIENT.set(client)
+        self.at_work.add(call)
+        try:
+            return await sync_to_async(_tidily, thread_sensitive=False, executor=self.threads)(work)
+        except asyncio.CancelledError:
+            # The client has disconnected, or cancelled the call; the thread goes on until it is told.
+            client.set()
+            raise
+        finally:
+            self.at_work.discard(call)
+            CLIENT.reset(before)
+
+    async def answer(
+        self, operation: Operation, given: Mapping[str, Any], *, caller: Callable[[], Caller]
+    ) -> CallToolResult:
+        """The operation's answer, or its refusal, as a tool gives it."""
+
+        def work() -> CallToolResult:
+            began = time.perf_counter()
+            with structlog.contextvars.bound_contextvars(request_id=secrets.token_hex(16)):
+                try:
+                    result, outcome = _answered(perform(operation, given, caller=caller())), "answered"
+                except Exception as error:
+                    problem = told(error)
+                    result, outcome = _refused(problem), problem.code
+                logger.info("call_finished", tool=operation.for_agents, outcome=outcome)
+            CALLS.add(1, operation.for_agents, outcome)
+            CALL_SECONDS.add(time.perf_counter() - began, operation.for_agents)
+            return result
+
+        try:
+            return await self.do(work)
+        except Busy as refusal:
+            return _refused(told(refusal))
+
+
+def perform(operation: Operation, given: Mapping[str, Any], *, caller: Caller) -> Any:
+    """The operation's result. A conversation may be named by its session, as on the command line."""
+    # Before anything is looked up: whoever may not write is told so, whatever they would have written.
+    operation.require(caller)
+    fields = operation.params.prototype().fields
+    # Models fill in null for what they would leave out, and write numbers as texts, whatever the schema says.
+    said = {name: value for name, value in given.items() if value is not None or not _can_be_left_out(fields.get(name))}
+    named = {name: _named(fields.get(name), value, caller) for name, value in said.items()}
+    return operation.perform(caller, operation.params.read_from(named)).result
+
+
+def told(error: Exception) -> Problem:
+    """The problem as every face tells it; an error that nobody foresaw is in the log, and nowhere else."""
+    problem = problem_of(error)
+    if problem is INTERNAL:
+        logger.error("call_failed", exc_info=error)
+    return problem
+
+
+def _can_be_left_out(field: serializers.Field | None) -> bool:
+    return field is not None and not field.required
+
+
+def _named(field: serializers.Field | None, value: Any, caller: Caller) -> Any:
+    if isinstance(field, ConversationId) and isinstance(value, str):
+        return conversation_named(value, scope=caller.scope)
+    if isinstance(field, serializers.ListField) and isinstance(value, list):
+        return [_named(field.child, each, caller) for each in value]
+    return value
+
+
+def _answered(result: Any) -> CallToolResult:
+    written = as_bytes(result)
+    structured = json.loads(written)
+    if may_hold_surrogates(written):
+        # The text is exact: there, they are escapes.
+        structured = holdable(structured)
+    return CallToolResult(content=[TextContent(type="text", text=written.decode())], structured_content=structured)
+
+
+def _refused(problem: Problem) -> CallToolResult:
+    return CallToolResult(content=[TextContent(type="text", text=as_bytes(problem.as_json()).decode())], is_error=True)
+
+
+def _tidily(work: Callable[[], T]) -> T:
+    try:
+        return work()
+    finally:
+        # There is no request whose end would do this.
+        connections.close_all()

@@ -1,0 +1,153 @@
+"""The protocol over HTTP: an ASGI application of its own, served beside the site.
+
+Every message comes with its key and is answered for itself. There are no sessions, so none can be taken over, kept
+alive or lost with a process.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.core.exceptions import DisallowedHost
+from django.http.request import split_domain_port, validate_host
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.datastructures import Headers
+from starlette.responses import Response
+
+from conversations.errors import Forbidden, NotFound
+from lcmsite.access.authentication import CHALLENGE, admit
+from lcmsite.access.keys import Caller
+from lcmsite.catalogue import strict_json
+from lcmsite.catalogue.problems import MethodNotAllowed, RequestTimeout, UnsupportedMediaType
+from lcmsite.catalogue.results import as_bytes
+from lcmsite.mcp.calls import Desk, told
+from lcmsite.mcp.lossless_text import holdable, may_hold_surrogates
+from lcmsite.mcp.mcp_server import MESSAGE, Context, build_server
+from lcmsite.server.bodies import ClientGone, Receive, Scope, Send, declared_length, read_body
+
+PATH = "/mcp"
+CALLER = "lcm.caller"
+ALLOWED = "lcm.allowed"
+JSON = "application/json"
+
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+@dataclass(frozen=True)
+class Door:
+    """Lets in who has a key, what is small enough, and what is JSON; the rest is refused as the REST API refuses it."""
+
+    inner: App
+    desk: Desk
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.inner(scope, receive, send)
+            return
+        try:
+            message = await self._admitted(scope, receive)
+        except ClientGone:
+            return
+        except Exception as error:
+            await _problem_response(error)(scope, receive, send)
+            return
+        unread = [message]
+
+        async def again() -> MutableMapping[str, Any]:
+            return unread.pop() if unread else await receive()
+
+        async def saying_how_much(event: MutableMapping[str, Any]) -> None:
+            if event["type"] == "http.response.start":
+                told = [(name.lower().encode(), value.encode()) for name, value in scope[ALLOWED].items()]
+                event = {**event, "headers": [*event.get("headers", ()), *told]}
+            await send(event)
+
+        await self.inner(scope, again, saying_how_much)
+
+    async def _admitted(self, scope: Scope, receive: Receive) -> MutableMapping[str, Any]:
+        """The request's body, as the SDK can read it; the scope gets the caller and the message as it was sent."""
+        headers = Headers(scope=scope)
+        _require_host(headers)
+        if scope["path"].rstrip("/") != PATH:
+            raise NotFound(f"There is nothing at this path; the tools of agents are at {PATH}.", code="no_such_path")
+        # Before the body is read: whoever has no key is told so, whatever they would have said.
+        authorization = headers.get("authorization", "")
+        scope[CALLER], scope[ALLOWED] = await self.desk.do(lambda: admit(authorization))
+        if scope["method"] != "POST":
+            # A stream without a question would be one that nothing is ever said on.
+            raise MethodNotAllowed(f"There is no {scope['method'][:20]} at this path.")
+        if headers.get("content-type", "").partition(";")[0].strip().lower() != JSON:
+            raise UnsupportedMediaType("The body must be JSON, sent as Content-Type: application/json.")
+        body = await _body(scope, receive)
+        message = strict_json.read(body)
+        if may_hold_surrogates(body):
+            scope[MESSAGE] = message if isinstance(message, dict) else None
+            body = json.dumps(holdable(message)).encode()
+        scope["path"] = PATH
+        return {"type": "http.request", "body": body, "more_body": False}
+
+
+async def _body(scope: Scope, receive: Receive) -> bytes:
+    """The body, read whole within LCM_MAX_REQUEST_BYTES and in time."""
+    with await read_body(receive, length=declared_length(scope)) as body:
+        return body.read()
+
+
+def _require_host(headers: Headers) -> None:
+    """Only for hosts that are ours, and only pages of such hosts: a page elsewhere may have its name lead here."""
+    if not _is_ours(headers.get("host", "")):
+        raise DisallowedHost
+    if "origin" in headers and not _is_ours(_host_of(headers["origin"])):
+        raise Forbidden("Pages of this origin may not ask here; LCM_ALLOWED_HOSTS says which may.")
+
+
+def _host_of(origin: str) -> str:
+    with suppress(ValueError):
+        return urlsplit(origin).netloc
+    return ""
+
+
+def _is_ours(host: str) -> bool:
+    domain, _ = split_domain_port(host)
+    return bool(domain) and validate_host(domain, settings.ALLOWED_HOSTS)
+
+
+def _problem_response(error: Exception) -> Response:
+    problem = told(error)
+    headers = {}
+    if problem.status == 401:
+        headers["WWW-Authenticate"] = CHALLENGE
+    if problem.status == 405:
+        headers["Allow"] = "POST"
+    if isinstance(error, RequestTimeout):
+        headers["Connection"] = "close"
+    if problem.retryable:
+        headers["Retry-After"] = str(problem.retry_after)
+    headers |= problem.headers
+    return Response(as_bytes(problem.as_json()), status_code=problem.status, media_type=JSON, headers=headers)
+
+
+def application() -> App:
+    """The whole of it; for one event loop."""
+    desk = Desk()
+    server = build_server(caller_of=_caller, desk=desk)
+    inner = server.streamable_http_app(
+        streamable_http_path=PATH,
+        stateless_http=True,
+        max_request_body_size=settings.DATA_UPLOAD_MAX_MEMORY_SIZE,
+        # The door has looked at hosts and origins, by Django's own rules.
+        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+    )
+    return Door(inner=inner, desk=desk)
+
+
+def _caller(context: Context) -> Caller:
+    assert context.request is not None
+    caller: Caller = context.request.scope[CALLER]
+    return caller

@@ -1,0 +1,163 @@
+"""The server of the protocol: what agents are told there is, and who answers when they ask for it.
+
+Built on the SDK's own Server, not on its functions that become tools: names, schemas and answers are the catalogue's.
+Every handler answers every error itself, as the SDK would send an unforeseen one to the client with its text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+from typing import Any, TypeVar
+
+import anyio
+from mcp.server import Server
+from mcp.server.context import ServerRequestContext
+from mcp.shared.exceptions import MCPError
+from mcp_types import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    CallToolRequestParams,
+    CallToolResult,
+    GetPromptRequestParams,
+    GetPromptResult,
+    ListPromptsResult,
+    ListResourcesResult,
+    ListResourceTemplatesResult,
+    ListToolsResult,
+    PaginatedRequestParams,
+    ReadResourceRequestParams,
+    ReadResourceResult,
+)
+
+from lcmsite.access.keys import Caller
+from lcmsite.catalogue.problems import Busy, Problem
+from lcmsite.mcp import memory_prompt, resources
+from lcmsite.mcp.calls import Desk, told
+from lcmsite.mcp.lossless_text import holdable
+from lcmsite.mcp.tools import TOOLS, tools
+
+Context = ServerRequestContext[Any, Any]
+T = TypeVar("T")
+
+INSTRUCTIONS = (
+    "LCM keeps every message of every conversation word for word. lcm_grep finds, lcm_describe explains what a hit "
+    "covers, lcm_expand opens a summary down to the messages; lcm_assemble gives what to send to a model, lcm_append "
+    "records what was said. A conversation is named by its number or by its session. Refusals are JSON: code, detail, "
+    "retryable, status."
+)
+
+MESSAGE = "lcm.message"
+"""Where a transport keeps the message as it was sent, if the SDK was given one that it can hold."""
+
+SECONDS_BETWEEN_SIGNS = 2.0
+
+
+def build_server(*, caller_of: Callable[[Context], Caller], desk: Desk) -> Server[Any]:
+    """A server that acts for whoever `caller_of` finds, which is asked anew for every call, at the desk."""
+
+    async def call_tool(context: Context, params: CallToolRequestParams) -> CallToolResult:
+        operation = TOOLS.get(params.name)
+        if operation is None:
+            raise MCPError(INVALID_PARAMS, f"There is no such tool; those are {', '.join(TOOLS)}.")
+        async with _signs_of_life(context, operation.summary):
+            return await desk.answer(operation, _arguments(context, params), caller=lambda: caller_of(context))
+
+    async def list_resources(context: Context, params: PaginatedRequestParams | None) -> ListResourcesResult:
+        after_id = (params and params.cursor) or ""
+        found, cursor = await _or_problem(desk, lambda: resources.listed(after_id, caller_of(context)))
+        return ListResourcesResult(resources=found, next_cursor=cursor)
+
+    async def read_resource(context: Context, params: ReadResourceRequestParams) -> ReadResourceResult:
+        contents = await _or_problem(desk, lambda: resources.read(str(params.uri), caller_of(context)))
+        return ReadResourceResult(contents=[contents])
+
+    return Server(
+        "lcm",
+        title="LCM",
+        version=version("lcm"),
+        instructions=INSTRUCTIONS,
+        on_list_tools=_list_tools,
+        on_call_tool=call_tool,
+        on_list_resources=list_resources,
+        on_list_resource_templates=_list_resource_templates,
+        on_read_resource=read_resource,
+        on_list_prompts=_list_prompts,
+        on_get_prompt=_get_prompt,
+    )
+
+
+async def _list_tools(context: Context, params: PaginatedRequestParams | None) -> ListToolsResult:
+    return ListToolsResult(tools=list(tools()))
+
+
+async def _list_resource_templates(
+    context: Context, params: PaginatedRequestParams | None
+) -> ListResourceTemplatesResult:
+    return ListResourceTemplatesResult(resource_templates=resources.templates())
+
+
+async def _list_prompts(context: Context, params: PaginatedRequestParams | None) -> ListPromptsResult:
+    return ListPromptsResult(prompts=list(memory_prompt.PROMPTS))
+
+
+async def _get_prompt(context: Context, params: GetPromptRequestParams) -> GetPromptResult:
+    given = params.arguments or {}
+    if params.name != memory_prompt.LOOKUP or given.keys() - {"question", "conversation"}:
+        raise MCPError(INVALID_PARAMS, f"There is {memory_prompt.LOOKUP}, which takes question and conversation.")
+    return memory_prompt.lookup(**holdable(given))
+
+
+def _arguments(context: Context, params: CallToolRequestParams) -> Mapping[str, Any]:
+    """What the tool was given, exactly."""
+    if context.request is not None and (sent := context.request.scope.get(MESSAGE)):
+        return sent["params"].get("arguments") or {}
+    return params.arguments or {}
+
+
+async def _or_problem(desk: Desk, work: Callable[[], T]) -> T:
+    """What the work gives; its refusal as an error of the protocol."""
+
+    def attempt() -> T | Problem:
+        try:
+            return work()
+        except Exception as error:
+            return told(error)
+
+    try:
+        outcome = await desk.do(attempt)
+    except Busy as refusal:
+        outcome = told(refusal)
+    if isinstance(outcome, Problem):
+        code = INTERNAL_ERROR if outcome.status >= 500 else INVALID_PARAMS
+        raise MCPError(code, outcome.detail, outcome.as_json())
+    return outcome
+
+
+@asynccontextmanager
+async def _signs_of_life(context: Context, doing: str) -> AsyncIterator[None]:
+    """Progress for a client that asked to hear of it: at the start, at the end, and now and then in between.
+
+    How far a call is nobody knows; what it gets is ever closer to 1, which is said when it has been reached.
+    """
+    if not context.meta or context.meta.get("progress_token") is None:
+        yield
+        return
+
+    async def tell(progress: float) -> None:
+        await context.session.report_progress(progress, total=1.0, message=doing)
+
+    async def now_and_then() -> None:
+        signs = 0
+        while True:
+            await anyio.sleep(SECONDS_BETWEEN_SIGNS)
+            signs += 1
+            await tell(signs / (signs + 1))
+
+    await tell(0.0)
+    async with anyio.create_task_group() as group:
+        group.start_soon(now_and_then)
+        yield
+        group.cancel_scope.cancel()
+    await tell(1.0)

@@ -1,0 +1,124 @@
+"""Conversations, summaries and files as resources, each behind an address of its kind, read by the same operations."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from mcp_types import BlobResourceContents, Resource, ResourceTemplate, TextResourceContents
+
+from conversations.errors import Invalid, NotFound
+from conversations.params import MOST_BYTES_READ
+from lcmsite.access.keys import Caller
+from lcmsite.catalogue.operations import CATALOGUE
+from lcmsite.catalogue.results import as_bytes
+from lcmsite.mcp.calls import perform
+from lcmsite.mcp.lossless_text import holdable
+
+JSON = "application/json"
+PAGE = 100
+
+_OPERATIONS = {operation.tool: operation for operation in CATALOGUE}
+_TEXT_TYPES = ("text/", JSON, "application/xml", "application/x-ndjson")
+
+Contents = TextResourceContents | BlobResourceContents
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of resource: what it is, and how its id becomes its contents."""
+
+    name: str
+    description: str
+    mime_type: str | None
+    read: Callable[[str, str, Caller], Contents]
+
+    @property
+    def template(self) -> ResourceTemplate:
+        return ResourceTemplate(
+            uri_template=f"lcm://{self.name}/{{id}}",
+            name=self.name,
+            description=self.description,
+            mime_type=self.mime_type,
+        )
+
+
+def templates() -> list[ResourceTemplate]:
+    return [kind.template for kind in _KINDS.values()]
+
+
+def read(uri: str, caller: Caller) -> Contents:
+    """What is at the address; NotFound if nothing is that the caller may see."""
+    parts = urlsplit(uri)
+    kind = _KINDS.get(parts.netloc)
+    if parts.scheme != "lcm" or kind is None or not parts.path.strip("/"):
+        known = ", ".join(kind.template.uri_template for kind in _KINDS.values())
+        raise NotFound(f"There is no such resource; those are {known}.")
+    return kind.read(uri, unquote(parts.path[1:]), caller)
+
+
+def listed(after_id: str, caller: Caller) -> tuple[list[Resource], str | None]:
+    """One page of the workspace's conversations, and where the next one begins."""
+    given: dict[str, Any] = {"limit": PAGE} | ({"after_id": after_id} if after_id else {})
+    found = perform(_OPERATIONS["lcm_list"], given, caller=caller)
+    resources = [
+        Resource(
+            uri=f"lcm://conversations/{each.conversation_id}",
+            name=holdable(each.session_id),
+            title=holdable(each.title),
+            mime_type=JSON,
+        )
+        for each in found
+    ]
+    return resources, str(found[-1].conversation_id) if len(found) == PAGE or found.more else None
+
+
+def _record(tool: str, param: str, begins: str = "") -> Callable[[str, str, Caller], Contents]:
+    def read(uri: str, id: str, caller: Caller) -> Contents:
+        if not id.startswith(begins):
+            raise NotFound(f"The ids of these resources begin with {begins}.")
+        text = as_bytes(perform(_OPERATIONS[tool], {param: id}, caller=caller)).decode()
+        return TextResourceContents(uri=uri, mime_type=JSON, text=text)
+
+    return read
+
+
+def _file(uri: str, id: str, caller: Caller) -> Contents:
+    record = perform(_OPERATIONS["lcm_file"], {"file_id": id}, caller=caller)
+    if (record.byte_size or 0) > MOST_BYTES_READ:
+        raise Invalid(
+            f"{id} has {record.byte_size:,} bytes, and a resource at most {MOST_BYTES_READ:,}; read it piece by piece "
+            "over REST or with `lcm read-file`.",
+            code="file_too_large",
+        )
+    content = perform(_OPERATIONS["lcm_read_file"], {"file_id": id}, caller=caller)
+    mime_type = record.mime_type or "application/octet-stream"
+    if mime_type.startswith(_TEXT_TYPES):
+        with suppress(UnicodeDecodeError):
+            return TextResourceContents(uri=uri, mime_type=mime_type, text=content.decode())
+    # Also what is no text, whatever it is called.
+    return BlobResourceContents(uri=uri, mime_type=mime_type, blob=base64.b64encode(content).decode("ascii"))
+
+
+_KINDS = {
+    kind.name: kind
+    for kind in (
+        Kind(
+            "conversations",
+            "A conversation and its counters; the id is its number, or its session.",
+            JSON,
+            _record("lcm_show", "conversation_id"),
+        ),
+        Kind(
+            "summaries",
+            "A summary: what it says, what it covers, what it was made from.",
+            JSON,
+            _record("lcm_describe", "id", begins="sum_"),
+        ),
+        Kind("files", "A large file, byte for byte.", None, _file),
+    )
+}

@@ -1,0 +1,96 @@
+"""The protocol over standard input and output, a message a line: `lcm mcp`, started by an agent's host.
+
+The SDK's own reader drops a line that it cannot parse, and whoever waits for its answer waits for ever. So lines are
+read and written here; what they say is the SDK's business.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO
+
+import anyio
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.shared.message import SessionMessage
+from mcp_types import PARSE_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
+from pydantic import ValidationError
+
+from conversations.errors import Invalid
+from lcmsite.access.keys import Caller
+from lcmsite.catalogue import strict_json
+from lcmsite.mcp.calls import Desk
+from lcmsite.mcp.mcp_server import build_server
+
+
+def serve(caller_of: Callable[[], Caller]) -> None:
+    """Answer messages until there are no more; `caller_of` is asked anew for every call."""
+    with _wires() as (lines_in, lines_out):
+        anyio.run(_serve, caller_of, lines_in, lines_out)
+
+
+async def _serve(caller_of: Callable[[], Caller], lines_in: BinaryIO, lines_out: BinaryIO) -> None:
+    server = build_server(caller_of=lambda context: caller_of(), desk=Desk())
+    heard, to_server = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    from_server, said = anyio.create_memory_object_stream[SessionMessage](0)
+    async with anyio.create_task_group() as group:
+        group.start_soon(_read, lines_in, heard, from_server.clone())
+        group.start_soon(_write, said, lines_out)
+        await server.run(to_server, from_server, server.create_initialization_options())
+
+
+async def _read(
+    lines: BinaryIO,
+    heard: MemoryObjectSendStream[SessionMessage | Exception],
+    back: MemoryObjectSendStream[SessionMessage],
+) -> None:
+    async with heard, back:
+        async for line in anyio.wrap_file(lines):
+            if not line.strip():
+                continue
+            try:
+                message = jsonrpc_message_adapter.validate_python(strict_json.read(line), by_name=False)
+            except (Invalid, ValidationError) as wrong:
+                why = wrong.detail if isinstance(wrong, Invalid) else "This is no message of JSON-RPC."
+                refusal = JSONRPCError(jsonrpc="2.0", id=_id(line), error=ErrorData(code=PARSE_ERROR, message=why))
+                await back.send(SessionMessage(refusal))
+            else:
+                await heard.send(SessionMessage(message))
+
+
+async def _write(said: MemoryObjectReceiveStream[SessionMessage], lines: BinaryIO) -> None:
+    file = anyio.wrap_file(lines)
+    # Who no longer reads has closed our input, too, or is about to.
+    with contextlib.suppress(BrokenPipeError):
+        async for each in said:
+            message = each.message.model_dump(mode="json", by_alias=True, exclude_unset=True)
+            await file.write(json.dumps(message, separators=(",", ":")).encode() + b"\n")
+            await file.flush()
+    async for _ in said:
+        pass
+
+
+def _id(line: bytes) -> Any:
+    """Which request a line that is refused would have been, as well as can be told."""
+    try:
+        named = json.loads(line).get("id")
+    except (ValueError, AttributeError, RecursionError):
+        return None
+    return named if isinstance(named, int) or (isinstance(named, str) and named.isprintable()) else None
+
+
+@contextlib.contextmanager
+def _wires() -> Iterator[tuple[BinaryIO, BinaryIO]]:
+    """Standard input and output for the protocol alone: whatever else is printed meanwhile goes to standard error."""
+    sys.stdout.flush()
+    wire = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        with os.fdopen(wire, "wb", closefd=False) as lines_out:
+            yield sys.stdin.buffer, lines_out
+    finally:
+        os.dup2(wire, 1)
+        os.close(wire)

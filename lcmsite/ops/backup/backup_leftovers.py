@@ -1,0 +1,114 @@
+"""What a backup works with until it is done, marked as in use; and the sweep of what killed backups have left.
+
+A directory `.NAME.XXXXXXXX.unfinished` is in use while its lock is held, a database `lcm_verify_OID_XXXXXXXX` while the
+advisory lock of its name is held in the database that is backed up, whose OID is in the name. The kernel and the
+server give the locks back when their holder ends, however it ends.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from conversations.errors import Forbidden
+from lcmsite.ops.backup.programs import Database
+
+_DIRECTORY = re.compile(r"\..+\.[0-9a-f]{8}\.unfinished")
+
+# The first half of the advisory lock's key: nobody else in LCM uses this number.
+_LOCKS = 0x1C4B
+_LOCK = "SELECT pg_try_advisory_lock(%s, hashtext(%s))"
+_UNLOCK = "SELECT pg_advisory_unlock(%s, hashtext(%s))"
+_PREFIX = "SELECT 'lcm_verify_' || oid || '_' FROM pg_database WHERE datname = current_database()"
+_TRIALS = "SELECT datname FROM pg_database WHERE starts_with(datname, %s) ORDER BY datname"
+
+
+@contextmanager
+def unfinished(directory: Path) -> Iterator[Path]:
+    """A private directory beside the one that it will become; removed unless it was renamed by then."""
+    working = directory.with_name(f".{directory.name}.{secrets.token_hex(4)}.unfinished")
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    # Everything that anybody ever said will be in here.
+    working.mkdir(mode=0o700)
+    lock = os.open(working, os.O_RDONLY)
+    try:
+        # Not waited for: on a file system without locks on directories nobody sweeps, either.
+        _is_locked(lock)
+        yield working
+    finally:
+        os.close(lock)
+        shutil.rmtree(working, ignore_errors=True)
+
+
+def sweep_directories(parent: Path) -> None:
+    """Remove the unfinished directories whose backups are gone."""
+    if not parent.is_dir():
+        return
+    for directory in parent.iterdir():
+        if not _DIRECTORY.fullmatch(directory.name) or directory.is_symlink() or not directory.is_dir():
+            continue
+        try:
+            lock = os.open(directory, os.O_RDONLY)
+        except OSError:
+            # Finished in the meantime, or somebody else's.
+            continue
+        try:
+            if _is_locked(lock):
+                shutil.rmtree(directory, ignore_errors=True)
+        finally:
+            os.close(lock)
+
+
+def _is_locked(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+@contextmanager
+def trial_database(database: Database) -> Iterator[Database]:
+    """An empty database on the same server, gone afterwards; Forbidden if the user may not make one."""
+    with database.connect(autocommit=True) as server:
+        name = _one(server, _PREFIX) + secrets.token_hex(4)
+        server.execute(_LOCK, (_LOCKS, name))
+        try:
+            server.execute(sql.SQL("CREATE DATABASE {} TEMPLATE template0").format(sql.Identifier(name)))
+        except psycopg.errors.InsufficientPrivilege as refusal:
+            raise Forbidden(
+                "The database user may not create the database in which a backup is restored on trial: grant CREATEDB,"
+                " or leave the trial out with --unverified."
+            ) from refusal
+        try:
+            yield database.named(name)
+        finally:
+            _drop(server, name)
+
+
+def sweep_databases(database: Database) -> None:
+    """Remove the trial databases whose backups are gone."""
+    with database.connect(autocommit=True) as server:
+        for (name,) in server.execute(_TRIALS, (_one(server, _PREFIX),)).fetchall():
+            if _one(server, _LOCK, _LOCKS, name):
+                _drop(server, name)
+                server.execute(_UNLOCK, (_LOCKS, name))
+
+
+def _drop(server: psycopg.Connection[Any], name: str) -> None:
+    server.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+def _one(server: psycopg.Connection[Any], statement: str, *parameters: object) -> Any:
+    row = server.execute(statement, parameters).fetchone()
+    return row[0] if row else None

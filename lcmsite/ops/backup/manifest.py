@@ -1,0 +1,104 @@
+"""What lies in a backup's directory: a JSON file that names everything in it with its size and hash."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, Any, Self
+
+from conversations.errors import Invalid
+from lcmsite.ops.backup.digest import Holdings
+
+FORMAT = "lcm-backup"
+VERSION = 1
+NAME = "manifest.json"
+DUMP = "database.dump"
+FILES = "files"
+CHUNK_BYTES = 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Piece:
+    """One file of the backup: its path in the directory, bytes, and SHA-256."""
+
+    path: str
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What was backed up when, and what it is made of."""
+
+    created_at: datetime
+    postgresql: int
+    holdings: Holdings
+    pieces: tuple[Piece, ...]
+    # Files that the database knows and the storage had not, or had otherwise.
+    damaged_files: tuple[str, ...] = ()
+
+    @classmethod
+    def read(cls, directory: Path) -> Self:
+        """Of a backup's directory; Invalid if it is none, or one that a later version has made."""
+        try:
+            given = json.loads((directory / NAME).read_bytes())
+            if given["format"] != FORMAT:
+                raise KeyError("format")
+            if given["version"] > VERSION:
+                raise Invalid("This backup was made by a later version of LCM: restore it with that one.")
+            return cls(
+                created_at=datetime.fromisoformat(given["created_at"]),
+                postgresql=given["postgresql"],
+                holdings=Holdings(**given["holdings"]),
+                pieces=tuple(Piece(**piece) for piece in given["pieces"]),
+                damaged_files=tuple(given["damaged_files"]),
+            )
+        except FileNotFoundError:
+            raise Invalid(f"There is no backup in {directory}: it holds no {NAME}.") from None
+        except (OSError, ValueError, KeyError, TypeError) as wrong:
+            raise Invalid(f"{directory / NAME} cannot be read as a backup's manifest: {wrong}.") from wrong
+
+    def write(self, directory: Path) -> None:
+        values: dict[str, Any] = asdict(self)
+        values["created_at"] = self.created_at.astimezone(UTC).isoformat()
+        text = json.dumps({"format": FORMAT, "version": VERSION, **values}, indent=1)
+        make_private(directory / NAME)
+        (directory / NAME).write_text(text + "\n", encoding="utf-8")
+
+    def require_whole(self, directory: Path) -> None:
+        """Invalid unless every piece lies there with its size and hash."""
+        for piece in self.pieces:
+            path = directory / piece.path
+            try:
+                found = piece_of(path, name=piece.path)
+            except OSError as refusal:
+                raise Invalid(f"The backup is not whole: {piece.path}: {refusal.strerror}.") from refusal
+            if found != piece:
+                raise Invalid(f"The backup is damaged: {piece.path} is not what was backed up.")
+
+
+def piece_of(path: Path, *, name: str) -> Piece:
+    """A file as it lies there."""
+    digest, size = hashlib.sha256(), 0
+    with path.open("rb") as file:
+        for chunk in chunks(file):
+            digest.update(chunk)
+            size += len(chunk)
+    return Piece(path=name, bytes=size, sha256=digest.hexdigest())
+
+
+def make_private(path: Path) -> None:
+    """Make an empty file, with the directories that it needs below the backup's, for its owner alone."""
+    missing = [each for each in path.parents if not each.exists()]
+    for each in reversed(missing):
+        each.mkdir(mode=0o700)
+    path.touch(mode=0o600)
+
+
+def chunks(file: IO[bytes]) -> Iterator[bytes]:
+    while chunk := file.read(CHUNK_BYTES):
+        yield chunk

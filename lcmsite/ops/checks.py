@@ -1,0 +1,97 @@
+"""System checks of the site: what is wrong with its settings, each with an id and a hint."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.apps import AppConfig
+from django.conf import settings
+from django.core.checks import CheckMessage, Error, register
+
+from compaction.llm.configuration import MODELS, ModelsPolicy, checked_chain
+from compaction.llm.withheld_calls import Misconfigured
+from compaction.planning.thresholds import contradictions
+from compaction.policy import CompactionPolicy
+from conversations.content.tokenizers import BUNDLED
+from conversations.content.tokens import ESTIMATE, TokenEstimator
+from conversations.errors import Invalid
+from conversations.policy import FilePolicy, StorePolicy
+
+
+@register()
+def environment_is_understood(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """An error for each setting of the environment that is unknown or could not be used."""
+    return [Error(problem.detail, hint=problem.hint, id=problem.id) for problem in settings.CONFIGURATION_PROBLEMS]
+
+
+@register()
+def tokens_are_counted_as_asked(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """An error where no tokenizer is known by the given name, and every count would be an estimate unasked."""
+    encoding = StorePolicy.from_settings().encoding
+    if encoding == ESTIMATE or TokenEstimator(encoding).name != ESTIMATE:
+        return []
+    known = ", ".join(sorted(BUNDLED))
+    return [
+        Error(
+            f"LCM_ENCODING: no tokenizer is known for {encoding!r}.",
+            hint=f"Use {known}, the name of a model of theirs, or {ESTIMATE!r} to count by characters.",
+            id="lcm.E004",
+        )
+    ]
+
+
+@register()
+def summarizers_can_be_asked(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """An error for a chain of summarizers that cannot be, and for each configured model that cannot be called."""
+    found: list[CheckMessage] = []
+    try:
+        checked_chain(CompactionPolicy.from_settings().summarizer)
+    except Invalid as wrong:
+        sentence = wrong.detail.removeprefix("summarizer: ")
+        found.append(Error(f"LCM_SUMMARIZER: {sentence}", hint="README.md lists the settings.", id="lcm.E005"))
+    models = ModelsPolicy.from_settings()
+    for name in MODELS:
+        try:
+            if not models.missing(name):
+                models.endpoint(name)
+        except Misconfigured as misconfigured:
+            hint = "A model that is configured must be one that can be called; or take its settings away."
+            found.append(Error(misconfigured.detail, hint=hint, id="lcm.E006"))
+    return found
+
+
+@register()
+def sizes_fit_each_other(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """An error for a size that another one leaves no room for, with both."""
+    found: list[CheckMessage] = []
+    chunk, request = FilePolicy.from_settings().upload_chunk_bytes, settings.DEPLOYMENT.max_request_bytes
+    if chunk > request:
+        found.append(
+            Error(
+                f"LCM_UPLOAD_CHUNK_BYTES {chunk:,} is more than LCM_MAX_REQUEST_BYTES {request:,}: "
+                "no chunk of an upload would be taken.",
+                hint="Lower the first or raise the second.",
+                id="lcm.E020",
+            )
+        )
+    models = ModelsPolicy.from_settings()
+    written = models.model_max_output_tokens
+    for name in MODELS:
+        window = models.window_tokens(name)
+        if not models.missing(name) and written >= window:
+            found.append(
+                Error(
+                    f"LCM_MODEL_MAX_OUTPUT_TOKENS {written:,} fills LCM_{name.upper()}_WINDOW_TOKENS {window:,}: "
+                    "there is no room for a prompt.",
+                    hint="Lower the first or raise the second.",
+                    id="lcm.E021",
+                )
+            )
+    return found
+
+
+@register()
+def compaction_can_work(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """An error for settings of compaction that cannot be satisfied together, with the sum that shows it."""
+    hint = "Each name in it is a setting: LCM_ and the name in capitals. Change one of them."
+    found = contradictions(CompactionPolicy.from_settings())
+    return [Error(sentence, hint=hint, id="lcm.E007") for sentence in found]

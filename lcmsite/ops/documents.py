@@ -1,0 +1,79 @@
+"""`make docs`: the parts of the documents that are read from the code, written where they belong.
+
+A test compares what is there with what would be written, so neither the code nor the documents can go ahead alone.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+PROJECT = Path(__file__).resolve().parents[2]
+REFERENCE = PROJECT / "docs" / "reference.md"
+README = PROJECT / "README.md"
+INTEGRITY = PROJECT / "integrity" / "README.md"
+SETTINGS = re.compile(r"(?<=<!-- settings -->\n).*?(?=\n<!-- /settings -->)", re.S)
+COLUMNS = re.compile(r"(?<=<!-- columns -->\n).*?(?=\n<!-- /columns -->)", re.S)
+
+
+def written() -> dict[Path, str]:
+    """What each of these documents should say."""
+    # Not imported above: what it reads are the apps, which have to be set up before.
+    from lcmsite.catalogue import reference
+
+    readme = README.read_text(encoding="utf-8")
+    integrity = INTEGRITY.read_text(encoding="utf-8")
+    return {
+        REFERENCE: reference.page(),
+        README: SETTINGS.sub(lambda _: settings_table(), readme),
+        INTEGRITY: COLUMNS.sub(lambda _: columns_table(), integrity),
+    }
+
+
+def settings_table() -> str:
+    """The table of settings as README must have it."""
+    from lcmsite.environment import variables
+
+    lines = ["| name | default | what it is |", "|---|---|---|"]
+    for variable in variables().values():
+        low, high = variable.knob.metadata["low"], variable.knob.metadata["high"]
+        bounds = "" if low is None and high is None else f" ({low:,} to {high:,})"
+        star = "\\*" if variable.knob.metadata.get("per_conversation") else ""
+        default = "" if variable.default in ("", None) else f"`{variable.default}`"
+        lines.append(f"| `{variable.name}`{star} | {default} | {variable.knob.metadata['help']}{bounds} |")
+    return "\n".join(lines)
+
+
+def columns_table() -> str:
+    """The table of the database's columns as the README of integrity must have it."""
+    from integrity.columns import TABLES, Column
+
+    lines = ["| table | columns | protection | found by, or why not |", "|---|---|---|---|"]
+    for table in TABLES.values():
+        # Columns with the same protection share a line.
+        groups: dict[Column, list[str]] = {}
+        for name, column in table.columns.items():
+            groups.setdefault(column, []).append(name)
+        for column, names in groups.items():
+            found_by = ", ".join(f"`{code}`" for code in column.found_by)
+            how = "; ".join(part for part in (found_by, column.note) if part)
+            lines.append(f"| `{table.name}` | {' '.join(names)} | {column.protection} | {how} |")
+        found_by = ", ".join(f"`{code}`" for code in table.removal)
+        how = "; ".join(part for part in (found_by, table.removal_note) if part)
+        lines.append(f"| `{table.name}` | *a removed row* | {'checked' if table.removal else '-'} | {how} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    import django
+
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lcmsite.settings")
+    django.setup()
+    for path, text in written().items():
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

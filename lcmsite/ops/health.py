@@ -1,0 +1,111 @@
+"""Two questions of an operator's machinery: is this process alive, and can it do its work? No key is needed."""
+
+from functools import cache
+from typing import Any
+
+import psycopg
+import redis
+from django.conf import settings
+from django.db.migrations.loader import MigrationLoader
+from django.http import HttpRequest, JsonResponse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.csrf import csrf_exempt
+from django.views.decorators.http import require_safe
+
+from lcmsite.connections import connect
+from lcmsite.embedded_postgres.binaries import OLDEST
+from lcmsite.embedded_postgres.location import EmbeddedPostgresError
+
+# Whoever asks wants an answer now, also when a server swallows every packet.
+SECONDS_FOR_AN_ANSWER = 2
+# A sweep finds within a minute what a lost wake-up has left behind.
+SECONDS_OF_PATIENCE = 300
+
+# For how long the oldest job has been due that nobody is at work on; a pause before another attempt is no delay.
+WAITING_JOBS = """
+    SELECT queue, extract(epoch FROM max(clock_timestamp() - greatest(requested_at, run_after)))::float8 AS seconds
+    FROM (
+        SELECT 'compaction' AS queue, state, requested_at, run_after, leased_until FROM compaction_jobs
+        WHERE state IN ('queued', 'leased')
+        UNION ALL
+        SELECT 'integrity', state, requested_at, run_after, leased_until FROM integrity_scans
+        WHERE state IN ('queued', 'leased')
+    ) AS open
+    WHERE run_after <= clock_timestamp() AND (state = 'queued' OR leased_until < clock_timestamp())
+    GROUP BY queue
+"""
+
+
+@csrf_exempt
+@never_cache
+@require_safe
+def alive(request: HttpRequest) -> JsonResponse:
+    """200 while the process answers at all."""
+    return JsonResponse({"status": "alive"})
+
+
+@csrf_exempt
+@never_cache
+@require_safe
+def ready(request: HttpRequest) -> JsonResponse:
+    """200 when requests can be served; else 503 with each thing that is missing.
+
+    That nobody works on what is to be done later is a warning: another web process would not change it.
+    """
+    missing = not_ready()
+    told: dict[str, Any] = {"status": "not ready" if missing else "ready", "missing": missing}
+    if not missing and (warnings := _of_workers()):
+        told["warnings"] = warnings
+    return JsonResponse(told, status=503 if missing else 200)
+
+
+def not_ready() -> list[str]:
+    """What keeps the site from its work, in words; empty when nothing does."""
+    return [*_database_problems(), *_queue_problems()]
+
+
+def _database_problems() -> list[str]:
+    # Not from the pool: that would wait for a connection as long as a request may.
+    try:
+        with connect(connect_timeout=SECONDS_FOR_AN_ANSWER) as connection:
+            version = connection.info.server_version // 10_000
+            if version < OLDEST:
+                return [f"the database is PostgreSQL {version}: LCM needs {OLDEST} or newer"]
+            if connection.execute("SELECT to_regclass('django_migrations')").fetchone() == (None,):
+                return ["the database is empty: run `lcm up` or `manage.py migrate`"]
+            applied = set(connection.execute("SELECT app, name FROM django_migrations").fetchall())
+    except (psycopg.Error, EmbeddedPostgresError, OSError):
+        return ["the database cannot be reached"]
+    return [f"migration {app}.{name} is not applied" for app, name in sorted(_migrations() - applied)]
+
+
+def _of_workers() -> list[str]:
+    """A word for each queue where a job that is due has found no worker for too long."""
+    try:
+        with connect(connect_timeout=SECONDS_FOR_AN_ANSWER) as connection:
+            waiting = connection.execute(WAITING_JOBS).fetchall()
+    except (psycopg.Error, EmbeddedPostgresError, OSError):
+        return []
+    return [
+        f"a job of {queue} has been waiting for {seconds / 60:.0f} minutes: is there a worker?"
+        for queue, seconds in waiting
+        if seconds > SECONDS_OF_PATIENCE
+    ]
+
+
+def _queue_problems() -> list[str]:
+    if not settings.DEPLOYMENT.redis_url:
+        return []
+    limits = {"socket_connect_timeout": SECONDS_FOR_AN_ANSWER, "socket_timeout": SECONDS_FOR_AN_ANSWER}
+    try:
+        with redis.Redis.from_url(settings.DEPLOYMENT.redis_url, **limits) as queues:
+            queues.ping()
+    except redis.RedisError:
+        return ["Redis, where the queues are, cannot be reached"]
+    return []
+
+
+@cache
+def _migrations() -> frozenset[tuple[str, str]]:
+    """All migrations this code comes with; read once, as the files of a running process do not change."""
+    return frozenset(MigrationLoader(None, ignore_no_migrations=True).disk_migrations)

@@ -1,0 +1,48 @@
+"""`/metrics`: for whoever has the token or, where none is set, for programs on this machine alone."""
+
+from __future__ import annotations
+
+import hmac
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.csrf import csrf_exempt
+from django.views.decorators.http import require_safe
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+
+from conversations.errors import Forbidden, LcmError, Unauthenticated
+from lcmsite.api.views import problem_response
+from lcmsite.ops.metrics.counting import counted, start_counting
+from lcmsite.ops.metrics.state import State
+
+LOOPBACK = ("127.0.0.1", "::1", "::ffff:127.0.0.1")
+# With one of these the request was passed on by a proxy on this machine, for somebody who may be anywhere.
+OF_PROXIES = ("HTTP_X_FORWARDED_FOR", "HTTP_FORWARDED", "HTTP_X_REAL_IP", "HTTP_VIA")
+
+
+@csrf_exempt
+@never_cache
+@require_safe
+def metrics(request: HttpRequest) -> HttpResponse:
+    """Every figure, as text."""
+    try:
+        require_watcher(request)
+    except LcmError as refusal:
+        return problem_response(refusal)
+    start_counting()
+    now = CollectorRegistry()
+    now.register(State())
+    return HttpResponse(generate_latest(counted()) + generate_latest(now), content_type=CONTENT_TYPE_LATEST)
+
+
+def require_watcher(request: HttpRequest) -> None:
+    """Unauthenticated without the token; Forbidden from elsewhere where there is none."""
+    token = settings.DEPLOYMENT.metrics_token
+    if token:
+        scheme, _, given = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
+        if scheme.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), token.encode()):
+            raise Unauthenticated("Send LCM_METRICS_TOKEN as `Authorization: Bearer ...`.")
+    elif request.META.get("REMOTE_ADDR") not in LOOPBACK or any(name in request.META for name in OF_PROXIES):
+        raise Forbidden("Metrics are told to programs on this machine alone; LCM_METRICS_TOKEN lets others ask.")

@@ -1,0 +1,214 @@
+"""What is true at this moment, asked of the database when somebody wants to know: a few statements, each bounded.
+
+All sites of one database tell the same here: of several machines, take one, or the largest.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import structlog
+from django.conf import settings
+from django.db import Error, connection, transaction
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from compaction.llm.endpoints import ModelEndpoints
+from compaction.types import BreakerState, EndpointRecord
+from conversations.store.base import MESSAGE_OVERHEAD_TOKENS
+from integrity.invariants import INVARIANTS
+from lcmsite.ops.health import WAITING_JOBS
+
+logger = structlog.get_logger(__name__)
+
+# Longer, and the figures are left out: whoever watches must not be a burden.
+LONGEST_MS = 2_000
+# The newest reports of the whole site are among so many of all.
+REPORTS = 1_000
+
+_MEMORY = """
+    SELECT count(*) AS conversations,
+           count(*) FILTER (WHERE quarantined > 0) AS with_quarantines,
+           coalesce(sum(active_tokens), 0)::bigint AS context_tokens,
+           coalesce(sum(active_messages), 0)::bigint AS context_messages,
+           coalesce(sum(total_tokens), 0)::bigint AS tokens,
+           coalesce(sum(next_seq - 1), 0)::bigint AS messages,
+           coalesce(sum(cold_messages), 0)::bigint AS cold_messages
+    FROM conversations
+"""
+_JOBS = """
+    WITH open AS (
+        SELECT 'compaction' AS queue, state FROM compaction_jobs WHERE state IN ('queued', 'leased')
+        UNION ALL
+        SELECT 'integrity', state FROM integrity_scans WHERE state IN ('queued', 'leased')
+    ), failed AS (
+        SELECT 'compaction' AS queue, count(*) AS jobs FROM compaction_jobs WHERE state = 'failed'
+        UNION ALL
+        SELECT 'integrity', count(*) FROM integrity_scans WHERE state = 'failed'
+    )
+    SELECT queue, jobs AS failed,
+           count(*) FILTER (WHERE state = 'queued') AS queued,
+           count(*) FILTER (WHERE state = 'leased') AS leased
+    FROM failed LEFT JOIN open USING (queue) GROUP BY queue, jobs
+"""
+# As it lies on disk, with its indexes: known without a look at any row. Files lie elsewhere.
+_STORAGE = """
+    SELECT (pg_total_relation_size('messages') + pg_total_relation_size('message_parts'))::bigint AS hot,
+           pg_total_relation_size('cold_blocks')::bigint AS cold,
+           pg_total_relation_size('summaries')::bigint AS summaries,
+           (SELECT coalesce(sum(byte_size), 0)::bigint FROM large_files WHERE erased_by_id IS NULL) AS files,
+           pg_database_size(current_database())::bigint AS database
+"""
+_FINDINGS = f"""
+    SELECT counts::text AS counts, extract(epoch FROM clock_timestamp() - finished_at)::float8 AS age_seconds
+    FROM (SELECT * FROM integrity_reports ORDER BY started_at DESC LIMIT {REPORTS}) AS newest
+    WHERE workspace_id IS NULL AND conversation_id IS NULL AND finished_at IS NOT NULL
+    ORDER BY started_at DESC LIMIT 1
+"""
+_CONNECTIONS = """
+    SELECT CASE WHEN state LIKE 'idle in transaction%' THEN 'idle in transaction' ELSE state END AS state, count(*)
+    FROM pg_stat_activity WHERE application_name = 'lcm' AND datname = current_database() AND state IS NOT NULL
+    GROUP BY 1
+"""
+
+
+class State(Collector):
+    """Asks each time anew; without a database it tells that there is none."""
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        try:
+            with transaction.atomic():
+                _bound()
+                families = [*_memory(), *_jobs(), *_storage(), *_integrity(), *_connections()]
+            families += _models(ModelEndpoints.from_settings().list_endpoints())
+        except Error as failure:
+            logger.warning("metrics_incomplete", error=type(failure).__name__)
+            families = []
+        yield _gauge("lcm_database_up", "Whether the database told in time what the other gauges need.", bool(families))
+        yield _gauge(
+            "lcm_pool_connections_limit", "The most connections each process keeps.", settings.DEPLOYMENT.pool_size
+        )
+        yield from families
+
+    def describe(self) -> Iterable[GaugeMetricFamily]:
+        """Nothing is asked just to learn the names."""
+        return []
+
+
+def _memory() -> Iterator[GaugeMetricFamily]:
+    [found] = _asked(_MEMORY)
+    whole = found["tokens"] + MESSAGE_OVERHEAD_TOKENS * found["messages"]
+    yield _gauge("lcm_context_tokens_total", "Tokens in all active contexts together.", found["context_tokens"])
+    yield _gauge("lcm_context_messages", "Raw messages in all active contexts together.", found["context_messages"])
+    yield _gauge("lcm_tokens_stored", "Tokens of all messages, compacted or not.", found["tokens"])
+    yield _gauge(
+        "lcm_tokens_saved",
+        "Tokens that contexts would hold besides if nothing had been compacted.",
+        max(0, whole - found["context_tokens"]),
+    )
+    yield _gauge("lcm_conversations", "Conversations.", found["conversations"])
+    yield _gauge(
+        "lcm_conversations_quarantined", "Conversations of which something is withheld.", found["with_quarantines"]
+    )
+    tiers = {"hot": found["messages"] - found["cold_messages"], "cold": found["cold_messages"]}
+    yield _gauges("lcm_messages", "Messages, by where their texts are.", "tier", tiers)
+
+
+def _jobs() -> Iterator[GaugeMetricFamily]:
+    jobs = GaugeMetricFamily(
+        "lcm_jobs", "Jobs that wait, are at work, or were set aside after too many attempts.", labels=["queue", "state"]
+    )
+    queues = _asked(_JOBS)
+    waiting = {row["queue"]: row["seconds"] for row in _asked(WAITING_JOBS)}
+    for row in queues:
+        for state in ("queued", "leased", "failed"):
+            jobs.add_metric([row["queue"], state], row[state])
+    yield jobs
+    yield _gauges(
+        "lcm_job_oldest_seconds",
+        "For how long the oldest job that is due has been waiting for a worker: it grows where no worker is.",
+        "queue",
+        {row["queue"]: waiting.get(row["queue"], 0.0) for row in queues},
+    )
+
+
+def _storage() -> Iterator[GaugeMetricFamily]:
+    [found] = _asked(_STORAGE)
+    database = found.pop("database")
+    yield _gauges("lcm_storage_bytes", "Bytes on disk, with indexes; of files, as they were sent.", "tier", found)
+    yield _gauge("lcm_database_bytes", "Bytes of the whole database.", database)
+
+
+def _integrity() -> Iterator[GaugeMetricFamily]:
+    found = _asked(_FINDINGS)
+    counts = json.loads(found[0]["counts"]) if found else {}
+    yield _gauges(
+        "lcm_integrity_findings",
+        "How often each invariant is broken, as the newest report of the whole site says.",
+        "code",
+        {invariant.code: counts.get(invariant.code, 0) for invariant in INVARIANTS},
+    )
+    if found:
+        yield _gauge("lcm_integrity_report_age_seconds", "How old that report is.", found[0]["age_seconds"])
+
+
+def _connections() -> Iterator[GaugeMetricFamily]:
+    states = dict.fromkeys(("active", "idle", "idle in transaction"), 0)
+    states |= {row["state"]: row["count"] for row in _asked(_CONNECTIONS)}
+    yield _gauges("lcm_database_connections", "LCM's connections to the database, by state.", "state", states)
+
+
+def _models(endpoints: Iterable[EndpointRecord]) -> list[GaugeMetricFamily]:
+    configured = [each for each in endpoints if each.is_configured or each.calls]
+    breaker = GaugeMetricFamily(
+        "lcm_model_breaker", "1 for the state that a model's breaker is in.", labels=["model", "state"]
+    )
+    for each in configured:
+        for state in BreakerState:
+            breaker.add_metric([each.name, state.value], each.state is state)
+    tokens = GaugeMetricFamily(
+        "lcm_model_tokens", "Tokens that a model has read (in) and written (out) in all.", labels=["model", "direction"]
+    )
+    for each in configured:
+        tokens.add_metric([each.name, "in"], each.tokens_in)
+        tokens.add_metric([each.name, "out"], each.tokens_out)
+    told = {
+        "lcm_model_calls": ("Calls of a model in all.", lambda each: each.calls),
+        "lcm_model_failures": ("Calls of a model that failed, in all.", lambda each: each.failures),
+        "lcm_model_cost": ("What a model has cost in all, where its prices are known.", lambda each: each.cost),
+        "lcm_model_window_calls": ("Calls in the running window of the spend guard.", lambda each: each.window_calls),
+        "lcm_model_window_tokens": ("Tokens in that window.", lambda each: each.window_tokens),
+    }
+    return [
+        breaker,
+        tokens,
+        *(
+            _gauges(name, help, "model", {each.name: figure(each) for each in configured if figure(each) is not None})
+            for name, (help, figure) in told.items()
+        ),
+    ]
+
+
+def _bound() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT set_config('statement_timeout', %s, true)", [str(LONGEST_MS)])
+
+
+def _asked(statement: str) -> list[dict[str, Any]]:
+    with connection.cursor() as cursor:
+        cursor.execute(statement)
+        names = [column.name for column in cursor.description]
+        return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+
+def _gauge(name: str, help: str, value: float) -> GaugeMetricFamily:
+    return GaugeMetricFamily(name, help, value=float(value))
+
+
+def _gauges(name: str, help: str, label: str, values: Mapping[str, float]) -> GaugeMetricFamily:
+    family = GaugeMetricFamily(name, help, labels=[label])
+    for value, figure in values.items():
+        family.add_metric([value], figure)
+    return family

@@ -1,0 +1,111 @@
+"""Keeps a few processes running side by side: starts them again when they die, and leaves none of them behind."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import structlog
+
+logger = structlog.get_logger(__name__)
+
+PROJECT = Path(__file__).resolve().parents[2]
+
+# A process that ends sooner than this after its start has made a bad start; after so many in a row we give up.
+SECONDS_OF_A_GOOD_START = 10.0
+BAD_STARTS = 5
+FIRST_PAUSE = 0.25
+
+
+class ProcessKeepsDying(Exception):
+    """One of the processes ends whenever it is started."""
+
+
+@dataclass
+class Process:
+    """One process to be kept running: what `lcmsite.ops.processes` is to do, and how that has gone so far."""
+
+    name: str
+    arguments: Sequence[str]
+    running: "subprocess.Popen[bytes] | None" = None
+    started_at: float = 0.0
+    start_at: float = 0.0
+    bad_starts: int = 0
+
+    def start(self) -> None:
+        command = [sys.executable, "-m", "lcmsite.ops.processes", str(os.getpid()), *self.arguments]
+        python_path = filter(None, [str(PROJECT), os.environ.get("PYTHONPATH")])
+        self.started_at = time.monotonic()
+        self.running = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            # It stays in our directory, to which a relative LCM_DATA_DIR refers, and finds its module all the same.
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(python_path)},
+            # A group of its own: Ctrl-C reaches us alone, and what it leaves behind can be found by the group.
+            start_new_session=True,
+        )
+
+    def look_after(self) -> None:
+        """Start it if it is time to; take note if it has died."""
+        if self.running is None:
+            if time.monotonic() >= self.start_at:
+                self.start()
+        elif (status := self.running.poll()) is not None:
+            self._sweep_up()
+            self.running = None
+            good = time.monotonic() - self.started_at >= SECONDS_OF_A_GOOD_START
+            self.bad_starts = 0 if good else self.bad_starts + 1
+            logger.error("process_ended", process=self.name, exit_status=status)
+            if self.bad_starts >= BAD_STARTS:
+                raise ProcessKeepsDying(f"{self.name} ended {self.bad_starts} times in a row with status {status}.")
+            self.start_at = time.monotonic() + FIRST_PAUSE * 2**self.bad_starts
+
+    def ask_to_stop(self) -> None:
+        if self.running is not None:
+            self.running.terminate()
+
+    def wait(self, *, until: float) -> None:
+        """Wait for its end, and make one when the time is up."""
+        if self.running is None:
+            return
+        try:
+            self.running.wait(timeout=max(0.0, until - time.monotonic()))
+        except (subprocess.TimeoutExpired, KeyboardInterrupt):
+            # The second Ctrl-C of somebody in a hurry, or one task too long.
+            logger.warning("process_killed", process=self.name)
+        self._sweep_up()
+        self.running.wait()
+
+    def _sweep_up(self) -> None:
+        """Kill what is left of its group: children of a process that died without caring for them."""
+        assert self.running is not None
+        try:
+            os.killpg(self.running.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            return
+
+
+@dataclass
+class Supervisor:
+    """The processes of one `lcm up`."""
+
+    processes: Sequence[Process]
+    seconds_to_stop: float = 40.0
+    stopping: bool = field(default=False, init=False)
+
+    def look_after(self) -> None:
+        """One round: every process that should run does, or soon will. ProcessKeepsDying if one will not."""
+        for process in self.processes:
+            process.look_after()
+
+    def stop(self) -> None:
+        """End all processes: asked first, together; killed if they take too long."""
+        until = time.monotonic() + self.seconds_to_stop
+        for process in self.processes:
+            process.ask_to_stop()
+        for process in self.processes:
+            process.wait(until=until)

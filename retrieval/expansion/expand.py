@@ -1,0 +1,266 @@
+"""Opens summaries and ranges again, a page at a time, until every byte below them has been given."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+from conversations.content.tokens import TokenEstimator
+from conversations.errors import Invalid
+from conversations.humanize import counted
+from conversations.models import Summary
+from conversations.scope import Scope
+from conversations.sql import rows, snapshot
+from conversations.store.base import EVERYTHING, MESSAGE_OVERHEAD_TOKENS
+from conversations.store.last_used import note_use, note_use_of
+from conversations.types import SummaryKind
+from retrieval.describing.covering import covering, range_of
+from retrieval.describing.describe_range import beyond_the_end
+from retrieval.describing.range_types import RangeExpansion
+from retrieval.expansion import expansion_cursors
+from retrieval.expansion.expand_items import items_of, sliced
+from retrieval.expansion.expand_outline import Below, Entry, Outline, entries_of, last_entry
+from retrieval.expansion.expand_range import Spoken, Within
+from retrieval.expansion.expansion_cursors import Key, Position, Request
+from retrieval.policy import RetrievalPolicy
+from retrieval.slices import as_json, slice_of
+from retrieval.types import ExpandedItem, ExpandResult, MessageSpan
+
+DEEPEST = 1_000_000
+# How many messages are looked up for a page in one go: about as many as it holds of most, and a few are soon read.
+FEWEST_AT_ONCE, TOKENS_A_MESSAGE = 64, 128
+# How many rows of a page are in hand at once: what is dropped soon is made anew in memory that is still near, and where
+# a page ends sooner, as its parts cost more than texts alone tell, no more than these were looked up in vain.
+READ_AT_ONCE = 1000
+_BEGINNING = Position(Key(0, -DEEPEST))
+_MORE = "There is more: expand with the same arguments and this cursor."
+# Before this, in the cursor of a range, stands the moment whose context it goes through.
+_MOMENT = "~"
+_DIGITS = re.compile(r"[0-9]{1,17}")
+
+
+class _Page(NamedTuple):
+    """The items of a page, where the next one begins, and, where the ends were kept, what lies between them."""
+
+    items: list[ExpandedItem]
+    following: Position | None
+    gap: MessageSpan | None = None
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """Reads what a summary was made from, or what a range of messages holds."""
+
+    policy: RetrievalPolicy
+    tokens: TokenEstimator
+    scope: Scope = EVERYTHING
+
+    def page(
+        self,
+        *,
+        summary_id: str,
+        depth: int,
+        include_messages: bool,
+        token_cap: int | None,
+        keep_ends: bool,
+        cursor: str | None,
+    ) -> ExpandResult:
+        """See `RetrievalEngine.expand`."""
+        cap = self._cap(token_cap)
+        _check_depth(depth)
+        root = self.scope.summary(summary_id)
+        request = Request(summary_id, depth, bool(include_messages))
+        position = expansion_cursors.read(cursor, request) if cursor is not None else _BEGINNING
+        page = self._page(Below(root, depth, request.include_messages), position, cap, keep_ends)
+        note_use_of(root.conversation_id, known_since=root.created_at)
+        return ExpandResult(
+            summary_id=summary_id,
+            conversation_id=root.conversation_id,
+            depth=depth,
+            include_messages=request.include_messages,
+            items=tuple(page.items),
+            tokens=sum(item.tokens for item in page.items),
+            token_cap=cap,
+            truncated=page.following is not None,
+            cursor=expansion_cursors.written(request, page.following) if page.following is not None else None,
+            messages_below=root.descendant_count,
+            gap=page.gap,
+            note=_note(root, request, page),
+        )
+
+    def range_page(
+        self,
+        *,
+        conversation_id: int,
+        from_seq: int,
+        to_seq: int,
+        depth: int,
+        include_messages: bool,
+        only_messages: bool,
+        token_cap: int | None,
+        keep_ends: bool,
+        cursor: str | None,
+    ) -> RangeExpansion:
+        """See `RetrievalEngine.expand_range`."""
+        cap = self._cap(token_cap)
+        _check_depth(depth)
+        include_messages = bool(include_messages or only_messages)
+        with snapshot():
+            moment, inner = _of_range(cursor) if cursor is not None else (_now(), "")
+            as_of = _time(moment)
+            stretch = range_of(conversation_id, from_seq, to_seq, scope=self.scope)
+            outline: Spoken | Within
+            if only_messages:
+                outline = Spoken(stretch)
+            else:
+                roots = [summary.summary_id for summary, _ in covering(stretch, as_of=as_of)]
+                outline = Within(stretch, roots, as_of, depth, include_messages)
+            # Its signature is over the moment, too, and over what the context was then: the two are as we wrote them.
+            request = Request(f"{from_seq}-{to_seq} of {outline.name} at {moment}", depth, include_messages)
+            position = expansion_cursors.read(inner, request) if cursor is not None else _BEGINNING
+            page = self._page(outline, position, cap, keep_ends)
+        note_use(stretch.conversation)
+        following = (
+            None if page.following is None else f"{moment}{_MOMENT}{expansion_cursors.written(request, page.following)}"
+        )
+        return RangeExpansion(
+            conversation_id=conversation_id,
+            from_seq=from_seq,
+            to_seq=to_seq,
+            depth=depth,
+            include_messages=include_messages,
+            only_messages=bool(only_messages),
+            items=tuple(page.items),
+            tokens=sum(item.tokens for item in page.items),
+            token_cap=cap,
+            truncated=following is not None,
+            cursor=following,
+            gap=page.gap,
+            note=_MORE if following is not None else beyond_the_end(stretch),
+        )
+
+    def _cap(self, token_cap: int | None) -> int:
+        if token_cap is None:
+            return self.policy.max_expand_tokens
+        if isinstance(token_cap, bool) or not isinstance(token_cap, int) or token_cap < 1:
+            raise Invalid(f"token_cap: {str(token_cap)[:80]!r} is not a whole number of tokens from 1 up.")
+        return min(token_cap, self.policy.max_expand_tokens)
+
+    def _page(self, outline: Outline, position: Position, cap: int, keep_ends: bool) -> _Page:
+        at_once = max(FEWEST_AT_ONCE, cap // TOKENS_A_MESSAGE)
+        if not outline.is_shallow:
+            at_once = min(at_once, READ_AT_ONCE)
+        items, following = self._filled(entries_of(outline, start=position.key, at_once=at_once), position, cap)
+        last = last_entry(outline) if keep_ends and following is not None and cap > 1 else None
+        if following is None or last is None or last.key == following.key:
+            # Nothing is left out, or what is left out is of the last item alone.
+            return _Page(items, following)
+        end = self._beginning_of(last, cap // 2)
+        items, following = self._filled(
+            entries_of(outline, start=position.key, at_once=at_once), position, cap - end.tokens
+        )
+        # With less room it stops no later than before.
+        begins = following.key.seq if following is not None else last.seq
+        return _Page([*items, end], following, MessageSpan(begins, max(begins, last.seq - 1)))
+
+    def _beginning_of(self, entry: Entry, room: int) -> ExpandedItem:
+        """The item whole, or as much of its beginning as the room holds."""
+        [whole] = items_of([entry])
+        return whole if whole.tokens <= room else self._sliced(whole, Position(entry.key), max(1, room))[0]
+
+    def _filled(
+        self, entries: Iterator[Entry], position: Position, cap: int
+    ) -> tuple[list[ExpandedItem], Position | None]:
+        """The items of a page, and where the next one begins."""
+        items: list[ExpandedItem] = []
+        room = cap
+        # The one that is being sliced is the first; of it, nobody knows what is left.
+        begun = position.key if position.is_inside else None
+        beyond: Entry | None = None
+        while beyond is None:
+            planned, beyond = _planned(entries, room, is_begun=bool(items), begun=begun)
+            if not planned:
+                break
+            for entry, whole in zip(planned, items_of(planned), strict=True):
+                is_inside = begun is not None and entry.key == begun
+                if whole.tokens <= room and not is_inside:
+                    items.append(whole)
+                elif items and not is_inside:
+                    return items, Position(entry.key)
+                else:
+                    item, following = self._sliced(whole, position if is_inside else Position(entry.key), room)
+                    items.append(item)
+                    if following is not None:
+                        return items, following
+                room -= items[-1].tokens
+        return items, Position(beyond.key) if beyond is not None else None
+
+    def _sliced(self, whole: ExpandedItem, begins: Position, room: int) -> tuple[ExpandedItem, Position | None]:
+        """The next slice of an item that does not fit, and where to go on with it."""
+        parts_json = as_json(whole.parts)
+        piece = slice_of(
+            whole.content,
+            parts_json,
+            content_offset=begins.content_offset,
+            parts_offset=begins.parts_offset,
+            budget=room,
+            count=self.tokens.count,
+        )
+        item = sliced(whole, piece, parts_total=len(parts_json))
+        if piece.is_last:
+            return item, None
+        return item, Position(
+            begins.key, piece.content_offset + len(piece.content), piece.parts_offset + len(piece.parts_json)
+        )
+
+
+def _planned(
+    entries: Iterator[Entry], room: int, *, is_begun: bool, begun: Key | None
+) -> tuple[list[Entry], Entry | None]:
+    """The next entries that could fit by what their texts cost, and the one after them if that could not.
+
+    At least one, where the page is not begun yet, and no more than are in hand at once.
+    """
+    planned: list[Entry] = []
+    total = 0
+    for entry in entries:
+        if begun is None or entry.key != begun:
+            total += entry.tokens + MESSAGE_OVERHEAD_TOKENS
+        if total > room and (planned or is_begun):
+            return planned, entry
+        planned.append(entry)
+        if len(planned) == READ_AT_ONCE:
+            break
+    return planned, None
+
+
+def _check_depth(depth: int) -> None:
+    if isinstance(depth, bool) or not isinstance(depth, int) or not (depth == -1 or 1 <= depth <= DEEPEST):
+        raise Invalid(f"depth: {str(depth)[:80]!r} is not a number of levels from 1 up, or -1 for all.")
+
+
+def _now() -> int:
+    # The database's clock, by which summaries are dated, in microseconds.
+    return int(rows("SELECT (extract(epoch FROM now()) * 1000000)::bigint")[0][0])
+
+
+def _time(moment: int) -> datetime:
+    return datetime.fromtimestamp(0, UTC) + timedelta(microseconds=moment)
+
+
+def _of_range(cursor: str) -> tuple[int, str]:
+    """The moment in the cursor of a range, and the rest of it, which alone is signed."""
+    moment, _, rest = cursor.partition(_MOMENT) if isinstance(cursor, str) else ("", "", "")
+    if not _DIGITS.fullmatch(moment):
+        raise expansion_cursors.bad("This is not a cursor that expand gave for a range, or it was changed")
+    return int(moment), rest
+
+
+def _note(root: Summary, request: Request, page: _Page) -> str | None:
+    if not request.include_messages and root.kind == SummaryKind.LEAF:
+        made_from = counted(root.descendant_count, "message")
+        return f"This summary was made from {made_from}; give include_messages to read them."
+    return _MORE if page.following is not None else None

@@ -1,0 +1,131 @@
+"""The items of a page of an expansion: what an entry's row says, whole or a slice of it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+from conversations.cold_storage.cold_texts import ColdTexts, cold_texts, until_settled
+from conversations.fast.records import record
+from conversations.sql import array, rows, texts
+from conversations.store.base import MESSAGE_OVERHEAD_TOKENS
+from conversations.store.read import PART_TYPES, ROLES, TEXTS, has_only_texts, part_rows_of, parts_in
+from conversations.types import SummaryKind
+from retrieval.expansion.expand_outline import Entry
+from retrieval.slices import PartView, Slice, cost_of, view_of, view_of_texts
+from retrieval.types import ExpandedItem, ItemKind
+
+# Past the ORM and past messages as records: a page holds thousands, and to make records of them and their parts, and
+# views of those, takes as long again as all the rest. How many are asked for is kept from the planner, who would else
+# plan anew each time for a few.
+_MESSAGES = """
+    SELECT message_id, role::text, content, created_at, author, erased_by_id IS NOT NULL, exact, cold_block_id
+    FROM messages WHERE message_id = ANY((SELECT %s)::bigint[])
+"""
+_SUMMARIES = """
+    SELECT summary_id, kind::text, depth, content, created_at, first_seq, last_seq, descendant_count,
+           erased_by_id IS NOT NULL
+    FROM summaries WHERE summary_id = ANY((SELECT %s)::text[])
+"""
+
+
+def items_of(entries: Sequence[Entry]) -> list[ExpandedItem]:
+    """The entries as one item each, with what it costs: four queries at most, whatever the number of entries."""
+    of_messages = {entry.message_id: entry for entry in entries if entry.message_id is not None}
+    of_summaries = {entry.summary_id: entry for entry in entries if entry.message_id is None}
+    messages = until_settled(lambda: _messages(of_messages)) if of_messages else {}
+    summaries = _summaries(of_summaries) if of_summaries else {}
+    return [
+        summaries[entry.summary_id] if entry.message_id is None else messages[entry.message_id] for entry in entries
+    ]
+
+
+def sliced(whole: ExpandedItem, piece: Slice, *, parts_total: int) -> ExpandedItem:
+    """A piece of the item as an item."""
+    of_piece = {
+        "tokens": piece.tokens,
+        "content": piece.content,
+        "complete": piece.is_last,
+        "content_offset": piece.content_offset,
+        "parts": (),
+        "parts_json": piece.parts_json,
+        "parts_offset": piece.parts_offset,
+        "parts_total": parts_total,
+    }
+    return record(ExpandedItem, {**vars(whole), **of_piece})
+
+
+def _summaries(entries: Mapping[str, Entry]) -> dict[str, ExpandedItem]:
+    found = {}
+    for row in rows(_SUMMARIES, [texts(entries)], binary=True):
+        summary_id, kind, depth, content, created_at, first_seq, last_seq, descendant_count, erased = row
+        entry = entries[summary_id]
+        values = {
+            "id": summary_id,
+            "kind": ItemKind.SUMMARY,
+            "of": entry.of,
+            "level": entry.level,
+            "first_seq": first_seq,
+            "last_seq": last_seq,
+            "tokens": entry.tokens + MESSAGE_OVERHEAD_TOKENS,
+            "content": content,
+            "created_at": created_at,
+            "content_total": len(content),
+            "summary_kind": SummaryKind(kind),
+            "depth": depth,
+            "descendant_count": descendant_count,
+            "erased": erased,
+        }
+        found[summary_id] = record(ExpandedItem, values)
+    return found
+
+
+def _messages(entries: Mapping[int, Entry]) -> dict[int, ExpandedItem]:
+    """Raises BlockGone, see `cold.until_settled`."""
+    fetched = rows(_MESSAGES, [array(entries)], binary=True)
+    cold = cold_texts(row[-1] for row in fetched)
+    contents: dict[int, str] = {}
+    for message_id, _, content, _, _, _, exact, block_id in fetched:
+        if block_id is not None and cold is not None:
+            said = cold.message(block_id, message_id)
+            content, exact = said.content, said.exactly
+        contents[message_id] = exact.get("content", content) if exact else content
+    views = _views(contents, cold)
+    found = {}
+    for message_id, role, _, created_at, author, erased, _, _ in fetched:
+        seq, _, _, _, tokens, level, of = entries[message_id]
+        content, parts = contents[message_id], views.get(message_id, ())
+        values = {
+            "id": f"msg_{message_id}",
+            "kind": ItemKind.MESSAGE,
+            "of": of,
+            "level": level,
+            "first_seq": seq,
+            "last_seq": seq,
+            "tokens": tokens + MESSAGE_OVERHEAD_TOKENS + cost_of(parts),
+            "content": content,
+            "created_at": created_at,
+            "content_total": len(content),
+            "role": ROLES[role],
+            "author": author,
+            "parts": tuple(parts),
+            "erased": erased,
+        }
+        found[message_id] = record(ExpandedItem, values)
+    return found
+
+
+def _views(contents: Mapping[int, str], cold: ColdTexts | None) -> dict[int, list[PartView]]:
+    """The parts of these messages beside their contents."""
+    fetched = part_rows_of(contents)
+    strange = parts_in([row for row in fetched if not has_only_texts(row)], cold=cold)
+    records = {part.part_id: part for parts in strange.values() for part in parts}
+    found: dict[int, list[PartView]] = defaultdict(list)
+    for message_id, ordinal, part_id, kind, *said, _, _ in fetched:
+        content = contents[message_id]
+        found[message_id].append(
+            view_of(records[part_id], content)
+            if part_id in records
+            else view_of_texts(ordinal, PART_TYPES[kind], zip(TEXTS, said, strict=True), content)
+        )
+    return found

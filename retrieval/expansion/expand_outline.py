@@ -1,0 +1,184 @@
+"""What lies below a summary, in order, without its text: read in windows, so that a page costs the same anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+from conversations.models import Summary
+from conversations.sql import rows
+from retrieval.expansion.expansion_cursors import Key
+from retrieval.lineage_steps import SOURCES
+
+# How a window grows where it holds much less than is wanted.
+_WIDENING = 4
+_UNLIMITED = 2**30
+
+# Summaries by their ids, looked up one by one: a join may read all in the window, which can be a whole history.
+EACH = "LATERAL (SELECT * FROM summaries WHERE summary_id = {id} OFFSET 0)"
+# What follows the first of `reach`, for an outline below a summary and for one of a range alike.
+# `reach` are the summaries that lie in the window, with how far below the root they are; those above the last level are
+# opened. A message's number grows with its seq, so a summary's links can be read from where the window begins. Its
+# messages are looked up by their numbers, all at once: of a join of them all, the planner, who cannot know how many
+# summaries there will be, may make one that goes through every link for every message. Whether messages are included is
+# kept from him: where they are not, he would plan anew each time, which takes longer than the rest of the statement.
+BELOW = f"""
+        UNION
+        SELECT s.summary_id, reach.level + 1
+        FROM reach, {SOURCES.format(of="reach")} p
+        CROSS JOIN {EACH.format(id="p.parent_summary_id")} s
+        WHERE reach.level < %(depth)s AND s.first_seq <= %(upto)s AND s.last_seq >= %(from)s
+    ), nodes AS (
+        SELECT summary_id, min(level) AS level FROM reach GROUP BY summary_id
+    ), edge AS (
+        SELECT (SELECT message_id FROM messages WHERE conversation_id = %(conversation_id)s AND seq >= %(from)s
+                ORDER BY seq LIMIT 1) AS message_id
+    ), links AS MATERIALIZED (
+        SELECT summary_id, level, ARRAY(
+            SELECT l.message_id FROM summary_messages l
+            WHERE (SELECT %(include_messages)s::boolean) AND l.summary_id = nodes.summary_id
+              AND l.message_id >= (SELECT message_id FROM edge)
+            ORDER BY l.message_id LIMIT %(most)s
+        ) AS message_ids
+        FROM nodes WHERE level < %(depth)s
+    ), linked AS (
+        SELECT DISTINCT ON (m.seq) m.message_id, m.seq, m.token_count, links.level + 1 AS level, links.summary_id AS of
+        FROM links, LATERAL (SELECT * FROM messages WHERE message_id = ANY(links.message_ids) OFFSET 0) m
+        WHERE m.conversation_id = %(conversation_id)s AND m.seq BETWEEN %(from)s AND %(upto)s
+        ORDER BY m.seq, links.level
+        LIMIT %(most)s
+    )
+"""
+_WINDOW = f"""
+    WITH RECURSIVE reach(summary_id, level) AS (
+        SELECT %(root)s, 0
+        {BELOW}
+    SELECT s.first_seq, -s.depth, s.summary_id, NULL::bigint, s.token_count, nodes.level,
+           (SELECT p.summary_id FROM summary_parents p JOIN nodes n ON n.summary_id = p.summary_id
+            WHERE p.parent_summary_id = s.summary_id AND n.level = nodes.level - 1 ORDER BY p.summary_id LIMIT 1)
+    FROM nodes, {EACH.format(id="nodes.summary_id")} s
+    WHERE nodes.level > 0 AND s.first_seq BETWEEN %(from)s AND %(upto)s
+    UNION ALL
+    SELECT seq, 1, '', message_id, token_count, level, of FROM linked
+"""
+
+
+class Entry(NamedTuple):
+    """One item below a summary: its place, what its text costs, and whose source it is.
+
+    As a window's row has it; its place comes first, so that entries are in order as they are.
+    """
+
+    seq: int
+    rank: int
+    # Empty for a message.
+    summary_id: str
+    message_id: int | None
+    tokens: int
+    level: int
+    of: str
+
+    @property
+    def key(self) -> Key:
+        return Key(self.seq, self.rank, self.summary_id)
+
+
+class Outline(Protocol):
+    """What can be opened: the seqs it spans, and what lies in a window of them."""
+
+    @property
+    def first_seq(self) -> int: ...
+
+    @property
+    def last_seq(self) -> int: ...
+
+    @property
+    def is_shallow(self) -> bool:
+        """Whether it is a handful of summaries, or messages of which no more are read than asked for."""
+        ...
+
+    def window(self, begin: int, upto: int, most: int) -> list[Entry]:
+        """The entries that begin in the window, in order: every summary, and the first `most` messages."""
+        ...
+
+
+def entries_of(outline: Outline, *, start: Key, at_once: int) -> Iterator[Entry]:
+    """Everything there is to open from `start` on, in order; read as it is asked for.
+
+    `at_once`: how many messages are worth looking up in one go.
+    """
+    # No wider than what is wanted, where each message is below: all that lies in a window is gone through for it.
+    window = _UNLIMITED if outline.is_shallow else at_once
+    begin = max(start.seq, outline.first_seq)
+    while begin <= outline.last_seq:
+        upto = min(outline.last_seq, begin + window - 1)
+        entries = outline.window(begin, upto, at_once)
+        messages = [entry.seq for entry in entries if entry.message_id is not None]
+        if len(messages) >= at_once:
+            # There may be more behind the last message, so nothing that comes after it is told yet.
+            upto = min(upto, messages[-1])
+        elif len(messages) < at_once // 2:
+            window *= _WIDENING
+        yield from (entry for entry in entries if entry.seq <= upto and (entry.seq > start.seq or start <= entry.key))
+        begin = upto + 1
+
+
+def last_entry(outline: Outline) -> Entry | None:
+    """The entry that comes last; None if there is nothing to open."""
+    upto, width = outline.last_seq, 1
+    while upto >= outline.first_seq:
+        begin = max(outline.first_seq, upto - width + 1)
+        entries = outline.window(begin, upto, width)
+        if entries:
+            return entries[-1]
+        upto, width = begin - 1, width * _WIDENING
+    return None
+
+
+@dataclass(frozen=True)
+class Below:
+    """Everything within `depth` levels (-1: all) below a summary."""
+
+    root: Summary
+    depth: int
+    include_messages: bool
+
+    @property
+    def first_seq(self) -> int:
+        return self.root.first_seq
+
+    @property
+    def last_seq(self) -> int:
+        return self.root.last_seq
+
+    @property
+    def is_shallow(self) -> bool:
+        return self.depth == 1
+
+    def window(self, begin: int, upto: int, most: int) -> list[Entry]:
+        return as_entries(
+            rows(
+                _WINDOW,
+                {
+                    "root": self.root.summary_id,
+                    "conversation_id": self.root.conversation_id,
+                    "depth": levels(self.depth),
+                    "include_messages": self.include_messages,
+                    "from": begin,
+                    "upto": upto,
+                    "most": most,
+                },
+                binary=True,
+            )
+        )
+
+
+def levels(depth: int) -> int:
+    """The depth as a number that every level is compared with."""
+    return _UNLIMITED if depth < 0 else depth
+
+
+def as_entries(found: Iterable[tuple[Any, ...]]) -> list[Entry]:
+    """Rows of a window as entries, in order."""
+    return sorted(map(Entry._make, found))
