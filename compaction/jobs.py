@@ -17,8 +17,7 @@ from compaction.models import CompactionJob
 from compaction.signals import job_due
 from compaction.types import JobState, Reason
 from conversations.errors import Conflict
-from conversations.fast.prepared import prepared
-from conversations.sql import rows
+from conversations.sql import first_row, rows
 
 # A job that kills its worker again and again is set aside after this many claims, for a person to look at.
 MAX_ATTEMPTS = 8
@@ -164,7 +163,7 @@ class Claim:
 def request(*, conversation_id: int, reason: Reason) -> int:
     """The id of the job that will compact the conversation: one that waits already is enough."""
     request_id = structlog.contextvars.get_contextvars().get("request_id", "")
-    row = prepared(_REQUEST, {"conversation_id": conversation_id, "reason": reason.value, "request_id": request_id})
+    row = first_row(_REQUEST, {"conversation_id": conversation_id, "reason": reason.value, "request_id": request_id})
     assert row is not None, "either the job is written, or one waits"
     if row["is_new"]:
         job_due.send(sender=None, job_id=row["job_id"], delay_seconds=0.0)

@@ -25,9 +25,8 @@ from compaction.sources import read_slots, read_sources
 from compaction.summarizing.escalation import Escalation
 from compaction.summarizing.summary_factory import Made, Maker
 from compaction.types import CompactionResult, Outcome, Reason
-from conversations.fast.prepared import prepared
 from conversations.models import Conversation
-from conversations.sql import rows
+from conversations.sql import first_row, rows
 from conversations.store.conversations import ConversationStore
 from conversations.types import NewPart, NewSummary, PartType, SummaryKind
 
@@ -255,7 +254,7 @@ class Run:
 
     def record(self, outcome: Outcome) -> None:
         """Write the run's row, or bring it up to date."""
-        prepared(
+        first_row(
             _RECORD,
             {
                 "run_id": self.run_id,

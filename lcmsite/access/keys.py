@@ -15,8 +15,8 @@ from django.utils import timezone
 
 from conversations.audit import Act, AuditLog
 from conversations.errors import Forbidden, Invalid, NotFound, Unauthenticated
-from conversations.fast.prepared import prepared
 from conversations.scope import Scope
+from conversations.sql import first_row
 from conversations.store.base import EVERYTHING
 from lcmsite.access.key_cache import KnownKeys
 from lcmsite.models import ApiKey
@@ -96,7 +96,7 @@ def caller_of(key: str) -> Caller:
     known = _KNOWN.get(key_hash, now=now)
     if known is not None:
         return known
-    row = prepared(_FIND, (key_hash,))
+    row = first_row(_FIND, (key_hash,))
     if row is None:
         raise Unauthenticated("This is not a valid API key.")
     if row["is_revoked"]:
@@ -104,7 +104,7 @@ def caller_of(key: str) -> Caller:
     if row["is_expired"]:
         raise Unauthenticated("This API key has expired.", code="key_expired")
     if row["is_use_unrecorded"]:
-        prepared(_RECORD_USE, (row["api_key_id"],))
+        first_row(_RECORD_USE, (row["api_key_id"],))
     caller = Caller(
         scope=Scope(row["workspace_id"], actor=f"key {row['api_key_id']}"),
         key_scopes=frozenset(KeyScope(scope) for scope in row["scopes"]),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import string
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import cast
@@ -113,17 +113,17 @@ class Grep:
     @contextmanager
     def ranked_messages(
         self, *, query: str, conversation_id: int, limit: int
-    ) -> Iterator[tuple[Conversation, tuple[Found, ...], Callable[[], None]]]:
+    ) -> Iterator[tuple[Conversation, tuple[Found, ...]]]:
         """A conversation and its messages that answer the query best, not fetched; none if no word can be looked for.
 
-        Whatever is read within is of the same moment, and bound by the same limits, until nothing more is.
+        Whatever is read within is of the same moment, and bound by the same limits.
         """
         wanted = criteria(where=GrepScope.MESSAGES, conversation_id=conversation_id)
         asked = readings(storable(query[: self.policy.max_query_length]))
         with self._opened(wanted, asked, refusal=self._too_slow(), with_row=True) as (opened, deadline):
             answer = FullText(opened.reach, opened.meanings, limit).answer(asked)
             found = answer.found[:limit] if answer is not None else ()
-            yield cast(Conversation, opened.conversation), found, deadline.nothing_more_is_read
+            yield cast(Conversation, opened.conversation), found
 
     @contextmanager
     def _opened(

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import psycopg
 import pytest
-from django.db import DatabaseError, OperationalError, connection
 from django.db.models import Model
 
 from conversations.models import Conversation, LargeFile, Message, Summary
 from conversations.scope import Scope
-from conversations.sql import rows, snapshot
 from conversations.types import NewMessage, Role
-from lcmsite.ops.outages import is_outage
 from tests.factories import a_conversation, a_store, a_workspace
 from tests.summaries import a_summary_of
 
@@ -47,33 +43,3 @@ def test_a_row_is_the_instance_that_the_orm_makes(is_narrow):
     assert [values_of(row) for row in found] == [values_of(row) for row in expected]
     assert found == expected
     assert found[1].get_deferred_fields() == found[2].get_deferred_fields() == {"content_tsv"}
-
-
-def test_after_a_snapshot_everything_is_written_as_ever(committed_db):
-    number = a_conversation("one").conversation_id
-
-    for _ in range(2):
-        with snapshot():
-            inside = rows("SELECT current_setting('transaction_isolation'), current_setting('transaction_read_only')")
-        with pytest.raises(DatabaseError), snapshot():
-            rows("SELECT 1 / 0")
-    a_store().append_messages(conversation_id=number, messages=[NewMessage(Role.USER, "two")])
-
-    assert inside == [("repeatable read", "on")]
-    assert rows("SELECT current_setting('transaction_isolation'), current_setting('transaction_read_only')") == [
-        ("read committed", "off")
-    ]
-
-
-def test_a_snapshot_on_a_connection_that_was_cut_is_an_outage_and_the_next_has_another(committed_db):
-    with psycopg.connect(**connection.get_connection_params()) as other:
-        (cut,) = rows("SELECT pg_backend_pid()")
-        other.execute("SELECT pg_terminate_backend(%s, 5000)", cut)
-
-    with pytest.raises(OperationalError) as refused, snapshot():
-        rows("SELECT 1")
-    with snapshot():
-        again = rows("SELECT pg_backend_pid()")
-
-    assert is_outage(refused.value)
-    assert again != [cut]
