@@ -8,6 +8,7 @@ class SiteConfig(AppConfig):
     verbose_name = "LCM site"
 
     def ready(self) -> None:
+        from lcmsite.ops import checks  # noqa: F401  (registers the system checks)
         from lcmsite.ops.metrics.directory import shared_directory
 
         if shared_directory() is not None:

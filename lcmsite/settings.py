@@ -215,6 +215,20 @@ def _database() -> dict[str, Any]:
 
 
 DATABASES = {"default": _database()}
+# For what processes share for a while: the counts of rate limits.
+CACHES: dict[str, dict[str, Any]] = {
+    "default": {
+        "BACKEND": "django.core.cache.backends.redis.RedisCache",
+        "LOCATION": DEPLOYMENT.redis_url,
+        "KEY_PREFIX": "lcm",
+    }
+    if DEPLOYMENT.redis_url
+    else {
+        "BACKEND": "django.core.cache.backends.db.DatabaseCache",
+        "LOCATION": "lcm_cache",
+        "OPTIONS": {"MAX_ENTRIES": 100_000},
+    }
+}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 DJANGO_HUEY = queue_settings(redis_url=DEPLOYMENT.redis_url, threads=DEPLOYMENT.worker_threads)

@@ -24,11 +24,12 @@ from rest_framework.views import APIView
 
 from conversations.errors import Invalid, NotFound
 from conversations.param_fields import Bytes
-from lcmsite.access.authentication import CHALLENGE, BearerKey, admit
+from lcmsite.access.authentication import CHALLENGE, BearerKey
 from lcmsite.access.keys import Caller
 from lcmsite.api.downloads import DOWNLOAD, OCTETS, download
 from lcmsite.api.ledger_stream import LEDGER, ledger
 from lcmsite.api.openapi import PREFIX, documented
+from lcmsite.api.throttling import admit
 from lcmsite.catalogue import strict_json
 from lcmsite.catalogue.operation import Operation, operation_id
 from lcmsite.catalogue.operations import CATALOGUE
