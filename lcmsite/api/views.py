@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from functools import wraps
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import parse_qs
@@ -14,20 +13,23 @@ from django.conf import settings
 from django.core.exceptions import DisallowedHost, TooManyFieldsSent
 from django.core.signals import got_request_exception
 from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest
-from django.urls import URLPattern, path
+from django.urls import path
 from django.views import defaults
+from django.views.decorators.csrf import csrf_exempt
 from rest_framework.parsers import JSONParser
 from rest_framework.renderers import JSONRenderer
+from rest_framework.request import Request
 from rest_framework.serializers import ListField
 from rest_framework.views import APIView
 
 from conversations.errors import Invalid, NotFound
 from conversations.param_fields import Bytes
-from lcmsite.access.authentication import CHALLENGE, BearerKey, admit
+from lcmsite.access.authentication import CHALLENGE, BearerKey
 from lcmsite.access.keys import Caller
 from lcmsite.api.downloads import DOWNLOAD, OCTETS, download
 from lcmsite.api.ledger_stream import LEDGER, ledger
 from lcmsite.api.openapi import PREFIX, documented
+from lcmsite.api.throttling import admit
 from lcmsite.catalogue import strict_json
 from lcmsite.catalogue.operation import Operation, operation_id
 from lcmsite.catalogue.operations import CATALOGUE
@@ -37,15 +39,6 @@ from lcmsite.middleware import OPERATION
 
 API = "/api/"
 JSON = "application/json"
-# What an agent asks with every turn, and what it looks things up with.
-BUSIEST = (
-    "conversations/{conversation_id}/messages/",
-    "conversations/{conversation_id}/context/",
-    "conversations/{conversation_id}/matches/",
-    "matches/",
-    "items/{id}/",
-    "summaries/{summary_id}/expansion/",
-)
 
 
 class CatalogueView(APIView):
@@ -183,7 +176,7 @@ def _require_plain(request: HttpRequest) -> None:
         raise UnsupportedMediaType("The body must be sent as it is: LCM takes no Content-Encoding such as gzip.")
 
 
-def problem_response(error: BaseException, request: HttpRequest | None = None) -> HttpResponse:
+def problem_response(error: BaseException, request: HttpRequest | Request | None = None) -> HttpResponse:
     """The error as every caller of the API gets it."""
     problem = problem_of(error)
     if problem is INTERNAL and request is not None:
@@ -201,7 +194,7 @@ def problem_response(error: BaseException, request: HttpRequest | None = None) -
 
 def of_drf(error: Exception, context: Mapping[str, Any]) -> HttpResponse:
     """DRF's exception handler: of the schema's own views."""
-    return problem_response(error, context["request"]._request)
+    return problem_response(error, context["request"])
 
 
 def refused(request: HttpRequest, exception: Exception) -> HttpResponse:
@@ -221,6 +214,7 @@ def failed(request: HttpRequest) -> HttpResponse:
     return defaults.server_error(request)
 
 
+@csrf_exempt
 def nothing_here(request: HttpRequest, rest: str = "") -> HttpResponse:
     """The answer of every path under /api/ that there is not."""
     hint = f"Those there are: {PREFIX}docs/." if request.path.endswith("/") else "Paths end with a slash."
@@ -246,22 +240,4 @@ def _views() -> dict[str, type[CatalogueView]]:
     return views
 
 
-def _route(each: str, view: type[CatalogueView], *, under: str = "") -> URLPattern:
-    return path(under + each.replace("{", "<str:").replace("}", ">"), _answering(view))
-
-
-def _answering(view: type[CatalogueView]) -> Handler:
-    """What Django calls for a path: one view, which keeps nothing of a request; `as_view` makes one for each."""
-    one = view()
-
-    @wraps(view.as_view())
-    def answer(request: HttpRequest, **in_path: str) -> HttpResponse:
-        return one.dispatch(request, **in_path)
-
-    return answer
-
-
-_VIEWS = _views()
-busiest = [_route(each, _VIEWS.pop(each), under=PREFIX.removeprefix("/")) for each in BUSIEST]
-"""From the root of the site: each list of paths that stands around another one takes as long as the path itself."""
-urlpatterns = [_route(each, view) for each, view in _VIEWS.items()]
+urlpatterns = [path(each.replace("{", "<str:").replace("}", ">"), view.as_view()) for each, view in _views().items()]

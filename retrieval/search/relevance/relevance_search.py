@@ -8,15 +8,15 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from retrieval.search import ranking
+from retrieval.search.filters import Reach
 from retrieval.search.lookup import Looked, Lookup, Try
 from retrieval.search.meanings import Meanings
-from retrieval.search.query import Question
-from retrieval.search.query_dates import Dates, asks_when, dates_in
-from retrieval.search.query_plan import Plan
-from retrieval.search.ranking import Hit, Weights, conversation_of, seq_of
-from retrieval.search.reach import Reach
-from retrieval.search.tables import MESSAGES, SUMMARIES
+from retrieval.search.query.compiled_query import Plan
+from retrieval.search.query.parser import Question
+from retrieval.search.query.query_dates import Dates, asks_when, dates_in
+from retrieval.search.relevance import ranking
+from retrieval.search.relevance.ranking import Hit, Weights, conversation_of, seq_of
+from retrieval.search.searchables import MESSAGES, SUMMARIES
 
 # Fewer texts than this with every word in them, and those with any of the words are given too.
 A_HANDFUL = 5

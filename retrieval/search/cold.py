@@ -14,14 +14,14 @@ from django.db import DataError
 from conversations.cold_storage.cold_texts import ColdTexts, until_settled
 from conversations.sql import rows
 from retrieval.limits import Deadline
-from retrieval.search import ranking
+from retrieval.search.filters import Reach
 from retrieval.search.meanings import Understood
-from retrieval.search.pattern_search import invalid_pattern
-from retrieval.search.patterns import Pattern
-from retrieval.search.places import Spot
-from retrieval.search.reach import Reach
+from retrieval.search.ordering import Spot
+from retrieval.search.patterns.pattern_search import invalid_pattern
+from retrieval.search.patterns.pattern_translation import Pattern
+from retrieval.search.relevance import ranking
+from retrieval.search.searchables import MESSAGE_RANK, MESSAGES
 from retrieval.search.snippets import Needles, around, snippet
-from retrieval.search.tables import MESSAGE_RANK, MESSAGES
 from retrieval.types import Snippet
 
 # So many rows are looked up at a time; their texts are unpacked and matched in portions of about so many characters, by

@@ -9,16 +9,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from conversations.sql import bound, rows, rows_as_planned
-from retrieval.search import ranking
+from retrieval.search.filters import Reach
 from retrieval.search.first_look import Stretch, farther, stretches
 from retrieval.search.matches import Row, depth_of
 from retrieval.search.meanings import Meanings
 from retrieval.search.newest_statement import Asked, Statements
-from retrieval.search.places import Key, Spot, high_before, ordered
-from retrieval.search.query import Question
-from retrieval.search.query_plan import Plan
-from retrieval.search.reach import Reach
-from retrieval.search.tables import FILES, MESSAGE_RANK, MESSAGES
+from retrieval.search.ordering import Key, Spot, high_before, ordered
+from retrieval.search.query.compiled_query import Plan
+from retrieval.search.query.parser import Question
+from retrieval.search.relevance import ranking
+from retrieval.search.searchables import FILES, MESSAGE_RANK, MESSAGES
 from retrieval.search.trying import one_after_the_other
 
 

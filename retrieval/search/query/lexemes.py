@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from retrieval.search.query import UNSPACED, Term
+from retrieval.search.query.parser import UNSPACED, Term
 from retrieval.search.word_index import WordIndex
 
 

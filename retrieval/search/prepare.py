@@ -16,11 +16,11 @@ from conversations.scope import Scope, unseen
 from conversations.sql import array, bigint
 from retrieval.limits import IMPOSED
 from retrieval.search.criteria import Criteria, wrong
+from retrieval.search.filters import IN_WORKSPACE, Reach
 from retrieval.search.meanings import Meanings
-from retrieval.search.query import Question
-from retrieval.search.reach import IN_WORKSPACE, Reach
-from retrieval.search.statistics import COUNTED
-from retrieval.search.tables import FILES, SUMMARIES
+from retrieval.search.query.parser import Question
+from retrieval.search.query.word_statistics import COUNTED
+from retrieval.search.searchables import FILES, SUMMARIES
 from retrieval.search.tools import of_rare_tools
 from retrieval.search.vocabulary import LEXED, Asking, terms_of
 

@@ -14,8 +14,8 @@ from typing import Any
 from conversations.scope import Scope
 from conversations.sql import array, bigint, texts
 from retrieval.search.criteria import Criteria
-from retrieval.search.query_plan import Plan
-from retrieval.search.tables import FILES, MESSAGES, SUMMARIES, TABLES, Table
+from retrieval.search.query.compiled_query import Plan
+from retrieval.search.searchables import FILES, MESSAGES, SUMMARIES, TABLES, Table
 from retrieval.search.tools import OF_RARE_TOOL, OF_TOOL
 from retrieval.types import ItemKind
 

@@ -7,8 +7,8 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from conversations.sql import bigint
-from retrieval.search.reach import Reach
-from retrieval.search.tables import MESSAGES, Table
+from retrieval.search.filters import Reach
+from retrieval.search.searchables import MESSAGES, Table
 from retrieval.types import Snippet
 
 Key = tuple[int, int, str]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
 
-from retrieval.search.terms import Meaning, lexeme_query
+from retrieval.search.query.lexemes import Meaning, lexeme_query
 from retrieval.search.word_index import WordIndex, together
 
 MOST_LEXEMES = 32

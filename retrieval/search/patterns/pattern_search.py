@@ -14,11 +14,11 @@ from django.db import DataError
 from conversations.errors import Invalid
 from conversations.sql import bound, rows_as_planned
 from retrieval.limits import Deadline
-from retrieval.search.patterns import Pattern, refused
-from retrieval.search.places import Key, Spot, collated, high_before, last_place, ordered, within
-from retrieval.search.reach import Reach
+from retrieval.search.filters import Reach
+from retrieval.search.ordering import Key, Spot, collated, high_before, last_place, ordered, within
+from retrieval.search.patterns.pattern_translation import Pattern, refused
+from retrieval.search.searchables import MESSAGES, Table
 from retrieval.search.snippets import WIDTH, around
-from retrieval.search.tables import MESSAGES, Table
 
 # So many of the newest are looked at first: what is frequent is found among them, where the index of trigrams would
 # first collect everything.

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from retrieval.search import ranking
-from retrieval.search.query_plan import MOST_CANDIDATES, InARow, Plan
-from retrieval.search.reach import Reach
-from retrieval.search.tables import MESSAGES, Table
+from retrieval.search.filters import Reach
+from retrieval.search.query.compiled_query import MOST_CANDIDATES, InARow, Plan
+from retrieval.search.relevance import ranking
+from retrieval.search.searchables import MESSAGES, Table
 from retrieval.search.tools import OF_TOOL
 
 # What statistics do not foresee, no search looks at.
