@@ -8,7 +8,7 @@ import sys
 BY_A_WORKER = """
 import sys, django
 django.setup()
-import compaction.engine, compaction.worker
+import compaction.engine, compaction.background.worker
 unneeded = {"greenlet", "markdown_it", "pydantic_core", "redis", "requests", "rich", "tiktoken", "urllib3", "yaml"}
 print(*sorted({name.split(".")[0] for name in sys.modules} & unneeded))
 print(*sorted(name for name in sys.modules if name.endswith(".admin") and name != "django.contrib.admin"))
