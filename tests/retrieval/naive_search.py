@@ -16,7 +16,7 @@ from django.db import connection
 from django.utils.timezone import now
 from hypothesis import strategies as st
 
-from conversations.large_files import LargeFileService
+from conversations.files.large_files import LargeFileService
 from conversations.scope import Scope
 from conversations.types import NewMessage, NewPart, PartType, Role, SummaryRecord
 from retrieval.types import ItemKind

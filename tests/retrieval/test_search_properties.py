@@ -12,8 +12,8 @@ from django.db import connection, transaction
 from hypothesis import HealthCheck, Phase, given, note, settings
 from hypothesis import strategies as st
 
+from conversations.content.tokens import TokenEstimator
 from conversations.scope import Scope
-from conversations.tokens import TokenEstimator
 from conversations.types import NewMessage, Role
 from retrieval.engine import RetrievalEngine
 from retrieval.policy import RetrievalPolicy

@@ -8,14 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.planning import planner
 from compaction.planning.forecast import forecast
 from compaction.planning.planner import Slot
-from compaction.planning.thresholds import LEAST_MESSAGE_TOKENS, contradictions, least_worthwhile
+from compaction.planning.thresholds import SHELL_TOKENS, WORTHWHILE, contradictions, least_worthwhile, target_of
 from compaction.policy import CompactionPolicy
 from conversations.errors import Invalid
 from conversations.policy import check_overrides
-from conversations.store.base import MESSAGE_OVERHEAD_TOKENS
 from conversations.types import Role, SummaryKind
 from lcmsite.ops.checks import compaction_can_work, sizes_fit_each_other
 from tests.factories import a_conversation, a_store
@@ -189,18 +187,14 @@ def test_the_operators_own_settings_are_a_system_check(settings):
     assert "150 x 0.7 = 105" in found[0].msg
 
 
-def test_the_shortest_message_is_what_the_store_says_it_is():
-    assert LEAST_MESSAGE_TOKENS == MESSAGE_OVERHEAD_TOKENS + 1
-
-
 @given(st.integers(32, 2000), st.integers(1, 20_000), st.integers(0, 1))
 def test_from_the_fewest_worthwhile_tokens_on_every_chunk_is_worthwhile(target: int, more: int, depth: int):
     policy = CompactionPolicy(leaf_target_tokens=target, condensed_target_tokens=target)
 
     enough = least_worthwhile(policy, depth=depth) + more
 
-    summary = planner.target_of(enough, depth=depth, policy=policy) + planner.SHELL_TOKENS
-    assert summary <= planner.WORTHWHILE * enough
+    summary = target_of(enough, depth=depth, limits=policy) + SHELL_TOKENS
+    assert summary <= WORTHWHILE * enough
 
 
 @given(st.integers(100, 500), st.integers(32, 300), st.integers(2, 5))

@@ -1,6 +1,6 @@
-"""What goes on in a workspace, in figures: what compaction has saved, where room is wanted, who works and how it ends.
+"""Statistics of a workspace: tokens saved, conversations under pressure, jobs, and runs by the hour.
 
-Each question is one statement over counters, open jobs, or the runs of a few days; no message is read.
+Each is one statement over counters, open jobs, or the runs of a few days; no message is read.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from compaction.models import CompactionJob
-from compaction.planning import planner
+from compaction.planning.thresholds import decide, threshold_tokens
 from compaction.policy import CompactionPolicy
 from compaction.types import Activity, JobRecord, JobState, Outcome, PressedConversation, RunsInAnHour
 from conversations.errors import Invalid
@@ -23,7 +23,7 @@ from conversations.sql import rows
 from conversations.store.base import EVERYTHING
 
 MOST_HOURS = 24 * 7
-# Conversations with settings of their own have to be looked at one by one, and so many are; the rest is not counted.
+# Conversations with settings of their own are checked one by one, up to so many; the rest is not counted.
 MOST_LOOKED_AT = 1_000
 MOST_PRESSED = 5
 
@@ -61,7 +61,7 @@ _RUNS = f"""
 
 @dataclass(frozen=True)
 class CompactionActivity:
-    """Tells of one workspace or, for the operator's own tools, of all."""
+    """Reports on one workspace or, for the operator's own tools, on all."""
 
     policy: CompactionPolicy
     scope: Scope = EVERYTHING
@@ -72,7 +72,7 @@ class CompactionActivity:
         return cls(policy=CompactionPolicy.from_settings(), scope=scope)
 
     def activity(self, *, hours: int = 24) -> Activity:
-        """What compaction has saved, which conversations want room, what waits, and the runs of the last hours.
+        """Tokens saved, conversations under pressure, jobs, and the runs of the last hours.
 
         Invalid for more hours than a week has.
         """
@@ -80,8 +80,8 @@ class CompactionActivity:
             raise Invalid(f"hours must be from 1 to {MOST_HOURS}.")
         # From a full hour on: the first one is as long as the others.
         since = self.now().replace(minute=0, second=0, microsecond=0) - timedelta(hours=hours - 1)
-        asked = {"workspace_id": self.scope.workspace_id, "since": since}
-        [[conversations, messages, total, active, saved, waiting, at_work, failed, oldest_at]] = rows(_TOTALS, asked)
+        values = {"workspace_id": self.scope.workspace_id, "since": since}
+        [[conversations, messages, total, active, saved, waiting, at_work, failed, oldest_at]] = rows(_TOTALS, values)
         pressed = self._pressed()
         return Activity(
             since=since,
@@ -98,7 +98,7 @@ class CompactionActivity:
             pressed=tuple(pressed[:MOST_PRESSED]),
             runs=tuple(
                 RunsInAnHour(hour=hour, outcome=Outcome(outcome), runs=count, tokens_freed=freed)
-                for hour, outcome, count, freed in rows(_RUNS, asked)
+                for hour, outcome, count, freed in rows(_RUNS, values)
             ),
         )
 
@@ -110,9 +110,9 @@ class CompactionActivity:
         before_id: int | None = None,
         limit: int = 50,
     ) -> list[JobRecord]:
-        """The background work, newest first, of one conversation or of all, in one state or in any.
+        """List the background jobs of one conversation or of all, newest first, in one state or in any.
 
-        `before_id` continues behind the last of an earlier answer. NotFound if there is no such conversation.
+        `before_id` is the last job of the previous page. NotFound if there is no such conversation.
         """
         jobs = self.scope.narrow(CompactionJob.objects.select_related("conversation").prefetch_related("runs"))
         if conversation_id is not None:
@@ -125,9 +125,9 @@ class CompactionActivity:
         return [job.as_record() for job in jobs.order_by("-job_id")[:limit]]
 
     def _pressed(self) -> list[PressedConversation]:
-        """The conversations that want room, the fullest first."""
+        """The conversations under pressure, the fullest first."""
         maybe = (
-            Q(active_tokens__gte=planner.threshold_tokens(self.policy))
+            Q(active_tokens__gte=threshold_tokens(self.policy))
             | Q(active_messages__gt=self.policy.max_active_messages)
             | ~Q(overrides={})
         )
@@ -136,7 +136,7 @@ class CompactionActivity:
 
     def _if_pressed(self, row: Conversation) -> PressedConversation | None:
         policy = self.policy.overridden(row.overrides)
-        decision = planner.decide(conversation_id=row.pk, counters=row.counters, policy=policy)
+        decision = decide(conversation_id=row.pk, counters=row.counters, limits=policy)
         if decision.trigger is None:
             return None
         return PressedConversation(
