@@ -48,7 +48,8 @@ def ledger(self: object, request: HttpRequest, caller: Caller, in_path: Mapping[
     line it is `lcm ledger export`.
     """
     caller.require(KeyScope.READ)
-    asked = ConversationParams.accepted(ConversationParams.read_from({**in_path, **request.GET.dict()}))
+    given = {**in_path, **request.GET.dict()}
+    asked = ConversationParams.accepted(given, in_text=given)
     # Before the first line, so that a refusal is one.
     conversation = caller.scope.conversation(asked["conversation_id"])
     lines = Ledgers.from_settings(caller.scope).lines(conversation_id=conversation.pk)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import wraps
 from types import MappingProxyType
 from typing import Any
@@ -18,17 +18,16 @@ from django.urls import URLPattern, path
 from django.views import defaults
 from rest_framework.parsers import JSONParser
 from rest_framework.renderers import JSONRenderer
-from rest_framework.serializers import ListField
 from rest_framework.views import APIView
 
 from conversations.errors import Invalid, NotFound
-from conversations.param_fields import Bytes
 from lcmsite.access.authentication import CHALLENGE, BearerKey, admit
 from lcmsite.access.keys import Caller
 from lcmsite.api.downloads import DOWNLOAD, OCTETS, download
 from lcmsite.api.ledger_stream import LEDGER, ledger
 from lcmsite.api.openapi import PREFIX, documented
 from lcmsite.catalogue import strict_json
+from lcmsite.catalogue.json_schema import fields_of, is_bytes
 from lcmsite.catalogue.operation import Operation, operation_id
 from lcmsite.catalogue.operations import CATALOGUE
 from lcmsite.catalogue.problems import INTERNAL, LengthRequired, MethodNotAllowed, UnsupportedMediaType, problem_of
@@ -96,36 +95,44 @@ def _handler(operation: Operation, path: str) -> Handler:
     def handle(self: CatalogueView, request: HttpRequest, caller: Caller, in_path: Mapping[str, str]) -> HttpResponse:
         # Before the body is read: whoever may not write is told so, whatever they would have written.
         operation.require(caller)
-        answer = operation.perform(caller, _given(operation, request, in_path))
+        given, in_text = _given(operation, request, in_path)
+        answer = operation.perform(caller, given, in_text=in_text)
         return HttpResponse(as_bytes(answer.result), status=answer.status, content_type=JSON)
 
     return handle
 
 
-def _given(operation: Operation, request: HttpRequest, in_path: Mapping[str, str]) -> dict[str, Any]:
-    """What the request says, wherever it says it; Invalid for one thing said twice."""
-    given: dict[str, Any] = {}
-    fields, has_body = operation.params.prototype().by_name, operation.has_body
+def _given(
+    operation: Operation, request: HttpRequest, in_path: Mapping[str, str]
+) -> tuple[dict[str, Any], Collection[str]]:
+    """The request's params, and the names of those that came as text; Invalid for a param given twice."""
     query = _query(request)
-    raw = _raw_field(operation, request) if has_body else None
-    for name, values in query.items():
-        if not has_body and isinstance(fields.get(name), ListField):
-            given[name] = values
-            continue
-        if len(values) > 1 or (has_body and not raw):
-            where = "in the body, not in the query" if has_body else "once"
-            raise Invalid(f"{name[:80]} must be given {where}.", code="invalid_params")
-        given[name] = values[0]
-    if raw:
-        # Whatever else there is to say stands in the query.
-        _require_plain(request)
-        given = {**operation.params.read_from(given), raw: request.read()}
+    raw = _raw_field(operation, request) if operation.has_body else None
+    if operation.has_body and not raw:
+        if query:
+            raise Invalid(
+                f"{next(iter(query))[:80]} must be given in the body, not in the query.", code="invalid_params"
+            )
+        given, in_text = _body(request), set(in_path)
     else:
-        given = _body(request) if has_body else operation.params.read_from(given)
+        given = {name: _one_or_list(operation, name, values) for name, values in query.items()}
+        in_text = {*given, *in_path}
+        if raw:
+            # Whatever else there is to say stands in the query.
+            _require_plain(request)
+            given[raw] = request.read()
     for name in in_path:
         if name in given:
-            raise Invalid(f"{name} stands in the path already.", code="invalid_params")
-    return {**given, **operation.params.read_from(in_path)}
+            raise Invalid(f"{name} is given in the path already.", code="invalid_params")
+    return {**given, **in_path}, in_text
+
+
+def _one_or_list(operation: Operation, name: str, values: list[str]) -> str | list[str]:
+    if fields_of(operation.params).get(name, {}).get("type") == "array":
+        return values
+    if len(values) > 1:
+        raise Invalid(f"{name[:80]} must be given once.", code="invalid_params")
+    return values[0]
 
 
 def _query(request: HttpRequest) -> dict[str, list[str]]:
@@ -154,8 +161,7 @@ def _raw_field(operation: Operation, request: HttpRequest) -> str | None:
     """
     if request.content_type == JSON:
         return None
-    fields = operation.params.prototype().by_name.items()
-    raw = next((name for name, field in fields if isinstance(field, Bytes)), None)
+    raw = next((name for name, field in fields_of(operation.params).items() if is_bytes(field)), None)
     if raw and request.content_type not in ("", OCTETS):
         raise UnsupportedMediaType(f"The body must be the bytes themselves, sent as Content-Type: {OCTETS}, or {JSON}.")
     return raw if request.content_type == OCTETS else None
