@@ -51,7 +51,7 @@ class Params(BaseModel):
     A field that may be left out is `optional`: the service's own default holds then.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     @classmethod
     def accepted(cls, given: Mapping[str, Any], *, in_text: Collection[str] = ()) -> dict[str, Any]:

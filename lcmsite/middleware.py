@@ -13,18 +13,13 @@ from django.conf import settings
 from django.core.exceptions import RequestDataTooBig, SuspiciousOperation
 from django.core.signals import got_request_exception
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
-from django.utils.module_loading import import_string
 
-from lcmsite.answering import put_headers
 from lcmsite.api.cancelling import CLIENT
+from lcmsite.api.responses import problem_response
 from lcmsite.ops.metrics.faces import REQUEST_SECONDS, REQUESTS
 from lcmsite.server.disconnected import DISCONNECTED
 
 logger = structlog.get_logger(__name__)
-
-
-OPERATION = "lcm.operation"
-"""Where a view that knows which operation it performs says so, in the request's META."""
 
 
 REFUSALS = {400: "This request says wrongly how long it is.", 413: "This is more than LCM_MAX_REQUEST_BYTES allows."}
@@ -57,7 +52,8 @@ class RequestLog:
         finally:
             structlog.contextvars.reset_contextvars(**bound)
             CLIENT.reset(client)
-        put_headers(response, ("X-Request-ID", request_id), ("Server-Timing", f"server;dur={1000 * taken:.1f}"))
+        response.headers["X-Request-ID"] = request_id
+        response.headers["Server-Timing"] = f"server;dur={1000 * taken:.1f}"
         return response
 
     @staticmethod
@@ -70,7 +66,8 @@ def _count(request: HttpRequest, status: int, seconds: float) -> None:
     """By the operation, as the catalogue calls it, or the page: never by the path, which holds ids."""
     if REQUESTS.target is None:
         return
-    operation = request.META.get(OPERATION)
+    # Set by the views of the API.
+    operation = getattr(request, "operation", None)
     if operation is None:
         match = request.resolver_match
         operation = match.view_name if match is not None and match.url_name else "none"
@@ -92,45 +89,11 @@ class RequestSize:
         is_number = declared.isascii() and declared.isdigit()
         if is_number and int(declared[:19]) <= settings.DATA_UPLOAD_MAX_MEMORY_SIZE:
             return self.get_response(request)
-        # Not imported above: these views import this module.
-        from lcmsite.api.views import problem_response
-
         refusal = problem_response(RequestDataTooBig() if is_number else SuspiciousOperation())
-        if not _is_of_machines(request):
+        if not request.path_info.startswith(settings.MACHINE_PATHS):
             # Before anybody knows who asks, there is no page to show it in.
             refusal = HttpResponse(REFUSALS[refusal.status_code], status=refusal.status_code, content_type="text/plain")
         return refusal
-
-
-class Pages:
-    """Sessions, people and forms: for the pages alone, as a program's request has no use for them and pays for each.
-
-    The middleware of PAGES_MIDDLEWARE, in that order, around every path that is none of MACHINE_PATHS.
-    """
-
-    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
-        self.of_machines = get_response
-        self.around: list[Any] = []
-        for path in reversed(settings.PAGES_MIDDLEWARE):
-            get_response = import_string(path)(get_response)
-            self.around.insert(0, get_response)
-        self.of_people = get_response
-
-    def __call__(self, request: HttpRequest) -> HttpResponse:
-        return (self.of_machines if _is_of_machines(request) else self.of_people)(request)
-
-    def process_view(
-        self, request: HttpRequest, view: Callable[..., HttpResponse], args: Any, kwargs: Any
-    ) -> HttpResponse | None:
-        """Django asks only the outer middleware; those within are asked here, the check of forms among them."""
-        if _is_of_machines(request):
-            return None
-        for middleware in self.around:
-            if hasattr(middleware, "process_view"):
-                answer: HttpResponse | None = middleware.process_view(request, view, args, kwargs)
-                if answer is not None:
-                    return answer
-        return None
 
 
 class ContentSecurity(CSPMiddleware):
@@ -143,7 +106,3 @@ class ContentSecurity(CSPMiddleware):
         if request.path_info.startswith(settings.ADMIN_PATH) and not report_only:
             parts.update = settings.ADMIN_CONTENT_SECURITY_POLICY
         return parts
-
-
-def _is_of_machines(request: HttpRequest) -> bool:
-    return request.path_info.startswith(settings.MACHINE_PATHS)

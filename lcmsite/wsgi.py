@@ -2,14 +2,11 @@
 
 import os
 
-import django
-
-from lcmsite.answering import Site
+from django.core.wsgi import get_wsgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lcmsite.settings")
 
-django.setup(set_prefix=False)
-application = Site()
+application = get_wsgi_application()
 
 from lcmsite.ops.metrics.counting import start_counting  # noqa: E402  (imports models)
 

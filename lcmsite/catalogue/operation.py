@@ -37,7 +37,7 @@ class Operation:
     `background` calls the method of that name instead when it is true, and answers 202 with the job. One that agents
     have as a tool is called `for_agents` there. Of the `heavy` ones few run at once (`concurrency`), and those
     that read are cancelled when their client disconnects; `heavy_with` names a param that makes an operation heavy
-    where it is given.
+    where it is given. What is `immutable` is answered with an ETag, and 304 to those who have it.
     """
 
     service: type
@@ -54,6 +54,7 @@ class Operation:
     for_agents: str = ""
     heavy: bool = False
     heavy_with: str = ""
+    immutable: bool = False
 
     @property
     def command(self) -> str:

@@ -15,8 +15,8 @@ from lcmsite.cli.catalogue_verbs import Outcome, Verb, waiting
 from lcmsite.cli.cli_session import OPERATOR, Session
 from lcmsite.types import KeyScope
 from retrieval.policy import RetrievalPolicy
-from retrieval.search import trigrams
-from retrieval.search.trigrams import TrigramIndex
+from retrieval.search.patterns import trigrams
+from retrieval.search.patterns.trigrams import TrigramIndex
 
 MOST_DAYS = 36_500
 

@@ -16,8 +16,9 @@ from typing import IO, Any, TypeVar
 import structlog
 from django.conf import settings
 from django.db import close_old_connections
+from django.http import HttpResponse
 
-from lcmsite.api.views import problem_response
+from lcmsite.api.responses import problem_response
 from lcmsite.catalogue.problems import INTERNAL, Busy, RequestTimeout, problem_of
 from lcmsite.ops.metrics.faces import CLIENT_LIMITS
 from lcmsite.server.anonymous import require_known
@@ -157,8 +158,10 @@ class Work:
         pieces = self.site(self.environ, lambda status, headers: head.extend((status, headers)))
         status, headers = head
         answer = Answer(int(status[:3]), _encoded(headers))
-        if isinstance(pieces, list):
-            whole = b"".join(pieces)
+        if isinstance(pieces, HttpResponse):
+            whole = pieces.content
+            # The connection is back in the pool before the client can ask again.
+            pieces.close()
             return replace(answer, body=whole if len(whole) <= MOST_IN_MEMORY else _on_disk(whole))
         if isinstance(pieces, FileAnswer):
             # The request ends when the file is closed, which may be in another thread.

@@ -16,7 +16,7 @@ BAD_APPENDS: list[tuple[Any, str, str]] = [
     ('{"messages": [{"role": "user", "content": "x", "metadata": {"n": ' + "9" * 5000 + "}}]}",
      "malformed_json", "A whole number in this JSON has more than 4300 digits."),
     ('{"messages": ' + "[" * 100_000, "nested_too_deeply", "nested"),
-    ('{"messages": [{"role": "user", "content": "x", "metadata": {"a": ' + "[" * 900 + "]" * 900 + "}}]}",
+    ('{"messages": [{"role": "user", "content": "x", "metadata": {"a": ' + "[" * 500 + "]" * 500 + "}}]}",
      "invalid", "nested"),
     (b'{"messages": "\xff"}', "malformed_json", "UTF-8"),
     ([], "invalid_params", "object"),

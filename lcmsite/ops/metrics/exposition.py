@@ -7,12 +7,13 @@ import hmac
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.cache import never_cache
+from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_safe
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from conversations.errors import Forbidden, LcmError, Unauthenticated
-from lcmsite.api.views import problem_response
+from lcmsite.api.responses import problem_response
 from lcmsite.ops.metrics.counting import counted, start_counting
 from lcmsite.ops.metrics.state import State
 
@@ -21,6 +22,7 @@ LOOPBACK = ("127.0.0.1", "::1", "::ffff:127.0.0.1")
 OF_PROXIES = ("HTTP_X_FORWARDED_FOR", "HTTP_FORWARDED", "HTTP_X_REAL_IP", "HTTP_VIA")
 
 
+@csrf_exempt
 @never_cache
 @require_safe
 def metrics(request: HttpRequest) -> HttpResponse:
