@@ -107,7 +107,7 @@ def test_every_refusal_that_a_service_may_raise_has_its_line():
     made = {
         ColdBlockDamaged: ColdBlockDamaged(1, "It is short."),
         NoSuchRange: NoSuchRange("It is short.", file_size=1),
-        TooManyRequests: TooManyRequests(Allowance(limit=1, burst=1, remaining=0, reset=1, retry_after=1)),
+        TooManyRequests: TooManyRequests(Allowance(limit=1, remaining=0, reset=1)),
     }
     for error in all_below(LcmError):
         problem = problem_of(made.get(error) or error("no"))

@@ -12,11 +12,11 @@ from datetime import datetime, timedelta
 from random import Random
 from typing import Any, NamedTuple
 
-from conversations.large_files import LargeFileService
 from django.db import connection
 from django.utils.timezone import now
 from hypothesis import strategies as st
 
+from conversations.files.large_files import LargeFileService
 from conversations.scope import Scope
 from conversations.types import NewMessage, NewPart, PartType, Role, SummaryRecord
 from retrieval.types import ItemKind

@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from conversations.tokens import TokenEstimator
 from django.db import connection, transaction
 from hypothesis import HealthCheck, Phase, given, note, settings
 from hypothesis import strategies as st
 
+from conversations.content.tokens import TokenEstimator
 from conversations.scope import Scope
 from conversations.types import NewMessage, Role
 from retrieval.engine import RetrievalEngine
