@@ -15,14 +15,11 @@ from django.core.signals import got_request_exception
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 
 from lcmsite.api.cancelling import CLIENT
+from lcmsite.api.responses import problem_response
 from lcmsite.ops.metrics.faces import REQUEST_SECONDS, REQUESTS
 from lcmsite.server.disconnected import DISCONNECTED
 
 logger = structlog.get_logger(__name__)
-
-
-OPERATION = "lcm.operation"
-"""Where a view that knows which operation it performs says so, in the request's META."""
 
 
 REFUSALS = {400: "This request says wrongly how long it is.", 413: "This is more than LCM_MAX_REQUEST_BYTES allows."}
@@ -69,7 +66,8 @@ def _count(request: HttpRequest, status: int, seconds: float) -> None:
     """By the operation, as the catalogue calls it, or the page: never by the path, which holds ids."""
     if REQUESTS.target is None:
         return
-    operation = request.META.get(OPERATION)
+    # Set by the views of the API.
+    operation = getattr(request, "operation", None)
     if operation is None:
         match = request.resolver_match
         operation = match.view_name if match is not None and match.url_name else "none"
@@ -91,9 +89,6 @@ class RequestSize:
         is_number = declared.isascii() and declared.isdigit()
         if is_number and int(declared[:19]) <= settings.DATA_UPLOAD_MAX_MEMORY_SIZE:
             return self.get_response(request)
-        # Not imported above: these views import this module.
-        from lcmsite.api.views import problem_response
-
         refusal = problem_response(RequestDataTooBig() if is_number else SuspiciousOperation())
         if not request.path_info.startswith(settings.MACHINE_PATHS):
             # Before anybody knows who asks, there is no page to show it in.

@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from conversations.errors import Forbidden, LcmError, Unauthenticated
-from lcmsite.api.views import problem_response
+from lcmsite.api.responses import problem_response
 from lcmsite.ops.metrics.counting import counted, start_counting
 from lcmsite.ops.metrics.state import State
 
