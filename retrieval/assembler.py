@@ -40,8 +40,8 @@ from retrieval.assembly.types import (
 )
 from retrieval.formats import FORMATS
 from retrieval.policy import RetrievalPolicy
-from retrieval.search.full_text import Found
 from retrieval.search.grep import Grep
+from retrieval.search.relevance.relevance_search import Found
 
 _OF_TODAY = "The context is of that moment; the settings it is given by (budget, fresh tail) are today's."
 MOST_TOKENS = next(each for each in fields(CompactionPolicy) if each.name == "model_token_budget").metadata["high"]

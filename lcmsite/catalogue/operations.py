@@ -3,6 +3,7 @@ agents are rendered from this list; who adds a line here has added it everywhere
 
 from __future__ import annotations
 
+from compaction.background.statistics import CompactionActivity
 from compaction.engine import CompactionEngine
 from compaction.hosts.host_service import HostCompaction
 from compaction.llm.endpoints import ModelEndpoints
@@ -28,7 +29,6 @@ from compaction.params import (
     RunParams,
 )
 from compaction.plans.plan_store import CompactionPlans
-from compaction.statistics import CompactionActivity
 from conversations.audit import AuditLog
 from conversations.files.large_files import LargeFileService
 from conversations.files.listing import FileListing

@@ -1,15 +1,14 @@
-"""The verbs of the catalogue, as argparse understands them: params become arguments, and go to the same operation."""
+"""The verbs of the catalogue: an operation's params become arguments of argparse."""
 
 from __future__ import annotations
 
 import base64
 import sys
 from argparse import SUPPRESS, ArgumentParser, BooleanOptionalAction, Namespace
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from rest_framework import serializers
 from rich.console import Console
@@ -22,39 +21,14 @@ from lcmsite.catalogue import strict_json
 from lcmsite.catalogue.operation import Operation, placeholders
 from lcmsite.catalogue.problems import FINDINGS_EXIT_CODE
 from lcmsite.cli.cli_session import Session
+from lcmsite.cli.parser import Outcome, Verb
 
 JSON_HELP = "JSON, or @FILE, or - for standard input"
 SEVERAL_HELP = "Separated by commas, or JSON."
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What to show, and the exit status."""
-
-    result: Any
-    exit_code: int = 0
-
-
-@dataclass(frozen=True)
-class Verb:
-    """One word, or two, after `lcm`."""
-
-    name: str
-    summary: str
-    add_arguments: Callable[[ArgumentParser], None]
-    run: Callable[[Session, Namespace], Outcome | None]
-    description: str = ""
-
-
-class Parser(ArgumentParser):
-    """Says what is wrong as every other refusal is said."""
-
-    def error(self, message: str) -> NoReturn:
-        raise Invalid(f"{message[:1].upper()}{message[1:]}. See `{self.prog} --help`.", code="usage")
-
-
 def from_operation(operation: Operation) -> Verb:
-    """The verb that asks this operation."""
+    """The verb that performs this operation."""
 
     def add_arguments(parser: ArgumentParser) -> None:
         fields = operation.params.prototype().fields
@@ -79,7 +53,7 @@ def from_operation(operation: Operation) -> Verb:
             _tell_what_was_left(result)
         return Outcome(result, exit_code=FINDINGS_EXIT_CODE if _has_findings(result) else 0)
 
-    return Verb(operation.command, operation.summary, add_arguments, run, description=operation.description)
+    return Verb(operation.command, operation.summary, run, add_arguments, operation.description)
 
 
 def _has_findings(result: Any) -> bool:

@@ -26,7 +26,7 @@ CREATE TABLE huey_counter (
 );
 """
 
-# As `createcachetable` makes it.
+# As `createcachetable` makes it: counts of requests, for a minute each.
 CACHE_TABLE = """
 CREATE TABLE lcm_cache (
     cache_key varchar(255) NOT NULL PRIMARY KEY, value text NOT NULL, expires timestamptz NOT NULL

@@ -19,20 +19,20 @@ from retrieval import limits
 from retrieval.limits import Deadline
 from retrieval.policy import RetrievalPolicy
 from retrieval.search import cursors
-from retrieval.search.cold_search import ColdSearch
+from retrieval.search.cold import ColdSearch
 from retrieval.search.criteria import Criteria, Narrowing, criteria, one_of, wrong
 from retrieval.search.cursors import Position
-from retrieval.search.full_text import Found, FullText
-from retrieval.search.grep_page import Answered, Page
 from retrieval.search.matches import matches
-from retrieval.search.newest import NewestWords
-from retrieval.search.opening import Opened, Opening
-from retrieval.search.pattern_search import PatternSearch
-from retrieval.search.patterns import Pattern, literally, refused, translated
-from retrieval.search.places import Spot
-from retrieval.search.query import Question, parse, readings
+from retrieval.search.ordering import Spot
+from retrieval.search.page import Answered, Page
+from retrieval.search.patterns.pattern_search import PatternSearch
+from retrieval.search.patterns.pattern_translation import Pattern, literally, refused, translated
+from retrieval.search.patterns.trigrams import is_used
+from retrieval.search.prepare import Opened, Opening
+from retrieval.search.query.parser import Question, parse, readings
+from retrieval.search.recency import NewestWords
+from retrieval.search.relevance.relevance_search import Found, FullText
 from retrieval.search.snippets import Needles
-from retrieval.search.trigrams import is_used
 from retrieval.types import GrepMode, GrepResult, GrepScope, GrepSort, ItemKind
 
 # What is around a text that is sought as it stands.

@@ -10,9 +10,9 @@ from conversations.sql import array, rows, texts
 from conversations.types import Role
 from retrieval.limits import Deadline
 from retrieval.lineage_steps import DERIVED
-from retrieval.search.places import Spot
+from retrieval.search.ordering import Spot
+from retrieval.search.searchables import FILES
 from retrieval.search.snippets import SEARCHED, Needles, snippet
-from retrieval.search.tables import FILES
 from retrieval.types import ItemKind, Match
 
 FILE_PREFIX = "file_"

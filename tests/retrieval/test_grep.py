@@ -12,8 +12,8 @@ from conversations.scope import Scope
 from conversations.types import NewMessage, Role, SummaryRecord
 from retrieval.engine import RetrievalEngine
 from retrieval.policy import RetrievalPolicy
-from retrieval.search import query_plan
 from retrieval.search.grep import Grep
+from retrieval.search.query import compiled_query as query_plan
 from retrieval.types import ItemKind
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
 from tests.statements import counted_statements
