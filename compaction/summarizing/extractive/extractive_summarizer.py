@@ -9,9 +9,8 @@ from functools import cache
 
 from compaction.summarizing.extractive.budget import ROOM_FOR_CLOSING, affordable, best_beginning, nothing_said
 from compaction.summarizing.extractive.clean_text import estimate_tokens
-from compaction.summarizing.extractive.coverage import Candidate, Coverage
+from compaction.summarizing.extractive.coverage import Candidate, Coverage, pack
 from compaction.summarizing.extractive.material import Material, material_of
-from compaction.summarizing.extractive.packing import pack
 from compaction.summarizing.extractive.summary_form import NAMED, Days, closing, write
 from compaction.summarizing.extractive.topics import index_of_names, names_left_out, topics_left_out
 from compaction.summarizing.summarizer import SummaryDraft, SummaryRequest

@@ -9,10 +9,9 @@ from typing import NamedTuple
 
 from compaction.summarizing.extractive.budget import ROOM_FOR_CLOSING, affordable, best_beginning, nothing_said
 from compaction.summarizing.extractive.clean_text import estimate_tokens
-from compaction.summarizing.extractive.coverage import Candidate, Coverage
+from compaction.summarizing.extractive.coverage import Candidate, Coverage, pack
 from compaction.summarizing.extractive.identifiers import LONGEST_NAME, PIECE, names_of
 from compaction.summarizing.extractive.material import Material, material_of
-from compaction.summarizing.extractive.packing import pack
 from compaction.summarizing.extractive.sentences import Unit
 from compaction.summarizing.extractive.summary_form import Days, Run, closing, write
 from compaction.summarizing.extractive.terms import CJK
