@@ -1,4 +1,4 @@
-"""API keys, memberships, and the tables of `huey.PostgresHuey`."""
+"""API keys, memberships, and the tables of `huey.PostgresHuey` and of Django's database cache."""
 
 import django.contrib.postgres.fields
 import django.db.models.deletion
@@ -26,6 +26,14 @@ CREATE TABLE huey_counter (
 );
 """
 
+# As `createcachetable` makes it: counts of requests, for a minute each.
+CACHE_TABLE = """
+CREATE TABLE lcm_cache (
+    cache_key varchar(255) NOT NULL PRIMARY KEY, value text NOT NULL, expires timestamptz NOT NULL
+);
+CREATE INDEX lcm_cache_expires ON lcm_cache (expires);
+"""
+
 
 class Migration(migrations.Migration):
     initial = True
@@ -37,6 +45,7 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.RunSQL(QUEUE_TABLES, migrations.RunSQL.noop),
+        migrations.RunSQL(CACHE_TABLE, migrations.RunSQL.noop),
         migrations.CreateModel(
             name="ApiKey",
             fields=[

@@ -6,7 +6,6 @@ import pytest
 
 from compaction.engine import CompactionEngine
 from conversations.models import Message, Summary
-from lcmsite.access import key_cache
 from lcmsite.catalogue.operation import placeholders
 from lcmsite.catalogue.operations import CATALOGUE
 from tests.factories import a_conversation
@@ -17,9 +16,7 @@ from tests.statements import counted_statements
 pytestmark = pytest.mark.django_db
 
 
-def test_an_append_over_http_is_one_statement_while_its_key_is_known(monkeypatch):
-    # However long the first request takes.
-    monkeypatch.setattr(key_cache, "SECONDS_KNOWN", 3600.0)
+def test_an_append_over_http_is_one_statement_while_its_key_is_known(clock):
     api, conversation = Api(an_api_key(None, "write")), a_conversation()
     path = f"conversations/{conversation.conversation_id}/messages/"
     api.post(path, {"messages": [{"role": "user", "content": "first"}]})
@@ -84,7 +81,7 @@ def test_an_operation_sends_no_more_statements_than_it_needs(tool):
         "query": "message",
         **said("hello"),
     }
-    needed = [name for name, field in operation.params.prototype().fields.items() if field.required]
+    needed = [name for name, field in operation.params.model_fields.items() if field.is_required()]
     given = {name: known[name] for name in {*needed, *placeholders(operation.path)}}
     api.get("conversations/")
 

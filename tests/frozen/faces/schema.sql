@@ -208,6 +208,10 @@ ALTER TABLE ONLY public.integrity_scans
 ALTER TABLE ONLY public.large_files
     ADD CONSTRAINT large_files_pkey PRIMARY KEY (file_id);
 
+-- CONSTRAINT lcm_cache lcm_cache_pkey
+ALTER TABLE ONLY public.lcm_cache
+    ADD CONSTRAINT lcm_cache_pkey PRIMARY KEY (cache_key);
+
 -- CONSTRAINT memberships memberships_are_one_for_each_workspace
 ALTER TABLE ONLY public.memberships
     ADD CONSTRAINT memberships_are_one_for_each_workspace UNIQUE (user_id, workspace_id);
@@ -1339,6 +1343,9 @@ CREATE INDEX large_files_conv_idx ON public.large_files USING btree (conversatio
 CREATE INDEX large_files_found_idx ON public.large_files USING gin (public.lcm_tsv(((COALESCE(file_name, ''::text) || '
 '::text) || COALESCE(exploration_summary, ''::text))));
 
+-- INDEX lcm_cache_expires
+CREATE INDEX lcm_cache_expires ON public.lcm_cache USING btree (expires);
+
 -- INDEX memberships_user_id_5a99f855
 CREATE INDEX memberships_user_id_5a99f855 ON public.memberships USING btree (user_id);
 
@@ -2185,6 +2192,13 @@ CREATE TABLE public.large_files (
     mime_type text,
     row_seal bytea,
     storage_uri text NOT NULL
+);
+
+-- TABLE lcm_cache
+CREATE TABLE public.lcm_cache (
+    cache_key character varying(255) NOT NULL,
+    expires timestamp with time zone NOT NULL,
+    value text NOT NULL
 );
 
 -- TABLE memberships
