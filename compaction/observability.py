@@ -1,4 +1,4 @@
-"""What compaction counts: runs, as their rows say how they ended, and the summaries that they made."""
+"""The metrics of compaction: runs by outcome, and summaries."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _SECONDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 600.0)
 
 RUNS = Meter(
     "lcm_compaction_runs_total",
-    "Compaction runs that left a row, by how they ended and why they were asked for.",
+    "Compaction runs that left a row, by outcome and reason.",
     labels=("outcome", "reason"),
     known=tuple((Outcome.COMPACTED.value, reason.value) for reason in (Reason.THRESHOLD, Reason.MANUAL)),
 )

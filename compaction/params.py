@@ -12,7 +12,7 @@ from conversations.params import ConversationParams, Params
 
 
 class EvaluateParams(ConversationParams):
-    """The conversation whose pressure is asked for."""
+    """The conversation whose pressure is compared."""
 
 
 class CompactParams(ConversationParams):

@@ -138,7 +138,7 @@ def test_a_chain_is_the_order_in_which_summarizers_are_asked():
         ("gpt", "'gpt' is not one"),
         ("Chat", "'Chat' is not one"),
         ("chat,chat", "'chat' is named twice"),
-        ("extractive,chat", "'chat' would never be asked"),
+        ("extractive,chat", "'chat' would never be called"),
         ("chat,extractive", "'chat' is not configured: LCM_CHAT_MODEL is not set."),
         ("anthropic", "'anthropic' is not configured: LCM_ANTHROPIC_MODEL and LCM_ANTHROPIC_KEY are not set."),
     ],
