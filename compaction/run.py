@@ -35,9 +35,8 @@ from compaction.summarizing.escalation import Escalation
 from compaction.summarizing.summarizer import SummaryRequest
 from compaction.summarizing.summary_factory import new_summary
 from compaction.types import CompactionResult, Outcome, Reason
-from conversations.fast.prepared import prepared
 from conversations.models import Conversation
-from conversations.sql import rows
+from conversations.sql import first_row, rows
 from conversations.store.conversations import ConversationStore
 from conversations.types import NewPart, NewSummary, PartType, SummaryKind
 from conversations.work.queue import Lease
@@ -356,7 +355,7 @@ class Run:
 
     def record(self, outcome: Outcome) -> None:
         """Write the run's row, or update it."""
-        prepared(
+        first_row(
             _RECORD,
             {
                 "run_id": self.run_id,

@@ -10,7 +10,7 @@ from django.db.models.functions import Now
 from compaction.models import CompactionJob
 from compaction.signals import job_due
 from compaction.types import JobState, Reason
-from conversations.fast.prepared import prepared
+from conversations.sql import first_row
 from conversations.work.queue import Lease, WorkQueue, WorkState
 
 # It runs at appends under pressure, so a request that is queued already costs a look and no write. A person's request
@@ -88,7 +88,7 @@ QUEUE = WorkQueue(
 def request(*, conversation_id: int, reason: Reason) -> int:
     """Queue a job for the conversation and give its id; one queued job is enough."""
     request_id = structlog.contextvars.get_contextvars().get("request_id", "")
-    row = prepared(_REQUEST, {"conversation_id": conversation_id, "reason": reason.value, "request_id": request_id})
+    row = first_row(_REQUEST, {"conversation_id": conversation_id, "reason": reason.value, "request_id": request_id})
     assert row is not None, "either the job is written, or one waits"
     if row["is_new"]:
         wake(row["job_id"], 0.0)
