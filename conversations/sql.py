@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import count
+from pathlib import Path
 from typing import Any, cast
 
 import psycopg
@@ -15,6 +16,19 @@ from psycopg.types.numeric import Int8
 
 from conversations.fast.prepared import cursor_for, let_go, opened
 from conversations.reading_block import ReadingBlock
+
+ROOT = Path(__file__).parents[1]
+
+
+@cache
+def load(path: str) -> dict[str, str]:
+    """Read a file of named statements: `retrieval/newest.sql` is the file `retrieval/sql/newest.sql`."""
+    room, _, name = path.partition("/")
+    statements = {}
+    for block in re.split(r"^-- name: ", (ROOT / room / "sql" / name).read_text(), flags=re.MULTILINE)[1:]:
+        title, _, statement = block.partition("\n")
+        statements[title.strip()] = re.sub(r"^\s*--.*\n", "", statement, flags=re.MULTILINE).strip()
+    return statements
 
 
 @contextmanager

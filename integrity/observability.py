@@ -1,4 +1,4 @@
-"""What integrity counts: each place where a report found an invariant broken."""
+"""Metrics of integrity."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from integrity.invariants import INVARIANTS
 
 FAILURES = Meter(
     "lcm_integrity_failures_total",
-    "Findings of finished reports, by invariant; one that stays counts in each report that finds it.",
+    "Findings of finished reports, by invariant; a finding counts in each report that lists it.",
     labels=("code",),
     known=tuple((invariant.code,) for invariant in INVARIANTS),
 )
 
 
 def reported(counts: Mapping[str, int]) -> None:
-    """Count what a finished report has found."""
+    """Count the findings of a finished report."""
     for code, count in counts.items():
         if count:
             FAILURES.add(count, code)
