@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from compaction.llm.configuration import checked_chain
+from compaction.planning.thresholds import contradictions
 from conversations.errors import Invalid
 from conversations.policy import Policy, knob
 
@@ -107,8 +108,5 @@ class CompactionPolicy(Policy):
         """Raise Invalid for a summarizer that there is not, or that the operator has not configured, and for settings
         that cannot be satisfied together, with the sum that shows it."""
         checked_chain(self.summarizer)
-        # Not above: the arithmetic is the planner's, which reads this policy.
-        from compaction.planning.thresholds import contradictions
-
         if found := contradictions(self):
             raise Invalid(" ".join(found), code="cannot_be_satisfied")

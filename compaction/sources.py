@@ -1,4 +1,4 @@
-"""Reads what a plan needs to know of the active context, and what a summarizer needs to know of a chunk."""
+"""Read the active context for a plan, and the sources of a chunk for a summarizer."""
 
 from __future__ import annotations
 
@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from django.db import connection, transaction
 from django.db.models import Count, F, Q, QuerySet
 
-from compaction.planning.active_slots import Context
 from compaction.planning.planner import Slot
 from compaction.rendering import ERASED, readable_source
 from compaction.summarizing.summarizer import Source, SourceMessage, SourceSummary
@@ -109,24 +107,23 @@ def read_cost(conversation_id: int) -> tuple[int, int]:
     return messages, tokens
 
 
-def read_slots(conversation_id: int) -> Context:
-    """The active context as slots, oldest first: one query whatever its length, read as it comes."""
-    # Not all at once: a context of a hundred thousand messages would stand in memory twice.
-    with transaction.atomic(), connection.chunked_cursor() as cursor:
-        cursor.execute(SLOTS, {"conversation_id": conversation_id})
-        return Context(
-            Slot(
-                ordinal=ordinal,
-                tokens=tokens,
-                message_id=message_id,
-                summary_id=summary_id,
-                role=None if role is None else Role(role),
-                depth=depth,
-                calls=tuple(map(hash, calls or ())),
-                is_answer=bool(is_answer),
-            )
-            for ordinal, tokens, message_id, summary_id, role, depth, calls, is_answer in cursor
+def read_slots(conversation_id: int) -> list[Slot]:
+    """The active context as slots, oldest first, in one query."""
+    return [
+        Slot(
+            ordinal=ordinal,
+            tokens=tokens,
+            message_id=message_id,
+            summary_id=summary_id,
+            role=None if role is None else Role(role),
+            depth=depth,
+            calls=tuple(calls or ()),
+            is_answer=bool(is_answer),
         )
+        for ordinal, tokens, message_id, summary_id, role, depth, calls, is_answer in rows(
+            SLOTS, {"conversation_id": conversation_id}
+        )
+    ]
 
 
 @dataclass(frozen=True)

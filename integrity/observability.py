@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from conversations.metering import Meter
+from prometheus_client import Counter
+
 from integrity.invariants import INVARIANTS
 
-FAILURES = Meter(
+FAILURES = Counter(
     "lcm_integrity_failures_total",
     "Findings of finished reports, by invariant; a finding counts in each report that lists it.",
-    labels=("code",),
-    known=tuple((invariant.code,) for invariant in INVARIANTS),
+    ["code"],
 )
+for _invariant in INVARIANTS:
+    FAILURES.labels(_invariant.code)
 
 
 def reported(counts: Mapping[str, int]) -> None:
     """Count the findings of a finished report."""
     for code, count in counts.items():
-        if count:
-            FAILURES.add(count, code)
+        FAILURES.labels(code).inc(count)

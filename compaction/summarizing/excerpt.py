@@ -6,7 +6,7 @@ import math
 import re
 
 from compaction.summarizing.extractive.clean_text import estimate_tokens
-from compaction.summarizing.extractive.extractive import ExtractiveSummarizer
+from compaction.summarizing.extractive.extractive_summarizer import ExtractiveSummarizer
 from compaction.summarizing.summarizer import SourceMessage, SummaryRequest
 
 _PARAGRAPH = re.compile(r"\n\s*\n")

@@ -12,8 +12,8 @@ from compaction.llm.configuration import EXTRACTIVE, ModelsPolicy, chain_of
 from compaction.llm.guards import guarded_client
 from compaction.llm.withheld_calls import Misconfigured
 from compaction.summarizing.escalation import Escalation
-from compaction.summarizing.extractive.extractive import ExtractiveSummarizer
-from compaction.summarizing.extractive.telegraphic import TelegraphicSummarizer
+from compaction.summarizing.extractive.extractive_summarizer import ExtractiveSummarizer
+from compaction.summarizing.extractive.telegraphic_summarizer import TelegraphicSummarizer
 from compaction.summarizing.model_summarizer import LanguageModelSummarizer
 from compaction.summarizing.prompts import MOST_SOURCE_TOKENS
 from compaction.summarizing.summarizer import Summarizer, SummaryDraft, SummaryRequest

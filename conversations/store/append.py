@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import repeat
-from operator import itemgetter
 from typing import Any, get_args, get_type_hints
 
 import orjson
@@ -29,25 +28,6 @@ APPEND = """
     FROM lcm_append_messages(%s, %s, %s, %s, %s, %b, %s)
 """
 
-# What `lcm_append_message` takes of a message's row, in its order.
-_ONE = (
-    "role", "content", "token_count", "token_counter", "created_at", "author", "idempotency_key", "metadata", "exact",
-    "chained_parts", "content_hash", "entry_hash", "metadata_hash", "record_hash",
-)  # fmt: skip
-# And of its part, where it has one that says no more than these.
-_PLAIN = (
-    "part_type", "text_content", "tool_call_id", "tool_name", "tool_status", "tool_input", "tool_output", "part_hash",
-)  # fmt: skip
-_PLAIN_NAMES = frozenset({*_PLAIN, "position", "ordinal"})
-APPEND_ONE = f"""
-    SELECT ARRAY[message_id] AS message_ids, ARRAY[seq] AS seqs, ARRAY[true] AS created, NULL AS conflicting_key,
-           seq AS message_count, active_messages, active_tokens, total_tokens, rest_until_seq, overrides
-    FROM lcm_append_message(%s, %s, %s, {", ".join("%s" for _ in _ONE)}, %s, {", ".join("%s" for _ in _PLAIN)})
-    WHERE message_id IS NOT NULL
-"""
-
-_IN_ORDER = itemgetter(*_ONE)
-
 PART_COLUMNS = tuple(NewPart.__dataclass_fields__)
 _JSON_COLUMNS = frozenset({"tool_input", "metadata"})
 # Each column's type without its None; `object` for JSON, which may be anything.
@@ -67,7 +47,7 @@ def rows_of(
     now: datetime,
     files: Sequence[Sequence[FileEntry]] = (),
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The rows of `messages` and of `message_parts`, of which `as_batch` and `as_values` make what the database takes.
+    """The rows of `messages` and of `message_parts`, of which `as_batch` makes what the database takes.
 
     `files` lists the files that each message needs, if any message needs one. Raises Invalid, naming the message by its
     place in the batch, for anything the store cannot keep.
@@ -145,20 +125,6 @@ def _check_bounds(values: Mapping[str, Any]) -> None:
     cost = values.get("step_cost")
     if cost is not None and not (cost.is_finite() and -500 < cost.adjusted() < 500):
         raise ValueError("step_cost is not a decimal number of sensible size.")
-
-
-def as_values(message_row: Mapping[str, Any], part_rows: list[dict[str, Any]]) -> list[Any]:
-    """One message's row and those of its parts as `lcm_append_message` takes them."""
-    if message_row["metadata"] is not None:
-        message_row = {**message_row, "metadata": _written(message_row["metadata"])}
-    values = _IN_ORDER(message_row)
-    if len(part_rows) == 1 and part_rows[0].keys() <= _PLAIN_NAMES:
-        part = part_rows[0]
-        if "tool_input" in part:
-            part = {**part, "tool_input": _written(part["tool_input"])}
-        return [*values, None, *map(part.get, _PLAIN)]
-    # A part's row has nothing to leave out.
-    return [*values, _written(part_rows) if part_rows else None, *(None for _ in _PLAIN)]
 
 
 def as_batch(message_rows: Sequence[Mapping[str, Any]], part_rows: list[dict[str, Any]]) -> tuple[str, list[str], str]:

@@ -23,13 +23,13 @@ from conversations.content.large_texts.interception import (
 )
 from conversations.content.large_texts.restore import whole as put_together
 from conversations.errors import Conflict, Invalid, NotFound
-from conversations.fast.prepared import prepared
 from conversations.fast.records import record
 from conversations.files.large_files import LargeFileService
 from conversations.models import ContextItem, Conversation, Message, MessagePart
 from conversations.policy import LEAST_LARGE_TOKENS
 from conversations.signals import messages_appended
-from conversations.store.append import APPEND, APPEND_ONE, as_batch, as_values, part_rows_of, rows_of
+from conversations.sql import first_row
+from conversations.store.append import APPEND, as_batch, part_rows_of, rows_of
 from conversations.store.base import MESSAGE_OVERHEAD_TOKENS, Store
 from conversations.store.page_bytes import Page, messages_that_fit
 from conversations.store.read import messages_after, parts_of
@@ -106,20 +106,16 @@ class MessageStore(Store):
         if conversation_id >= 2**63:
             # Another type of number to PostgreSQL, which would look for another function.
             self.scope.conversation(conversation_id)
-        row = None
+        keyed = any(row["idempotency_key"] is not None for row in message_rows)
         try:
-            if len(message_rows) == 1:
-                row = prepared(APPEND_ONE, (*where, *as_values(message_rows[0], part_rows)))
-            if row is None:
-                keyed = any(row["idempotency_key"] is not None for row in message_rows)
-                row = prepared(APPEND, (*where, keyed, *as_batch(message_rows, part_rows)))
+            row = first_row(APPEND, (*where, keyed, *as_batch(message_rows, part_rows)))
         except DataError as refused:
             raise Invalid("The database cannot hold one of these values.") from refused
         if row is None or row["message_ids"] is None:
             self.scope.conversation(conversation_id)
             raise NotFound(f"There is no conversation {conversation_id} that you may see.")
         if row["conflicting_key"] is not None:
-            observability.CONFLICTS.add()
+            observability.CONFLICTS.inc()
             raise Conflict(
                 f"The idempotency key {row['conflicting_key']!r} was used before for another message; "
                 "nothing was stored. Use a new key for new content."

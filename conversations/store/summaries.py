@@ -11,9 +11,8 @@ from typing import Any
 from django.db import connection, transaction
 
 from conversations.errors import Conflict
-from conversations.fast.prepared import prepared
 from conversations.models import Message, Summary
-from conversations.sql import array
+from conversations.sql import array, first_row
 from conversations.store.append import as_json, part_row_of
 from conversations.store.base import Store
 from conversations.store.page_bytes import Page
@@ -90,7 +89,7 @@ class SummaryStore(Store):
         nothing changed, unless every one of the `source_count` sources is still in the context.
         """
         self.scope.conversation(conversation_id, locked=True)
-        shown = prepared(_SHOW, (conversation_id, summary_id, item_tokens))
+        shown = first_row(_SHOW, (conversation_id, summary_id, item_tokens))
         return _ordinal_of(shown, expected=source_count)
 
     @transaction.atomic(savepoint=False)
@@ -111,7 +110,7 @@ class SummaryStore(Store):
         """
         if self.scope.workspace_id is not None:
             self.scope.conversation(summary.conversation_id)
-        written = prepared(
+        written = first_row(
             _WRITE,
             (
                 summary.conversation_id,

@@ -5,8 +5,7 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.summarizing.extractive.coverage import Candidate, Coverage
-from compaction.summarizing.extractive.packing import pack
+from compaction.summarizing.extractive.coverage import Candidate, Coverage, pack
 
 TERMS = 8
 

@@ -13,6 +13,10 @@ from typing import NamedTuple
 # Once this many candidates in a row were too long for what is left, looking at the rest costs more than it finds.
 _MISSES = 40
 
+# Joined text costs less than its pieces (heads are shared), so a first filling leaves room. A few rounds use it up.
+_ROUNDS = 5
+_WORTH_FILLING = 6
+
 
 class Candidate(NamedTuple):
     """Something that can be kept: the numbers of its terms, how much they count here, and the heading it needs.
@@ -115,3 +119,24 @@ class Coverage:
 
     def _own_tokens(self, index: int) -> float:
         return self._counted.get(index, self._candidates[index].tokens)
+
+
+def pack(
+    coverage: Coverage,
+    *,
+    render: Callable[[Sequence[int]], str],
+    count_tokens: Callable[[str], int],
+    budget: int,
+) -> str:
+    """The text of what the coverage has chosen and chooses now, within the budget; empty if nothing fits."""
+    text = render(coverage.chosen)
+    for _ in range(_ROUNDS):
+        room = budget - count_tokens(text)
+        if room < _WORTH_FILLING or not coverage.fill(room):
+            break
+        text = render(coverage.chosen)
+    while coverage.chosen and (tokens := count_tokens(text)) > budget:
+        # In proportion, so that even a counter that has nothing to do with length needs only a few steps.
+        coverage.drop(max(1, len(coverage.chosen) * (tokens - budget) // (2 * tokens)))
+        text = render(coverage.chosen)
+    return text

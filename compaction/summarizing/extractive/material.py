@@ -8,10 +8,10 @@ from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from compaction.summarizing.extractive.passages import Passage, passages_of
+from compaction.summarizing.extractive.passages import passages_of
 from compaction.summarizing.extractive.sentences import Unit
-from compaction.summarizing.extractive.terms import SMALL_TALK_WORTH, terms_of
-from compaction.summarizing.extractive.vocabulary import Vocabulary
+from compaction.summarizing.extractive.summary_form import Passage
+from compaction.summarizing.extractive.terms import SMALL_TALK_WORTH, Vocabulary, terms_of
 from compaction.summarizing.summarizer import Source, SourceMessage
 
 # Names in what is not shown, such as the body of an edit, count like those in tool output.

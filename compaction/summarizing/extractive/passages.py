@@ -2,38 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
 
 from compaction.summarizing.extractive import summary_form
 from compaction.summarizing.extractive.clean_text import clean, clip, one_line
 from compaction.summarizing.extractive.sentences import Unit, units_of
-from compaction.summarizing.extractive.weights import Weights
+from compaction.summarizing.extractive.summary_form import Passage
 from compaction.summarizing.summarizer import Source, SourceMessage, SourceSummary
 
 _LONGEST_AUTHOR = 40
 
+# Where an agent works with tools, what the user asked is the thread, and what a tool printed can be had again.
+_AT_WORK: Mapping[str, float] = {"user": 3.0, "assistant": 1.6, "tool": 0.7}
+_CALL = 1.2
+_ERROR = 1.5
+_ERRORS = (
+    "error", "exception", "traceback", "failed", "failure", "fatal", "panic", "denied", "refused", "not found",
+    "no such", "cannot", "can't", "undefined", "invalid", "timed out", "timeout", "exit code",
+)  # fmt: skip
 
-@dataclass(frozen=True, slots=True)
-class Passage:
-    """What stands under one head: a message, or what an older summary tells of one or of many.
+# Where people talk, nobody's words weigh more by role. But what they tell of themselves is what is asked for later,
+# and a question mostly returns in its answer.
+_OF_ONESELF = 1.25
+_QUESTION = 0.8
+_FIRST_PERSON = re.compile(r"\b(?:I|[Mm]y|[Mm]e|[Mm]ine|[Ww]e|[Oo]urs?|us)\b|我|私|僕|俺|나[는의]|저[는의]|내가|제가")
 
-    `source` is the place of its source in the request; `hidden` is text that is searched for names but never shown.
-    """
-
-    source: int
-    first_seq: int
-    last_seq: int
-    who: str
-    day: date | None
-    units: tuple[Unit, ...]
-    weights: tuple[float, ...]
-    hidden: str = ""
-
-    @property
-    def head(self) -> str:
-        return summary_form.head(self.who, self.first_seq, self.last_seq)
+# Two people write about as much as one another. An assistant that writes more than twice as much as the user is a
+# machine that answers: that can be asked for again, and what the user told cannot.
+_MACHINE_RATIO = 2.0
+_MACHINE = 0.5
 
 
 def passages_of(sources: Sequence[Source]) -> Iterator[Passage]:
@@ -88,3 +87,49 @@ def _who(message: SourceMessage) -> str:
     if message.role == "tool":
         return f"tool {name}".rstrip()
     return name or message.role
+
+
+@dataclass(frozen=True)
+class Weights:
+    """The weights that suit one request: those of work with tools, or those of talk."""
+
+    at_work: bool
+    assistant_in_talk: float
+
+    @classmethod
+    def suiting(cls, sources: Sequence[Source]) -> Weights:
+        at_work = any(_has_tools(source) for source in sources)
+        written = {role: _mean_length(sources, role) for role in ("user", "assistant")}
+        answers = written["assistant"] > _MACHINE_RATIO * written["user"] > 0
+        return cls(at_work=at_work, assistant_in_talk=_MACHINE if answers else 1.0)
+
+    def of(self, units: Sequence[Unit], *, text: str, role: str) -> tuple[float, ...]:
+        """The weight of each unit of a text."""
+        if not self.at_work:
+            usual = self.assistant_in_talk if role == "assistant" else 1.0
+            return tuple(usual * _in_talk(unit) for unit in units)
+        usual = _AT_WORK.get(role, 1.0)
+        # Looked for in the whole first: most texts have no trouble to tell of, and then no line need be searched.
+        lower = text.lower() if role == "tool" else ""
+        errors = [mark for mark in _ERRORS if mark in lower]
+        if not errors:
+            return tuple(_CALL if unit.is_call else usual for unit in units)
+        return tuple(
+            _ERROR if any(mark in line for mark in errors) else usual for line in (unit.text.lower() for unit in units)
+        )
+
+
+def _in_talk(unit: Unit) -> float:
+    weight = _QUESTION if unit.text.endswith(("?", "？")) else 1.0
+    return weight * _OF_ONESELF if _FIRST_PERSON.search(unit.text) else weight
+
+
+def _has_tools(source: Source) -> bool:
+    if isinstance(source, SourceMessage):
+        return source.role == "tool" or "[tool_call " in source.text
+    return summary_form.mentions_tools(source.text)
+
+
+def _mean_length(sources: Sequence[Source], role: str) -> float:
+    lengths = [len(source.text) for source in sources if isinstance(source, SourceMessage) and source.role == role]
+    return sum(lengths) / len(lengths) if lengths else 0.0

@@ -18,13 +18,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from itertools import groupby
-from typing import TYPE_CHECKING
 
+from compaction.summarizing.extractive.sentences import Unit
 from compaction.summarizing.summarizer import Source, SourceSummary
-
-if TYPE_CHECKING:
-    from compaction.summarizing.extractive.passages import Passage
-    from compaction.summarizing.extractive.sentences import Unit
 
 EXPAND = "Expand for details about:"
 NAMED = "Also named:"
@@ -38,6 +34,27 @@ _MONTHS = (
 _HEADED = re.compile(r"(\d{1,18})(?:-(\d{1,18}))?(?: ([^:]{1,60}))?: (.+)")
 _DAY = re.compile(rf"({'|'.join(_MONTHS)}) (\d\d?)(?:, (\d{{4}}))?")
 _TOOL_HEAD = re.compile(r"^\d+(?:-\d+)? tool\b", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """What stands under one head: a message, or what an older summary tells of one or of many.
+
+    `source` is the place of its source in the request; `hidden` is text that is searched for names but never shown.
+    """
+
+    source: int
+    first_seq: int
+    last_seq: int
+    who: str
+    day: date | None
+    units: tuple[Unit, ...]
+    weights: tuple[float, ...]
+    hidden: str = ""
+
+    @property
+    def head(self) -> str:
+        return head(self.who, self.first_seq, self.last_seq)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from django.db import connection
 from django.utils import timezone
 
 from compaction.models import CompactionJob, CompactionRun
-from compaction.planning.costs import context_cost_of
+from compaction.rendering import context_cost_of
 from compaction.types import JobState, Outcome
 from conversations.audit import AuditLog
 from conversations.content.tokens import TokenEstimator
