@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 
 from conversations.files.exploration import structured, tables
 from conversations.files.exploration.glance import Seen
-from conversations.files.exploration.log_files import looks_like_log
+from conversations.files.exploration.texts import looks_like_log
 
 
 class FileKind(StrEnum):
