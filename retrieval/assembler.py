@@ -41,7 +41,7 @@ from retrieval.assembly.types import (
 from retrieval.formats import FORMATS
 from retrieval.policy import RetrievalPolicy
 from retrieval.search.grep import Grep
-from retrieval.search.relevance.relevance_search import Found
+from retrieval.search.relevance.relevance_search import RankedMatch
 
 _OF_TODAY = "The context is of that moment; the settings it is given by (budget, fresh tail) are today's."
 MOST_TOKENS = next(each for each in fields(CompactionPolicy) if each.name == "model_token_budget").metadata["high"]
@@ -168,15 +168,15 @@ class ContextAssembler:
     @contextmanager
     def _at_hand(
         self, conversation_id: int, query: str | None
-    ) -> Iterator[tuple[Conversation, Sequence[Found], Callable[[], None]]]:
+    ) -> Iterator[tuple[Conversation, Sequence[RankedMatch], Callable[[], None]]]:
         """The conversation and what answers the query, of one moment with whatever is read until nothing more is."""
         if query is None or not query.strip():
             with snapshot(planned_once=True) as nothing_more_is_read:
                 yield self.scope.conversation(conversation_id), (), nothing_more_is_read
             return
         grep = Grep(policy=self.limits, scope=self.scope)
-        with grep.ranked_messages(query=query, conversation_id=conversation_id, limit=HITS) as found:
-            yield found
+        with grep.ranked_messages(query=query, conversation_id=conversation_id, limit=HITS) as (conversation, hits):
+            yield conversation, hits, lambda: None
 
     def _assembled(
         self,
@@ -186,7 +186,7 @@ class ContextAssembler:
         budget: int | None,
         reserve: int,
         query: str | None,
-        hits: Sequence[Found],
+        hits: Sequence[RankedMatch],
         nothing_more_is_read: Callable[[], None],
     ) -> AssembledContext:
         policy = self.policy.overridden(conversation.overrides)
@@ -220,7 +220,7 @@ class ContextAssembler:
         )
 
 
-def _with_recalled(slots: ContextSlots, window: Window, hits: Sequence[Found]) -> list[Group]:
+def _with_recalled(slots: ContextSlots, window: Window, hits: Sequence[RankedMatch]) -> list[Group]:
     """The groups with those that the query adds: its hits, and the summaries that stand for them."""
     last_seq = slots.counters.message_count
     known = [candidate for group in window.groups for candidate in group.candidates]
