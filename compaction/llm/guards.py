@@ -21,8 +21,7 @@ from django.utils import timezone
 from compaction.llm.client import ModelClient
 from compaction.llm.configuration import MODELS, ModelsPolicy
 from compaction.llm.leaks import Secrets
-from compaction.llm.types import CallOutcome, Usage
-from compaction.llm.withheld_calls import BreakerOpen, SpendExhausted
+from compaction.llm.types import BreakerOpen, CallOutcome, SpendExhausted, Usage
 from conversations import sql
 
 logger = structlog.get_logger(__name__)
