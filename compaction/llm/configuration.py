@@ -8,8 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from compaction.llm.types import Endpoint, Protocol
-from compaction.llm.withheld_calls import Misconfigured
+from compaction.llm.types import Endpoint, Misconfigured, Protocol
 from conversations.errors import Invalid
 from conversations.policy import Policy, Secret, knob
 

@@ -7,8 +7,7 @@ from dataclasses import fields
 import pytest
 
 from compaction.llm.configuration import ModelsPolicy, chain_of, checked_chain
-from compaction.llm.types import ModelFailed, Protocol
-from compaction.llm.withheld_calls import Misconfigured
+from compaction.llm.types import Misconfigured, ModelFailed, Protocol
 from compaction.policy import CompactionPolicy
 from conversations.errors import Invalid
 from conversations.policy import Secret, check_overrides
