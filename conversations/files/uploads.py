@@ -161,7 +161,7 @@ class UploadService:
         return record
 
     def sweep(self) -> int:
-        """Give up what nobody has gone on with for LCM_UPLOAD_HOURS; how many there were."""
+        """Give up what nobody has gone on with for 24 hours; how many there were."""
         limit = timezone.now() - timedelta(hours=self.files.policy.upload_hours)
         left = self.scope.narrow(Upload.objects.filter(touched_at__lt=limit)).order_by("touched_at")[:SWEPT_AT_ONCE]
         count = 0

@@ -75,7 +75,7 @@ class Erasures:
 
         Messages are named by a range of seqs, by their ids, or both; without any, it is all of the conversation. Files
         that only these messages hold or name go along, and so does the text of every summary made from them. The answer
-        has an id and a confirmation, which `erase` takes within `LCM_ERASURE_MINUTES`. Raises NotFound for what is not
+        has an id and a confirmation, which `erase` takes within an hour. Raises NotFound for what is not
         there, and Invalid if nothing is left to be erased.
         """
         conversation = self.scope.conversation(conversation_id)

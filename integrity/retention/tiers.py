@@ -74,7 +74,7 @@ class Retention:
     def archive(self, *, conversation_id: int) -> TierMove:
         """Move the conversation's texts to the cold tier, whatever its age; they are read as before.
 
-        Bounded by `LCM_ARCHIVE_SECONDS`: with `more`, another call goes on. Each stretch is a transaction of its own,
+        Bounded by 20 seconds: with `more`, another call goes on. Each stretch is a transaction of its own,
         in the audit log, and is committed only once it reads back the same. Raises NotFound, and ConversationBusy
         while a compaction is at work.
         """
