@@ -79,7 +79,7 @@ class ContextAssembler:
         In a `format` it comes as the messages that OpenAI's APIs or Anthropic's take, and `repairs` says what had to be
         changed for that; tokens are counted before. `as_of` a seq, a time or a run gives the context as it was then:
         before the next message came, at the time, when the run was through; budget and fresh tail are today's, as the
-        answer says. `keep_receipt` keeps the receipt; of a conversation, so many as `LCM_KEPT_RECEIPTS` says.
+        answer says. `keep_receipt` keeps the receipt; the newest 200 of a conversation.
 
         Raises NotFound; Invalid for what cannot be meant.
         """

@@ -56,7 +56,7 @@ def test_every_model_is_listed_whether_it_is_configured_and_asked_or_not(setting
 
 
 def test_what_a_model_has_cost_and_how_it_has_answered_is_told(clock):
-    policy = models(chat_price_in=2.0, chat_price_out=8.0, spend_max_calls=0, spend_window_seconds=100)
+    policy = models(chat_prices="2.0/8.0", spend_max_calls=0, spend_window_seconds=100)
     guard = Guard(name="chat", policy=policy, now=clock)
     began = clock()
     call(guard, CallOutcome.ANSWERED, Usage(1_000_000, 250_000))

@@ -301,12 +301,10 @@ def test_a_plan_prices_the_model_that_would_be_called_and_tells_what_the_others_
     models = ModelsPolicy(
         chat_url="http://127.0.0.1:9/v1",
         chat_model="m-1",
-        chat_price_in=2.0,
-        chat_price_out=10.0,
+        chat_prices="2.0/10.0",
         anthropic_model="m-2",
         anthropic_key="k",
-        anthropic_price_in=1.0,
-        anthropic_price_out=5.0,
+        anthropic_prices="1.0/5.0",
     )
     service = plans(models, summarizer="chat,anthropic,extractive")
     before = service.plan(conversation_id=conversation.conversation_id)
@@ -324,7 +322,7 @@ def test_a_plan_prices_the_model_that_would_be_called_and_tells_what_the_others_
 
 def test_where_no_model_can_be_asked_a_plan_costs_nothing_and_says_who_does_the_work():
     conversation = a_talk(overrides={})
-    models = ModelsPolicy(chat_url="http://127.0.0.1:9/v1", chat_model="m-1", chat_price_in=2.0, chat_price_out=10.0)
+    models = ModelsPolicy(chat_url="http://127.0.0.1:9/v1", chat_model="m-1", chat_prices="2.0/10.0")
     ModelEndpoint.objects.create(name="chat", open_until=timezone.now() + timedelta(hours=1))
 
     plan = plans(models, summarizer="chat").plan(conversation_id=conversation.conversation_id)
