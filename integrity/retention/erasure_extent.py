@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from django.db import connection
 from django.db.models import F
@@ -146,7 +147,7 @@ class Extent:
             for name in names:
                 cursor.execute(SQL[name], self._values())
 
-    def _values(self) -> dict[str, object]:
+    def _values(self) -> dict[str, Any]:
         return {"conversation": self.conversation_id, "whole": self.is_whole, "ids": list(self.ids)}
 
     def _recount(self, tokens: TokenEstimator) -> None:

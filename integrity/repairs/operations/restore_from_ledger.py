@@ -126,7 +126,7 @@ class RestoreFromLedger(Operation):
                 continue
             with connection.cursor() as cursor:
                 row = as_json([message_row(dict(line))])
-                values = {"message_id": number, "conversation_id": target.conversation, "rows": row}
+                values: dict[str, Any] = {"message_id": number, "conversation_id": target.conversation, "rows": row}
                 cursor.execute(SQL["insert_numbered_message"], values)
             present = {each["part_id"] for each in json.loads(_parts_of(number))}
             lost = [part for part in line["parts"] if f"part_{number}_{part['ordinal']}" not in present]
