@@ -1,4 +1,4 @@
-"""The command line, rendered from the catalogue, with a few verbs of its own for work that is long or local."""
+"""The command line: verbs rendered from the catalogue, and a few more for work that is long or local."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _MISCONFIGURED = 2
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Do what the arguments say and return the exit status; the program `lcm`."""
+    """Set up Django, run one command line and return its exit status."""
     at_ctrl_c = signal.getsignal(signal.SIGINT)
     if at_ctrl_c is signal.default_int_handler:
-        # While all is still being imported, there is nothing to clean up, and a traceback would say nothing.
+        # During the imports there is nothing to clean up, and a traceback would not help.
         signal.signal(signal.SIGINT, lambda *_: os._exit(_INTERRUPTED))
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lcmsite.settings")
     try:
@@ -26,13 +26,13 @@ def main(argv: Sequence[str] | None = None) -> int:
             import django
 
             django.setup()
-            # Not before: what it imports are models.
+            # Not before: it imports models.
             from lcmsite.cli.program import run
     except ModuleNotFoundError as missing:
         # After an upgrade of the code alone.
         sys.stderr.write(
             f"lcm: The package {missing.name!r}, which this version needs, is not installed: `make run` installs it, "
-            "and docs/upgrade.md tells how without make. [misconfigured]\n"
+            "and docs/upgrade.md says how without make. [misconfigured]\n"
         )
         return _MISCONFIGURED
 

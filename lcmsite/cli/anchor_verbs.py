@@ -1,4 +1,4 @@
-"""`lcm anchor`: signed heads of all chains, for the operator at the machine."""
+"""`lcm anchor`: sign the heads of all hash chains and verify them later."""
 
 from __future__ import annotations
 
@@ -14,26 +14,29 @@ from integrity.anchors.anchoring import AnchorService
 from integrity.anchors.signing import trusted_key
 from integrity.anchors.types import AnchorVerdict, PublicKey
 from lcmsite.catalogue.problems import FINDINGS_EXIT_CODE
-from lcmsite.cli.catalogue_verbs import Outcome, Verb, waiting
+from lcmsite.cli.catalogue_verbs import waiting
 from lcmsite.cli.cli_session import OPERATOR, Session
+from lcmsite.cli.parser import Outcome, Verb
 from lcmsite.cli.show_results import show_one
 from lcmsite.cli.terminal_layout import body, safe
 
 STDIO = "-"
 PUBLIC_KEY_HELP = (
-    "The key that must have signed the anchor: 64 hexadecimal digits, or a file with them or with PEM. Without it the "
-    "key in the anchor is used, which proves only what the holder of that key signed."
+    "The public key that must have signed the anchor: 64 hexadecimal digits, or a file with them or with PEM. Without "
+    "it the key in the anchor is used, which proves only what the holder of that key signed."
 )
 
 
 def _make_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("-o", "--output", metavar="FILE", help="Write a copy here, too, or to standard output (-).")
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="Also write a copy to this file, or to standard output (-)."
+    )
 
 
 def _make(session: Session, arguments: Namespace) -> Outcome | None:
     session.require_operator()
     service = AnchorService.from_settings(OPERATOR)
-    with waiting("the anchor ..."):
+    with waiting("Signing ..."):
         report = service.make()
     if not arguments.output:
         return Outcome(report)
@@ -52,7 +55,9 @@ def _list(session: Session, arguments: Namespace) -> Outcome:
 
 
 def _show_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("-o", "--output", metavar="FILE", default=STDIO, help="Default: standard output.")
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", default=STDIO, help="The file to write. Default: standard output."
+    )
 
 
 def _show(session: Session, arguments: Namespace) -> None:
@@ -71,22 +76,20 @@ def _key(session: Session, arguments: Namespace) -> Outcome:
 
 
 def _verify_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("anchor", nargs="?", metavar="ANCHOR", help="Default: the newest in the directory of anchors.")
+    parser.add_argument(
+        "anchor", nargs="?", metavar="ANCHOR", help="The anchor to compare with. Default: the newest one kept here."
+    )
     parser.add_argument("--public-key", metavar="KEY", help=PUBLIC_KEY_HELP)
 
 
 def _verify(session: Session, arguments: Namespace) -> Outcome:
     session.require_operator()
     trusted = trusted_key(arguments.public_key) if arguments.public_key else None
-    with waiting("comparing ..."):
+    with waiting("Comparing ..."):
         verdict = AnchorService.from_settings(OPERATOR).verify(
             Path(arguments.anchor) if arguments.anchor else None, trusted_key=trusted
         )
     return Outcome(verdict, exit_code=0 if verdict.is_clean else FINDINGS_EXIT_CODE)
-
-
-def _no_arguments(parser: ArgumentParser) -> None:
-    """This verb has none of its own."""
 
 
 def _write(path: Path, content: bytes) -> None:
@@ -94,19 +97,19 @@ def _write(path: Path, content: bytes) -> None:
         with path.open("xb") as file:
             file.write(content)
     except FileExistsError as refusal:
-        raise Conflict(f"{path} is there already.", code="file_exists") from refusal
+        raise Conflict(f"{path} exists already.", code="file_exists") from refusal
     except (OSError, ValueError) as refusal:
         why = getattr(refusal, "strerror", None) or refusal
         raise Invalid(f"{path} cannot be written: {why}.", code="unreadable_file") from refusal
 
 
 def signed_by(public_key: str, *, is_trusted: bool) -> str:
-    """What the signature proves, in a sentence."""
+    """What the signature proves, as a sentence."""
     if is_trusted:
-        return f"It must be signed with the key {public_key}, which you named."
+        return f"Signed with the trusted key {public_key}."
     return (
-        f"It is signed with the key {public_key}, which it names itself: that proves only what the holder of this key "
-        "signed. Name the key that you trust with --public-key."
+        f"Signed with the key {public_key}, which comes from the anchor itself: this proves only what the holder of "
+        "that key signed. Give the key you trust with --public-key."
     )
 
 
@@ -116,12 +119,12 @@ def _(verdict: AnchorVerdict, console: Console) -> None:
         body(console, f"{finding.id}: {finding.detail} [{finding.code}]", end="")
     if verdict.finding_count > len(verdict.findings):
         console.print(f"and {counted(verdict.finding_count - len(verdict.findings), 'more finding')}", style="dim")
-    unnamed = f" and {verdict.unnamed_conversations:,} that it does not name" if verdict.unnamed_conversations else ""
+    unnamed = f" and {verdict.unnamed_conversations:,} not in the anchor" if verdict.unnamed_conversations else ""
     console.print(
         safe(
             f"{verdict.source}, made {verdict.made_at} on {verdict.site}: "
             f"{counted(verdict.conversations, 'conversation')}{unnamed}, {counted(verdict.messages, 'message')}, "
-            f"{counted(verdict.acts, 'act')}: {'as anchored' if verdict.is_clean else 'not everything is as anchored'}."
+            f"{counted(verdict.acts, 'act')}: {'as anchored' if verdict.is_clean else 'differences found'}."
         ),
         style="dim",
         soft_wrap=True,
@@ -139,21 +142,21 @@ def _(key: PublicKey, console: Console) -> None:
 VERBS = (
     Verb(
         "anchor",
-        "Sign the heads of all chains, and keep the file.",
-        _make_arguments,
+        "Sign the heads of all hash chains and keep the file.",
         _make,
-        description="Sign the heads of all conversations' chains and of the audit log's with Ed25519. Keep a copy "
-        "where nobody who can write to the database can change it: docs/ledger.md says what it proves.",
+        _make_arguments,
+        description="Sign the heads of the hash chains of all conversations and of the audit log with Ed25519. Keep a "
+        "copy where nobody with access to the database can change it. docs/ledger.md explains what it proves.",
     ),
-    Verb("anchor list", "The anchors that are kept here, newest first.", _no_arguments, _list),
-    Verb("anchor show", "Write the newest anchor as it is.", _show_arguments, _show),
-    Verb("anchor key", "The public key that anchors are verified with.", _no_arguments, _key),
+    Verb("anchor list", "List the anchors kept here, newest first.", _list),
+    Verb("anchor show", "Print the newest anchor as it is.", _show, _show_arguments),
+    Verb("anchor key", "Print the public key that verifies anchors.", _key),
     Verb(
         "anchor verify",
-        "Compare the stored head of every chain with an anchor.",
-        _verify_arguments,
+        "Compare the stored hash chains with an anchor.",
         _verify,
-        description="Compare the stored hashes with an anchor, everywhere on this site. Run `lcm check`, too, which "
-        "computes them from the texts. Status 1 if something is not as it was anchored.",
+        _verify_arguments,
+        description="Compare the stored hashes of the whole site with an anchor. Also run `lcm check`, which computes "
+        "the hashes from the texts. Exit status 1 if anything differs from the anchor.",
     ),
 )

@@ -1,4 +1,4 @@
-"""Who types: the operator, in a workspace of their choice, or the holder of an API key, in that key's."""
+"""The caller of a command: the operator in any workspace, or the holder of an API key in its own."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from lcmsite.types import KeyScope
 
 DEFAULT_WORKSPACE = "default"
 MOST_NAMED = 20
-# Whoever sits at the machine, in all workspaces.
+# The operator at the machine, in all workspaces.
 OPERATOR = Scope(actor="operator")
 
 
 @dataclass(frozen=True)
 class Session:
-    """One run of the command line, and on whose behalf."""
+    """One run of the command line and its caller."""
 
     workspace: str = ""
     api_key: str = ""
 
     @cached_property
     def caller(self) -> Caller:
-        """Unauthenticated for a bad key; NotFound if the workspace is not there."""
+        """The caller; Unauthenticated for a bad key, NotFound for an unknown workspace."""
         if self.api_key:
             return self._holder()
         row = Workspace.objects.filter(name=self._name).first()
@@ -39,21 +39,21 @@ class Session:
 
     @cached_property
     def founding_caller(self) -> Caller:
-        """The same, but the default workspace is made if it is not there yet.
+        """The caller; the default workspace is created if it does not exist yet.
 
-        No other is: its name was typed, and may have been mistyped.
+        No other workspace is: a name on the command line may be mistyped.
         """
         if not self.api_key and self._name == DEFAULT_WORKSPACE:
             return _operator(default_workspace())
         return self.caller
 
     def require_operator(self) -> None:
-        """Forbidden with an API key: its holder has no business outside its workspace."""
+        """Raise Forbidden for the holder of an API key, which is limited to its workspace."""
         if self.api_key:
-            raise Forbidden("This is for the operator at the machine; leave out --api-key and LCM_API_KEY.")
+            raise Forbidden("Only the operator at the machine may do this. Leave out --api-key and LCM_API_KEY.")
 
     def conversation_id(self, given: str) -> Any:
-        """The number of a conversation named by its number or by its session; `session:7` is the session called 7."""
+        """The id of a conversation given as number or session; `session:7` is the session named 7."""
         return conversation_named(given, scope=self.caller.scope)
 
     @property
@@ -63,8 +63,8 @@ class Session:
     def _unknown(self) -> NotFound:
         known = list(Workspace.objects.order_by("workspace_id").values_list("name", flat=True)[: MOST_NAMED + 1])
         more = ", and more" if len(known) > MOST_NAMED else ""
-        those = f"those there are: {', '.join(known[:MOST_NAMED])}{more}" if known else "there is none yet"
-        return NotFound(f"There is no workspace {self._name!r}; {those}. `lcm workspace create NAME` makes one.")
+        those = f"Existing workspaces: {', '.join(known[:MOST_NAMED])}{more}." if known else "There is none yet."
+        return NotFound(f"There is no workspace {self._name!r}. {those} `lcm workspace create NAME` creates one.")
 
     def _holder(self) -> Caller:
         caller = caller_of(self.api_key)
@@ -75,7 +75,7 @@ class Session:
 
 
 def default_workspace() -> Workspace:
-    """The one workspace that needs nobody to make it."""
+    """The workspace `default`, created at its first use."""
     return Workspace.objects.get_or_create(name=DEFAULT_WORKSPACE)[0]
 
 

@@ -1,4 +1,4 @@
-"""`lcm ledger`: whole conversations as files that anybody can verify, and back."""
+"""`lcm ledger`: export conversations as verifiable files, verify them, import them."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ from integrity.anchors.expectations import Expected
 from integrity.ledgers import Ledgers
 from lcmsite.catalogue.problems import FINDINGS_EXIT_CODE
 from lcmsite.cli.anchor_verbs import PUBLIC_KEY_HELP, signed_by
-from lcmsite.cli.catalogue_verbs import Outcome, Verb, waiting
+from lcmsite.cli.catalogue_verbs import waiting
 from lcmsite.cli.cli_session import Session
+from lcmsite.cli.parser import Outcome, Verb
 from lcmsite.cli.show_results import show_one
 from lcmsite.cli.terminal_layout import body, safe
 from lcmsite.types import KeyScope
@@ -29,13 +30,15 @@ STDIO = "-"
 
 
 def _export_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("conversation", nargs="?", metavar="CONVERSATION", help="Its number or its session.")
-    parser.add_argument("--all", action="store_true", help="Every conversation of the workspace.")
-    parser.add_argument("-o", "--output", metavar="FILE", default=STDIO, help="Default: standard output.")
+    parser.add_argument("conversation", nargs="?", metavar="CONVERSATION", help="The conversation's number or session.")
+    parser.add_argument("--all", action="store_true", help="Export every conversation of the workspace.")
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", default=STDIO, help="The file to write. Default: standard output."
+    )
     parser.add_argument(
         "--resume",
         action="store_true",
-        help="Go on with FILE where it breaks off, or where the conversation ended when it was written.",
+        help="Continue FILE where it breaks off, or where the conversation ended when it was written.",
     )
     parser.add_argument("--without-files", action="store_true", help="Leave out the bytes of large files.")
 
@@ -44,7 +47,7 @@ def _export(session: Session, arguments: Namespace) -> Outcome | None:
     if bool(arguments.conversation) == arguments.all:
         raise Invalid("Name a conversation, or give --all.", code="usage")
     if arguments.resume and arguments.output == STDIO:
-        raise Invalid("--resume goes on with a file; name it with -o.", code="usage")
+        raise Invalid("--resume continues a file; name it with -o.", code="usage")
     session.caller.require(KeyScope.READ)
     ledgers = Ledgers.from_settings(session.caller.scope)
     conversation_id = _conversation(session, arguments.conversation)
@@ -56,7 +59,7 @@ def _export(session: Session, arguments: Namespace) -> Outcome | None:
         )
         return None
     path = Path(arguments.output)
-    with waiting(f"writing {path.name} ..."), _opened(path, is_resumed=arguments.resume) as file:
+    with waiting(f"Writing {path.name} ..."), _opened(path, is_resumed=arguments.resume) as file:
         write = ledgers.resume if arguments.resume else ledgers.export
         report = write(file, name=path.name, conversation_id=conversation_id, with_files=with_files)
         os.fsync(file.fileno())
@@ -65,10 +68,10 @@ def _export(session: Session, arguments: Namespace) -> Outcome | None:
 
 @contextmanager
 def _opened(path: Path, *, is_resumed: bool) -> Iterator[BinaryIO]:
-    """The file to write to; an export that fails leaves it where it broke off, to be gone on with."""
+    """The file to write to; --resume continues it after an export that failed."""
     try:
         if path.exists() and not is_resumed:
-            raise Conflict(f"{path} is there already; --resume goes on with it.", code="file_exists")
+            raise Conflict(f"{path} exists already; --resume continues it.", code="file_exists")
         file = path.open("r+b" if path.exists() else "x+b")
     except (OSError, ValueError) as refusal:
         raise _unusable(path, refusal) from refusal
@@ -78,13 +81,17 @@ def _opened(path: Path, *, is_resumed: bool) -> Iterator[BinaryIO]:
 
 def _verify_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "what", nargs="?", metavar="FILE", help="A ledger, or - for standard input; with --live, a conversation."
+        "what", nargs="?", metavar="FILE", help="The ledger, or - for standard input; with --live, a conversation."
     )
-    parser.add_argument("--live", action="store_true", help="Verify what is stored: one conversation, or all.")
     parser.add_argument(
-        "--anchor", metavar="ANCHOR", help="Also compare the chains with this anchor, made by `lcm anchor`."
+        "--live", action="store_true", help="Verify the database instead of a file: one conversation, or all."
     )
-    parser.add_argument("--expect", metavar="HASH", help="Also require this last line_hash, kept from an export.")
+    parser.add_argument(
+        "--anchor", metavar="ANCHOR", help="Also compare the hash chains with this anchor, made by `lcm anchor`."
+    )
+    parser.add_argument(
+        "--expect", metavar="HASH", help="Also require this line_hash of the last line, kept from an export."
+    )
     parser.add_argument("--public-key", metavar="KEY", help=PUBLIC_KEY_HELP)
 
 
@@ -93,7 +100,7 @@ def _verify(session: Session, arguments: Namespace) -> Outcome:
     if arguments.live:
         session.caller.require(KeyScope.READ)
         ledgers = Ledgers.from_settings(session.caller.scope)
-        with waiting("verifying ..."):
+        with waiting("Verifying ..."):
             conversation_id = _conversation(session, arguments.what)
             report = ledgers.verify_live(conversation_id=conversation_id, expected=expected)
     elif not arguments.what:
@@ -102,7 +109,7 @@ def _verify(session: Session, arguments: Namespace) -> Outcome:
         report = Ledgers.from_settings().verify_file(sys.stdin.buffer, name="standard input", expected=expected)
     else:
         path = Path(arguments.what)
-        with waiting(f"verifying {path.name} ..."), _read(path) as file:
+        with waiting(f"Verifying {path.name} ..."), _read(path) as file:
             report = Ledgers.from_settings().verify_file(file, name=path.name, expected=expected)
     return Outcome(report, exit_code=0 if report.is_clean else FINDINGS_EXIT_CODE)
 
@@ -127,16 +134,16 @@ def _read(path: Path) -> Iterator[BinaryIO]:
 
 
 def _import_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", help="A ledger that verifies.")
-    parser.add_argument("--as", dest="session", metavar="SESSION", help="Another name for its one conversation.")
-    parser.add_argument("--skip-existing", action="store_true", help="Leave alone the conversations that are there.")
+    parser.add_argument("file", metavar="FILE", help="The ledger; it must verify.")
+    parser.add_argument("--as", dest="session", metavar="SESSION", help="Store its only conversation in this session.")
+    parser.add_argument("--skip-existing", action="store_true", help="Skip conversations that exist already.")
 
 
 def _import(session: Session, arguments: Namespace) -> Outcome:
     caller = session.founding_caller
     caller.require(KeyScope.ADMIN)
     path = Path(arguments.file)
-    with _read(path), waiting(f"importing {path.name} ..."):
+    with _read(path), waiting(f"Importing {path.name} ..."):
         report = Ledgers.from_settings(caller.scope).import_file(
             path, session_id=arguments.session, skip_existing=arguments.skip_existing
         )
@@ -155,7 +162,7 @@ def _unusable(path: Path, refusal: Exception) -> Invalid:
 @show_one.register
 def _(report: LedgerReport, console: Console) -> None:
     for finding in report.findings:
-        # What is found before the first line is about the anchor itself.
+        # A finding without a line is about the anchor itself.
         where = f"line {finding.line}: " if finding.line else ""
         body(console, f"{where}{finding.detail} [{finding.code}]", end="")
     if report.finding_count > len(report.findings):
@@ -170,7 +177,7 @@ def _(report: LedgerReport, console: Console) -> None:
     console.print(f"The last line_hash is {report.line_hash or 'none'}.", style="dim", soft_wrap=True)
     if report.anchor is not None:
         anchor = report.anchor
-        unnamed = f", {anchor.unnamed_conversations:,} that it does not name" if anchor.unnamed_conversations else ""
+        unnamed = f", {anchor.unnamed_conversations:,} not in the anchor" if anchor.unnamed_conversations else ""
         console.print(
             safe(
                 f"Compared with the anchor of {anchor.made_at} from {anchor.site}: "
@@ -185,26 +192,26 @@ def _(report: LedgerReport, console: Console) -> None:
 VERBS = (
     Verb(
         "ledger export",
-        "Write whole conversations as JSON Lines that anybody can verify.",
-        _export_arguments,
+        "Export conversations as JSON Lines that anybody can verify.",
         _export,
-        description="Write one conversation, or all, as a ledger: JSON Lines in the format of docs/ledger.md. With "
-        "--resume, a file that broke off, or whose conversation has grown, is verified and gone on with.",
+        _export_arguments,
+        description="Export one conversation, or all, as a ledger: JSON Lines in the format of docs/ledger.md. With "
+        "--resume, a file that broke off, or whose conversation has grown, is verified and continued.",
     ),
     Verb(
         "ledger verify",
-        "Compute anew everything that a ledger, or the database, says.",
-        _verify_arguments,
+        "Recompute every hash of a ledger, or of the database.",
         _verify,
-        description="Compute every hash anew. Hashes that were all computed again after a change still hold: --anchor "
-        "and --expect refuse such a history, as they compare it with what was kept elsewhere.",
+        _verify_arguments,
+        description="Recompute every hash. Somebody who changed a history and recomputed all hashes passes this "
+        "check; --anchor and --expect catch that, because they compare with a hash kept elsewhere.",
     ),
     Verb(
         "ledger import",
-        "Rebuild whole conversations from a ledger, where they are not there yet.",
-        _import_arguments,
+        "Import whole conversations from a ledger.",
         _import,
-        description="Rebuild the conversations of a ledger, context included, each in one transaction. A file that "
-        "does not verify is refused, and so is a session that is there already.",
+        _import_arguments,
+        description="Rebuild the conversations of a ledger with their active context, each in one transaction. A "
+        "ledger that does not verify is refused, and so is a session that exists already.",
     ),
 )

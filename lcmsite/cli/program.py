@@ -1,12 +1,12 @@
-"""The program: finds the verb, lets it run, and shows the outcome or the problem."""
+"""The program `lcm`: find the verb, run it, and show its result or the problem."""
 
 from __future__ import annotations
 
 import logging
 import sys
-from argparse import REMAINDER, SUPPRESS, ArgumentParser, RawDescriptionHelpFormatter
+from argparse import REMAINDER, SUPPRESS, ArgumentParser, Namespace
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, cast
 
 from django.conf import settings
 from django.core.checks import run_checks
@@ -19,34 +19,34 @@ from lcmsite.catalogue.operations import CATALOGUE
 from lcmsite.catalogue.problems import EXIT_CODES, INTERNAL, INTERRUPTED_EXIT_CODE, problem_of
 from lcmsite.catalogue.results import as_json
 from lcmsite.cli import (
-    administration,
-    agent_verbs,
+    access_verbs,
     anchor_verbs,
-    backup_verbs,
-    import_verbs,
     ledger_verbs,
+    operating_verbs,
     show_results,
-    upload_verbs,
-    user_verbs,
+    transfer_verbs,
 )
-from lcmsite.cli.catalogue_verbs import Outcome, Parser, Verb, from_operation
-from lcmsite.cli.cli_session import DEFAULT_WORKSPACE, Session
+from lcmsite.cli.catalogue_verbs import from_operation
+from lcmsite.cli.cli_session import Session
+from lcmsite.cli.parser import Arguments, Outcome, Parser, Verb, add_globals, completion_script, parser_of, suggestion
+from lcmsite.cli.verb_groups import EXAMPLES, GROUPS
 from lcmsite.servers import require_servers
 
 logger = logging.getLogger(__name__)
 
-# Verbs that are Django's own commands, with arguments of their own.
+# Verbs that are Django commands, with arguments of their own.
 MANAGEMENT = {
     "up": "Run LCM: database, web server and workers, until Ctrl-C.",
     "migrate": "Bring the database's tables up to date.",
 }
+SHELLS = ("bash", "zsh", "fish")
 
 
 def run(argv: Sequence[str] | None = None) -> int:
-    """Do what the arguments say; a problem is told on stderr, in one line or as JSON, and by the exit status."""
+    """Run one command line and return its exit status; a problem goes to stderr, as a line or as JSON."""
     given = list(sys.argv[1:] if argv is None else argv)
-    _survive_any_text()
-    # Asked of the bare arguments, for it must be known too when they cannot be understood.
+    _show_any_text()
+    # Read from the bare arguments, because it must be known even when they cannot be parsed.
     wants_json = "--json" in given
     try:
         outcome = _perform(given)
@@ -55,7 +55,7 @@ def run(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return outcome.exit_code if outcome else 0
     except BrokenPipeError:
-        # Whoever read our output has read enough; what is left in the buffer must not be written at exit.
+        # The reader of our output has gone; the rest of the buffer must not be written at exit.
         sys.stdout = None
         return 0
     except KeyboardInterrupt:
@@ -65,27 +65,17 @@ def run(argv: Sequence[str] | None = None) -> int:
 
 
 def verbs() -> dict[str, Verb]:
-    """Every verb by name."""
+    """Every verb by name, except Django's commands."""
     ours = (
         *(from_operation(each) for each in CATALOGUE),
-        import_verbs.VERB,
-        agent_verbs.VERB,
-        *administration.VERBS,
-        *user_verbs.VERBS,
-        *backup_verbs.VERBS,
+        *transfer_verbs.VERBS,
+        *access_verbs.VERBS,
+        *operating_verbs.VERBS,
         *ledger_verbs.VERBS,
         *anchor_verbs.VERBS,
-        *upload_verbs.VERBS,
+        COMPLETION,
     )
     return {verb.name: verb for verb in ours}
-
-
-def parser_of(verb: Verb) -> Parser:
-    """What reads the words behind this verb."""
-    parser = Parser(prog=f"lcm {verb.name}", description=verb.description or verb.summary)
-    _add_globals(parser)
-    verb.add_arguments(parser)
-    return parser
 
 
 def _perform(given: list[str]) -> Outcome | None:
@@ -110,15 +100,16 @@ def _perform(given: list[str]) -> Outcome | None:
 
 
 def _manage(name: str, rest: list[str]) -> None:
-    """Run a command of Django's, which here refuses in LCM's way: Django's own would print, and end with 1."""
+    """Run a Django command, but refuse in LCM's way: Django itself would print and exit with 1."""
     command = load_command_class(get_commands()[name], name)
     try:
-        options = vars(command.create_parser("lcm", name).parse_args(rest))
+        parser = command.create_parser("lcm", name, epilog=f"Example: {EXAMPLES[name]}")
+        options = vars(parser.parse_args(rest))
         wrong = [check for check in run_checks() if check.is_serious() and not check.is_silenced()]
         if wrong:
             raise _misconfigured(f"{check.msg} {check.hint or ''}".strip() for check in wrong)
         if name == "migrate":
-            # `up` asks for itself, after what can be found out without a server.
+            # `up` does this itself, after what it can check without a server.
             require_servers()
         command.execute(*options.pop("args", ()), **options | {"skip_checks": True})
     except CommandError as refusal:
@@ -147,52 +138,52 @@ def _found(words: list[str]) -> tuple[Verb, list[str]]:
             return verb, words[length:]
     family = [name for name in known if name.startswith(f"{words[0]} ")]
     if family:
-        raise Invalid(f"Say which: {', '.join(f'`lcm {name}`' for name in family)}.", code="usage")
-    raise Invalid(f"There is no verb {words[0][:80]!r}; `lcm --help` lists them.", code="usage")
+        near = suggestion([" ".join(words[:2])], family)
+        raise Invalid(f"Choose one: {', '.join(f'`lcm {name}`' for name in family)}.{near}", code="usage")
+    near = suggestion([words[0]], {name.split()[0] for name in (*known, *MANAGEMENT)})
+    raise Invalid(f"There is no verb {words[0][:80]!r}.{near} `lcm --help` lists them.", code="usage")
 
 
 def _top_parser() -> ArgumentParser:
+    summaries = MANAGEMENT | {name: verb.summary for name, verb in verbs().items()}
+    width = max(map(len, summaries))
     lines = ["verbs:"]
-    for chapter, summaries in _by_chapter().items():
-        lines += ["", f" {chapter}:", *(f"  {name:<17} {summary}" for name, summary in summaries.items())]
+    for group, names in GROUPS.items():
+        lines += ["", f" {group}:", *(f"  {name:<{width}}  {summaries[name]}" for name in names)]
     lines += ["", "exit status:", *(f"  {code:<3} {meaning}" for code, meaning in EXIT_CODES.items())]
-    lines += ["", "`lcm VERB --help` tells more. A conversation is named by its number or by its session."]
+    lines += ["", "`lcm VERB --help` shows a verb's options and an example."]
+    lines += ["Name a conversation by its number or by its session."]
     parser = Parser(
         prog="lcm",
         usage="lcm [--json] [--workspace NAME] [--api-key KEY] [--version] VERB ...",
         description="A memory for LLM agents that never loses a word.",
         epilog="\n".join(lines),
-        formatter_class=RawDescriptionHelpFormatter,
     )
-    _add_globals(parser)
-    told = f"lcm {settings.SPECTACULAR_SETTINGS['VERSION']}"
-    parser.add_argument("--version", action="version", version=told, help="Show which LCM this is.")
+    add_globals(parser)
+    version = f"lcm {settings.SPECTACULAR_SETTINGS['VERSION']}"
+    parser.add_argument("--version", action="version", version=version, help="Print the version of LCM.")
     parser.add_argument("verb", nargs="?", help=SUPPRESS)
     parser.add_argument("rest", nargs=REMAINDER, help=SUPPRESS)
     return parser
 
 
-def _by_chapter() -> dict[str, dict[str, str]]:
-    """What each verb does, under the headings of the reference: so many in one list nobody could read."""
-    known = verbs()
-    chapters: dict[str, dict[str, str]] = {"On this machine": dict(MANAGEMENT)}
-    for operation in CATALOGUE:
-        chapters.setdefault(operation.chapter, {})[operation.command] = known.pop(operation.command).summary
-    chapters["On this machine"] |= {name: verb.summary for name, verb in known.items()}
-    return chapters
+def _completion_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("shell", choices=SHELLS, help="The shell to write the script for.")
 
 
-def _add_globals(parser: ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", default=SUPPRESS, help="Answer in JSON, as the REST API does.")
-    parser.add_argument(
-        "--workspace", metavar="NAME", default=SUPPRESS, help=f"Or LCM_WORKSPACE. Default: {DEFAULT_WORKSPACE}."
-    )
-    parser.add_argument(
-        "--api-key", metavar="KEY", default=SUPPRESS, help="Or LCM_API_KEY. Its workspace and scopes hold."
-    )
+def _completion(session: Session, arguments: Namespace) -> None:
+    sys.stdout.write(completion_script(arguments.shell, [*_management_verbs(), *verbs().values()]))
 
 
-def _survive_any_text() -> None:
+def _management_verbs() -> Iterable[Verb]:
+    """Django's commands as verbs, so that their options are completed too."""
+    for name, summary in MANAGEMENT.items():
+        command = load_command_class(get_commands()[name], name)
+        # Django annotates its own subclass of the parser, and uses nothing of it.
+        yield Verb(name, summary, lambda session, arguments: None, cast("Arguments", command.add_arguments))
+
+
+def _show_any_text() -> None:
     """Let the terminal show what it cannot encode, such as a lone surrogate, as an escape."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
@@ -217,10 +208,21 @@ def _report(error: Exception, *, wants_json: bool) -> int:
 
 
 def _explained(error: Exception) -> Exception:
-    """Where the database does not answer, the refusal that says which one, and what it says itself."""
+    """For a database that does not answer, the error that names it and repeats what it said."""
     if isinstance(error, OperationalError | InterfaceError):
         try:
             require_servers(with_our_own=True)
         except LcmError as refusal:
             return refusal
     return error
+
+
+COMPLETION = Verb(
+    "completion",
+    "Print a script that completes verbs and options with Tab.",
+    _completion,
+    _completion_arguments,
+    description="Print the completion script of a shell. In bash, write it to "
+    "~/.local/share/bash-completion/completions/lcm; in zsh, to a file _lcm in a directory of $fpath; in fish, to "
+    "~/.config/fish/completions/lcm.fish. Write it again after an upgrade.",
+)

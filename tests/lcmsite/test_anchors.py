@@ -75,8 +75,8 @@ def test_what_a_signature_proves_is_said(conversation_id, tmp_path):
     others = lcm("--json", "ledger", "verify", ledger, "--anchor", anchor, "--public-key", "0" * 64)
 
     assert (anybodys.exit_code, ours.exit_code, others.exit_code) == (0, 0, 1)
-    assert "proves only what the holder of this key signed" in anybodys.out
-    assert "which you named" in ours.out and "proves only" not in ours.out
+    assert "proves only what the holder of that key signed" in anybodys.out
+    assert "trusted key" in ours.out and "proves only" not in ours.out
     assert others.json["by_code"] == {"anchor_signature_invalid": 1}
     assert "line 0" not in lcm("ledger", "verify", ledger, "--anchor", anchor, "--public-key", "0" * 64).out
 

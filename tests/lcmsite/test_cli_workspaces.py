@@ -35,7 +35,7 @@ def test_a_workspace_that_there_is_not_is_made_by_no_verb(history):
         refused = lcm("--json", "--workspace", "hollidays", *verb)
 
         assert (refused.exit_code, refused.problem["code"]) == (3, "not_found")
-        assert "'hollidays'; those there are: default, holidays." in refused.problem["detail"]
+        assert "'hollidays'. Existing workspaces: default, holidays." in refused.problem["detail"]
         assert "lcm workspace create" in refused.problem["detail"]
     assert list(Workspace.objects.values_list("name", flat=True)) == ["default", "holidays"]
 

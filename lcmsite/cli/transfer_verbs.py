@@ -1,0 +1,235 @@
+"""`lcm import`, `lcm upload` and `lcm download`: long transfers, which a second run continues."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+import time
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+
+from compaction.engine import CompactionEngine
+from compaction.types import CompactionResult
+from conversations.errors import Conflict, ConversationBusy, Invalid
+from conversations.files.large_files import LargeFileService
+from conversations.files.uploads import UploadService
+from conversations.formats import READERS
+from conversations.store.conversations import ConversationStore
+from conversations.types import LargeFileRecord, UploadRecord
+from lcmsite.cli.cli_session import Session
+from lcmsite.cli.parser import Outcome, Verb
+from lcmsite.importing.history import History
+from lcmsite.importing.importer import ImportedConversation, Importer
+from lcmsite.types import KeyScope
+
+_PIECE = 1024 * 1024
+SECONDS_TO_WAIT_FOR_A_COMPACTION = 120
+
+
+@dataclass(frozen=True)
+class ImportReport:
+    """What an import stored."""
+
+    file: str
+    conversations: list[ImportedConversation]
+    compactions: list[CompactionResult] = field(default_factory=list)
+    # Lines of a transcript that hold no message, counted by type.
+    passed_over: Mapping[str, int] = field(default_factory=dict)
+
+
+def _import_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "file", metavar="FILE", help="A file with JSON Lines or a JSON list of messages; it may be gzipped."
+    )
+    parser.add_argument(
+        "--session",
+        metavar="NAME",
+        help="Store everything in this session. Default: the session in the messages, or the file's name.",
+    )
+    parser.add_argument("--format", choices=list(READERS), help="The format of the messages. Default: detected.")
+    parser.add_argument("--compact", action="store_true", help="Compact each conversation after the import.")
+
+
+def _import(session: Session, arguments: Namespace) -> Outcome:
+    caller = session.founding_caller
+    caller.require(KeyScope.WRITE)
+    path = Path(arguments.file)
+    history = History(path=path, session=arguments.session or "", format=arguments.format or "")
+    importer = Importer(ConversationStore.from_settings(caller.scope), history)
+    with progress_bar() as progress:
+        reading = progress.add_task("Reading", total=history.size)
+        conversations = importer.run(on_batch=lambda: progress.update(reading, completed=history.position))
+        compactions = []
+        if arguments.compact:
+            engine = CompactionEngine.from_settings(caller.scope)
+            for each in progress.track(conversations, description="Compacting"):
+                compactions.append(_compact(engine, each.conversation_id))
+    return Outcome(
+        ImportReport(
+            file=path.name, conversations=conversations, compactions=compactions, passed_over=dict(history.passed_over)
+        )
+    )
+
+
+def _compact(engine: CompactionEngine, conversation_id: int) -> CompactionResult:
+    """Compact; wait for a worker that compacts the same conversation at the moment."""
+    deadline = time.monotonic() + SECONDS_TO_WAIT_FOR_A_COMPACTION
+    while True:
+        try:
+            return engine.compact(conversation_id=conversation_id)
+        except ConversationBusy:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.5)
+
+
+def progress_bar() -> Progress:
+    """A progress bar on a terminal, removed at the end."""
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        console=Console(stderr=True),
+        transient=True,
+        disable=not sys.stderr.isatty(),
+    )
+
+
+@dataclass(frozen=True)
+class DownloadedFile:
+    """A file that was saved, with the hash of its bytes."""
+
+    file_id: str
+    path: str
+    byte_size: int
+    sha256: str
+
+
+def _upload_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("conversation", metavar="CONVERSATION", help="The conversation's number or session.")
+    parser.add_argument("file", metavar="FILE", help="The file to store.")
+    parser.add_argument("--mime-type", metavar="TEXT", help="The MIME type of the file, such as text/csv.")
+
+
+def _upload(session: Session, arguments: Namespace) -> Outcome:
+    caller = session.caller
+    caller.require(KeyScope.WRITE)
+    service = UploadService.from_settings(caller.scope)
+    path = Path(arguments.file)
+    try:
+        with path.open("rb") as file:
+            digest = _digest(file)
+            size = file.tell()
+            conversation_id = session.conversation_id(arguments.conversation)
+            upload = _resumed(service, conversation_id, size=size, digest=digest, name=path.name) or service.begin(
+                conversation_id=conversation_id,
+                byte_size=size,
+                file_name=path.name,
+                mime_type=arguments.mime_type,
+                sha256=digest,
+            )
+            return Outcome(_send(service, upload, file))
+    except OSError as refusal:
+        raise Invalid(f"{path} cannot be read: {refusal.strerror or refusal}.", code="unreadable_file") from refusal
+
+
+def _resumed(service: UploadService, conversation_id: int, *, size: int, digest: str, name: str) -> UploadRecord | None:
+    """The unfinished upload of the same file, if there is one."""
+    for upload in service.list_uploads(conversation_id=conversation_id):
+        if (upload.byte_size, upload.sha256, upload.file_name) == (size, digest, name):
+            return upload
+    return None
+
+
+def _send(service: UploadService, upload: UploadRecord, file: BinaryIO) -> LargeFileRecord:
+    with progress_bar() as progress:
+        task = progress.add_task("Uploading", total=upload.byte_size)
+        while upload.missing:
+            for offset in upload.missing:
+                progress.update(task, completed=upload.chunks_received * upload.chunk_bytes)
+                file.seek(offset)
+                upload = service.put_chunk(
+                    upload_id=upload.upload_id, offset=offset, content=file.read(upload.chunk_bytes)
+                )
+    return service.finish(upload_id=upload.upload_id)
+
+
+def _digest(file: BinaryIO) -> str:
+    digest = hashlib.sha256()
+    while piece := file.read(_PIECE):
+        digest.update(piece)
+    return digest.hexdigest()
+
+
+def _download_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("file_id", metavar="ID", help="The file's id, file_... .")
+    parser.add_argument(
+        "target",
+        nargs="?",
+        metavar="PATH",
+        help="Where to save it; - for standard output. Default: its id, in this directory.",
+    )
+
+
+def _download(session: Session, arguments: Namespace) -> Outcome | None:
+    caller = session.caller
+    caller.require(KeyScope.READ)
+    # Not the file's own name: another user chose it, and it could be any path.
+    target = arguments.target or arguments.file_id
+    found = LargeFileService.from_settings(caller.scope).stream(file_id=arguments.file_id)
+    if target == "-":
+        for piece in found.pieces():
+            sys.stdout.buffer.write(piece)
+        return None
+    return Outcome(_written(found.record, found.pieces(), Path(target)))
+
+
+def _written(record: LargeFileRecord, pieces: Iterator[bytes], path: Path) -> DownloadedFile:
+    """Save the file as a whole or not at all, and never overwrite one."""
+    digest, size = hashlib.sha256(), 0
+    unfinished = path.with_name(f".{path.name}.unfinished-{os.getpid()}")
+    try:
+        if path.exists():
+            raise Conflict(f"{path} exists already.")
+        with unfinished.open("xb") as file:
+            for piece in pieces:
+                digest.update(piece)
+                size += file.write(piece)
+        if record.content_hash not in (None, digest.hexdigest()):
+            raise Conflict(f"The bytes of {record.file_id} are not those that were stored.", code="damaged")
+        unfinished.rename(path)
+    except OSError as refusal:
+        raise Invalid(f"{path} cannot be written: {refusal.strerror or refusal}.") from refusal
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return DownloadedFile(file_id=record.file_id, path=str(path), byte_size=size, sha256=digest.hexdigest())
+
+
+VERBS = (
+    Verb(
+        "import",
+        "Import a history from a file.",
+        _import,
+        _import_arguments,
+        description="Import a history from a file: JSON Lines or a JSON list of messages, in the neutral form or as "
+        "OpenAI or Anthropic have them; or the transcript of Claude Code, Codex or pi. Messages are stored in "
+        "batches, each as a whole or not at all. A second run continues where the first stopped, and stores nothing "
+        "twice.",
+    ),
+    Verb(
+        "upload",
+        "Store a file of any size.",
+        _upload,
+        _upload_arguments,
+        description="Store a file in chunks. After an interruption the same command continues with the missing "
+        "chunks, as long as the file is unchanged and the upload has not expired (24 hours).",
+    ),
+    Verb("download", "Save a stored file and verify its bytes.", _download, _download_arguments),
+)

@@ -1,0 +1,124 @@
+"""What the command line says about itself: help, examples, suggestions and shell completion."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from conversations.errors import Invalid
+from lcmsite.catalogue.operations import CATALOGUE
+from lcmsite.catalogue.problems import EXIT_CODES
+from lcmsite.cli.program import MANAGEMENT, SHELLS, parser_of, run, verbs
+from lcmsite.cli.verb_groups import EXAMPLES, GROUPS
+from tests.lcmsite.callers import lcm
+
+VERBS = verbs()
+
+
+def help_of(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    with pytest.raises(SystemExit) as end:
+        run([*words, "--help"])
+    assert end.value.code == 0
+    return capsys.readouterr().out
+
+
+def test_every_operation_is_a_verb():
+    assert {operation.command for operation in CATALOGUE} <= VERBS.keys()
+
+
+def test_help_lists_each_verb_once_in_its_group_and_every_exit_status(capsys):
+    shown = help_of(capsys).partition("\nverbs:\n")[2]
+
+    listed = re.findall(r"^  ([a-z][a-z -]+?)  +[A-Z]", shown, re.M)
+    assert listed == [name for names in GROUPS.values() for name in names]
+    assert sorted(EXAMPLES) == sorted([*VERBS, *MANAGEMENT])
+    assert re.findall(r"^ (\S.*):$", shown, re.M) == list(GROUPS)
+    assert all(f"{code:<3} {meaning}" in shown for code, meaning in EXIT_CODES.items())
+
+
+@pytest.mark.parametrize("name", [*VERBS, *MANAGEMENT])
+def test_a_verb_explains_itself_with_a_sentence_described_options_and_an_example(capsys, name):
+    shown = help_of(capsys, *name.split())
+
+    assert f"lcm {name}" in shown and EXAMPLES[name] in " ".join(shown.split())
+    if name in VERBS:
+        assert VERBS[name].summary.endswith(".")
+        assert all(action.help for action in parser_of(VERBS[name]).actions)
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_the_example_of_a_verb_can_be_parsed(name):
+    words = [word for word in shlex.split(EXAMPLES[name].partition(" > ")[0]) if not word.startswith("LCM_")]
+
+    assert words[: len(name.split()) + 1] == ["lcm", *name.split()]
+    parser_of(VERBS[name]).parse_intermixed_args(words[len(name.split()) + 1 :])
+
+
+@pytest.mark.parametrize(
+    ("words", "suggestion"),
+    [
+        (["gerp", "x"], "Did you mean grep?"),
+        (["kye", "list"], "Did you mean key?"),
+        (["key", "crate"], "Did you mean key create?"),
+        (["migrat"], "Did you mean migrate?"),
+        (["grep", "--scpoe", "all", "x"], "Did you mean --scope?"),
+        (["grep", "--scpoe=all", "x"], "Did you mean --scope?"),
+        (["key", "list", "--jsno"], "Did you mean --json?"),
+        (["--worskpace", "x", "list"], "Did you mean --workspace?"),
+    ],
+)
+def test_a_mistyped_verb_or_option_gets_a_suggestion(words, suggestion):
+    refused = lcm(*words)
+
+    assert refused.exit_code == 2
+    assert suggestion in refused.err and "[usage]" in refused.err
+
+
+def test_what_resembles_nothing_gets_no_suggestion():
+    assert "Did you mean" not in lcm("zzzzzz").err + lcm("list", "--zzzzzz", "1").err
+
+
+def test_only_known_shells_are_completed():
+    with pytest.raises(Invalid):
+        parser_of(VERBS["completion"]).parse_args(["tcsh"])
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_completion_script_is_valid_in_its_shell(shell, tmp_path):
+    script = tmp_path / "lcm"
+    script.write_text(lcm("completion", shell).out)
+
+    assert all(name.split()[-1] in script.read_text() for name in VERBS)
+    if shutil.which(shell) is None:
+        pytest.skip(f"there is no {shell} here")
+    assert subprocess.run([shell, "-n", script], check=False, timeout=60).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        (["gre"], {"grep"}),
+        (["grep", "--mo"], {"--mode"}),
+        (["grep", "--mode", ""], {"full_text", "regex"}),
+        (["key", ""], {"create", "list", "revoke"}),
+        (["anchor", ""], {"list", "show", "key", "verify"}),
+        (["up", "--sam"], {"--sample"}),
+        (["completion", ""], set(SHELLS)),
+        (["backup", "/us"], {"/usr"}),
+    ],
+)
+@pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash here")
+def test_bash_completes_verbs_options_choices_and_paths(words, offered, tmp_path: Path):
+    script = tmp_path / "lcm"
+    script.write_text(lcm("completion", "bash").out)
+    typed = " ".join(shlex.quote(word) for word in ["lcm", *words])
+    asked = f'. "$1"; COMP_WORDS=({typed}); COMP_CWORD={len(words)}; _shtab_lcm; printf "%s\\n" "${{COMPREPLY[@]}}"'
+
+    answer = subprocess.run(["bash", "-c", asked, "-", script], capture_output=True, text=True, check=True, timeout=60)
+
+    assert offered <= set(answer.stdout.split())
