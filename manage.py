@@ -9,10 +9,9 @@ def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lcmsite.settings")
     from django.core.management import execute_from_command_line
 
-    from lcmsite.startup import settled
+    from lcmsite.startup import freeze_loaded
 
-    # A sixth of a start went into looking for garbage among modules.
-    settled()
+    freeze_loaded()
     execute_from_command_line(sys.argv)
 
 

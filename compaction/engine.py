@@ -1,6 +1,6 @@
-"""Makes room: replaces the old part of an active context with summaries, and never touches what they stand for.
+"""Make room: replace the old part of an active context with summaries.
 
-One run: lock, read the context, plan, and then chunk by chunk: summarize with no transaction open, write in one.
+One run: lock, read the context, plan; then for each chunk, summarize with no transaction open and write in one.
 """
 
 from __future__ import annotations
@@ -8,13 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from compaction import jobs
-from compaction.jobs import Claim
+from compaction.background import jobs
 from compaction.locks import compaction_lock
 from compaction.models import CompactionJob, CompactionRun
-from compaction.passes import leaf_and_condensed
-from compaction.planning import planner
-from compaction.planning.significance_gate import is_insignificant
+from compaction.planning import thresholds
 from compaction.policy import CompactionPolicy
 from compaction.redo import redo
 from compaction.run import Run, abandon_runs
@@ -27,6 +24,7 @@ from conversations.scope import Scope
 from conversations.store.base import EVERYTHING
 from conversations.store.conversations import ConversationStore
 from conversations.store.paging import behind
+from conversations.work.queue import Lease
 
 
 @dataclass(frozen=True)
@@ -48,25 +46,30 @@ class CompactionEngine:
         )
 
     def evaluate(self, *, conversation_id: int) -> CompactionStatus:
-        """Whether the conversation is under pressure, by its counters; what the last run came to, and when."""
+        """Whether the conversation is under pressure, by its counters, and its last run."""
         conversation = self.store.scope.conversation(conversation_id)
-        decision = planner.decide(
+        decision = thresholds.decide(
             conversation_id=conversation_id,
             counters=conversation.counters,
-            policy=self.policy.overridden(conversation.overrides),
+            limits=self.policy.overridden(conversation.overrides),
         )
-        last = CompactionRun.objects.told().filter(conversation=conversation).order_by("-started_at").first()
+        last = (
+            CompactionRun.objects.with_record_fields().filter(conversation=conversation).order_by("-started_at").first()
+        )
         run = None if last is None else last.as_record()
         return CompactionStatus(**vars(decision), run_id=None if run is None else run.run_id, run=run)
 
     def request(self, *, conversation_id: int, reason: Reason = Reason.MANUAL) -> JobRecord:
-        """Have the conversation compacted in the background; a wish that waits already is enough."""
+        """Queue a background compaction; one that is queued already is enough."""
         self.store.scope.conversation(conversation_id)
         job_id = jobs.request(conversation_id=conversation_id, reason=Reason(reason))
         return CompactionJob.objects.select_related("conversation").get(pk=job_id).as_record()
 
     def backfill(self, *, conversation_id: int | None = None) -> list[JobRecord]:
-        """Have done what automatic compaction passed over as not worth a summary: in one conversation, or in all."""
+        """Queue what automatic compaction skipped as not worth a summary.
+
+        In one conversation, or in all.
+        """
         if conversation_id is not None:
             self.store.scope.conversation(conversation_id)
         runs = self.store.scope.narrow(CompactionRun.objects.all())
@@ -77,11 +80,11 @@ class CompactionEngine:
         return [self.request(conversation_id=each) for each in skipped]
 
     def request_redo(self, *, conversation_id: int) -> JobRecord:
-        """Have a worker make the degraded summaries again, all of them: a person asks."""
+        """Queue making all degraded summaries again, as a person requests it."""
         return self.request(conversation_id=conversation_id, reason=Reason.REDO_ALL)
 
     def get_job(self, *, job_id: int) -> JobRecord:
-        """One piece of background work, and the runs it led to; NotFound if there is none."""
+        """One background job and the runs it led to; NotFound if there is none."""
         job = (
             self.store.scope.narrow(CompactionJob.objects.select_related("conversation")).filter(job_id=job_id).first()
         )
@@ -91,7 +94,7 @@ class CompactionEngine:
 
     def get_run(self, *, run_id: str) -> RunRecord:
         """One run; NotFound if there is none."""
-        rows = self.store.scope.narrow(CompactionRun.objects.told())
+        rows = self.store.scope.narrow(CompactionRun.objects.with_record_fields())
         run = rows.filter(run_id=run_id).first() if run_id.isprintable() else None
         if run is None:
             raise NotFound(f"There is no run {run_id[:80]!r} that you may see.")
@@ -106,11 +109,11 @@ class CompactionEngine:
         before_run: str | None = None,
         limit: int = 20,
     ) -> list[RunRecord]:
-        """The runs of one conversation, or of all, newest first; those with this outcome, or this reason.
+        """List runs, newest first, by conversation, outcome and reason.
 
-        `before_run` continues behind the last of an earlier answer. NotFound if there is no such conversation or run.
+        `before_run` is the last run of the previous page. NotFound if there is no such conversation or run.
         """
-        runs = self.store.scope.narrow(CompactionRun.objects.told())
+        runs = self.store.scope.narrow(CompactionRun.objects.with_record_fields())
         if conversation_id is not None:
             self.store.scope.conversation(conversation_id)
             runs = runs.filter(conversation_id=conversation_id)
@@ -124,36 +127,39 @@ class CompactionEngine:
         return [run.as_record() for run in runs.order_by("-started_at", "-run_id")[:limit]]
 
     def compact(
-        self, *, conversation_id: int, reason: Reason = Reason.MANUAL, claim: Claim | None = None
+        self,
+        *,
+        conversation_id: int,
+        reason: Reason = Reason.MANUAL,
+        lease: Lease[CompactionJob] | None = None,
     ) -> CompactionResult:
-        """Make room in one conversation, and say what was done.
+        """Make room in one conversation and report what was done.
 
-        Asked for by a person, everything outside the fresh tail is summarized; under pressure, just enough. What was
-        written before a failure stays, for each summary is complete in itself; the next run goes on from there.
-        Raises ConversationBusy, retryable, while another compaction of the conversation is at work.
+        For a person, everything outside the fresh tail is summarized; under pressure, just enough. Summaries written
+        before a failure stay, for each is complete in itself; the next run continues from there.
+        Raises ConversationBusy, retryable, while another compaction of the conversation is in progress.
         """
-        reason = Reason(reason)
+        return self.run(conversation_id=conversation_id, reason=Reason(reason), work=Run.compact, lease=lease)
 
-        def passes(run: Run) -> Outcome:
-            if reason.is_automatic and not run.decision.should_compact:
-                return Outcome.NOT_NEEDED
-            if reason.is_automatic and is_insignificant(run):
-                return Outcome.SKIPPED
-            return leaf_and_condensed(run)
-
-        return self.run(conversation_id=conversation_id, reason=reason, claim=claim, passes=passes)
-
-    def redo(self, *, conversation_id: int, claim: Claim | None = None) -> CompactionResult:
-        """Make again, with a model, the summaries in the context that were made without one.
+    def redo(self, *, conversation_id: int, lease: Lease[CompactionJob] | None = None) -> CompactionResult:
+        """Make degraded summaries in the context again, with a model.
 
         The new ones supersede the old ones, which stay in the lineage. Raises ConversationBusy as `compact` does.
         """
-        return self.run(conversation_id=conversation_id, reason=Reason.REDO, claim=claim, passes=redo)
+        return self.run(conversation_id=conversation_id, reason=Reason.REDO, work=redo, lease=lease)
 
     def run(
-        self, *, conversation_id: int, reason: Reason, passes: Callable[[Run], Outcome], claim: Claim | None = None
+        self,
+        *,
+        conversation_id: int,
+        reason: Reason,
+        work: Callable[[Run], Outcome],
+        lease: Lease[CompactionJob] | None = None,
     ) -> CompactionResult:
-        """Do these passes under the conversation's lock, unless compaction is switched off for it."""
+        """Do the work of a run under the conversation's lock.
+
+        Outcome `disabled` where compaction is switched off.
+        """
         conversation = self.store.scope.conversation(conversation_id)
         policy = self.policy.overridden(conversation.overrides)
         if not policy.enabled or (policy.autocompact_disabled and reason.is_automatic):
@@ -167,12 +173,12 @@ class CompactionEngine:
                 policy=policy,
                 conversation=conversation,
                 reason=reason,
-                claim=claim,
+                lease=lease,
             )
-            return run.execute(passes)
+            return run.execute(work)
 
     def _escalation(self, policy: CompactionPolicy) -> Escalation:
-        """The engine's own, unless the conversation asks for other summarizers."""
+        """The engine's own, unless the conversation has a chain of its own."""
         if policy.summarizer == self.policy.summarizer:
             return self.escalation
         return escalation_of(policy.summarizer, tokens=self.store.tokens)

@@ -1,17 +1,16 @@
-"""What compaction does when others act: an append may call for room, and a job that is due wakes a worker."""
+"""Signal handlers: appends request jobs, and work that is due wakes workers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import structlog
 from django.dispatch import receiver
 
-from compaction import jobs
-from compaction.planning.pressure import wants_compaction
+from compaction.background import jobs
+from compaction.planning.thresholds import needs_compaction
 from compaction.policy import CompactionPolicy
 from compaction.signals import job_due, plan_due
 from compaction.tasks import carry_out_plan, compact_conversation
@@ -23,13 +22,13 @@ from conversations.types import AppendedMessage, Counters
 
 logger = structlog.get_logger(__name__)
 
-# While the pressure lasts, a job is asked for again after so many messages: the first may have ended without a word.
-# The sweep finds that, too, in a minute at most; asking takes half as long as an append.
-ASK_AGAIN_AFTER = 64
+# While the pressure lasts, a job is requested again after so many messages, in case the first one ended unseen. The
+# sweep finds that, too, within a minute.
+REQUEST_AGAIN_AFTER = 64
 
 
 @receiver(messages_appended)
-def make_room_when_pressed(
+def request_compaction_under_pressure(
     *,
     conversation_id: int,
     messages: Sequence[AppendedMessage],
@@ -37,13 +36,16 @@ def make_room_when_pressed(
     overrides: Mapping[str, Any],
     **_: object,
 ) -> None:
-    """Asks for a job as the pressure rises. Below the threshold, an append costs this comparison and nothing more."""
-    pressed = partial(wants_compaction, overrides=overrides, policy=CompactionPolicy.from_settings())
-    if not pressed(counters=counters):
+    """Request a job as the pressure rises.
+
+    Below the threshold, an append costs only this comparison.
+    """
+    policy = CompactionPolicy.from_settings().overridden(overrides)
+    if not needs_compaction(counters, policy):
         return
     before = _before(counters, messages)
-    asked_lately = counters.message_count // ASK_AGAIN_AFTER == before.message_count // ASK_AGAIN_AFTER
-    if not (asked_lately and pressed(counters=before)):
+    was_requested = counters.message_count // REQUEST_AGAIN_AFTER == before.message_count // REQUEST_AGAIN_AFTER
+    if not (was_requested and needs_compaction(before, policy)):
         jobs.request(conversation_id=conversation_id, reason=Reason.THRESHOLD)
 
 

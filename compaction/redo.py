@@ -1,4 +1,4 @@
-"""Makes summaries again: degraded ones when a model is back, erased ones from what remains.
+"""Make degraded, erased and damaged summaries again.
 
 The new rows supersede the old ones, which are kept.
 """
@@ -12,10 +12,10 @@ from typing import Any
 
 from django.db.models import Exists, OuterRef, Subquery
 
-from compaction.jobs import open_jobs
+from compaction.background.jobs import open_jobs
 from compaction.models import CompactionRun
-from compaction.planning import planner
-from compaction.run import Run
+from compaction.planning.thresholds import target_of
+from compaction.run import Made, Run
 from compaction.sources import (
     is_erased,
     read_cost,
@@ -27,24 +27,22 @@ from compaction.sources import (
 )
 from compaction.summarizing.escalation import Lack
 from compaction.summarizing.retry_schedule import PAUSE, details_of, is_rested
-from compaction.summarizing.summary_factory import Made
 from compaction.types import Outcome, Reason
 from conversations.models import ContextItem, Conversation
 from conversations.sql import snapshot
 
 
 def redo(run: Run) -> Outcome:
-    """One degraded summary of the context after the other, oldest first, each with what below it is degraded, too.
+    """Make the degraded summaries of the context again, oldest first.
 
-    Where a model had no answer to one, it goes on with the next; where nobody was there, the others would only wait in
-    vain. One whose texts were rejected is superseded all the same, by a row that says so: it waits no longer. A worker
-    does what waits, unless it was a person who left it to the worker: a person's wish is for the rejected ones, too,
-    for another model may have been configured since. An erased one waits for nobody: what can be had now is better
-    than nothing.
+    A model without an answer to one summary may have one to the next; without any model there, the run ends. A summary
+    whose texts were rejected is superseded all the same, by a row that says so, and waits no longer. A worker makes
+    what waits; a person also gets the rejected ones, for another model may have been configured since. An erased
+    summary waits for no model: what can be made now is better than nothing.
     """
     waiting = ""
     lack = Lack.UNANSWERED
-    only_waiting = run.claim is not None and run.claim.reason is not Reason.REDO_ALL
+    only_waiting = run.lease is not None and run.lease.row.reason != Reason.REDO_ALL
     for summary_id, tokens in _read(run, only_waiting=only_waiting):
         if run.is_out_of_bounds:
             return Outcome.STOPPED
@@ -55,34 +53,33 @@ def redo(run: Run) -> Outcome:
                 break
             continue
         if not only_waiting and _says_the_same(summary_id, made[-1]):
-            # Rejected once more, and nothing is gained by another row that says so.
+            # Rejected again: another row that says so would gain nothing.
             continue
         saved = tokens - made[-1].item_tokens
         progress = run.progress
         run.write(made, replace(progress, tokens=progress.tokens - saved, redone=progress.redone + len(made)))
     if waiting:
-        noted = details_of(waiting, lack, before=_noted_before(run.conversation_id), started_at=run.started_at)
-        run.progress = replace(run.progress, details=noted)
+        run.note(details_of(waiting, lack, before=_noted_before(run.conversation_id), started_at=run.started_at))
         return Outcome.UNAVAILABLE
     return Outcome.COMPACTED if run.progress.redone else Outcome.NOTHING_TO_DO
 
 
 def _says_the_same(summary_id: str, made: Made) -> bool:
-    """Whether what was made again is still without a model, and no other text."""
+    """Whether the new summary is still degraded and has the same text."""
     return made.summary.is_degraded and made.summary.content == text_of(summary_id)
 
 
 def _noted_before(conversation_id: int) -> dict[str, Any]:
-    """What the last attempt at the conversation has come to know."""
+    """The details of the conversation's last redo."""
     attempts = CompactionRun.objects.filter(conversation_id=conversation_id, reason=Reason.REDO)
     return attempts.order_by("-started_at").values_list("details", flat=True).first() or {}
 
 
 def waiting_for_a_model(now: datetime) -> Iterator[Conversation]:
-    """Conversations that show a summary which waits for a model, and that nobody is at work on.
+    """Conversations whose context has a summary that waits for a model.
 
-    What a model was asked for in vain a short while ago rests, and the longer the more often that was; what has come to
-    wait since is not held up by it.
+    A conversation rests after an attempt without an answer, the longer the more attempts there were; a summary that
+    waits since then is not delayed by it.
     """
     attempts = CompactionRun.objects.filter(conversation_id=OuterRef("conversation_id"), reason=Reason.REDO)
     last = attempts.order_by("-started_at")
@@ -90,7 +87,7 @@ def waiting_for_a_model(now: datetime) -> Iterator[Conversation]:
         conversation_id=OuterRef("conversation_id"),
         summary__is_degraded=True,
         summary__quality__waits=True,
-        # Asked for once, when it was erased.
+        # A redo was requested when it was erased.
         summary__erased_by__isnull=True,
     )
     newest = lacking.order_by("-summary__created_at")
@@ -108,16 +105,16 @@ def waiting_for_a_model(now: datetime) -> Iterator[Conversation]:
 
 
 def _read(run: Run, *, only_waiting: bool) -> list[tuple[str, int]]:
-    """What is to be made again; the run starts from what the context costs at the moment when that is read."""
+    """The summaries to make again; the run starts from this cost of the context."""
     with snapshot():
         messages, tokens = read_cost(run.conversation_id)
         shown = _shown(run.conversation_id, only_waiting=only_waiting)
-    run.starts_from(tokens=tokens, messages=messages)
+    run.start_from(tokens=tokens, messages=messages)
     return shown
 
 
 def _shown(conversation_id: int, *, only_waiting: bool) -> list[tuple[str, int]]:
-    """The summaries in the context that are to be made again, and what they cost there."""
+    """The summaries in the context to make again, and what they cost there."""
     shown = ContextItem.objects.filter(
         to_redo("summary__", only_waiting=only_waiting), conversation_id=conversation_id, summary__isnull=False
     )
@@ -126,7 +123,7 @@ def _shown(conversation_id: int, *, only_waiting: bool) -> list[tuple[str, int]]
 
 
 def _made_again(run: Run, summary_id: str, *, only_waiting: bool) -> list[Made] | Lack:
-    """What supersedes the summary, after what supersedes its sources; or why one of them still waits."""
+    """The new summaries, sources first; or why one of them still waits."""
     all_made: list[Made] = []
     for source_id in sources_to_redo(summary_id, only_waiting=only_waiting):
         below = _made_again(run, source_id, only_waiting=only_waiting)
@@ -135,9 +132,9 @@ def _made_again(run: Run, summary_id: str, *, only_waiting: bool) -> list[Made] 
         all_made += below
     read = read_sources_again(summary_id, instead={made.summary.supersedes_id or "": made.summary for made in all_made})
     tokens = sum(run.store.tokens.count(source.text) for source in read.sources)
-    made = run.maker.make(
+    made = run.make(
         read,
-        target_tokens=planner.target_of(tokens, depth=read.depth, policy=run.policy),
+        target_tokens=target_of(tokens, depth=read.depth, limits=run.policy),
         supersedes_id=summary_id,
     )
     if made is None:

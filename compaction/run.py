@@ -1,4 +1,4 @@
-"""One execution of compaction under the conversation's lock: has texts made, writes them, and keeps its own record."""
+"""One run of compaction: makes summaries, writes them, records itself."""
 
 from __future__ import annotations
 
@@ -16,20 +16,30 @@ from django.db.models import F
 from django.utils import timezone
 
 from compaction import observability
-from compaction.jobs import Claim
-from compaction.planning import planner
-from compaction.planning.active_slots import Context
+from compaction.models import CompactionJob
+from compaction.planning import planner, thresholds
 from compaction.planning.planner import Slot
+from compaction.planning.significance import significance
 from compaction.policy import CompactionPolicy
-from compaction.sources import read_slots, read_sources
+from compaction.rendering import context_cost_of
+from compaction.sources import (
+    ChunkSources,
+    read_slots,
+    read_sources,
+    read_summary_texts,
+    read_turns,
+    text_of,
+)
+from compaction.steps import Step, Steps, leaf_and_condensed_steps
 from compaction.summarizing.escalation import Escalation
-from compaction.summarizing.summary_factory import Made, Maker
+from compaction.summarizing.summarizer import SummaryRequest
+from compaction.summarizing.summary_factory import new_summary
 from compaction.types import CompactionResult, Outcome, Reason
-from conversations.fast.prepared import prepared
 from conversations.models import Conversation
-from conversations.sql import rows
+from conversations.sql import first_row, rows
 from conversations.store.conversations import ConversationStore
 from conversations.types import NewPart, NewSummary, PartType, SummaryKind
+from conversations.work.queue import Lease
 
 logger = structlog.get_logger(__name__)
 
@@ -54,7 +64,9 @@ _ABANDON = """
 
 
 def abandon_runs(conversation_id: int) -> None:
-    """Close the records of runs whose worker is gone: who calls this holds the lock, so no run is at work.
+    """Close the records of runs whose worker died.
+
+    The caller holds the lock, so no run is in progress. What they wrote is complete and stays.
 
     What they wrote is complete and stays.
     """
@@ -64,7 +76,7 @@ def abandon_runs(conversation_id: int) -> None:
 
 @dataclass(frozen=True)
 class Progress:
-    """What a run has come to so far; a failed write leaves the run with the one it had before."""
+    """What a run has done so far; a failed write restores the one before."""
 
     tokens: int
     messages: int
@@ -88,8 +100,18 @@ class Progress:
         )
 
 
+@dataclass(frozen=True)
+class Made:
+    """A summary ready to be written, its sources, and its cost in the context."""
+
+    summary: NewSummary
+    message_ids: tuple[int, ...]
+    source_ids: tuple[str, ...]
+    item_tokens: int
+
+
 class Run:
-    """A run in progress. What it has written is final; what it knows of the context is its own and up to date.
+    """A run in progress. What it has written is final.
 
     `tokens_before` is what the context cost when the run read it, and `progress.tokens` what that same context costs
     with the run's summaries in it. Messages that are appended meanwhile are in neither, so the difference is what the
@@ -104,48 +126,30 @@ class Run:
         policy: CompactionPolicy,
         conversation: Conversation,
         reason: Reason,
-        claim: Claim | None,
+        lease: Lease[CompactionJob] | None,
     ) -> None:
         self.store = store
+        self.escalation = escalation
         self.policy = policy
         self.conversation_id = conversation.conversation_id
         self.session_id = conversation.session_id
         self.reason = reason
-        self.claim = claim
+        self.lease = lease
         self.run_id = f"run_{secrets.token_hex(8)}"
         self.started_at = timezone.now()
         self.deadline = time.monotonic() + policy.run_deadline_seconds
-        self.decision = planner.decide(
-            conversation_id=conversation.conversation_id, counters=conversation.counters, policy=policy
+        self.decision = thresholds.decide(
+            conversation_id=conversation.conversation_id, counters=conversation.counters, limits=policy
         )
         self.is_counted = False
-        # The counters stand for a run that ends without reading the context.
+        # The figures of a run that ends without reading the context.
         self.tokens_before = conversation.active_tokens
         self.progress = Progress(tokens=conversation.active_tokens, messages=conversation.active_messages)
-        self.maker = Maker(
-            escalation=escalation,
-            tokens=store.tokens,
-            policy=policy,
-            conversation_id=conversation.conversation_id,
-            run_id=self.run_id,
-            deadline=self.deadline,
-        )
 
-    def read_context(self) -> Context:
-        """Read the slots that the run plans on; its figures are about these very slots."""
-        slots = read_slots(self.conversation_id)
-        self.starts_from(tokens=slots.tokens, messages=slots.messages)
-        return slots
-
-    def starts_from(self, *, tokens: int, messages: int) -> None:
-        """Take what the context cost when it was read as the figures that the run starts from."""
-        self.tokens_before = tokens
-        self.progress = replace(self.progress, tokens=tokens, messages=messages)
-
-    def execute(self, passes: Callable[[Run], Outcome]) -> CompactionResult:
-        """Do the passes, which say how it ended, and leave a record of it, of a failure too."""
+    def execute(self, work: Callable[[Run], Outcome]) -> CompactionResult:
+        """Do the work and record its outcome, also of a failure."""
         try:
-            outcome = passes(self)
+            outcome = work(self)
         except BaseException:
             if self.progress.summaries:
                 self.record(Outcome.FAILED)
@@ -168,18 +172,80 @@ class Run:
             details=self.progress.details,
         )
 
+    def compact(self) -> Outcome:
+        """Make leaf summaries, oldest first, then condensed ones, shallowest first."""
+        if self.reason.is_automatic and not self.decision.should_compact:
+            return Outcome.NOT_NEEDED
+        if self.reason.is_automatic and self._is_insignificant():
+            return Outcome.SKIPPED
+        if not self.follow(leaf_and_condensed_steps(self.read_context(), self.policy)):
+            return Outcome.STOPPED
+        if self.reason.is_automatic and self._is_pressed:
+            return Outcome.EXHAUSTED
+        return Outcome.COMPACTED if self.progress.summaries else Outcome.NOTHING_TO_DO
+
+    def follow(self, steps: Steps) -> bool:
+        """Make the summary of each step; false if a bound of the run ended them early."""
+        slot: Slot | None = None
+        while not self._is_enough:
+            try:
+                step = steps.send(slot)
+            except StopIteration:
+                return True
+            if self.is_out_of_bounds:
+                return False
+            slot = self._summarize(step)
+        return True
+
     @property
     def is_out_of_bounds(self) -> bool:
         return self.progress.summaries >= self.policy.max_passes or time.monotonic() > self.deadline
 
-    def summarize(self, chunk: Sequence[Slot], target_tokens: int, *, previous: Slot | None = None) -> Slot | None:
-        """The slot that now stands for the chunk, or None if a summary would not have been cheaper."""
-        made = self.maker.make(
-            read_sources(chunk), target_tokens=target_tokens, previous_id=previous.summary_id if previous else None
+    @property
+    def _is_enough(self) -> bool:
+        """Whether an automatic run has made enough room; a person gets all there is."""
+        return self.reason.is_automatic and thresholds.is_relieved(
+            active_tokens=self.progress.tokens, active_messages=self.progress.messages, limits=self.policy
         )
-        if made is None or made.item_tokens >= planner.sum_tokens(chunk):
+
+    @property
+    def _is_pressed(self) -> bool:
+        return (
+            self.progress.tokens >= thresholds.threshold_tokens(self.policy)
+            or self.progress.messages > self.policy.max_active_messages
+        )
+
+    def _is_insignificant(self) -> bool:
+        """Whether nothing is worth a summary; the details keep the figures."""
+        if not self.policy.significance_gate or self.decision.is_hard:
+            return False
+        found = significance(read_turns(self.conversation_id), summaries=read_summary_texts(self.conversation_id))
+        if found.is_trivial:
+            self.note({"significance": found.as_details()})
+        return found.is_trivial
+
+    def read_context(self) -> list[Slot]:
+        """Read the slots that the run plans on; its figures are about these slots."""
+        slots = read_slots(self.conversation_id)
+        self.start_from(tokens=planner.sum_tokens(slots), messages=sum(slot.is_raw for slot in slots))
+        return slots
+
+    def start_from(self, *, tokens: int, messages: int) -> None:
+        """Take what the context cost when it was read as the run's first figures."""
+        self.tokens_before = tokens
+        self.progress = replace(self.progress, tokens=tokens, messages=messages)
+
+    def note(self, details: Mapping[str, Any]) -> None:
+        """Keep these figures with the run's record."""
+        self.progress = replace(self.progress, details=details)
+
+    def _summarize(self, step: Step) -> Slot | None:
+        """The slot of the new summary, or None if it would not be cheaper."""
+        previous_id = step.previous.summary_id if step.previous else None
+        made = self.make(read_sources(step.chunk), target_tokens=step.target_tokens, previous_id=previous_id)
+        if made is None or made.item_tokens >= planner.sum_tokens(step.chunk):
             return None
-        saved = planner.sum_tokens(chunk) - made.item_tokens
+        saved = planner.sum_tokens(step.chunk) - made.item_tokens
         after = self.progress.with_summary(made.summary.kind, saved=saved, messages=len(made.message_ids))
         [ordinal] = self.write([made], after)
         assert ordinal is not None
@@ -190,10 +256,51 @@ class Run:
             depth=made.summary.depth,
         )
 
-    def write(self, all_made: Sequence[Made], after: Progress) -> list[int | None]:
-        """Summaries, links, context, parts, counters and the run's row: together or not at all.
+    def make(
+        self,
+        read: ChunkSources,
+        *,
+        target_tokens: int,
+        previous_id: str | None = None,
+        supersedes_id: str | None = None,
+    ) -> Made | None:
+        """A summary of these sources, or None if it would not be shorter than they are.
 
-        The last one is shown in the context; those before it are what it was made from.
+        No transaction is open here: a model may take its time.
+        """
+        accepted = self.escalation.summarize(
+            SummaryRequest(
+                sources=read.sources,
+                target_tokens=target_tokens,
+                count_tokens=self.store.tokens.count,
+                depth=read.depth,
+                # Only a language model can leave out what is known already.
+                previous=text_of(previous_id) if previous_id and self.escalation.models else "",
+                instructions=self.policy.summary_instructions,
+                deadline=self.deadline,
+            )
+        )
+        if accepted is None:
+            return None
+        summary = new_summary(
+            read,
+            accepted,
+            conversation_id=self.conversation_id,
+            run_id=self.run_id,
+            token_counter=self.store.tokens.name,
+            supersedes_id=supersedes_id,
+        )
+        return Made(
+            summary=summary,
+            message_ids=read.message_ids,
+            source_ids=read.summary_ids,
+            item_tokens=context_cost_of(self.store.tokens)(summary),
+        )
+
+    def write(self, all_made: Sequence[Made], after: Progress) -> list[int | None]:
+        """Write summaries, context, counters and the run's row, all or nothing.
+
+        The last summary is shown in the context; those before it are its sources.
         """
         before = self.progress
         try:
@@ -208,9 +315,10 @@ class Run:
                     )
                     for made in all_made
                 ]
-                if self.claim is not None:
-                    # After the conversation's row, which every writer takes first.
-                    self.claim.renew(got_on=True)
+                if self.lease is not None:
+                    # After the conversation's row, which every writer locks first. A job that makes progress forgets
+                    # its earlier attempts.
+                    self.lease.renew(attempts=1)
                 self.progress = after
                 self.record(Outcome.RUNNING)
         except BaseException:
@@ -224,7 +332,7 @@ class Run:
         return ordinals
 
     def _mark_of(self, summary: NewSummary) -> NewPart:
-        """The compaction part for the last source message: synthetic, ignored, and never part of what was said."""
+        """The synthetic, ignored compaction part for the last source message."""
         return NewPart(
             part_type=PartType.COMPACTION,
             is_synthetic=True,
@@ -245,22 +353,14 @@ class Run:
             **more,
         )
 
-    def _count(self, outcome: Outcome) -> None:
-        observability.ended(
-            reason=self.reason,
-            outcome=outcome,
-            seconds=(timezone.now() - self.started_at).total_seconds(),
-            saved=self.tokens_before - self.progress.tokens,
-        )
-
     def record(self, outcome: Outcome) -> None:
-        """Write the run's row, or bring it up to date."""
-        prepared(
+        """Write the run's row, or update it."""
+        first_row(
             _RECORD,
             {
                 "run_id": self.run_id,
                 "conversation_id": self.conversation_id,
-                "job_id": self.claim.job_id if self.claim is not None else None,
+                "job_id": self.lease.row.job_id if self.lease is not None else None,
                 "reason": self.reason.value,
                 "outcome": outcome.value,
                 "started_at": self.started_at,
@@ -277,7 +377,15 @@ class Run:
             self.is_counted = True
             transaction.on_commit(partial(self._count, outcome))
         if outcome in (Outcome.EXHAUSTED, Outcome.SKIPPED):
-            # Asked again before anything has changed, it would find nothing again.
+            # Another run before anything has changed would find nothing again.
             Conversation.objects.filter(pk=self.conversation_id).update(
                 rest_until_seq=F("next_seq") - 1 + self.policy.fresh_tail_count
             )
+
+    def _count(self, outcome: Outcome) -> None:
+        observability.ended(
+            reason=self.reason,
+            outcome=outcome,
+            seconds=(timezone.now() - self.started_at).total_seconds(),
+            saved=self.tokens_before - self.progress.tokens,
+        )

@@ -1,13 +1,13 @@
-"""The steps of a run, one after another: each is proposed, and what it came to decides the next. Pure.
+"""The steps of a run, each decided by what became of the one before. Pure.
 
-Whoever follows them sends back, after each, the slot that stands for the step's chunk now. A run makes that slot from a
-real summary, a forecast from an expected one; both follow the same steps, so they cannot come apart.
+A caller sends back, after each step, the slot that replaces the step's chunk. A run makes that slot from a real
+summary and a forecast from an expected one, so both follow the same steps.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
 
 from compaction.planning import planner
@@ -18,17 +18,17 @@ from conversations.types import SummaryKind
 
 @dataclass(frozen=True)
 class Step:
-    """One summary to be made: of which slots, and how long it may be."""
+    """One summary to make: of which slots, and how long it may be."""
 
     chunk: tuple[Slot, ...]
     kind: SummaryKind
     target_tokens: int
-    # The last summary before a leaf chunk: what it tells is known already.
+    # The last summary before a leaf chunk: what it says need not be repeated.
     previous: Slot | None = None
 
     @property
     def depth(self) -> int:
-        """Of the summary; leaf summaries are of depth 0."""
+        """Of the summary; leaf summaries have depth 0."""
         return 1 + max(-1 if slot.depth is None else slot.depth for slot in self.chunk)
 
 
@@ -54,8 +54,8 @@ def _ordinal(slot: Slot) -> int:
     return slot.ordinal
 
 
-def leaf_and_condensed_steps(slots: Collection[Slot], policy: CompactionPolicy) -> Steps:
-    """Every step from these slots on: first of messages, oldest first, then of summaries, shallowest first."""
+def leaf_and_condensed_steps(slots: Sequence[Slot], policy: CompactionPolicy) -> Steps:
+    """All steps from these slots on: leaf summaries, then condensed ones."""
     protected = planner.fresh_tail(slots, policy)
     summaries = Summaries(slots)
     leaves: list[tuple[int, Slot]] = []
@@ -71,11 +71,11 @@ def leaf_and_condensed_steps(slots: Collection[Slot], policy: CompactionPolicy) 
         if slot is None:
             # The planner would propose the same again.
             return
-        context = _after(context, {source.ordinal for source in condensed}, {slot.ordinal: slot})
+        context = _after(context, condensed, slot)
 
 
 def _with_leaves(slots: Iterable[Slot], protected: Protected, leaves: Sequence[tuple[int, Slot]]) -> list[Slot]:
-    """The context with leaves in the places of what they stand for: of all from the first to the last that may go."""
+    """The context with each leaf in the place of its chunk."""
     ends = [end for end, _ in leaves]
     context = []
     for slot in slots:
@@ -87,27 +87,8 @@ def _with_leaves(slots: Iterable[Slot], protected: Protected, leaves: Sequence[t
     return context
 
 
-def _after(slots: Sequence[Slot], gone: set[int], stands_for: Mapping[int, Slot]) -> list[Slot]:
-    """The context with summaries in the places of what they stand for."""
-    kept = (slot for slot in slots if slot.ordinal in stands_for or slot.ordinal not in gone)
-    return [stands_for.get(slot.ordinal, slot) for slot in kept]
-
-
-def follow(
-    steps: Steps,
-    *,
-    make: Callable[[Step], Slot | None],
-    is_enough: Callable[[], bool],
-    is_out_of_bounds: Callable[[], bool],
-) -> bool:
-    """Make what each step proposes; whether they came to their natural end, false if a bound stopped them."""
-    made: Slot | None = None
-    while not is_enough():
-        try:
-            step = steps.send(made)
-        except StopIteration:
-            return True
-        if is_out_of_bounds():
-            return False
-        made = make(step)
-    return True
+def _after(slots: Sequence[Slot], chunk: Sequence[Slot], summary: Slot) -> list[Slot]:
+    """The context with a summary in the place of the first slot of its chunk."""
+    gone = {source.ordinal for source in chunk} - {summary.ordinal}
+    kept = (slot for slot in slots if slot.ordinal not in gone)
+    return [summary if slot.ordinal == summary.ordinal else slot for slot in kept]

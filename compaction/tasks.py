@@ -1,12 +1,12 @@
-"""Work for later. The rows are the jobs; these tasks only wake somebody to look at them."""
+"""Background tasks. The rows are the work; a task only starts a worker on one."""
 
 from __future__ import annotations
 
 from django_huey import db_periodic_task, db_task
 from huey import crontab
 
+from compaction.background.worker import CompactionWorker
 from compaction.plans.plan_store import CompactionPlans
-from compaction.worker import CompactionWorker
 
 
 @db_task(queue="compaction")

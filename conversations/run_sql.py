@@ -1,30 +1,33 @@
-"""SQL that reads as SQL: migrations load these files by name."""
+"""Migration operations: run a `.sql` file, and seal the rows of a table."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from django.core.management.base import CommandError
+from django.db import connections
 from django.db.migrations import RunSQL
+from django.db.migrations.recorder import MigrationRecorder
 
-HERE = Path(__file__).parent / "sql"
+ROOT = Path(__file__).parents[1]
 
 
 class RunSQLFile(RunSQL):
-    """Runs a `.sql` file of an app's `sql` folder; the state operations tell Django what it made."""
+    """Run a file such as `conversations/sql/tables.sql`; the state operations describe to Django what it makes."""
 
-    def __init__(self, path: Path, **options: object) -> None:
-        super().__init__(path.read_text(), reverse_sql=RunSQL.noop, **options)  # type: ignore[arg-type]
-        self.name = path.name
+    def __init__(self, path: str, **options: object) -> None:
+        super().__init__((ROOT / path).read_text(), reverse_sql=RunSQL.noop, **options)  # type: ignore[arg-type]
+        self.path = path
 
     def deconstruct(self) -> tuple[str, list[object], dict[str, object]]:
         raise TypeError("Migrations with SQL files are written by hand.")
 
     def describe(self) -> str:
-        return f"Runs {self.name}"
+        return f"Run {self.path}"
 
 
 class SealRows(RunSQL):
-    """Give a table a seal over these columns (see row_seals.sql), and seal the rows that are there.
+    """Give a table a seal over these columns (see row_seals.sql), and seal the rows it has.
 
     Used again on the same table, it seals with other columns. `row_seal` is in no model: the database alone writes it,
     and only the checker reads it.
@@ -59,4 +62,14 @@ class SealRows(RunSQL):
         raise TypeError("Migrations that seal rows are written by hand.")
 
     def describe(self) -> str:
-        return f"Seals the rows of {self.table}"
+        return f"Seal the rows of {self.table}"
+
+
+def refuse_other_migrations(*, using: str, **facts: object) -> None:
+    """Raise CommandError for a database with the tables of an LCM before migrations began at `0001_initial`."""
+    if ("conversations", "0001_store") in MigrationRecorder(connections[using]).applied_migrations():
+        raise CommandError(
+            "This database was made by an earlier version of LCM, and was not changed: export its conversations with"
+            " that version (`lcm ledger export --all -o FILE`), and import them into an empty database with this one"
+            " (`lcm ledger import FILE`). See docs/upgrade.md."
+        )

@@ -12,7 +12,7 @@ from django.db import transaction
 from django.db.models.functions import Collate
 
 from compaction.ledger_sections import SECTIONS
-from compaction.planning.costs import context_cost_of
+from compaction.rendering import context_cost_of
 from conversations.audit import Act, AuditLog
 from conversations.cold_storage.cold_texts import ColdBlockDamaged, WhatIsLeft
 from conversations.content.tokens import TokenEstimator

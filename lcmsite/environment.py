@@ -152,11 +152,10 @@ class Deployment:
     )
     rate_limit: int = knob(
         30_000,
-        "The most requests a minute that one key may make on one machine; 0 for no limit.",
+        "The most requests a minute that one key may make; 0 for no limit.",
         low=0,
         high=1_000_000,
     )
-    rate_burst: int = knob(0, "How many of them may come at once; 0 for all of a minute.", low=0, high=1_000_000)
     api_key: str = knob("", "The API key the command line sends.", secret=True)
     workspace: str = knob("", "The workspace the command line works in.")
 

@@ -2,7 +2,6 @@
 
 import os
 import secrets
-from contextlib import nullcontext
 from datetime import timedelta
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,7 +14,6 @@ from lcmsite.environment import Environment, Problem, secrets_in
 from lcmsite.ops.logs import log_what_python_prints, logging_settings, set_up_loggers
 from lcmsite.queues import queue_settings
 from lcmsite.secret_key import kept_secret_key
-from lcmsite.startup import without
 
 ENVIRONMENT = Environment.read(os.environ)
 DEPLOYMENT = ENVIRONMENT.deployment
@@ -49,7 +47,6 @@ except OSError as refusal:
 SECRETS = secrets_in(DEPLOYMENT, secret_key=SECRET_KEY)
 
 INSTALLED_APPS = [
-    # First: the next one takes back what it would do with every connection.
     "django.contrib.postgres",
     "lcmsite",
     "lcmsite.dashboard",
@@ -64,6 +61,7 @@ INSTALLED_APPS = [
     "pglock",
     "django_huey",
     "django_htmx",
+    "django_prometheus",
     "axes",
     "unfold",
     # Its pages are loaded with the site's paths, see `urls`: a worker shows none.
@@ -76,29 +74,23 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    # Passes by the others, and does for its few paths what they would: whoever adds one looks there, too.
-    "lcmsite.api.busiest.Busiest",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "lcmsite.middleware.RequestLog",
     "lcmsite.middleware.RequestSize",
     "django.middleware.common.CommonMiddleware",
-    "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    "lcmsite.middleware.Pages",
-]
-# What begins so is for programs, which bring a key; everything else is a page, for people with a session.
-MACHINE_PATHS = ("/api/", "/healthz", "/readyz", "/metrics", "/static/")
-PAGES_MIDDLEWARE = [
     "lcmsite.middleware.ContentSecurity",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "axes.middleware.AxesMiddleware",
+    "lcmsite.middleware.RequestMetrics",
 ]
-# These are looked for in MIDDLEWARE, the check of forms (W003) among them; they are in PAGES_MIDDLEWARE.
-SILENCED_SYSTEM_CHECKS = ["admin.E408", "admin.E409", "admin.E410", "axes.W002", "security.W003"]
+# These paths are for programs, which send a key. Every other path is a page, for people with a session.
+MACHINE_PATHS = ("/api/", "/healthz", "/readyz", "/metrics", "/static/")
 
 ROOT_URLCONF = "lcmsite.urls"
 WSGI_APPLICATION = "lcmsite.wsgi.application"
@@ -155,8 +147,9 @@ UNFOLD: dict[str, Any] = {
     },
 }  # fmt: skip
 
-# Nothing from anywhere else, no script or style that stands in a page.
+# Nothing from another origin, and no script or style inside a page.
 CONTENT_SECURITY_POLICY: dict[str, Any] = {
+    "EXCLUDE_URL_PREFIXES": MACHINE_PATHS,
     "DIRECTIVES": {
         "default-src": ["'none'"],
         "script-src": ["'self'"],
@@ -167,7 +160,7 @@ CONTENT_SECURITY_POLICY: dict[str, Any] = {
         "form-action": ["'self'"],
         "frame-ancestors": ["'none'"],
         "base-uri": ["'none'"],
-    }
+    },
 }
 # What the admin's own scripts, Alpine's above all, cannot do without: it reads what elements are to do from their
 # attributes, as code, and colours stand in the page. So this holds under /admin/, for staff alone, and nowhere else;
@@ -202,21 +195,20 @@ def _database() -> dict[str, Any]:
             "PORT": str(PORT),
         }
     else:
-        database = {**dj_database_url.parse(DEPLOYMENT.database_url, engine="lcmsite.postgresql")}
+        database = {**dj_database_url.parse(DEPLOYMENT.database_url, engine="django_prometheus.db.backends.postgresql")}
     return database | {
-        # The pool keeps connections, so Django must not; our backend looks after those that died in the meantime.
+        # The pool keeps connections, and replaces those that died.
         "CONN_MAX_AGE": 0,
-        "CONN_HEALTH_CHECKS": False,
+        "CONN_HEALTH_CHECKS": True,
         "OPTIONS": database.get("OPTIONS", {})
         | {
-            # None at rest: a command that asks one question opens one connection.
+            # Without a minimum, a command with one query opens one connection. Without `max_waiting`: the threads of a
+            # process are bounded.
             "pool": {
                 "min_size": 0,
                 "max_size": DEPLOYMENT.pool_size,
-                # Our backend asks again for as long as LCM_POOL_TIMEOUT_SECONDS says. No `max_waiting`: the pool counts
-                # those that have given up, too, and the threads of a process are bounded.
-                "timeout": 1,
-                "reconnect_timeout": 1,
+                "timeout": DEPLOYMENT.pool_timeout_seconds,
+                "reconnect_timeout": DEPLOYMENT.pool_timeout_seconds,
             },
             "prepare_threshold": 5,
             "application_name": "lcm",
@@ -225,10 +217,21 @@ def _database() -> dict[str, Any]:
 
 
 DATABASES = {"default": _database()}
+# For what processes share for a while: the counts of rate limits.
+CACHES: dict[str, dict[str, Any]] = {
+    "default": {
+        "BACKEND": "django.core.cache.backends.redis.RedisCache",
+        "LOCATION": DEPLOYMENT.redis_url,
+        "KEY_PREFIX": "lcm",
+    }
+    if DEPLOYMENT.redis_url
+    else {
+        "BACKEND": "django.core.cache.backends.db.DatabaseCache",
+        "LOCATION": "lcm_cache",
+        "OPTIONS": {"MAX_ENTRIES": 100_000},
+    }
+}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
-
-with nullcontext() if DEPLOYMENT.redis_url else without("redis"):
-    import huey.storage  # noqa: F401  # the first to ask for it, and where there is no Redis, nobody else does
 
 DJANGO_HUEY = queue_settings(redis_url=DEPLOYMENT.redis_url, threads=DEPLOYMENT.worker_threads)
 
@@ -287,7 +290,7 @@ FILE_GIST = "compaction.summarizing.excerpt.gist"
 DATA_UPLOAD_MAX_MEMORY_SIZE = DEPLOYMENT.max_request_bytes
 
 REST_FRAMEWORK: dict[str, Any] = {
-    "EXCEPTION_HANDLER": "lcmsite.api.views.of_drf",
+    "EXCEPTION_HANDLER": "lcmsite.api.responses.exception_handler",
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "UNAUTHENTICATED_USER": None,
 }

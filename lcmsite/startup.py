@@ -1,46 +1,25 @@
-"""Starting fast, and staying so: what a process loads before it begins is no garbage, and is never looked through."""
+"""Garbage collection at the start of a process: loaded modules stay, so the collector need not visit them."""
 
 import gc
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-# How many more records there must be than before, until somebody looks whether some are held by nothing but each other.
-# Python would look after 700, hundreds of times in one large read, and up to a third of its time went into that; the
-# largest page of an expansion has some 45,000. What gathers between two looks is a few MB at most.
-_RECORDS_BETWEEN_LOOKS = 50_000
+# Python's default of 700 makes a page of 45,000 records cost hundreds of collections.
+YOUNGEST_GENERATION = 50_000
 
 
 @contextmanager
 def loading() -> Iterator[None]:
-    """Within, modules are loaded without a look for garbage; what is there afterwards counts as there to stay.
-
-    A third of a start went into that look, and later a fifth of the time of a large read.
-    """
+    """Import modules within this block without a garbage collection, and freeze them at its end."""
     gc.disable()
     try:
         yield
     finally:
-        settled()
+        freeze_loaded()
         gc.enable()
 
 
-def settled() -> None:
-    """What there is stays, and is not looked through any more; what comes is looked through now and then."""
+def freeze_loaded() -> None:
+    """Exclude every object that exists now from garbage collection, and collect less often from now on."""
     gc.freeze()
-    gc.set_threshold(_RECORDS_BETWEEN_LOOKS, *gc.get_threshold()[1:])
-
-
-@contextmanager
-def without(*modules: str) -> Iterator[None]:
-    """Within, these modules count as not installed: a library that would offer what it can do with them does without.
-
-    Nobody here asks for that, and yet every process would load them: a tenth of its start and of its memory.
-    """
-    absent = dict.fromkeys(module for module in modules if module not in sys.modules)
-    sys.modules.update(absent)  # type: ignore[arg-type]  # None is how Python notes that a module is not to be had
-    try:
-        yield
-    finally:
-        for module in absent:
-            del sys.modules[module]
+    gc.set_threshold(YOUNGEST_GENERATION, *gc.get_threshold()[1:])

@@ -3,15 +3,12 @@
 from django.contrib import admin
 from django.urls import URLPattern, URLResolver, include, path
 
-from lcmsite.api import views
 from lcmsite.ops import health
 from lcmsite.ops.metrics import exposition
 
 admin.autodiscover()
 
 urlpatterns: list[URLPattern | URLResolver] = [
-    # First, as they are asked most: one path after the other is tried.
-    *views.busiest,
     path("api/", include("lcmsite.api.urls")),
     path("healthz", health.alive, name="healthz"),
     path("readyz", health.ready, name="readyz"),
@@ -20,5 +17,5 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("lcmsite.dashboard.urls")),
 ]
 
-handler400 = "lcmsite.api.views.refused"
-handler500 = "lcmsite.api.views.failed"
+handler400 = "lcmsite.api.responses.refused"
+handler500 = "lcmsite.api.responses.failed"

@@ -2,15 +2,8 @@
 
 import os
 
-import django
-
-from lcmsite.answering import Site
+from django.core.wsgi import get_wsgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lcmsite.settings")
 
-django.setup(set_prefix=False)
-application = Site()
-
-from lcmsite.ops.metrics.counting import start_counting  # noqa: E402  (imports models)
-
-start_counting()
+application = get_wsgi_application()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -42,15 +42,11 @@ class First(Protocol):
 
 @dataclass(frozen=True)
 class Deadline:
-    """When a search has to be over. `told`: the rows that its first question was answered with.
-
-    `nothing_more_is_read` may be called before an answer is made of what was read, see `reading.snapshot`.
-    """
+    """When a search has to be over. `told`: the rows that its first question was answered with."""
 
     at: float
     milliseconds: int
     told: Sequence[tuple[Any, ...]]
-    nothing_more_is_read: Callable[[], None]
 
     def remaining_ms(self) -> int:
         """At least 1, because PostgreSQL takes 0 for no limit at all."""
@@ -72,14 +68,14 @@ def bounded(*, milliseconds: int, refusal: LcmError, first: First) -> Iterator[D
 
     Sequential scans are out: an index always serves a search here, but for a word that the statistics do not know the
     planner may think otherwise. So is compiling plans, which takes longer than they run. What is prepared
-    (`reading.rows`) is planned once, for any values; what has to be planned for the values at hand is not prepared.
+    (`sql.rows`) is planned once, for any values; what has to be planned for the values at hand is not prepared.
     """
     at = time.monotonic() + milliseconds / 1000
     is_inside = connections[DEFAULT_DB_ALIAS].in_atomic_block
     try:
-        with transaction.atomic() if is_inside else nullcontext(), snapshot() as nothing_more_is_read:
+        with transaction.atomic() if is_inside else nullcontext(), snapshot():
             told = rows(first.statement, {**first.values, "milliseconds": str(milliseconds)})
-            yield Deadline(at, milliseconds, [row[1:] for row in told], nothing_more_is_read)
+            yield Deadline(at, milliseconds, [row[1:] for row in told])
             if is_inside:
                 # Somebody else's transaction gets its own settings back; ours takes them along when it ends.
                 rows(_SET, told[0][0][::2])

@@ -37,7 +37,6 @@ SECONDS_TO_STOP = 30
 LONG = (
     "tests/browser/",
     "tests/flows/",
-    "tests/conversations/test_migrations.py",
     *(
         f"tests/lcmsite/test_{what}"
         for what in ("up", "mcp", "embedded", "backup", "outages", "schemathesis", "checks")

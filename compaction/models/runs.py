@@ -1,4 +1,4 @@
-"""What compaction keeps of its own work."""
+"""The record of each run of compaction."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from conversations.models import Conversation, Summary
 
 
 class CompactionRunQuerySet(models.QuerySet):
-    def told(self) -> Self:
-        """With all that a record tells, in one statement."""
+    def with_record_fields(self) -> Self:
+        """With all that `as_record` needs, in one statement."""
         # By the conversation, too: its degraded summaries are few, and indexed.
         degraded = Summary.objects.filter(
             conversation_id=OuterRef("conversation_id"), is_degraded=True, run_id=OuterRef("run_id")
@@ -69,7 +69,7 @@ class CompactionRun(models.Model):
         return self.run_id
 
     def as_record(self) -> RunRecord:
-        """The run, with the conversation's title; of rows read with `told`, also how many summaries are degraded."""
+        """The run as a record, with what `with_record_fields` has read."""
         return RunRecord(
             run_id=self.run_id,
             conversation_id=self.conversation_id,

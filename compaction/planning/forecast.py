@@ -1,21 +1,22 @@
-"""What a run would do, told before it is done. Pure: slots and a policy in, steps and the expected context out.
+"""Forecast what a run would do. Pure.
 
-The forecast follows the same course as a run, with summaries of the length that was aimed at in place of real ones.
+It follows the same steps as a run, with summaries of exactly their target length in place of real ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from compaction.planning import planner
-from compaction.planning.planner import SHELL_TOKENS, Slot
+from compaction.planning.planner import Slot
+from compaction.planning.thresholds import SHELL_TOKENS, is_relieved
 from compaction.policy import CompactionPolicy
-from compaction.steps import Step, follow, leaf_and_condensed_steps
+from compaction.steps import Step, leaf_and_condensed_steps
 from compaction.summarizing.prompts import MOST_SOURCE_TOKENS
 from compaction.types import PlanStep, SeqRange
 
-# What a language model reads beside the sources: the instructions, and what an earlier summary has told already.
+# What a language model reads beside the sources: the instructions, and what an earlier summary says.
 PROMPT_TOKENS = 1_200
 
 
@@ -30,7 +31,10 @@ class PlannedItem:
 
 @dataclass(frozen=True)
 class PlannedStep:
-    """A step, and where to find again what it takes: all its slots, and those that stood in the context already."""
+    """A step with the ordinals of its slots, and its items in the context.
+
+    The items are those that were in the context before the first step.
+    """
 
     step: PlanStep
     ordinals: tuple[int, ...]
@@ -49,7 +53,7 @@ class Forecast:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What making the summaries should take: calls to a language model, tokens read and written, and money."""
+    """The expected cost of a plan: calls, tokens read and written, and money."""
 
     calls: int
     tokens_in: int
@@ -59,32 +63,34 @@ class Estimate:
 
 
 def forecast(
-    slots: Collection[Slot],
+    slots: Sequence[Slot],
     policy: CompactionPolicy,
     *,
     is_automatic: bool = False,
     last_seqs: Mapping[int, int] | None = None,
 ) -> Forecast:
-    """The run that would follow on these slots; an automatic one stops as soon as there is room again.
+    """The run that would follow; an automatic one stops when there is room.
 
-    `last_seqs` tells of summaries, by ordinal, how far they reach; a message reaches as far as its own place.
+    `last_seqs` has the last seq of each summary, by ordinal; the last seq of a message is its ordinal.
     """
     run = _ExpectedRun(slots, last_seqs or {})
-    follow(
-        leaf_and_condensed_steps(slots, policy),
-        make=run.make,
-        is_enough=lambda: (
-            is_automatic and planner.is_relieved(active_tokens=run.tokens, active_messages=run.messages, policy=policy)
-        ),
-        is_out_of_bounds=lambda: len(run.steps) >= policy.max_passes,
-    )
+    steps = leaf_and_condensed_steps(slots, policy)
+    slot: Slot | None = None
+    while (
+        not (is_automatic and is_relieved(active_tokens=run.tokens, active_messages=run.messages, limits=policy))
+        and len(run.steps) < policy.max_passes
+    ):
+        try:
+            slot = run.make(steps.send(slot))
+        except StopIteration:
+            break
     return Forecast(steps=tuple(run.steps), tokens=run.tokens, messages=run.messages, items=run.items)
 
 
 class _ExpectedRun:
     """The context as it would be, step by step."""
 
-    def __init__(self, slots: Collection[Slot], last_seqs: Mapping[int, int]) -> None:
+    def __init__(self, slots: Sequence[Slot], last_seqs: Mapping[int, int]) -> None:
         self.tokens = planner.sum_tokens(slots)
         self.messages = sum(slot.is_raw for slot in slots)
         self.items = len(slots)
@@ -122,7 +128,7 @@ class _ExpectedRun:
         return slot
 
     def _ranges(self, chunk: Sequence[Slot]) -> tuple[SeqRange, ...]:
-        """What the slots stand for, neighbours joined."""
+        """The messages under the slots, with neighbouring ranges joined."""
         joined: list[SeqRange] = []
         for slot in chunk:
             for each in self._ranges_of.get(slot.ordinal, (SeqRange(slot.ordinal, slot.ordinal),)):
@@ -134,7 +140,7 @@ class _ExpectedRun:
 
 
 def item_of(slot: Slot) -> PlannedItem:
-    """What a plan remembers of a context item, to know it again."""
+    """What a plan stores of a context item, to recognize it later."""
     shown = slot.summary_id if slot.message_id is None else f"msg_{slot.message_id}"
     return PlannedItem(ordinal=slot.ordinal, id=shown or "", tokens=slot.tokens)
 
@@ -142,7 +148,7 @@ def item_of(slot: Slot) -> PlannedItem:
 def estimate(
     steps: Sequence[PlannedStep], *, asks_a_model: bool, prices: tuple[float, float] | None = None
 ) -> Estimate:
-    """What the steps take if each first answer is accepted; nothing where no language model is asked.
+    """The cost of the steps if each first answer is accepted; 0 without a model.
 
     `prices` are those of a million tokens, read and written; None where they are not known.
     """

@@ -1,7 +1,7 @@
-"""Which part of the active context to summarize next. Pure: slots and a policy in, chunks of slots out.
+"""Choose what to summarize next. Pure: slots and a policy in, chunks out.
 
 The words: a *slot* is one context item. An *atom* is a run of raw slots that must stay together: a tool call, its
-results, and what stands between them. A *chunk* is what one summary will be made from.
+results, and what lies between them. A *chunk* is what one summary will be made from.
 """
 
 from __future__ import annotations
@@ -10,12 +10,11 @@ from collections import deque
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from operator import attrgetter
 from typing import NamedTuple, Protocol, TypeVar
 
+from compaction.planning.thresholds import is_worth_summarizing, target_of
 from compaction.policy import CompactionPolicy
-from compaction.types import CompactionDecision, Trigger
-from conversations.types import Counters, Role
+from conversations.types import Role
 
 # The most messages of an atom: without a bound, one forgotten call, or calls that overlap for ever, would tie a whole
 # history together, and nothing of it could be compacted.
@@ -24,22 +23,12 @@ MAX_ATOM_MESSAGES = 256
 # What must be known to tell where an atom ends: the last message it may have may be a call, with its result as far on.
 _LOOK_AHEAD = 2 * MAX_ATOM_MESSAGES
 
-# What a summary costs beyond its own text: the element that a model sees around it, with id, range and times.
-SHELL_TOKENS = 100
-
-# A summary must cost at most this share of what it replaces, or the source is better left as it is.
-WORTHWHILE = 0.7
-
-# How much of a source its summary may keep when the target would allow more.
-LEAF_SHARE = 0.35
-CONDENSED_SHARE = 0.5
-
 # How far behind the tail, in multiples of its size, the newest user message may lie and still draw the tail to itself.
 TAIL_REACH = 2
 
 
 class AnySlot(Protocol):
-    """What tail and atoms are told by: a slot, as a record of a plan or of whoever else asks where they are."""
+    """What tail and atoms need to know of a slot."""
 
     @property
     def ordinal(self) -> int: ...
@@ -61,16 +50,12 @@ class AnySlot(Protocol):
 
 
 S = TypeVar("S", bound=AnySlot)
-_tokens = attrgetter("tokens")
-# Looked up once: to name a member takes longer than to compare it, and a plan asks each slot several times.
-_SYSTEM, _USER, _ASSISTANT, _TOOL = Role.SYSTEM, Role.USER, Role.ASSISTANT, Role.TOOL
 
 
 class Slot(NamedTuple):
     """One context item, as far as a plan needs to know it.
 
-    A NamedTuple, because a context of a hundred thousand is gone through several times, and a frozen dataclass takes
-    four times as long to make.
+    A NamedTuple and no frozen dataclass, because a context may have a hundred thousand of them.
     """
 
     ordinal: int
@@ -79,9 +64,9 @@ class Slot(NamedTuple):
     summary_id: str | None = None
     role: Role | None = None
     depth: int | None = None
-    # The tool calls that this message makes or answers, by the hashes of their ids: what matters is which are the same.
-    calls: tuple[int, ...] = ()
-    # A user's message that only carries tool results is nobody's question.
+    # The ids of the tool calls that this message makes or answers.
+    calls: tuple[Hashable, ...] = ()
+    # A user's message that only carries tool results is no question.
     is_answer: bool = False
 
     @property
@@ -96,7 +81,7 @@ class Protected:
     system: frozenset[int]
     tail: frozenset[int]
     pinned: frozenset[int]
-    # What no summary reaches over, so that the context is read in order: a pinned question, unless it was asked in the
+    # What no summary reaches over, so that the context is read in order: a pinned question, unless it lies in the
     # middle of an exchange, which must not be torn either.
     borders: frozenset[int] = frozenset()
 
@@ -104,48 +89,8 @@ class Protected:
         return ordinal in self.tail or ordinal in self.system or ordinal in self.pinned
 
 
-def decide(*, conversation_id: int, counters: Counters, policy: CompactionPolicy) -> CompactionDecision:
-    """Whether the conversation is under pressure: a comparison of counters, nothing is read."""
-    threshold = threshold_tokens(policy)
-    trigger = trigger_of(counters, policy)
-    return CompactionDecision(
-        conversation_id=conversation_id,
-        should_compact=trigger is not None,
-        trigger=trigger,
-        active_tokens=counters.active_tokens,
-        threshold_tokens=threshold,
-        hard_tokens=hard_tokens(policy),
-        is_hard=counters.active_tokens >= hard_tokens(policy),
-        model_token_budget=policy.model_token_budget,
-        active_messages=counters.active_messages,
-        max_active_messages=policy.max_active_messages,
-    )
-
-
-def trigger_of(counters: Counters, policy: CompactionPolicy) -> Trigger | None:
-    """What puts the conversation under pressure, if anything does."""
-    if counters.active_tokens >= threshold_tokens(policy):
-        return Trigger.TOKENS
-    return Trigger.MESSAGES if counters.active_messages > policy.max_active_messages else None
-
-
-def threshold_tokens(policy: CompactionPolicy) -> int:
-    return max(1, int(policy.context_threshold * policy.model_token_budget))
-
-
-def hard_tokens(policy: CompactionPolicy) -> int:
-    return max(threshold_tokens(policy), int(policy.hard_threshold * policy.model_token_budget))
-
-
-def is_relieved(*, active_tokens: int, active_messages: int, policy: CompactionPolicy) -> bool:
-    """Whether an automatic run has made enough room to stop."""
-    goal = min(policy.compaction_goal * policy.model_token_budget, threshold_tokens(policy) - 1)
-    ease = goal / threshold_tokens(policy)
-    return active_tokens <= goal and active_messages <= policy.max_active_messages * ease
-
-
 def atoms(slots: Iterable[S]) -> list[tuple[S, ...]]:
-    """Raw slots, in order, in the groups that must not be torn apart; system messages stand apart from all of them.
+    """Raw slots in the groups that must stay together, without system messages.
 
     A tool message belongs to what it follows; a result belongs to the latest call of its id, with all between.
     """
@@ -153,24 +98,26 @@ def atoms(slots: Iterable[S]) -> list[tuple[S, ...]]:
 
 
 def each_atom(slots: Iterable[S]) -> Iterator[tuple[S, ...]]:
-    """The atoms one by one: no more is held than decides the next, so that a history of any length takes no memory."""
+    """The atoms one by one, with no more of the history held than needed."""
     held: list[S] = []
     # The place of the first that is held, and of each that others belong to, that of the last of them.
     start = 0
     reach: dict[int, int] = {}
     called_at: dict[Hashable, int] = {}
-    for place, slot in enumerate(slot for slot in slots if slot.message_id is not None and slot.role is not _SYSTEM):
+    for place, slot in enumerate(
+        slot for slot in slots if slot.message_id is not None and slot.role is not Role.SYSTEM
+    ):
         held.append(slot)
         role = slot.role
         for call in slot.calls:
             first = called_at.get(call)
             # Ids are not unique in a history: an assistant that names one anew makes another call.
-            if first is None or role is _ASSISTANT or place - first >= MAX_ATOM_MESSAGES:
+            if first is None or role is Role.ASSISTANT or place - first >= MAX_ATOM_MESSAGES:
                 called_at[call] = place
             else:
                 # What comes later reaches farther.
                 reach[first] = place
-        if role is _TOOL:
+        if role is Role.TOOL:
             reach[place - 1] = place
         if len(held) == _LOOK_AHEAD:
             decided = _groups(held, reach, start, len(held) - MAX_ATOM_MESSAGES)
@@ -184,7 +131,10 @@ def each_atom(slots: Iterable[S]) -> Iterator[tuple[S, ...]]:
 
 
 def _groups(held: Sequence[S], reach: Mapping[int, int], start: int, end: int) -> list[tuple[S, ...]]:
-    """The groups of what is held that end before `end`, `start` being the place of the first slot."""
+    """The groups of the held slots that end before `end`.
+
+    `start` is the place of the first held slot.
+    """
     groups: list[tuple[S, ...]] = []
     first = 0
     while first < end:
@@ -209,7 +159,7 @@ def _groups(held: Sequence[S], reach: Mapping[int, int], start: int, end: int) -
 def fresh_tail(
     slots: Collection[S], policy: CompactionPolicy, *, groups: Iterable[tuple[S, ...]] | None = None
 ) -> Protected:
-    """What compaction leaves alone: system messages, the newest raw messages in whole atoms, and the newest question.
+    """What compaction leaves alone: system messages, newest messages, question.
 
     A question that lies a little farther back draws the tail to itself, so that the turn at work is whole. One that
     lies far back, as under an agent that has worked on its own for long, is pinned: it stays, what follows it may go.
@@ -218,17 +168,17 @@ def fresh_tail(
     # Each atom has a slot at least, so that no more of them can be wanted.
     newest: deque[tuple[S, ...]] = deque(maxlen=TAIL_REACH * policy.fresh_tail_count)
     question: S | None = None
-    asked_in: tuple[S, ...] = ()
+    question_atom: tuple[S, ...] = ()
     back = 0
     for group in each_atom(slots) if groups is None else groups:
         newest.append(group)
         back += len(group)
         for slot in group:
-            if slot.role is _USER and not slot.is_answer:
-                question, asked_in, back = slot, group, len(group)
+            if slot.role is Role.USER and not slot.is_answer:
+                question, question_atom, back = slot, group, len(group)
     wanted = policy.fresh_tail_count
     if question is not None:
-        back -= asked_in.index(question)
+        back -= question_atom.index(question)
         if back <= TAIL_REACH * policy.fresh_tail_count:
             wanted = max(wanted, back)
     tail: set[int] = set()
@@ -238,18 +188,18 @@ def fresh_tail(
         tail.update(slot.ordinal for slot in group)
     pinned = frozenset() if question is None or question.ordinal in tail else frozenset({question.ordinal})
     return Protected(
-        system=frozenset(slot.ordinal for slot in slots if slot.role is _SYSTEM),
+        system=frozenset(slot.ordinal for slot in slots if slot.role is Role.SYSTEM),
         tail=frozenset(tail),
         pinned=pinned,
-        borders=pinned if len(asked_in) == 1 else frozenset(),
+        borders=pinned if len(question_atom) == 1 else frozenset(),
     )
 
 
 def leaf_chunks(slots: Iterable[Slot], protected: Protected, policy: CompactionPolicy) -> Iterator[tuple[Slot, ...]]:
-    """The chunks of the leaf pass, oldest first: neighbouring raw slots, up to the chunk size, in whole atoms.
+    """The chunks of the leaf pass, oldest first, in whole atoms.
 
-    System messages are stepped over; a summary or a pinned question ends a chunk, so that what was said is read in the
-    order in which it was said. A single atom larger than a chunk is a chunk of its own.
+    System messages are stepped over; a summary or a pinned question ends a chunk, so that the
+    context stays in order. A single atom larger than a chunk is a chunk of its own.
     """
     for run in _runs_of_raw(slots, protected):
         chunk: list[Slot] = []
@@ -281,12 +231,14 @@ def _if_worthwhile(chunk: Sequence[Slot], target: int) -> Iterator[tuple[Slot, .
 
 
 def is_worthwhile(chunk: Sequence[Slot], target: int) -> bool:
-    """Whether a summary of so many tokens would be enough cheaper than the chunk to be worth making."""
-    return bool(chunk) and target + SHELL_TOKENS <= WORTHWHILE * sum_tokens(chunk)
+    """Whether a summary of so many tokens is enough cheaper than the chunk."""
+    return bool(chunk) and is_worth_summarizing(sum_tokens(chunk), target)
 
 
 def condensed_chunk(slots: Iterable[Slot], protected: Protected, policy: CompactionPolicy) -> tuple[Slot, ...] | None:
-    """The next chunk of the condensed pass: the oldest neighbouring summaries of the shallowest depth that has enough.
+    """The next chunk of the condensed pass, or None.
+
+    It has the oldest neighbouring summaries of the shallowest depth that has enough of them.
 
     Raw slots that no leaf pass found worth a summary may lie before and between them; they go along. System messages
     are stepped over, and a pinned question parts the neighbours.
@@ -330,19 +282,12 @@ def _depth_of(chunk: Sequence[Slot]) -> int:
 
 def leaf_target(chunk: Sequence[Slot], policy: CompactionPolicy) -> int:
     """The most tokens the text of a leaf summary of this chunk may have."""
-    return target_of(sum_tokens(chunk), depth=0, policy=policy)
+    return target_of(sum_tokens(chunk), depth=0, limits=policy)
 
 
 def condensed_target(chunk: Sequence[Slot], policy: CompactionPolicy) -> int:
-    return target_of(sum_tokens(chunk), depth=1, policy=policy)
-
-
-def target_of(source_tokens: int, *, depth: int, policy: CompactionPolicy) -> int:
-    """The most tokens the text of a summary of this depth may have, made from so many."""
-    if depth == 0:
-        return min(policy.leaf_target_tokens, max(1, int(LEAF_SHARE * source_tokens)))
-    return min(policy.condensed_target_tokens, max(1, int(CONDENSED_SHARE * source_tokens)))
+    return target_of(sum_tokens(chunk), depth=1, limits=policy)
 
 
 def sum_tokens(slots: Iterable[AnySlot]) -> int:
-    return sum(map(_tokens, slots))
+    return sum(slot.tokens for slot in slots)

@@ -1,16 +1,17 @@
-"""Carries out the steps of a plan, and nothing else, or says what has changed since it was made. Pure."""
+"""Follow the steps of a plan, or report what has changed since. Pure."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from compaction.planning import planner
 from compaction.planning.forecast import PlannedStep, item_of
-from compaction.planning.planner import SHELL_TOKENS, Slot
+from compaction.planning.planner import Slot
+from compaction.planning.thresholds import SHELL_TOKENS
 from compaction.policy import CompactionPolicy
 from compaction.steps import Step, Steps, Summaries
 from conversations.errors import Conflict
@@ -27,7 +28,7 @@ class PlanOutdated(Conflict):
 
 
 def settings_in_force(policy: CompactionPolicy) -> dict[str, Any]:
-    """The settings that a plan depends on: all that shape what a run makes, none that only bound how long it takes."""
+    """The settings that shape what a run makes, not those that bound its time."""
     return {
         name: getattr(policy, name)
         for name, knob in policy.__dataclass_fields__.items()
@@ -42,21 +43,21 @@ def context_hash(steps: Sequence[PlannedStep], settings: Mapping[str, Any]) -> s
 
 
 def item_changes(
-    steps: Sequence[PlannedStep], slots: Collection[Slot], policy: CompactionPolicy, last_seq: int
+    steps: Sequence[PlannedStep], slots: Sequence[Slot], policy: CompactionPolicy, last_seq: int
 ) -> list[Any]:
-    """The items of the steps that can no longer be taken as planned, each with what has become of it.
+    """The context items that can no longer be summarized as planned, and why.
 
-    What was appended behind `last_seq` does not matter, unless it draws an item into the fresh tail or belongs
-    together with one.
+    Messages appended after `last_seq` do not matter, unless they draw an item into the fresh tail or belong to the
+    same atom as one.
     """
-    standing = {slot.ordinal: slot for slot in slots}
+    current = {slot.ordinal: slot for slot in slots}
     protected = planner.fresh_tail(slots, policy)
     tied = {
         slot.ordinal for atom in planner.atoms(slots) if atom[0].ordinal <= last_seq < atom[-1].ordinal for slot in atom
     }
     changes = []
     for item in (item for step in steps for item in step.items):
-        slot = standing.get(item.ordinal)
+        slot = current.get(item.ordinal)
         now = None if slot is None else item_of(slot)
         if now is None:
             change = "gone"
@@ -75,7 +76,7 @@ def item_changes(
 
 
 def setting_changes(were: Mapping[str, Any], are: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings that differ, each as it was and as it is; None for one that there was not, or is no longer."""
+    """The settings that differ, as they were and are; None for a missing one."""
     return {
         name: {"was": were.get(name), "is": are.get(name)}
         for name in sorted(were.keys() | are.keys())
@@ -84,8 +85,8 @@ def setting_changes(were: Mapping[str, Any], are: Mapping[str, Any]) -> dict[str
 
 
 @dataclass
-class PlannedCourse:
-    """The course that a plan lays down. What came of each step is told in `details`."""
+class PlanExecution:
+    """The steps of a plan, and in `details` what became of each."""
 
     plan_id: str
     last_seq: int
@@ -94,13 +95,13 @@ class PlannedCourse:
     _made: dict[int, str] = field(default_factory=dict)
     _skipped: dict[int, str] = field(default_factory=dict)
 
-    def require_unchanged(self, slots: Collection[Slot], policy: CompactionPolicy) -> None:
-        """Raise PlanOutdated, with what has changed, if the steps cannot be taken as planned."""
+    def require_unchanged(self, slots: Sequence[Slot], policy: CompactionPolicy) -> None:
+        """Raise PlanOutdated, with the changes, if the steps cannot be made as planned."""
         items = item_changes(self.plan, slots, policy, self.last_seq)
         settings = setting_changes(self.settings, settings_in_force(policy))
         if items or settings:
             raise PlanOutdated(
-                f"Since plan {self.plan_id} was made, {_told(items, settings)}; nothing was done. Make another.",
+                f"Since plan {self.plan_id} was made, {_described(items, settings)}; nothing was done. Make another.",
                 plan_id=self.plan_id,
                 items=items[:MOST_NAMED],
                 items_changed=len(items),
@@ -109,7 +110,7 @@ class PlannedCourse:
 
     @property
     def details(self) -> Mapping[str, Any]:
-        """The plan, the summaries its steps made, and why others made none."""
+        """The plan, the summaries that its steps made, and why other steps made none."""
         done = self._made.keys() | self._skipped.keys()
         return {
             "plan_id": self.plan_id,
@@ -118,8 +119,13 @@ class PlannedCourse:
             "steps_left": [each.step.number for each in self.plan if each.step.number not in done],
         }
 
-    def steps(self, slots: Collection[Slot], policy: CompactionPolicy) -> Steps:
-        """The planned steps, from slots that `require_unchanged` has seen."""
+    def steps(
+        self, slots: Sequence[Slot], policy: CompactionPolicy, *, note: Callable[[Mapping[str, Any]], None]
+    ) -> Steps:
+        """The planned steps, on slots that passed `require_unchanged`.
+
+        `note` gets the details before each step.
+        """
         context = {slot.ordinal: slot for slot in slots}
         summaries = Summaries(slots)
         for planned in self.plan:
@@ -127,6 +133,7 @@ class PlannedCourse:
             step = self._resolved(planned, context, summaries, policy)
             if step is None:
                 continue
+            note(self.details)
             slot = yield step
             if slot is None:
                 self._skipped[number] = "no summary of it would have been cheaper than what it stands for"
@@ -141,7 +148,7 @@ class PlannedCourse:
     def _resolved(
         self, planned: PlannedStep, context: Mapping[int, Slot], summaries: Summaries, policy: CompactionPolicy
     ) -> Step | None:
-        """The step with what its sources have come to; None, and why, if it is not to be taken."""
+        """The step on its current sources; None, with a reason noted, to skip it."""
         number = planned.step.number
         missing = [each for each in planned.step.from_steps if each not in self._made]
         if missing:
@@ -150,7 +157,7 @@ class PlannedCourse:
         chunk = tuple(context[ordinal] for ordinal in planned.ordinals)
         if planned.step.kind is SummaryKind.LEAF:
             return Step(chunk, SummaryKind.LEAF, planned.step.target_tokens, summaries.before(chunk[0].ordinal))
-        # Sources that came out shorter than expected leave less to tell.
+        # Sources that came out shorter than expected leave less to say.
         target = min(planned.step.target_tokens, planner.condensed_target(chunk, policy))
         if not planner.is_worthwhile(chunk, target):
             tokens = planner.sum_tokens(chunk)
@@ -159,13 +166,13 @@ class PlannedCourse:
         return Step(chunk, SummaryKind.CONDENSED, target)
 
 
-def _told(items: Sequence[Any], settings: Mapping[str, Any]) -> str:
-    told = []
+def _described(items: Sequence[Any], settings: Mapping[str, Any]) -> str:
+    changes = []
     if items:
         first = items[0]
         more = f" and {len(items) - 1} more" if len(items) > 1 else ""
-        told.append(f"context items have changed ({first['id']}: {first['change']}{more})")
+        changes.append(f"context items have changed ({first['id']}: {first['change']}{more})")
     if settings:
         changed = ", ".join(f"{name} {each['was']!r:.60} to {each['is']!r:.60}" for name, each in settings.items())
-        told.append(f"settings have changed ({changed})")
-    return " and ".join(told)
+        changes.append(f"settings have changed ({changed})")
+    return " and ".join(changes)

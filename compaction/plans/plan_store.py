@@ -1,10 +1,11 @@
-"""Plans: what a compaction would do, told first, and then done exactly so."""
+"""Plans: what a compaction would do, stored, and then carried out exactly so."""
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
 from django.db import transaction
@@ -16,12 +17,11 @@ from compaction.llm.guards import callable_models
 from compaction.models import CompactionPlan
 from compaction.planning.forecast import Estimate, Forecast, PlannedItem, PlannedStep, estimate, forecast
 from compaction.planning.planner import Slot, sum_tokens
-from compaction.plans.execution import PlannedCourse, context_hash, settings_in_force
+from compaction.plans.execution import PlanExecution, context_hash, settings_in_force
 from compaction.policy import CompactionPolicy
 from compaction.run import Run
 from compaction.signals import plan_due
 from compaction.sources import read_slots
-from compaction.steps import Step, follow
 from compaction.types import (
     CompactionResult,
     Outcome,
@@ -65,10 +65,10 @@ class CompactionPlans:
         return self.engine.store.scope
 
     def plan(self, *, conversation_id: int) -> PlanRecord:
-        """What a compaction that somebody asks for would do now: ranges, tokens, calls and cost. Only told, not done.
+        """Plan what a manual compaction would do now; nothing is compacted.
 
         The context afterwards is an expectation: a summary may come out shorter than its target. A conversation whose
-        compaction is switched off, or that has nothing to compact, has a plan without steps.
+        compaction is switched off, or that has nothing to compact, gets a plan without steps.
         """
         with snapshot():
             conversation = self.scope.conversation(conversation_id)
@@ -87,9 +87,9 @@ class CompactionPlans:
         return _record(self._found(plan_id))
 
     def list_plans(self, *, conversation_id: int, before_plan: str | None = None, limit: int = 20) -> list[PlanOutline]:
-        """The conversation's plans, newest first, without their steps.
+        """List the conversation's plans, newest first, without their steps.
 
-        `before_plan` continues behind the last of an earlier answer. NotFound if there is no such conversation or plan.
+        `before_plan` is the last plan of the previous page. NotFound if there is no such conversation or plan.
         """
         self.scope.conversation(conversation_id)
         plans = CompactionPlan.objects.filter(conversation_id=conversation_id).defer("steps", "policy")
@@ -99,14 +99,14 @@ class CompactionPlans:
         return [PlanOutline(**_outline(plan)) for plan in plans.order_by("-created_at", "-plan_id")[:limit]]
 
     def execute_plan(self, *, plan_id: str) -> CompactionResult:
-        """Do exactly what the plan says; Conflict `plan_outdated`, with what has changed, if that cannot be done.
+        """Carry out a plan; Conflict `plan_outdated` if the context has changed.
 
         Messages that were appended since do not matter. A step that cannot be made as planned is left out, and the
         result says why. Conflict `plan_executed` the second time; ConversationBusy, retryable, while another
-        compaction of the conversation is at work.
+        compaction of the conversation is in progress.
         """
         plan = self._found(plan_id)
-        course = PlannedCourse(
+        execution = PlanExecution(
             plan_id=plan_id,
             last_seq=plan.last_seq,
             settings=plan.policy,
@@ -114,31 +114,31 @@ class CompactionPlans:
         )
         _require_unexecuted(plan)
         result = self.engine.run(
-            conversation_id=plan.conversation_id, reason=Reason.MANUAL, passes=lambda run: _carry_out(run, course)
+            conversation_id=plan.conversation_id, reason=Reason.MANUAL, work=partial(_carry_out, execution=execution)
         )
-        if result.outcome is Outcome.DISABLED and course.plan:
+        if result.outcome is Outcome.DISABLED and execution.plan:
             conversation = self.scope.conversation(plan.conversation_id)
             slots = read_slots(plan.conversation_id)
-            course.require_unchanged(slots, self.engine.policy.overridden(conversation.overrides))
+            execution.require_unchanged(slots, self.engine.policy.overridden(conversation.overrides))
         return result
 
     def request_execution(self, *, plan_id: str) -> PlanOutline:
-        """Have a worker do exactly what the plan says; the plan tells when it has begun, by which run, or why not.
+        """Queue a plan; it records when it began, by which run, or why not.
 
         Conflict `plan_executed` for one that was begun already.
         """
         plan = self._found(plan_id)
         _require_unexecuted(plan)
-        # A refusal may have passed, and who asks once more wants it tried once more.
+        # The reason of an earlier refusal may be gone.
         plan.requested_at, plan.refusal = timezone.now(), ""
         plan.save(update_fields=["requested_at", "refusal"])
         plan_due.send(sender=None, plan_id=plan_id, delay_seconds=0.0)
         return PlanOutline(**_outline(plan))
 
     def carry_out(self, *, plan_id: str) -> None:
-        """A worker's side of a request: do it, or leave with the plan why it cannot be done.
+        """Carry out a queued plan in a worker, or store the refusal's code.
 
-        While another compaction is at work the plan goes on waiting.
+        While another compaction of the conversation is in progress, the plan keeps waiting.
         """
         waiting = CompactionPlan.objects.waiting().filter(plan_id=plan_id)
         if not waiting.exists():
@@ -150,12 +150,12 @@ class CompactionPlans:
         except Conflict as refusal:
             waiting.update(refusal=refusal.code)
         except Exception as failure:
-            # The kind and not the words: an error's text may quote a message.
+            # The kind and not the message: an error may quote what somebody wrote.
             waiting.update(refusal=type(failure).__name__)
             raise
 
     def sweep(self) -> None:
-        """Wake a worker for every plan that waits: a lost wake-up is found here."""
+        """Wake a worker for every plan that waits, such as one whose wake-up was lost."""
         for plan_id in CompactionPlan.objects.waiting().order_by("requested_at").values_list("plan_id", flat=True):
             plan_due.send(sender=None, plan_id=plan_id, delay_seconds=0.0)
 
@@ -167,14 +167,14 @@ class CompactionPlans:
         return plan
 
     def _plan_of(
-        self, conversation: Conversation, slots: Collection[Slot], policy: CompactionPolicy, expected: Forecast
+        self, conversation: Conversation, slots: Sequence[Slot], policy: CompactionPolicy, expected: Forecast
     ) -> CompactionPlan:
         chain = chain_of(policy.summarizer)
         if EXTRACTIVE in chain:
-            # It always answers, so nobody behind it is ever asked.
+            # It always answers, so no summarizer after it is ever called.
             chain = chain[: chain.index(EXTRACTIVE) + 1]
-        asked = self._asked_now(chain)
-        takes = self._estimate(asked, expected.steps)
+        summarizer = self._callable_now(chain)
+        takes = self._estimate(summarizer, expected.steps)
         settings = settings_in_force(policy)
         return CompactionPlan(
             plan_id=f"plan_{secrets.token_hex(8)}",
@@ -184,7 +184,7 @@ class CompactionPlans:
             tokens_before=sum_tokens(slots),
             tokens_expected=expected.tokens,
             context_hash=context_hash(expected.steps, settings),
-            summarizer=asked,
+            summarizer=summarizer,
             policy=settings,
             steps=[asdict(each) for each in expected.steps],
             figures={
@@ -193,21 +193,21 @@ class CompactionPlans:
                 "messages_expected": expected.messages,
                 "items_expected": expected.items,
                 "step_count": len(expected.steps),
-                "model": self._model(asked),
+                "model": self._model(summarizer),
                 "otherwise": [
                     asdict(PlanAlternative(each, self._model(each), self._estimate(each, expected.steps).cost))
                     for each in chain
-                    if each != asked
+                    if each != summarizer
                 ],
                 **asdict(takes),
             },
         )
 
-    def _asked_now(self, chain: Sequence[str]) -> str:
-        """Who would make the summaries now: the first that can be asked, or the last resort where nobody can."""
+    def _callable_now(self, chain: Sequence[str]) -> str:
+        """The first summarizer that can be called now, or the last resort."""
         models = callable_models(chain, policy=self.models)
-        asked = (name for name in chain if name in models or name not in MODELS)
-        return next(asked, self.engine.escalation.last_resort.name)
+        able = (name for name in chain if name in models or name not in MODELS)
+        return next(able, self.engine.escalation.last_resort.name)
 
     def _model(self, name: str) -> str | None:
         return self.models.model(name) or None if name in MODELS else None
@@ -217,33 +217,23 @@ class CompactionPlans:
         return estimate(steps, asks_a_model=asks_a_model, prices=self.models.prices(name) if asks_a_model else None)
 
 
-def _carry_out(run: Run, course: PlannedCourse) -> Outcome:
+def _carry_out(run: Run, execution: PlanExecution) -> Outcome:
     """Follow the plan, under the conversation's lock."""
     slots = run.read_context()
-    _require_unexecuted(CompactionPlan.objects.get(pk=course.plan_id))
-    course.require_unchanged(slots, run.policy)
-
-    def make(step: Step) -> Slot | None:
-        run.progress = replace(run.progress, details=course.details)
-        return run.summarize(step.chunk, step.target_tokens, previous=step.previous)
-
-    run.progress = replace(run.progress, details=course.details)
+    _require_unexecuted(CompactionPlan.objects.get(pk=execution.plan_id))
+    execution.require_unchanged(slots, run.policy)
+    run.note(execution.details)
     with transaction.atomic():
         # Before the first summary: should this process die, the plan is known to have been begun, and by which run.
         run.record(Outcome.RUNNING)
-        CompactionPlan.objects.filter(pk=course.plan_id).update(executed_at=timezone.now(), run_id=run.run_id)
+        CompactionPlan.objects.filter(pk=execution.plan_id).update(executed_at=timezone.now(), run_id=run.run_id)
     try:
-        is_finished = follow(
-            course.steps(slots, run.policy),
-            make=make,
-            is_enough=lambda: False,
-            is_out_of_bounds=lambda: run.is_out_of_bounds,
-        )
+        is_finished = run.follow(execution.steps(slots, run.policy, note=run.note))
     except BaseException:
-        run.progress = replace(run.progress, details=course.details)
+        run.note(execution.details)
         run.record(Outcome.FAILED)
         raise
-    run.progress = replace(run.progress, details=course.details)
+    run.note(execution.details)
     if not is_finished:
         return Outcome.STOPPED
     return Outcome.COMPACTED if run.progress.summaries else Outcome.NOTHING_TO_DO
@@ -258,8 +248,8 @@ def _require_unexecuted(plan: CompactionPlan) -> None:
         )
 
 
-def _last_seqs(slots: Collection[Slot]) -> dict[int, int]:
-    """How far each summary in the context reaches, by its ordinal."""
+def _last_seqs(slots: Sequence[Slot]) -> dict[int, int]:
+    """The last seq of each summary in the context, by its ordinal."""
     summary_ids = [slot.summary_id for slot in slots if slot.summary_id is not None]
     last = dict(Summary.objects.filter(pk__in=summary_ids).values_list("summary_id", "last_seq"))
     return {slot.ordinal: last[slot.summary_id] for slot in slots if slot.summary_id is not None}

@@ -8,7 +8,7 @@ record_hash  = SHA-256 of what else a message's row says, as canonical JSON: see
                were stored before there was one.
 chain_hash   = SHA-256 of the predecessor's chain_hash, entry_hash, created_at and recorded_at (microseconds since 1970,
                8 bytes each, big-endian), metadata_hash if there is one, and `record:` with record_hash if there is one
-               (see sql/record_seals.sql).
+               (see sql/append.sql).
 event_id     = a ULID: the milliseconds of recorded_at and the first 80 bits of chain_hash.
 summary_hash = SHA-256 of the sources' hashes, joined by commas, a bar, and the summary's text.
 """

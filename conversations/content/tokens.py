@@ -15,6 +15,9 @@ from conversations.policy import StorePolicy
 PIECE_CHARACTERS = 100_000
 ESTIMATE = "estimate"
 
+# What a model's own framing adds to each message in a context: role, separators.
+MESSAGE_OVERHEAD_TOKENS = 4
+
 
 class Counter(Protocol):
     def __call__(self, text: str) -> int: ...

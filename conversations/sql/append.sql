@@ -1,8 +1,8 @@
--- The hash chain of a conversation: each link seals its entry and metadata, when it was said and when it was recorded,
--- together with all that came before. As an aggregate it runs over a window, so that the append and the integrity check
--- say it in the same words.
+-- The hash chain of a conversation: each link seals its entry, metadata and record, when it was said and when it was recorded,
+-- together with all that came before. The word before the record tells it from a metadata_hash, as both may be absent.
 CREATE FUNCTION lcm_next_link(
-  link bytea, head bytea, entry_hash bytea, metadata_hash bytea, created_at timestamptz, recorded_at timestamptz
+  link bytea, head bytea, entry_hash bytea, metadata_hash bytea, record_hash bytea, created_at timestamptz,
+  recorded_at timestamptz
 ) RETURNS bytea
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
 BEGIN
@@ -11,29 +11,28 @@ BEGIN
     || int8send((extract(epoch FROM created_at) * 1000000)::bigint)
     || int8send((extract(epoch FROM recorded_at) * 1000000)::bigint)
     || coalesce(metadata_hash, '')
+    || coalesce('record:'::bytea || record_hash, '')
   );
 END
 $$;
 
 CREATE AGGREGATE lcm_chain(
-  head bytea, entry_hash bytea, metadata_hash bytea, created_at timestamptz, recorded_at timestamptz
+  head bytea, entry_hash bytea, metadata_hash bytea, record_hash bytea, created_at timestamptz, recorded_at timestamptz
 ) (SFUNC = lcm_next_link, STYPE = bytea);
 
--- Appends messages with their parts and context items and moves the conversation's counters: one statement for the
--- client, all or nothing. Writers of one conversation queue up on its row; inside a function each statement sees what
--- they committed meanwhile, which a single SQL statement would not.
+-- Appends a batch. `p_messages` is a JSON array in the order of the conversation, each object with its `position` from 1, whose
+-- content is at that place of `p_contents`; `p_parts` names the position of the message a part belongs to, and under
+-- `repeats` the column that holds the message's content. `p_keyed` says whether any message carries an idempotency key.
 --
--- `p_messages` is a JSON array in the order of the conversation, each object with its `position` from 1; `p_parts` names the
--- position of the message a part belongs to. `p_keyed` says whether any message carries an idempotency key.
---
--- Comes back with message_ids NULL if the conversation is not there for this workspace, and with `conflicting_key` and
--- nothing written if a key was used before for something else. A message stored under its key already is not written again.
+-- Returns message_ids NULL if the conversation is not there for this workspace, and `conflicting_key`, with nothing written,
+-- if a key was used before for something else. A message stored under its key already is not written again.
 CREATE FUNCTION lcm_append_messages(
   p_conversation_id bigint,
   p_workspace_id bigint,
   p_overhead integer,
   p_keyed boolean,
   p_messages json,
+  p_contents text[],
   p_parts json,
   OUT message_ids bigint[],
   OUT seqs bigint[],
@@ -76,24 +75,26 @@ BEGIN
   END IF;
 
   WITH given AS (
-    SELECT b.*, row_number() OVER (ORDER BY position) - 1 AS place,
+    SELECT b.*, p_contents[position] AS content, row_number() OVER (ORDER BY position) - 1 AS place,
            decode(b.metadata_hash, 'hex') AS metadata_seal,
-           lcm_chain(c.chain_head, decode(b.entry_hash, 'hex'), decode(b.metadata_hash, 'hex'), b.created_at, recorded)
+           decode(b.record_hash, 'hex') AS record_seal,
+           lcm_chain(c.chain_head, decode(b.entry_hash, 'hex'), decode(b.metadata_hash, 'hex'),
+                     decode(b.record_hash, 'hex'), b.created_at, recorded)
              OVER (ORDER BY position) AS chain_hash
       FROM json_to_recordset(p_messages) AS b(
-        position integer, role message_role, content text, token_count integer, token_counter text, created_at timestamptz,
+        position integer, role message_role, token_count integer, token_counter text, created_at timestamptz,
         author text, idempotency_key text, metadata jsonb, exact text, chained_parts integer,
-        content_hash text, entry_hash text, metadata_hash text
+        content_hash text, entry_hash text, metadata_hash text, record_hash text
       )
       WHERE stored_ids[b.position] IS NULL
   ), inserted AS (
     INSERT INTO messages (
       conversation_id, seq, role, content, token_count, created_at, author, idempotency_key, metadata, exact,
-      token_counter, chained_parts, content_hash, entry_hash, metadata_hash, chain_hash, recorded_at
+      token_counter, chained_parts, content_hash, entry_hash, metadata_hash, record_hash, chain_hash, recorded_at
     )
     SELECT p_conversation_id, c.next_seq + place, role, content, token_count, given.created_at, author, idempotency_key,
            coalesce(metadata, '{}'), exact::json, token_counter, chained_parts, decode(content_hash, 'hex'),
-           decode(entry_hash, 'hex'), metadata_seal, chain_hash, recorded
+           decode(entry_hash, 'hex'), metadata_seal, record_seal, chain_hash, recorded
       FROM given ORDER BY place
     RETURNING messages.message_id, messages.seq, messages.token_count, messages.chain_hash
   ), shown AS (
@@ -129,8 +130,11 @@ BEGIN
       step_tokens_out, snapshot_hash, compaction_auto, metadata, exact, part_hash
     )
     SELECT 'part_' || message_ids[p.position] || '_' || p.ordinal, message_ids[p.position], c.session_id, p.part_type,
-           p.ordinal, p.text_content, p.is_ignored, p.is_synthetic, p.tool_call_id, p.tool_name, p.tool_status,
-           p.tool_input, p.tool_output, p.tool_error, p.tool_title, p.patch_hash, p.patch_files, p.file_mime,
+           p.ordinal,
+           CASE p.repeats WHEN 'text_content' THEN p_contents[p.position] ELSE p.text_content END,
+           p.is_ignored, p.is_synthetic, p.tool_call_id, p.tool_name, p.tool_status, p.tool_input,
+           CASE p.repeats WHEN 'tool_output' THEN p_contents[p.position] ELSE p.tool_output END,
+           p.tool_error, p.tool_title, p.patch_hash, p.patch_files, p.file_mime,
            p.file_name, p.file_url, p.subtask_prompt, p.subtask_desc, p.subtask_agent, p.step_reason, p.step_cost,
            p.step_tokens_in, p.step_tokens_out, p.snapshot_hash, p.compaction_auto, p.metadata, p.exact::json,
            decode(p.part_hash, 'hex')
@@ -140,7 +144,7 @@ BEGIN
         tool_error text, tool_title text, patch_hash text, patch_files text[], file_mime text, file_name text,
         file_url text, subtask_prompt text, subtask_desc text, subtask_agent text, step_reason text, step_cost numeric,
         step_tokens_in integer, step_tokens_out integer, snapshot_hash text, compaction_auto boolean, metadata jsonb,
-        exact text, part_hash text
+        exact text, part_hash text, repeats text
       )
       WHERE created[p.position];
   END IF;

@@ -20,6 +20,7 @@ CREATE TABLE audit_head (
   chain_hash BYTEA NOT NULL DEFAULT '',
   CONSTRAINT audit_head_is_one_row CHECK (head_id = 1)
 );
+INSERT INTO audit_head DEFAULT VALUES;
 CREATE TRIGGER audit_head_is_not_removed BEFORE DELETE ON audit_head
   FOR EACH ROW EXECUTE FUNCTION lcm_refuse_change();
 CREATE TRIGGER audit_head_is_kept BEFORE TRUNCATE ON audit_head
@@ -49,7 +50,8 @@ LANGUAGE plpgsql AS $$
 DECLARE
   head audit_head;
 BEGIN
-  -- The first act makes the row. With links but without the row, the number 1 is taken and the act is refused.
+  -- In a database that was emptied, the first act makes the row. With links but without the row, number 1 is taken and the
+  -- act is refused.
   INSERT INTO audit_head DEFAULT VALUES ON CONFLICT DO NOTHING;
   SELECT * INTO head FROM audit_head FOR UPDATE;
   head.number := head.number + 1;
@@ -57,22 +59,6 @@ BEGIN
   INSERT INTO audit_chain (number, audit_id, chain_hash) VALUES (head.number, NEW.audit_id, head.chain_hash);
   UPDATE audit_head SET number = head.number, chain_hash = head.chain_hash;
   RETURN NULL;
-END
-$$;
-
--- The acts that are there already, in the order of their ids.
-DO $$
-DECLARE
-  entry audit_log;
-  position bigint := 0;
-  link bytea := '';
-BEGIN
-  FOR entry IN SELECT * FROM audit_log ORDER BY audit_id LOOP
-    position := position + 1;
-    link := lcm_next_act(link, entry);
-    INSERT INTO audit_chain (number, audit_id, chain_hash) VALUES (position, entry.audit_id, link);
-  END LOOP;
-  INSERT INTO audit_head (number, chain_hash) VALUES (position, link);
 END
 $$;
 

@@ -1,5 +1,5 @@
--- What was said stays said. These triggers refuse any client, the owner of the tables included: whoever must get past them
--- has to disable them, which is a deliberate act that leaves its own trace.
+-- What LCM has recorded is never changed or removed. These triggers refuse any client, the owner of the tables included:
+-- to get past them one has to disable them, which is a deliberate act that leaves its own trace.
 
 CREATE FUNCTION lcm_refuse_change() RETURNS trigger
 LANGUAGE plpgsql AS $$
@@ -11,7 +11,7 @@ END
 $$;
 
 -- A text may leave its row, and come back to it, only while the same transaction says so in the audit log, which nobody can
--- change: to the cold tier, from there, from a ledger, or for good by a legal erasure. What identifies a row, what places
+-- change: to the cold tier, from there, from a ledger, or for good by a legal erasure. What identifies a row, what orders
 -- it and what seals it stays in every case, so that any other text in its place shows.
 CREATE FUNCTION lcm_is_announced(p_conversation_id bigint) RETURNS boolean
 LANGUAGE plpgsql STABLE AS $$
@@ -28,10 +28,12 @@ CREATE FUNCTION lcm_keep_message() RETURNS trigger
 LANGUAGE plpgsql AS $$
 BEGIN
   IF (NEW.message_id, NEW.conversation_id, NEW.seq, NEW.role, NEW.token_count, NEW.token_counter, NEW.chained_parts,
-      NEW.created_at, NEW.recorded_at, NEW.content_hash, NEW.entry_hash, NEW.metadata_hash, NEW.chain_hash)
+      NEW.created_at, NEW.recorded_at, NEW.content_hash, NEW.entry_hash, NEW.metadata_hash, NEW.record_hash,
+      NEW.chain_hash)
      IS DISTINCT FROM
      (OLD.message_id, OLD.conversation_id, OLD.seq, OLD.role, OLD.token_count, OLD.token_counter, OLD.chained_parts,
-      OLD.created_at, OLD.recorded_at, OLD.content_hash, OLD.entry_hash, OLD.metadata_hash, OLD.chain_hash)
+      OLD.created_at, OLD.recorded_at, OLD.content_hash, OLD.entry_hash, OLD.metadata_hash, OLD.record_hash,
+      OLD.chain_hash)
      OR NOT lcm_is_announced(OLD.conversation_id) THEN
     RAISE EXCEPTION 'UPDATE on messages refused: what LCM has recorded is never changed or removed'
       USING ERRCODE = 'integrity_constraint_violation',
@@ -58,13 +60,30 @@ $$;
 CREATE FUNCTION lcm_keep_summary() RETURNS trigger
 LANGUAGE plpgsql AS $$
 DECLARE
-  -- What was there before and after, but for the text and the mark of its erasure.
-  kept text[] := ARRAY['content', 'content_tsv', 'erased_by_id'];
+  -- What an announced change may touch: the text and the mark of its erasure.
+  taken text[] := ARRAY['content', 'content_tsv', 'erased_by_id'];
 BEGIN
-  IF to_jsonb(NEW) - kept IS DISTINCT FROM to_jsonb(OLD) - kept OR NOT lcm_is_announced(OLD.conversation_id) THEN
+  IF to_jsonb(NEW) - taken IS DISTINCT FROM to_jsonb(OLD) - taken OR NOT lcm_is_announced(OLD.conversation_id) THEN
     RAISE EXCEPTION 'UPDATE on summaries refused: what LCM has recorded is never changed or removed'
       USING ERRCODE = 'integrity_constraint_violation',
             HINT = 'Append a new message; compaction makes room without touching what is stored.';
+  END IF;
+  RETURN NEW;
+END
+$$;
+
+-- The row of a file keeps all its values. Only an erasure, announced in the audit log, takes name, type and description, and
+-- leaves its mark; id, storage, size and hash stay then, too.
+CREATE FUNCTION lcm_keep_file() RETURNS trigger
+LANGUAGE plpgsql AS $$
+DECLARE
+  taken text[] := ARRAY['file_name', 'mime_type', 'exploration_summary', 'erased_by_id'];
+BEGIN
+  IF to_jsonb(NEW) - taken IS DISTINCT FROM to_jsonb(OLD) - taken
+     OR num_nonnulls(NEW.file_name, NEW.mime_type, NEW.exploration_summary) > 0 OR NEW.erased_by_id IS NULL
+     OR NOT lcm_is_announced(OLD.conversation_id) THEN
+    RAISE EXCEPTION 'UPDATE on large_files refused: what LCM has recorded is never changed or removed'
+      USING ERRCODE = 'integrity_constraint_violation', HINT = 'Store another file.';
   END IF;
   RETURN NEW;
 END
@@ -99,6 +118,29 @@ CREATE TRIGGER summary_messages_are_kept BEFORE TRUNCATE ON summary_messages
 CREATE TRIGGER summary_parents_are_immutable BEFORE UPDATE OR DELETE ON summary_parents
   FOR EACH ROW EXECUTE FUNCTION lcm_refuse_change();
 CREATE TRIGGER summary_parents_are_kept BEFORE TRUNCATE ON summary_parents
+  FOR EACH STATEMENT EXECUTE FUNCTION lcm_refuse_change();
+
+CREATE TRIGGER large_files_are_immutable BEFORE UPDATE ON large_files
+  FOR EACH ROW EXECUTE FUNCTION lcm_keep_file();
+CREATE TRIGGER large_files_are_not_removed BEFORE DELETE ON large_files
+  FOR EACH ROW EXECUTE FUNCTION lcm_refuse_change();
+CREATE TRIGGER large_files_are_kept BEFORE TRUNCATE ON large_files
+  FOR EACH STATEMENT EXECUTE FUNCTION lcm_refuse_change();
+
+CREATE TRIGGER file_references_are_immutable BEFORE UPDATE OR DELETE ON file_references
+  FOR EACH ROW EXECUTE FUNCTION lcm_refuse_change();
+CREATE TRIGGER file_references_are_kept BEFORE TRUNCATE ON file_references
+  FOR EACH STATEMENT EXECUTE FUNCTION lcm_refuse_change();
+
+CREATE TRIGGER audit_log_is_immutable BEFORE UPDATE OR DELETE ON audit_log
+  FOR EACH ROW EXECUTE FUNCTION lcm_refuse_change();
+CREATE TRIGGER audit_log_is_kept BEFORE TRUNCATE ON audit_log
+  FOR EACH STATEMENT EXECUTE FUNCTION lcm_refuse_change();
+
+-- A block that messages point at cannot be removed either: their foreign key restricts it.
+CREATE TRIGGER cold_blocks_are_immutable BEFORE UPDATE ON cold_blocks
+  FOR EACH ROW EXECUTE FUNCTION lcm_refuse_change();
+CREATE TRIGGER cold_blocks_are_kept BEFORE TRUNCATE ON cold_blocks
   FOR EACH STATEMENT EXECUTE FUNCTION lcm_refuse_change();
 
 -- A summary of nothing may not be committed. Deferred: the links are written after the summary they belong to.

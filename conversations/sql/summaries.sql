@@ -1,25 +1,27 @@
--- Since later migrations, `lcm_show_summary` is that of `summaries_planned_once.sql`, and the settings of
--- `lcm_write_summary` are those of `summaries_by_index.sql`.
--- These functions are planned anew each time: a plan made while a conversation was small would be kept, and would read
--- whole tables once it is large.
+-- Writing summaries, and their place in the active context.
+--
+-- The settings of these functions make their plans hold for a conversation of any length, whatever size the tables have when
+-- a plan is made: whole tables are never read.
 
--- Lets a summary stand in the active context where its sources stood, at the place of the first of them, and moves the
+-- Puts a summary into the active context where its sources are, at the ordinal of the first of them, and moves the
 -- counters. `items` is how many sources were found there: unless it is all of them, the caller must roll back.
+--
+-- Planned once for each connection. There is one way only to find the items of the sources, each by its own index:
+-- `conversation_id + 0` rules out a scan along the items of the conversation.
 CREATE FUNCTION lcm_show_summary(
   p_conversation_id bigint, p_summary_id text, p_item_tokens integer, OUT items bigint, OUT ordinal bigint
 )
-LANGUAGE plpgsql SET plan_cache_mode = force_custom_plan AS $$
+LANGUAGE plpgsql SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 BEGIN
-  -- Each source finds its own item: a search among the items would go through the whole context for every summary.
   WITH raw AS (
-    DELETE FROM context_items item USING summary_messages link
-    WHERE link.summary_id = p_summary_id AND item.message_id = link.message_id
-      AND item.conversation_id = p_conversation_id
+    DELETE FROM context_items item
+    WHERE item.message_id = ANY (ARRAY(SELECT message_id FROM summary_messages WHERE summary_id = p_summary_id))
+      AND item.conversation_id + 0 = p_conversation_id
     RETURNING item.ordinal, item.token_count
   ), merged AS (
-    DELETE FROM context_items item USING summary_parents link
-    WHERE link.summary_id = p_summary_id AND item.summary_id = link.parent_summary_id
-      AND item.conversation_id = p_conversation_id
+    DELETE FROM context_items item
+    WHERE item.summary_id = ANY (ARRAY(SELECT parent_summary_id FROM summary_parents WHERE summary_id = p_summary_id))
+      AND item.conversation_id + 0 = p_conversation_id
     RETURNING item.ordinal, item.token_count
   ), gone AS (
     SELECT count(*) AS items, min(item.ordinal) AS ordinal, sum(item.token_count) AS tokens,
@@ -38,8 +40,8 @@ BEGIN
 END
 $$;
 
--- Lets a summary stand where the one stood that it was made instead of, of the same sources. `items` is 1, or 0 if that
--- one is not in the context.
+-- Puts a summary into the active context in place of the one it supersedes, of the same sources. `items` is 1, or 0 if
+-- that one is not in the context.
 CREATE FUNCTION lcm_show_instead(
   p_conversation_id bigint, p_summary_id text, p_item_tokens integer, OUT items bigint, OUT ordinal bigint
 )
@@ -61,9 +63,11 @@ BEGIN
 END
 $$;
 
--- Writes a finished summary with its lineage and the mark on the last message it stands for, and shows it in the context
--- instead of its sources, or, where it supersedes a summary, instead of that one. `p_item_tokens` NULL: it is not shown,
--- as below another one that is. One call for the client, as each call more would cost a compaction a tenth of its time.
+-- Writes a finished summary with its lineage and the mark on the last message it stands for, and puts it into the context
+-- in place of its sources, or of the summary that it supersedes. `p_item_tokens` NULL: it is not in the context, as one
+-- below another summary that is.
+--
+-- A function's settings hold for the checks of foreign keys within it, too, so its plans are not made anew each time.
 CREATE FUNCTION lcm_write_summary(
   p_conversation_id bigint,
   p_summary json,
@@ -74,12 +78,12 @@ CREATE FUNCTION lcm_write_summary(
   OUT items bigint,
   OUT ordinal bigint
 )
-LANGUAGE plpgsql SET plan_cache_mode = force_custom_plan AS $$
+LANGUAGE plpgsql SET enable_seqscan = off AS $$
 DECLARE
   new_id text := p_summary ->> 'summary_id';
   session text;
 BEGIN
-  -- The conversation's row first, as every writer does, so that writers queue up and never cross.
+  -- The conversation's row first, as in every writer, so that writers queue up and never deadlock.
   SELECT session_id INTO session FROM conversations WHERE conversation_id = p_conversation_id FOR NO KEY UPDATE;
 
   INSERT INTO summaries (

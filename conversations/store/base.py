@@ -3,12 +3,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Self
 
+from conversations.content.tokens import MESSAGE_OVERHEAD_TOKENS as MESSAGE_OVERHEAD_TOKENS
 from conversations.content.tokens import TokenEstimator
 from conversations.policy import StorePolicy
 from conversations.scope import Scope
-
-# What a model's own framing adds to each message it is given: role, separators.
-MESSAGE_OVERHEAD_TOKENS = 4
 
 EVERYTHING = Scope()
 

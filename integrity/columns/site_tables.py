@@ -86,6 +86,7 @@ TABLES = (
         "id user_agent ip_address username http_accept path_info attempt_time logout_time session_hash",
         _LOGINS,
     ),
+    operational_table("lcm_cache", "cache_key value expires", _DJANGO),
     operational_table("huey_counter", "queue key value", _TASKS),
     operational_table("huey_kv", "queue key value", _TASKS),
     operational_table("huey_schedule", "id queue data timestamp", _TASKS),

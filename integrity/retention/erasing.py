@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from django.db import connection
 from django.db.models import F
 
-from compaction.planning.costs import context_cost_of
+from compaction.rendering import context_cost_of
 from conversations.cold_storage.archiving import leave_out
 from conversations.cold_storage.cold_texts import PART_TEXTS
 from conversations.content.tokens import TokenEstimator

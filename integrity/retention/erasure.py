@@ -15,7 +15,7 @@ from django.core.files.storage import Storage, default_storage
 from django.db import transaction
 from django.utils import timezone
 
-from compaction import jobs
+from compaction.background import jobs
 from compaction.locks import compaction_lock
 from compaction.sources import remains_of
 from compaction.types import Reason

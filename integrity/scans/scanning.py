@@ -1,4 +1,4 @@
-"""A worker's side of the scans: a batch of conversations at a time, gently, and on from where it was left."""
+"""Carry out scans in batches, with rests, continuing where one stopped."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from conversations.models import Conversation
 from conversations.scope import Scope
 from conversations.sql import snapshot
 from conversations.store.base import EVERYTHING
+from conversations.work.queue import Lease
 from integrity import models, reports
 from integrity.examination import Examination, batches_of
 from integrity.invariants import INVARIANTS
@@ -23,11 +24,9 @@ from integrity.policy import IntegrityPolicy
 from integrity.repairs import repair_plans
 from integrity.scans import changes
 from integrity.scans import scan_rows as scans
-from integrity.scans.scan_rows import ScanClaim
-from integrity.signals import scan_due
 from integrity.types import ScanMode
 
-# A scan rests twice as long as it works, so that whoever writes meanwhile has the machine for most of the time.
+# A scan rests twice as long as it works, so that other work has the machine for most of the time.
 REST = 2
 LONGEST_REST_SECONDS = 60.0
 # Forgotten at one sweep; the next one goes on.
@@ -36,7 +35,7 @@ MOST_FORGOTTEN = 100
 
 @dataclass(frozen=True)
 class ScanWorker:
-    """Carries out scans, and asks for those that are due by the clock."""
+    """Carries out scans, and requests those that are due by the clock."""
 
     policy: IntegrityPolicy
     now: Callable[[], datetime] = timezone.now
@@ -47,30 +46,21 @@ class ScanWorker:
         return cls(policy=IntegrityPolicy.from_settings())
 
     def work(self, *, scan_id: int | None = None) -> bool:
-        """Do a stretch of the given scan, or of the next that is due; false if there was none to be had.
+        """Do a stretch of the given scan, or of the next; false if there was none.
 
-        Each batch is read at one moment of the database and written down with how far the scan is, so that another
-        worker goes on from there. A scan that fails stays a row, and is tried again after a growing pause.
+        Each batch is read in one snapshot and recorded with the position of the scan, so that another worker continues
+        from there. A scan that fails stays a row, and is retried after a growing backoff.
         """
-        claim = scans.claim(scan_id)
-        if claim is None:
+        lease = scans.QUEUE.claim(lease_seconds=scans.LEASE_SECONDS, row_id=scan_id)
+        if lease is None:
             return False
-        # Should this process die, this wake-up finds the scan when its lease has run out.
-        scan_due.send(sender=None, scan_id=claim.scan.pk, delay_seconds=scans.LEASE.total_seconds() + 1.0)
-        try:
-            self._carry_out(claim)
-        except scans.ScanLost:
-            return True
-        except Exception as failure:
-            # The kind and not the words: an error's text may quote a message.
-            claim.put_back(error=type(failure).__name__)
-            raise
+        with lease.attempt():
+            self._carry_out(lease)
         return True
 
     def sweep(self) -> None:
-        """Wake a worker for every scan that is due, ask for what is due by the clock, and forget what is old."""
-        for scan_id in scans.due():
-            scan_due.send(sender=None, scan_id=scan_id, delay_seconds=0.0)
+        """Wake workers for due scans, request scheduled ones, remove old ones."""
+        scans.QUEUE.wake_due()
         now = self.now()
         if self.policy.scan_interval_minutes:
             before = now - timedelta(minutes=self.policy.scan_interval_minutes)
@@ -82,7 +72,7 @@ class ScanWorker:
         self._forget(now - timedelta(days=self.policy.kept_report_days))
 
     def _forget(self, before: datetime) -> None:
-        """Remove reports that led to no repair, and scans that are over, of before that moment; some at a time."""
+        """Remove some old scans, and old reports that led to no repair."""
         applied = models.RepairPlan.objects.filter(report_id=OuterRef("pk"), applied_at__isnull=False)
         reports = models.IntegrityReport.objects.filter(~Exists(applied), started_at__lt=before)
         over = models.IntegrityScan.objects.filter(finished_at__lt=before)
@@ -90,7 +80,7 @@ class ScanWorker:
             old.model.objects.filter(pk__in=list(old.values_list("pk", flat=True)[:MOST_FORGOTTEN])).delete()
 
     def _request_everything(self, unless_since: datetime) -> None:
-        """All conversations, a workspace at a time: its people see when theirs were looked through, and nobody else's.
+        """Request a full scan of each workspace, and of what belongs to none.
 
         Behind them, what belongs to no workspace any more: only a scan of the whole site looks for that, and it passes
         over what the others have just looked through.
@@ -101,14 +91,14 @@ class ScanWorker:
         if last is None or last <= unless_since:
             scans.request(EVERYTHING, conversation_id=None, mode=ScanMode.INCREMENTAL)
 
-    def _carry_out(self, claim: ScanClaim) -> None:
-        scan = claim.scan
-        report = scan.report or self._begun(claim)
+    def _carry_out(self, lease: Lease[models.IntegrityScan]) -> None:
+        scan = lease.row
+        report = scan.report or self._begun(lease)
         deadline = time.monotonic() + self.policy.scan_seconds
         for batch in batches_of(self._left(scan)):
-            self._look_at(batch, report, claim)
+            self._look_at(batch, report, lease)
             if time.monotonic() >= deadline:
-                claim.pause()
+                lease.release()
                 return
             self.sleep(self.policy.scan_pause_ms / 1000)
         if scan.conversation_id is None:
@@ -117,10 +107,10 @@ class ScanWorker:
                 examined.look_at_the_site(scan.workspace_id)
             reports.add(report, examined)
         reports.finish(report)
-        claim.finish(repair_plans.make_plan(report) if scan.with_plan and not report.is_clean else None)
+        lease.finish(plan=repair_plans.make_plan(report) if scan.with_plan and not report.is_clean else None)
 
-    def _begun(self, claim: ScanClaim) -> models.IntegrityReport:
-        scan = claim.scan
+    def _begun(self, lease: Lease[models.IntegrityScan]) -> models.IntegrityReport:
+        scan = lease.row
         with transaction.atomic():
             report = reports.begin(
                 mode=ScanMode(scan.mode),
@@ -128,7 +118,7 @@ class ScanWorker:
                 conversation_id=scan.conversation_id,
                 started_at=self.now(),
             )
-            claim.advance(position=0, report=report)
+            lease.renew(position=0, report=report, attempts=1)
         return report
 
     def _left(self, scan: models.IntegrityScan) -> QuerySet[Conversation]:
@@ -142,9 +132,11 @@ class ScanWorker:
         # What the workspaces' own scans have found is in their reports, and counted once.
         return changes.not_looked_at_since(scan.requested_at, left) if scan.workspace_id is None else left
 
-    def _look_at(self, batch: Mapping[int, int], report: models.IntegrityReport, claim: ScanClaim) -> None:
-        """Look through a batch; where that takes too long, through each of it, and past those that still do."""
-        examined = Examination(INVARIANTS, thorough=claim.scan.mode == ScanMode.FULL, rest=self._rest)
+    def _look_at(
+        self, batch: Mapping[int, int], report: models.IntegrityReport, lease: Lease[models.IntegrityScan]
+    ) -> None:
+        """Check a batch; after a timeout, each conversation of it alone."""
+        examined = Examination(INVARIANTS, thorough=lease.row.mode == ScanMode.FULL, rest=self._rest)
         looked_at = self.now()
         try:
             with self._gently():
@@ -153,12 +145,12 @@ class ScanWorker:
         except OperationalError:
             if len(batch) > 1:
                 for conversation_id, messages in batch.items():
-                    self._look_at({conversation_id: messages}, report, claim)
+                    self._look_at({conversation_id: messages}, report, lease)
                 return
             examined, versions = Examination(()), {}
             report.unchecked += list(batch)
         with transaction.atomic():
-            claim.advance(position=max(batch), report=report)
+            lease.renew(position=max(batch), report=report, attempts=1)
             reports.add(report, examined)
             changes.note(versions, examined, checked_at=looked_at)
 
@@ -167,7 +159,7 @@ class ScanWorker:
 
     @contextmanager
     def _gently(self) -> Iterator[None]:
-        """One moment of the database, in which no question may take longer than it should."""
+        """A snapshot in which no statement may take too long."""
         with snapshot(), connection.cursor() as cursor:
             limit = f"{self.policy.scan_statement_seconds}s"
             cursor.execute("SELECT set_config('statement_timeout', %s, true)", [limit])

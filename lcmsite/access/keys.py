@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-import time
+import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
+from cachetools import TTLCache
 from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
 from conversations.audit import Act, AuditLog
 from conversations.errors import Forbidden, Invalid, NotFound, Unauthenticated
-from conversations.fast.prepared import prepared
 from conversations.scope import Scope
+from conversations.sql import first_row
 from conversations.store.base import EVERYTHING
-from lcmsite.access.key_cache import KnownKeys
 from lcmsite.models import ApiKey
 from lcmsite.types import ApiKeyRecord, IssuedKey, KeyScope
 
@@ -76,12 +76,16 @@ class Caller:
 _RUNG = {scope: rung for rung, scope in enumerate(KeyScope)}
 
 
-_KNOWN: KnownKeys[Caller] = KnownKeys()
+# A revoked key is valid for so long in the processes that did not revoke it.
+SECONDS_CACHED = 1
+_callers: TTLCache[bytes, Caller] = TTLCache(maxsize=10_000, ttl=SECONDS_CACHED)
+_callers_lock = threading.Lock()
 
 
 def forget_callers() -> None:
-    """Look every key up again."""
-    _KNOWN.forget()
+    """Empty the cache of this process."""
+    with _callers_lock:
+        _callers.clear()
 
 
 def caller_of(key: str) -> Caller:
@@ -92,11 +96,12 @@ def caller_of(key: str) -> Caller:
     """
     if not (key.startswith(PREFIX) and len(key) <= LONGEST_KEY and key.isascii()):
         raise Unauthenticated("This is not a valid API key.")
-    key_hash, now = _hash(key), time.monotonic()
-    known = _KNOWN.get(key_hash, now=now)
-    if known is not None:
-        return known
-    row = prepared(_FIND, (key_hash,))
+    key_hash = _hash(key)
+    with _callers_lock:
+        cached = _callers.get(key_hash)
+    if cached is not None:
+        return cached
+    row = first_row(_FIND, (key_hash,))
     if row is None:
         raise Unauthenticated("This is not a valid API key.")
     if row["is_revoked"]:
@@ -104,13 +109,15 @@ def caller_of(key: str) -> Caller:
     if row["is_expired"]:
         raise Unauthenticated("This API key has expired.", code="key_expired")
     if row["is_use_unrecorded"]:
-        prepared(_RECORD_USE, (row["api_key_id"],))
+        first_row(_RECORD_USE, (row["api_key_id"],))
     caller = Caller(
         scope=Scope(row["workspace_id"], actor=f"key {row['api_key_id']}"),
         key_scopes=frozenset(KeyScope(scope) for scope in row["scopes"]),
         api_key_id=row["api_key_id"],
     )
-    _KNOWN.keep(key_hash, caller, now=now, seconds_left=row["seconds_left"])
+    if row["seconds_left"] is None or row["seconds_left"] > SECONDS_CACHED:
+        with _callers_lock:
+            _callers[key_hash] = caller
     return caller
 
 

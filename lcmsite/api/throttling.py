@@ -1,158 +1,145 @@
-"""How many requests a minute a key may make (LCM_RATE_LIMIT): all processes of one machine count together.
+"""The rate limit of a key (LCM_RATE_LIMIT): requests a minute, counted by all processes and machines together.
 
-What is kept of a key is one moment, in a file that the processes map into memory: when all that it has asked for would
-be through if it were let through evenly (the "generic cell rate algorithm"). No database is asked, so that a key that
-asks too much costs nearly nothing. Each machine counts for itself.
+The count is kept in Django's cache: in Redis where LCM_REDIS_URL names one, else in a table of the database. A process
+takes requests from it in blocks, so that most requests ask no cache. The processes never let through more than the
+limit; a key that spreads its requests over several of them may be refused up to one block a process too early.
 """
 
 from __future__ import annotations
 
-import fcntl
-import hashlib
 import math
-import mmap
-import os
-import struct
-import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
-from functools import cache
-from pathlib import Path
+from typing import Any
 
+import pglock
 from django.conf import settings
+from django.core.cache import cache
+from rest_framework.request import Request
+from rest_framework.throttling import BaseThrottle
 
 from conversations.errors import LcmError
-from lcmsite.ops.metrics.directory import shared_directory
-from lcmsite.ops.metrics.faces import RATE_LIMITED
+from lcmsite.access.authentication import caller_by
+from lcmsite.access.keys import Caller
+from lcmsite.ops.metrics.counters import RATE_LIMITED
 
-FILE = "rate-limits"
-# So many keys are told apart at once; each may lie in one of a few places, and takes that of who has rested longest.
-PLACES = 16_384
-NEIGHBOURS = 8
-_PLACE = struct.Struct("<Qd")
+WINDOW_SECONDS = 60
+# The part of a limit that a process takes at once.
+BLOCK = 1 / 100
+# The windows of more keys than this are dropped, and then taken anew.
+MOST_WINDOWS = 10_000
 
 
 class TooManyRequests(LcmError):
-    """The key has asked more often than it may."""
+    """The key has made as many requests as it may in this minute."""
 
     code = "rate_limited"
     retryable = True
 
     def __init__(self, allowance: Allowance) -> None:
         super().__init__(
-            f"This key may make {allowance.limit} requests a minute; go on in {allowance.retry_after} s.",
-            retry_after=allowance.retry_after,
+            f"This key may make {allowance.limit} requests a minute; try again in {allowance.reset} s.",
+            retry_after=allowance.reset,
         )
         self.allowance = allowance
 
 
 @dataclass(frozen=True)
 class Allowance:
-    """What a key may still ask for, and how an answer says so."""
+    """The requests that a key has left, and the seconds until it has all of them again."""
 
     limit: int
-    burst: int
     remaining: int
     reset: int
-    retry_after: int = 0
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """As the IETF's draft on rate limit headers has them: how many, how many are left, when all are there again."""
+        """The headers of the IETF's draft on rate limits."""
         return {
-            "RateLimit-Limit": str(self.burst),
+            "RateLimit-Limit": str(self.limit),
             "RateLimit-Remaining": str(self.remaining),
             "RateLimit-Reset": str(self.reset),
-            "RateLimit-Policy": f"{self.burst};w={math.ceil(self.burst * 60 / self.limit)}",
+            "RateLimit-Policy": f"{self.limit};w={WINDOW_SECONDS}",
         }
 
 
 @dataclass
-class Ledger:
-    """The moments of all keys, in a file that other processes have open, too."""
+class Window:
+    """The requests of one key in one minute, as far as this process knows."""
 
-    path: Path
-    _file: int = field(init=False)
-    _map: mmap.mmap = field(init=False)
-    _threads: threading.Lock = field(default_factory=threading.Lock, init=False)
+    limit: int
+    # Requests taken from the shared count and not made yet, and those that nobody has taken.
+    taken: int = 0
+    untaken: int = 1
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def __post_init__(self) -> None:
-        self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        size = PLACES * _PLACE.size
-        if os.fstat(self._file).st_size < size:
-            os.ftruncate(self._file, size)
-        self._map = mmap.mmap(self._file, size)
+    def spend(self, name: str) -> bool:
+        """Whether one more request may be made."""
+        with self.lock:
+            if not self.taken and self.untaken:
+                self._take(name)
+            if not self.taken:
+                return False
+            self.taken -= 1
+            return True
 
-    @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Within, nobody else reads or writes, in this process or in another."""
-        with self._threads:
-            fcntl.flock(self._file, fcntl.LOCK_EX)
-            try:
-                yield
-            finally:
-                fcntl.flock(self._file, fcntl.LOCK_UN)
-
-    def find(self, key: int) -> tuple[int, float]:
-        """Where the key's moment stands, or will stand, and the moment: 0 for a key that has not been here."""
-        oldest = (math.inf, 0)
-        for step in range(NEIGHBOURS):
-            offset = (key + step) % PLACES * _PLACE.size
-            held, moment = _PLACE.unpack_from(self._map, offset)
-            if held == key:
-                return offset, moment
-            oldest = min(oldest, (moment, offset))
-        return oldest[1], 0.0
-
-    def write(self, offset: int, key: int, moment: float) -> None:
-        _PLACE.pack_into(self._map, offset, key, moment)
+    def _take(self, name: str) -> None:
+        block = max(1, int(self.limit * BLOCK))
+        before = _add(name, block)
+        self.taken = min(block, max(0, self.limit - before))
+        self.untaken = max(0, self.limit - before - block)
 
 
-def spend(key: str, *, ledger: Ledger, limit: int, burst: int, now: float) -> Allowance:
-    """Let one request of the key through; TooManyRequests if it has none left.
+class KeyThrottle(BaseThrottle):
+    """Limits the requests of the caller that `BearerKey` has found."""
 
-    `burst` of them may come at once; after that, `limit` a minute. A refused one costs nothing.
-    """
-    interval = 60.0 / limit
-    number = int.from_bytes(hashlib.sha256(key.encode(errors="surrogatepass")).digest()[:8], "little") or 1
-    with ledger.locked():
-        offset, moment = ledger.find(number)
-        due = max(now, moment) + interval
-        wait = due - burst * interval - now
-        # A billionth of a second is no reason: the sums are of floating point.
-        if wait <= 1e-9:
-            ledger.write(offset, number, due)
-    if wait > 1e-9:
-        raise TooManyRequests(Allowance(limit, burst, 0, math.ceil(moment - now), retry_after=math.ceil(wait)))
-    return Allowance(limit, burst, remaining=int((-wait + 1e-9) / interval), reset=math.ceil(due - now))
+    def allow_request(self, request: Request, view: Any) -> bool:
+        """True, or TooManyRequests with its headers; the others are in `request.allowance`."""
+        caller: Any = request.user
+        request.allowance = spend_one(caller.api_key_id)  # type: ignore[attr-defined]
+        return True
 
 
-def spend_one(key: str) -> Allowance | None:
-    """The same with the site's settings; None where there is no limit."""
+_windows: dict[tuple[int, int, int], Window] = {}
+
+
+def spend_one(api_key_id: int) -> Allowance | None:
+    """Count one request of this key; None without a limit, TooManyRequests past it."""
     limit = settings.DEPLOYMENT.rate_limit
     if not limit:
         return None
-    burst = min(limit, settings.DEPLOYMENT.rate_burst or limit)
-    try:
-        # The same clock in all processes, and nobody sets it.
-        return spend(key, ledger=_ledger(os.getpid()), limit=limit, burst=burst, now=time.monotonic())
-    except TooManyRequests:
-        RATE_LIMITED.add()
-        raise
+    now = time.time()
+    minute = int(now // WINDOW_SECONDS)
+    reset = math.ceil((minute + 1) * WINDOW_SECONDS - now)
+    if len(_windows) > MOST_WINDOWS:
+        _windows.clear()
+    window = _windows.setdefault((api_key_id, minute, limit), Window(limit))
+    is_allowed = window.spend(f"requests:{api_key_id}:{minute}")
+    allowance = Allowance(limit, window.taken + window.untaken if is_allowed else 0, reset)
+    if not is_allowed:
+        RATE_LIMITED.inc()
+        raise TooManyRequests(allowance)
+    return allowance
 
 
-@cache
-def _ledger(process: int) -> Ledger:
-    """Of this process and, where they have a directory in common, of the others."""
-    directory = shared_directory()
-    if directory is not None:
-        return Ledger(directory / FILE)
-    descriptor, name = tempfile.mkstemp(prefix="lcm-rate-limits-")
-    os.close(descriptor)
-    try:
-        return Ledger(Path(name))
-    finally:
-        Path(name).unlink()
+def admit(authorization: str) -> tuple[Caller, Mapping[str, str]]:
+    """The caller of this header, within their limit, and the headers that say how much of it is left."""
+    caller = caller_by(authorization)
+    assert caller.api_key_id is not None
+    allowance = spend_one(caller.api_key_id)
+    return caller, allowance.headers if allowance is not None else {}
+
+
+def _add(name: str, requests: int) -> int:
+    """Add to the shared count; how many there were before."""
+    # Redis adds atomically. Django's database cache reads and writes, one process after the other here.
+    with nullcontext() if settings.DEPLOYMENT.redis_url else pglock.advisory(f"lcm.{name}"):
+        cache.add(name, 0, timeout=2 * WINDOW_SECONDS)
+        try:
+            return cache.incr(name, requests) - requests
+        except ValueError:
+            # The cache takes no writes, as on a full disk: reading goes on, and this process counts alone.
+            return 0

@@ -3,6 +3,7 @@ agents are rendered from this list; who adds a line here has added it everywhere
 
 from __future__ import annotations
 
+from compaction.background.statistics import CompactionActivity
 from compaction.engine import CompactionEngine
 from compaction.hosts.host_service import HostCompaction
 from compaction.llm.endpoints import ModelEndpoints
@@ -28,7 +29,6 @@ from compaction.params import (
     RunParams,
 )
 from compaction.plans.plan_store import CompactionPlans
-from compaction.statistics import CompactionActivity
 from conversations.audit import AuditLog
 from conversations.files.large_files import LargeFileService
 from conversations.files.listing import FileListing
@@ -133,7 +133,10 @@ _CONVERSATIONS = (
         scope=WRITE, status=201, for_agents="lcm_append",
     ),
     Operation(ConversationStore, "list_messages", ListMessagesParams, "GET", ONE + "messages/", "lcm_messages"),
-    Operation(ConversationStore, "get_message", GetMessageParams, "GET", "messages/{message_id}/", "lcm_message"),
+    Operation(
+        ConversationStore, "get_message", GetMessageParams, "GET", "messages/{message_id}/", "lcm_message",
+        immutable=True,
+    ),
     Operation(
         ConversationStore, "get_context_items", ListContextItemsParams, "GET", ONE + "context-items/", "lcm_items"
     ),
@@ -210,8 +213,10 @@ _FILES = (
     Operation(
         LargeFileService, "store", StoreFileParams, "POST", ONE + "files/", "lcm_store_file", scope=WRITE, status=201
     ),
-    Operation(LargeFileService, "get", FileParams, "GET", "files/{file_id}/", "lcm_file"),
-    Operation(LargeFileService, "read", ReadFileParams, "GET", "files/{file_id}/content/", "lcm_read_file"),
+    Operation(LargeFileService, "get", FileParams, "GET", "files/{file_id}/", "lcm_file", immutable=True),
+    Operation(
+        LargeFileService, "read", ReadFileParams, "GET", "files/{file_id}/content/", "lcm_read_file", immutable=True
+    ),
     Operation(
         LargeFileService, "read_lines", ReadFileLinesParams, "GET", "files/{file_id}/lines/", "lcm_read_lines",
         for_agents="lcm_read_file",
@@ -244,7 +249,8 @@ _RETRIEVAL = (
         everywhere="matches/", for_agents="lcm_grep", heavy=True,
     ),
     Operation(
-        RetrievalEngine, "describe", DescribeParams, "GET", "items/{id}/", "lcm_describe", for_agents="lcm_describe"
+        RetrievalEngine, "describe", DescribeParams, "GET", "items/{id}/", "lcm_describe", for_agents="lcm_describe",
+        immutable=True,
     ),
     Operation(
         RetrievalEngine, "describe_range", DescribeRangeParams, "GET", ONE + "range/", "lcm_describe_range",
@@ -282,7 +288,9 @@ _RETRIEVAL = (
     Operation(
         ContextAssembler, "list_receipts", ListReceiptsParams, "GET", ONE + "receipts/", "lcm_receipts"
     ),
-    Operation(ContextAssembler, "get_receipt", ReceiptParams, "GET", "receipts/{receipt_id}/", "lcm_receipt"),
+    Operation(
+        ContextAssembler, "get_receipt", ReceiptParams, "GET", "receipts/{receipt_id}/", "lcm_receipt", immutable=True
+    ),
     Operation(
         ContextAssembler, "compare_receipts", CompareReceiptsParams, "GET", "receipts/{receipt_id}/difference/",
         "lcm_compare_receipts",

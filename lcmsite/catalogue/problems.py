@@ -163,7 +163,7 @@ def problem_of(error: BaseException) -> Problem:
         retryable=known.retryable,
         status=kind.status,
         exit_code=kind.exit_code,
-        retry_after=allowance.retry_after if allowance else kind.retry_after,
+        retry_after=allowance.reset if allowance else kind.retry_after,
         context=known.context,
         headers=_headers_of(known),
     )

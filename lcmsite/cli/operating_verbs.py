@@ -18,8 +18,8 @@ from lcmsite.cli.parser import Outcome, Verb
 from lcmsite.ops.backup.create_backup import BackupReport, back_up
 from lcmsite.ops.backup.restore_backup import restore
 from retrieval.policy import RetrievalPolicy
-from retrieval.search import trigrams
-from retrieval.search.trigrams import TrigramIndex
+from retrieval.search.patterns import trigrams
+from retrieval.search.patterns.trigrams import TrigramIndex
 
 
 def _backup_arguments(parser: ArgumentParser) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, wraps
 from typing import Any
@@ -43,6 +43,10 @@ class Visit:
     def ask(self, tool: str, **params: Any) -> Any:
         """The result of an operation of the catalogue; a param of None counts as left out."""
         return ask(self.caller, tool, **params)
+
+    def ask_in_text(self, tool: str, texts: Mapping[str, Any], **params: Any) -> Any:
+        """The same for values of a form, where numbers and flags are texts."""
+        return _operation(tool).perform(self.caller, {**texts, **params}, in_text=texts).result
 
     def may(self, tool: str) -> bool:
         """Whether this person may call the operation; pages offer nothing that would be refused."""

@@ -21,8 +21,9 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 
 from conversations.errors import Forbidden, NotFound
-from lcmsite.access.authentication import CHALLENGE, admit
+from lcmsite.access.authentication import CHALLENGE
 from lcmsite.access.keys import Caller
+from lcmsite.api.throttling import admit
 from lcmsite.catalogue import strict_json
 from lcmsite.catalogue.problems import MethodNotAllowed, RequestTimeout, UnsupportedMediaType
 from lcmsite.catalogue.results import as_bytes

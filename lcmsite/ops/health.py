@@ -9,6 +9,7 @@ from django.conf import settings
 from django.db.migrations.loader import MigrationLoader
 from django.http import HttpRequest, JsonResponse
 from django.views.decorators.cache import never_cache
+from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_safe
 
 from lcmsite.connections import connect
@@ -35,6 +36,7 @@ WAITING_JOBS = """
 """
 
 
+@csrf_exempt
 @never_cache
 @require_safe
 def alive(request: HttpRequest) -> JsonResponse:
@@ -42,6 +44,7 @@ def alive(request: HttpRequest) -> JsonResponse:
     return JsonResponse({"status": "alive"})
 
 
+@csrf_exempt
 @never_cache
 @require_safe
 def ready(request: HttpRequest) -> JsonResponse:

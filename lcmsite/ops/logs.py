@@ -1,23 +1,15 @@
 """How LCM logs: one JSON object a line, or readable on a terminal. A log never holds the text of a message."""
 
-import json
 import logging
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Any, TextIO
+from typing import Any
 
-import orjson
-
-from lcmsite.startup import without
-
-# For tracebacks in colour, which no line of ours has, and for other threads than Python's.
-with without("rich", "greenlet"):
-    import structlog
-    from structlog.typing import EventDict, Processor, WrappedLogger
+import structlog
+from structlog.typing import EventDict, WrappedLogger
 
 # Enough of an exception's text to know it by; what follows its first line may quote data.
 LONGEST_EXCEPTION_TEXT = 200
@@ -25,11 +17,8 @@ LONGEST_EXCEPTION_TEXT = 200
 
 def set_up_loggers() -> None:
     """Let our own loggers write through those of Python; once a process, for each keeps what it began with."""
-    # What no line of ours says need not be found out for each of them: the place in the code, above all.
-    logging._srcfile = None
-    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     structlog.configure(
-        processors=[structlog.stdlib.filter_by_level, complete, _hand_over],
+        processors=[structlog.stdlib.filter_by_level, complete, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
         logger_factory=structlog.stdlib.LoggerFactory(),
         cache_logger_on_first_use=True,
     )
@@ -51,7 +40,7 @@ def log_what_python_prints() -> None:
 
 
 def complete(logger: WrappedLogger, name: str, event: EventDict) -> EventDict:
-    """What every line says, whoever logs it; all at once, as a chain of structlog's own takes twice as long."""
+    """Add what every line has: context, logger, level, time, and the traceback of an exception."""
     structlog.contextvars.merge_contextvars(logger, name, event)
     event["logger"] = event["_record"].name if "_record" in event else logger.name
     event["level"] = name
@@ -59,40 +48,10 @@ def complete(logger: WrappedLogger, name: str, event: EventDict) -> EventDict:
     return discreet_exception(logger, name, event)
 
 
-def _hand_over(logger: WrappedLogger, name: str, event: EventDict) -> Any:
-    """A complete event, written at once where our own handler is all that listens; a record for Python's otherwise.
-
-    To make the record and to have it passed on takes longer than all the rest of a line, and each request has one.
-    """
-    handlers = logging.root.handlers
-    if len(handlers) == 1 and isinstance(handlers[0], Stderr) and handlers[0].has_written(name, event):
-        raise structlog.DropEvent
-    return structlog.stdlib.ProcessorFormatter.wrap_for_formatter(logger, name, event)
-
-
-class Stderr(logging.StreamHandler[TextIO]):
-    """Standard error, for lines of whoever logs, and for complete events of our own."""
-
-    def __init__(self, *, renderer: Processor) -> None:
-        super().__init__()
-        self.renderer = renderer
-
-    def has_written(self, name: str, event: EventDict) -> bool:
-        """Write the event; False if that fails, which Python's way then meets again and deals with."""
-        try:
-            line = str(self.renderer(None, name, {**event}))
-            with self.lock or nullcontext():
-                self.stream.write(line + self.terminator)
-                self.stream.flush()
-        except Exception:
-            return False
-        return True
-
-
 def logging_settings(*, level: str, format: str) -> dict[str, Any]:
     """`LOGGING` for Django."""
     readable = format == "console" or (format == "auto" and sys.stderr.isatty())
-    renderer = structlog.dev.ConsoleRenderer() if readable else structlog.processors.JSONRenderer(_as_json, default=str)
+    renderer = structlog.dev.ConsoleRenderer() if readable else structlog.processors.JSONRenderer(default=str)
     return {
         "version": 1,
         "disable_existing_loggers": False,
@@ -105,7 +64,7 @@ def logging_settings(*, level: str, format: str) -> dict[str, Any]:
         },
         "filters": {"once_per_outage": {"()": "lcmsite.ops.outages.OncePerOutage"}},
         "handlers": {
-            "stderr": {"()": Stderr, "formatter": "lcm", "renderer": renderer},
+            "stderr": {"class": "logging.StreamHandler", "formatter": "lcm"},
             "queues": {"class": "logging.StreamHandler", "formatter": "lcm", "filters": ["once_per_outage"]},
         },
         "root": {"handlers": ["stderr"], "level": level},
@@ -128,17 +87,6 @@ def logging_settings(*, level: str, format: str) -> dict[str, Any]:
             "huey": {"handlers": ["queues"], "level": level if level != "INFO" else "WARNING", "propagate": False},
         },
     }
-
-
-def _as_json(event: EventDict, *, default: Callable[[Any], str]) -> str:
-    """The event in ASCII, whatever a terminal can show; nearly all are, and are written in a third of the time."""
-    try:
-        line = orjson.dumps(event, default)
-        if line.isascii():
-            return line.decode()
-    except TypeError:
-        pass
-    return json.dumps(event, default=default)
 
 
 def discreet_exception(logger: WrappedLogger, name: str, event: EventDict) -> EventDict:

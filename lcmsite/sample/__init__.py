@@ -1,5 +1,5 @@
 """A conversation to look at: an agent reads through LCM's own code and answers questions about it."""
 
-from lcmsite.sample.load_sample import load_sample
+from lcmsite.sample.loading import load_sample
 
 __all__ = ["load_sample"]

@@ -16,10 +16,11 @@ from typing import IO, Any, TypeVar
 import structlog
 from django.conf import settings
 from django.db import close_old_connections
+from django.http import HttpResponse
 
-from lcmsite.api.views import problem_response
+from lcmsite.api.responses import problem_response
 from lcmsite.catalogue.problems import INTERNAL, Busy, RequestTimeout, problem_of
-from lcmsite.ops.metrics.faces import CLIENT_LIMITS
+from lcmsite.ops.metrics.counters import CLIENT_LIMITS
 from lcmsite.server.anonymous import require_known
 from lcmsite.server.bodies import MOST_IN_MEMORY, ClientGone, Receive, Scope, Send, declared_length, read_body
 from lcmsite.server.disconnected import DISCONNECTED, Disconnected
@@ -157,8 +158,10 @@ class Work:
         pieces = self.site(self.environ, lambda status, headers: head.extend((status, headers)))
         status, headers = head
         answer = Answer(int(status[:3]), _encoded(headers))
-        if isinstance(pieces, list):
-            whole = b"".join(pieces)
+        if isinstance(pieces, HttpResponse):
+            whole = pieces.content
+            # The connection is back in the pool before the client can ask again.
+            pieces.close()
             return replace(answer, body=whole if len(whole) <= MOST_IN_MEMORY else _on_disk(whole))
         if isinstance(pieces, FileAnswer):
             # The request ends when the file is closed, which may be in another thread.
@@ -169,7 +172,7 @@ class Work:
     def _streamed(self, answer: Answer, pieces: Any, place: Place) -> Answer:
         if not self.front.streams.acquire(blocking=False):
             pieces.close()
-            CLIENT_LIMITS.add(1, "streams")
+            CLIENT_LIMITS.labels("streams").inc()
             raise Busy("Too many answers are being streamed.")
         self.loop.call_soon_threadsafe(place.leave)
         try:

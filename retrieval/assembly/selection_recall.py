@@ -12,7 +12,7 @@ from conversations.types import Role
 from retrieval.assembly.candidates import Candidate, Group
 from retrieval.assembly.context_slots import EXCHANGES, REACH, ContextSlots, Look, Sought, by_ordinal
 from retrieval.assembly.selection import score
-from retrieval.search.full_text import Found
+from retrieval.search.relevance.relevance_search import Found
 
 # How many of the best answers are considered.
 HITS = 200

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from django.db.models import Q, QuerySet
 
-from compaction.planning import planner
+from compaction.planning import thresholds
 from compaction.policy import CompactionPolicy
 from conversations.content.lossless_values import is_storable
 from conversations.models import Conversation
@@ -97,7 +97,7 @@ def browse(
 
 def _overview(row: Conversation, filled: tuple[int, int, int], policy: CompactionPolicy) -> ConversationOverview:
     summary_tokens, system_tokens, summaries = filled
-    decision = planner.decide(conversation_id=row.pk, counters=row.counters, policy=policy.overridden(row.overrides))
+    decision = thresholds.decide(conversation_id=row.pk, counters=row.counters, limits=policy.overridden(row.overrides))
     return ConversationOverview(
         conversation=row.as_record(),
         system_tokens=int(system_tokens),

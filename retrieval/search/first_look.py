@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from retrieval.search.query_plan import Plan
-from retrieval.search.reach import Reach
+from retrieval.search.filters import Reach
+from retrieval.search.query.compiled_query import Plan
 
 # A walk looks at many times as many rows as should be enough, and among several conversations at so many at least; what
 # it has not found among them is clustered elsewhere, and the index has it.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import string
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import cast
@@ -19,20 +19,20 @@ from retrieval import limits
 from retrieval.limits import Deadline
 from retrieval.policy import RetrievalPolicy
 from retrieval.search import cursors
-from retrieval.search.cold_search import ColdSearch
+from retrieval.search.cold import ColdSearch
 from retrieval.search.criteria import Criteria, Narrowing, criteria, one_of, wrong
 from retrieval.search.cursors import Position
-from retrieval.search.full_text import Found, FullText
-from retrieval.search.grep_page import Answered, Page
 from retrieval.search.matches import matches
-from retrieval.search.newest import NewestWords
-from retrieval.search.opening import Opened, Opening
-from retrieval.search.pattern_search import PatternSearch
-from retrieval.search.patterns import Pattern, literally, refused, translated
-from retrieval.search.places import Spot
-from retrieval.search.query import Question, parse, readings
+from retrieval.search.ordering import Spot
+from retrieval.search.page import Answered, Page
+from retrieval.search.patterns.pattern_search import PatternSearch
+from retrieval.search.patterns.pattern_translation import Pattern, literally, refused, translated
+from retrieval.search.patterns.trigrams import is_used
+from retrieval.search.prepare import Opened, Opening
+from retrieval.search.query.parser import Question, parse, readings
+from retrieval.search.recency import NewestWords
+from retrieval.search.relevance.relevance_search import Found, FullText
 from retrieval.search.snippets import Needles
-from retrieval.search.trigrams import is_used
 from retrieval.types import GrepMode, GrepResult, GrepScope, GrepSort, ItemKind
 
 # What is around a text that is sought as it stands.
@@ -113,17 +113,17 @@ class Grep:
     @contextmanager
     def ranked_messages(
         self, *, query: str, conversation_id: int, limit: int
-    ) -> Iterator[tuple[Conversation, tuple[Found, ...], Callable[[], None]]]:
+    ) -> Iterator[tuple[Conversation, tuple[Found, ...]]]:
         """A conversation and its messages that answer the query best, not fetched; none if no word can be looked for.
 
-        Whatever is read within is of the same moment, and bound by the same limits, until nothing more is.
+        Whatever is read within is of the same moment, and bound by the same limits.
         """
         wanted = criteria(where=GrepScope.MESSAGES, conversation_id=conversation_id)
         asked = readings(storable(query[: self.policy.max_query_length]))
         with self._opened(wanted, asked, refusal=self._too_slow(), with_row=True) as (opened, deadline):
             answer = FullText(opened.reach, opened.meanings, limit).answer(asked)
             found = answer.found[:limit] if answer is not None else ()
-            yield cast(Conversation, opened.conversation), found, deadline.nothing_more_is_read
+            yield cast(Conversation, opened.conversation), found
 
     @contextmanager
     def _opened(

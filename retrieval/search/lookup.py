@@ -9,13 +9,13 @@ from itertools import chain, compress, count, takewhile
 from typing import Any
 
 from conversations.sql import array, bound, rows, rows_as_planned
-from retrieval.search import ranking
-from retrieval.search.best_rows import MOST_ROWS, BestRows
-from retrieval.search.query import Question
-from retrieval.search.query_plan import Plan
-from retrieval.search.ranking import Hit, Neighbour, Place, conversation_of, seq_of
-from retrieval.search.reach import Reach
-from retrieval.search.tables import MESSAGES, Table
+from retrieval.search.filters import Reach
+from retrieval.search.query.compiled_query import Plan
+from retrieval.search.query.parser import Question
+from retrieval.search.relevance import ranking
+from retrieval.search.relevance.ranked_rows import MOST_ROWS, BestRows
+from retrieval.search.relevance.ranking import Hit, Neighbour, Place, conversation_of, seq_of
+from retrieval.search.searchables import MESSAGES, Table
 from retrieval.search.trying import one_after_the_other
 
 _NEIGHBOURS = """

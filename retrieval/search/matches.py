@@ -10,9 +10,9 @@ from conversations.sql import array, rows, texts
 from conversations.types import Role
 from retrieval.limits import Deadline
 from retrieval.lineage_steps import DERIVED
-from retrieval.search.places import Spot
+from retrieval.search.ordering import Spot
+from retrieval.search.searchables import FILES
 from retrieval.search.snippets import SEARCHED, Needles, snippet
-from retrieval.search.tables import FILES
 from retrieval.types import ItemKind, Match
 
 FILE_PREFIX = "file_"
@@ -108,7 +108,6 @@ def matches(spots: Sequence[Spot], needles: Needles = _NONE, *, deadline: Deadli
     found = _rows([each for each in spots if each.row is None])
     shown = [(row, each) for each in spots if (row := each.row or found.get(str(each.id))) is not None]
     covering = _covering([row for row, each in shown if isinstance(each.id, int)])
-    deadline.nothing_more_is_read()
     return tuple(_match(row, each, needles, covering) for row, each in shown)
 
 

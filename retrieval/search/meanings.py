@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from retrieval.search import statistics
-from retrieval.search.query import Question
-from retrieval.search.query_plan import Plan, plan
-from retrieval.search.reach import Reach
-from retrieval.search.statistics import Statistics
-from retrieval.search.terms import Meaning
+from retrieval.search.filters import Reach
+from retrieval.search.query import word_statistics as statistics
+from retrieval.search.query.compiled_query import Plan, plan
+from retrieval.search.query.lexemes import Meaning
+from retrieval.search.query.parser import Question
+from retrieval.search.query.word_statistics import Statistics
 from retrieval.search.vocabulary import Asked, Asking
 
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from conversations.sql import bigint
+from retrieval.search.filters import Reach
 from retrieval.search.first_look import Stretch
 from retrieval.search.matches import shown_of
-from retrieval.search.places import Key, collated, high_before, within
-from retrieval.search.query_plan import Plan
-from retrieval.search.reach import Reach
-from retrieval.search.tables import FILES, MESSAGE_RANK, MESSAGES, SUMMARIES, Table
+from retrieval.search.ordering import Key, collated, high_before, within
+from retrieval.search.query.compiled_query import Plan
+from retrieval.search.searchables import FILES, MESSAGE_RANK, MESSAGES, SUMMARIES, Table
 
 # Asked of each row that its place leads to. As it is written, the index for words does not serve it, and the planner
 # takes it to hold for every other row: where it expects hardly any, it would rather read and sort them all.

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from conversations.fast.records import record
-from retrieval.search.query import UNSPACED
+from retrieval.search.query.parser import UNSPACED
 from retrieval.types import Snippet
 
 WIDTH = 200

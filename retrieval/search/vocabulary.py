@@ -9,10 +9,10 @@ from operator import itemgetter
 from typing import Any
 
 from conversations.sql import texts
-from retrieval.search import statistics
-from retrieval.search.query import Question, Term
-from retrieval.search.terms import Meaning, meaning
-from retrieval.search.word_forms import other_forms
+from retrieval.search.query import word_statistics as statistics
+from retrieval.search.query.lexemes import Meaning, meaning
+from retrieval.search.query.parser import Question, Term
+from retrieval.search.query.word_forms import other_forms
 
 # A term, and whether it is to be left out.
 Asked = tuple[Term, bool]

@@ -52,6 +52,7 @@ def application(target: str) -> Callable[..., Any]:
         ROOT_URLCONF=__name__,
         DATABASES=site.DATABASES,
         DATA_DIR=site.DATA_DIR,
+        DEPLOYMENT=site.DEPLOYMENT,
         EMBEDDED_DATABASE=site.EMBEDDED_DATABASE,
         USE_TZ=True,
         ALLOWED_HOSTS=["*"],

@@ -11,7 +11,7 @@ from typing import Any
 
 import django
 
-from lcmsite.startup import settled
+from lcmsite.startup import freeze_loaded
 
 # Spawned and not forked: a connection to the database cannot be shared.
 _SPAWNED = multiprocessing.get_context("spawn")
@@ -53,7 +53,7 @@ def _answer(pipe: Any, barrier: Any, task: bytes) -> None:
         work = getattr(importlib.import_module(module), function)
         # As every process of LCM does: what is loaded by now stays.
         gc.collect()
-        settled()
+        freeze_loaded()
         pipe.send(work(barrier, *arguments))
     except Exception as failure:
         barrier.abort()

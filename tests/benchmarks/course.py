@@ -13,7 +13,7 @@ from dataclasses import replace
 from django.db import connection
 
 from conversations.types import SummaryKind
-from lcmsite.startup import settled
+from lcmsite.startup import freeze_loaded
 from tests.benchmarks import (
     beside,
     checking,
@@ -45,7 +45,7 @@ def run(sizes: Sequence[int], *, only: Sequence[str] = ()) -> None:
     names = only or [name for name in chapters if name != "million"]
     # As every process of LCM does: what is loaded by now stays.
     gc.collect()
-    settled()
+    freeze_loaded()
     looks = [weather()]
     lines: list[Line] = []
     for name, chapter in chapters.items():

@@ -7,9 +7,9 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
+from compaction.background.statistics import CompactionActivity
 from compaction.engine import CompactionEngine
 from compaction.models import CompactionJob, CompactionRun
-from compaction.statistics import CompactionActivity
 from compaction.types import JobState, Outcome, Reason
 from conversations.errors import Invalid, NotFound
 from conversations.models import Summary

@@ -7,12 +7,13 @@ from hypothesis import strategies as st
 
 from compaction.planning import planner
 from compaction.planning.forecast import PROMPT_TOKENS, estimate, forecast
-from compaction.planning.planner import SHELL_TOKENS, Slot
+from compaction.planning.planner import Slot
+from compaction.planning.thresholds import SHELL_TOKENS
 from compaction.policy import CompactionPolicy
 from compaction.summarizing.prompts import MOST_SOURCE_TOKENS
 from compaction.types import SeqRange
 from conversations.types import Role, SummaryKind
-from tests.compaction.test_planner import chat, raw, slots_strategy, summary
+from tests.compaction.slots import chat, raw, slots_strategy, summary
 
 POLICY = CompactionPolicy(fresh_tail_count=4, leaf_chunk_tokens=2000, leaf_target_tokens=200, condense_fan_in=3)
 

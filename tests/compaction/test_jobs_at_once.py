@@ -17,17 +17,18 @@ from django.db import connection
 from django.utils import timezone
 from django_huey import get_queue
 
-from compaction import jobs
+from compaction.background import jobs
+from compaction.background.worker import CompactionWorker
 from compaction.locks import compaction_lock
 from compaction.models import CompactionJob
 from compaction.signals import job_due
 from compaction.summarizing.escalation import Escalation
-from compaction.summarizing.extractive.extractive import ExtractiveSummarizer
+from compaction.summarizing.extractive.extractive_summarizer import ExtractiveSummarizer
 from compaction.summarizing.summarizer import SummaryDraft, SummaryRequest
 from compaction.types import JobState, Reason
-from compaction.worker import CompactionWorker
 from conversations.models import Summary
 from conversations.types import NewMessage, Role
+from conversations.work.queue import MAX_ATTEMPTS
 from integrity.signals import scan_due
 from tests.factories import a_conversation, a_store
 from tests.flows.processes import wait_until
@@ -75,41 +76,41 @@ class Slow:
 def test_while_a_job_is_at_work_the_next_of_its_conversation_waits_and_is_woken_at_its_end(committed_db, wake_ups):
     conversation_id = a_conversation("hello").conversation_id
     jobs.request(conversation_id=conversation_id, reason=Reason.THRESHOLD)
-    at_work = jobs.claim(lease_seconds=60)
+    at_work = jobs.QUEUE.claim(lease_seconds=60)
     assert at_work is not None
     waiting = jobs.request(conversation_id=conversation_id, reason=Reason.THRESHOLD)
 
-    assert jobs.claim(lease_seconds=60) is None
+    assert jobs.QUEUE.claim(lease_seconds=60) is None
     assert jobs.request(conversation_id=conversation_id, reason=Reason.THRESHOLD) == waiting
     wake_ups.clear()
     at_work.finish()
 
     assert wake_ups == [waiting]
-    assert jobs.claim(lease_seconds=60, job_id=waiting) is not None
+    assert jobs.QUEUE.claim(lease_seconds=60, row_id=waiting) is not None
 
 
 def test_a_job_that_rests_after_a_failure_keeps_no_new_wish_waiting(committed_db):
     conversation_id = a_conversation("hello").conversation_id
     jobs.request(conversation_id=conversation_id, reason=Reason.THRESHOLD)
-    failed = jobs.claim(lease_seconds=60)
+    failed = jobs.QUEUE.claim(lease_seconds=60)
     assert failed is not None
-    failed.put_back(error="OperationalError", delay_seconds=300)
+    failed.retry(error="OperationalError", delay_seconds=300)
 
     wish = jobs.request(conversation_id=conversation_id, reason=Reason.MANUAL)
 
-    claimed = jobs.claim(lease_seconds=60)
+    claimed = jobs.QUEUE.claim(lease_seconds=60)
     assert claimed is not None
-    assert claimed.job_id == wish
+    assert claimed.row.job_id == wish
 
 
 def test_a_persons_wish_outlives_a_job_that_gives_way_to_another(committed_db):
     conversation_id = a_conversation("hello").conversation_id
     jobs.request(conversation_id=conversation_id, reason=Reason.MANUAL)
-    failed = jobs.claim(lease_seconds=60)
+    failed = jobs.QUEUE.claim(lease_seconds=60)
     assert failed is not None
     waiting = jobs.request(conversation_id=conversation_id, reason=Reason.THRESHOLD)
 
-    failed.put_back(error="OperationalError", delay_seconds=300)
+    failed.retry(error="OperationalError", delay_seconds=300)
 
     assert CompactionJob.objects.get(state=JobState.QUEUED).job_id == waiting
     assert CompactionJob.objects.get(pk=waiting).reason == Reason.MANUAL
@@ -122,7 +123,7 @@ def test_a_conversation_that_somebody_else_compacts_for_long_costs_its_job_no_at
 
     with elsewhere() as submit:
         with compaction_lock(conversation_id):
-            for _ in range(jobs.MAX_ATTEMPTS + 1):
+            for _ in range(MAX_ATTEMPTS + 1):
                 assert submit(worker.work, job_id=job_id).result()
                 past = timezone.now() - timedelta(seconds=1)
                 CompactionJob.objects.update(run_after=past, leased_until=past)
@@ -134,11 +135,11 @@ def test_a_conversation_that_somebody_else_compacts_for_long_costs_its_job_no_at
 @pytest.mark.parametrize(("gets_on", "ends"), [(False, JobState.FAILED), (True, JobState.DONE)])
 def test_a_job_that_kills_every_worker_is_set_aside_unless_each_has_got_on_with_it(committed_db, gets_on, ends):
     job_id = jobs.request(conversation_id=a_conversation("hello").conversation_id, reason=Reason.MANUAL)
-    for _ in range(jobs.MAX_ATTEMPTS):
-        doomed = jobs.claim(lease_seconds=60)
+    for _ in range(MAX_ATTEMPTS):
+        doomed = jobs.QUEUE.claim(lease_seconds=60)
         assert doomed is not None
         if gets_on:
-            doomed.renew(got_on=True)
+            doomed.renew(attempts=1)
         CompactionJob.objects.update(leased_until=timezone.now() - timedelta(seconds=1))
 
     CompactionWorker.from_settings().work(job_id=job_id)
@@ -166,7 +167,7 @@ def test_a_job_whose_model_takes_longer_than_a_lease_stays_with_its_worker(commi
         first_lease = CompactionJob.objects.get(pk=job_id).leased_until
         assert first_lease is not None
         wait_until(lambda: timezone.now() > first_lease, seconds=60, what="the first lease has run out")
-        claimed_meanwhile = jobs.claim(lease_seconds=3)
+        claimed_meanwhile = jobs.QUEUE.claim(lease_seconds=3)
         slow.may_go_on.set()
         at_work.result()
 
@@ -199,7 +200,7 @@ def test_an_append_that_nobody_can_be_woken_for_is_acknowledged_all_the_same(com
         result = a_store().append_messages(conversation_id=conversation_id, messages=messages)
 
     assert all(message.created for message in result.messages)
-    assert jobs.due() == [CompactionJob.objects.get(conversation_id=conversation_id).job_id]
+    assert list(jobs.QUEUE.due()) == [CompactionJob.objects.get(conversation_id=conversation_id)]
 
 
 @contextmanager

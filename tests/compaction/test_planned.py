@@ -7,13 +7,14 @@ from hypothesis import strategies as st
 
 from compaction.planning import planner
 from compaction.planning.forecast import Forecast, forecast
-from compaction.planning.planner import SHELL_TOKENS, Slot
-from compaction.plans.execution import PlannedCourse, context_hash, item_changes, setting_changes, settings_in_force
+from compaction.planning.planner import Slot
+from compaction.planning.thresholds import SHELL_TOKENS
+from compaction.plans.execution import PlanExecution, context_hash, item_changes, setting_changes, settings_in_force
 from compaction.policy import CompactionPolicy
-from compaction.steps import Step, follow
+from compaction.steps import Step
 from conversations.types import Role
+from tests.compaction.slots import chat, follow, raw, slots_strategy, summary
 from tests.compaction.test_forecast import POLICY, policies
-from tests.compaction.test_planner import chat, raw, slots_strategy, summary
 
 
 def changes(planned: Forecast, now: list[Slot], *, last_seq: int = 16, policy: CompactionPolicy = POLICY) -> list[str]:
@@ -24,17 +25,17 @@ def carried_out(planned: Forecast, slots: list[Slot], policy: CompactionPolicy, 
     """The steps as they are made of summaries of the expected length, or of one that is given as `step_1`."""
     taken: list[Step] = []
     last_seq = max((slot.ordinal for slot in slots), default=0)
-    course = PlannedCourse("plan_1", last_seq, settings_in_force(policy), planned.steps)
+    execution = PlanExecution("plan_1", last_seq, settings_in_force(policy), planned.steps)
 
     def make(step: Step) -> Slot:
         taken.append(step)
         tokens = lengths.get(f"step_{len(taken)}", step.target_tokens + SHELL_TOKENS)
         return Slot(ordinal=step.chunk[0].ordinal, tokens=tokens, summary_id=f"sum_{len(taken)}", depth=step.depth)
 
-    course.require_unchanged(slots, policy)
-    follow(course.steps(slots, policy), make=make, is_enough=lambda: False, is_out_of_bounds=lambda: False)
-    assert len(taken) == len(course.details["steps_made"])
-    assert len(taken) + len(course.details["steps_skipped"]) == len(planned.steps)
+    execution.require_unchanged(slots, policy)
+    follow(execution.steps(slots, policy, note=lambda details: None), make)
+    assert len(taken) == len(execution.details["steps_made"])
+    assert len(taken) + len(execution.details["steps_skipped"]) == len(planned.steps)
     return taken
 
 

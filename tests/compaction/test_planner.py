@@ -1,44 +1,25 @@
 from __future__ import annotations
 
+from collections import defaultdict
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.planning import planner
-from compaction.planning.planner import Slot
+from compaction.planning import planner, thresholds
+from compaction.planning.planner import MAX_ATOM_MESSAGES, Slot
 from compaction.policy import CompactionPolicy
-from compaction.types import Trigger
+from compaction.types import CompactionDecision, Trigger
 from conversations.types import Counters, Role
+from tests.compaction.slots import chat, ordinals, raw, slots_strategy, summary
 
 POLICY = CompactionPolicy(fresh_tail_count=4, leaf_chunk_tokens=2000)
 
 
-def raw(ordinal: int, role: Role = Role.ASSISTANT, *, tokens: int = 500, calls: str = "", answer: bool = False) -> Slot:
-    return Slot(
-        ordinal=ordinal,
-        tokens=tokens,
-        message_id=ordinal,
-        role=role,
-        calls=tuple(map(hash, calls.split())),
-        is_answer=answer,
-    )
-
-
-def summary(ordinal: int, depth: int = 0, *, tokens: int = 600) -> Slot:
-    return Slot(ordinal=ordinal, tokens=tokens, summary_id=f"sum_{ordinal}", depth=depth)
-
-
-def chat(count: int, **options: int) -> list[Slot]:
-    return [raw(n, Role.USER if n % 2 else Role.ASSISTANT, **options) for n in range(1, count + 1)]
-
-
-def ordinals(slots: object) -> list[int]:
-    return [slot.ordinal for slot in slots]  # type: ignore[attr-defined]
-
-
-def decide(*, tokens: int = 0, messages: int = 0) -> planner.CompactionDecision:
+def decide(*, tokens: int = 0, messages: int = 0) -> CompactionDecision:
     policy = CompactionPolicy(model_token_budget=1000, context_threshold=0.75, max_active_messages=10)
     counters = Counters(message_count=messages, active_messages=messages, active_tokens=tokens)
-    return planner.decide(conversation_id=1, counters=counters, policy=policy)
+    return thresholds.decide(conversation_id=1, counters=counters, limits=policy)
 
 
 def test_pressure_begins_at_the_threshold_and_not_a_token_before():
@@ -92,6 +73,40 @@ def test_calls_that_overlap_for_ever_do_not_tie_a_history_together():
     slots = [raw(n, Role.USER, calls=f"{n} {n + 1}") for n in range(1, 2000)]
 
     assert max(len(atom) for atom in planner.atoms(slots)) <= planner.MAX_ATOM_MESSAGES
+
+
+def test_a_result_far_behind_its_call_still_draws_it_in_across_the_bound_of_an_atom():
+    calls = {2: "a", 6: "a", 3: "b", MAX_ATOM_MESSAGES + 1: "b"}
+    slots = [
+        Slot(ordinal=n, tokens=1, message_id=n, role=Role.USER if n in (6, MAX_ATOM_MESSAGES + 1) else Role.ASSISTANT,
+             calls=(calls[n],) if n in calls else ())
+        for n in range(1, 3 * MAX_ATOM_MESSAGES)
+    ]  # fmt: skip
+
+    atoms = planner.atoms(slots)
+
+    assert [slot.ordinal for slot in atoms[0]] == [1]
+    assert [slot.ordinal for slot in atoms[1]] == list(range(2, MAX_ATOM_MESSAGES + 2))
+    assert all(len(atom) == 1 for atom in atoms[2:])
+
+
+@pytest.mark.parametrize("before", range(0, 2 * MAX_ATOM_MESSAGES + 2, 23))
+def test_atoms_are_the_same_wherever_what_is_looked_ahead_ends(before):
+    calls: dict[int, tuple[int, ...]] = defaultdict(tuple)
+    for call in range(14):
+        # The first half of them overlap, each with the next.
+        for place in (131 * call + 1, 131 * call + 1 + (140 if call < 7 else 89 * call % MAX_ATOM_MESSAGES)):
+            calls[place] += (call,)
+    history = [
+        Slot(ordinal=n, tokens=1, message_id=n, role=Role.TOOL if n % 50 == 0 else Role.USER, calls=calls[n])
+        for n in range(1, 8 * MAX_ATOM_MESSAGES)
+    ]
+    said = [Slot(ordinal=-n, tokens=1, message_id=n, role=Role.USER) for n in range(before, 0, -1)]
+
+    together = planner.atoms(said + history)
+
+    assert together[:before] == [(slot,) for slot in said]
+    assert together[before:] == planner.atoms(history)
 
 
 def test_the_tail_is_extended_to_the_whole_tool_call_it_begins_in():
@@ -245,22 +260,6 @@ def test_summaries_at_the_depth_limit_are_not_condensed_further():
     slots = [summary(n, depth=1) for n in range(1, 9)]
 
     assert planner.condensed_chunk(slots, planner.fresh_tail(slots, policy), policy) is None
-
-
-slots_strategy = st.lists(
-    st.tuples(
-        st.sampled_from([Role.USER, Role.ASSISTANT, Role.TOOL, Role.SYSTEM, None]),
-        st.integers(1, 3000),
-        st.sets(st.sampled_from("abcd"), max_size=2),
-        st.integers(0, 3),
-    ),
-    max_size=80,
-).map(
-    lambda drawn: [
-        raw(n, role, tokens=tokens, calls=" ".join(sorted(calls))) if role else summary(n, depth, tokens=tokens)
-        for n, (role, tokens, calls, depth) in enumerate(drawn, start=1)
-    ]
-)
 
 
 @given(slots_strategy)

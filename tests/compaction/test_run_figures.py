@@ -6,13 +6,12 @@ import pytest
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
+from compaction.background.statistics import CompactionActivity
 from compaction.engine import CompactionEngine
 from compaction.models import CompactionPlan, CompactionRun
-from compaction.passes import leaf_and_condensed
 from compaction.plans.plan_store import CompactionPlans
 from compaction.redo import redo
 from compaction.run import Run
-from compaction.statistics import CompactionActivity
 from compaction.types import CompactionResult, Outcome, Reason
 from conversations.models import ContextItem, Conversation, Message
 from conversations.types import NewMessage, Role
@@ -33,13 +32,13 @@ def append(conversation_id: int, count: int) -> None:
 def compacted_beside_an_append(conversation_id: int, *, appended_before: int, appended_after: int) -> CompactionResult:
     """Messages come in after the lock was taken, before the context is read; and more while it is compacted."""
 
-    def passes(run: Run) -> Outcome:
+    def work(run: Run) -> Outcome:
         append(conversation_id, appended_before)
         context = run.read_context
         run.read_context = lambda: (context(), append(conversation_id, appended_after))[0]  # type: ignore[method-assign]
-        return leaf_and_condensed(run)
+        return run.compact()
 
-    return CompactionEngine.from_settings().run(conversation_id=conversation_id, reason=Reason.MANUAL, passes=passes)
+    return CompactionEngine.from_settings().run(conversation_id=conversation_id, reason=Reason.MANUAL, work=work)
 
 
 def test_a_run_beside_appends_says_what_the_context_cost_that_it_read():
@@ -65,7 +64,7 @@ def test_a_run_that_makes_summaries_again_starts_from_the_context_that_it_reads(
         append(conversation_id, 20)
         return redo(run)
 
-    result = engine.run(conversation_id=conversation_id, reason=Reason.REDO, passes=beside)
+    result = engine.run(conversation_id=conversation_id, reason=Reason.REDO, work=beside)
 
     assert result.redone_summaries
     assert result.tokens_after == Conversation.objects.get(pk=conversation_id).active_tokens

@@ -19,6 +19,7 @@ from tests.conversations.appending import (
     stored,
 )
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result
+from tests.statements import counted_statements
 
 OVERHEAD = 4
 
@@ -52,6 +53,18 @@ def test_every_message_gets_its_place_in_the_active_context(conversation_id):
         (1, ContextItemType.MESSAGE, messages[0].message_id, 2 + OVERHEAD),
         (2, ContextItemType.MESSAGE, messages[1].message_id, OVERHEAD),
     ]
+
+
+@pytest.mark.parametrize("key", [None, "k"], ids=["without a key", "with a key"])
+@pytest.mark.parametrize("count", [1, 3])
+def test_new_messages_are_one_statement(conversation_id, key, count):
+    store = a_store()
+    messages = [NewMessage(Role.USER, "new", idempotency_key=key and f"{key}{n}") for n in range(count)]
+
+    with counted_statements() as sent:
+        store.append_messages(conversation_id=conversation_id, messages=messages)
+
+    assert len(sent) == 1
 
 
 def test_a_thousand_messages_go_in_at_once(conversation_id):

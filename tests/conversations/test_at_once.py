@@ -26,9 +26,9 @@ from tests.factories import a_conversation, a_store
 from tests.round_trip import assert_ledgers_survive
 
 
-def test_writers_at_once_leave_no_gap_and_lose_nothing(committed_db):
+@pytest.mark.parametrize(("rounds", "batch"), [(12, 5), (10, 1)])
+def test_writers_at_once_leave_no_gap_and_lose_nothing(committed_db, rounds, batch):
     conversation_id = a_conversation().conversation_id
-    rounds, batch = 12, 5
 
     def write(writer: int) -> list[int]:
         seqs = []

@@ -6,7 +6,7 @@ import pytest
 from django.db import connection, transaction
 
 from compaction.engine import CompactionEngine
-from compaction.planning.costs import context_cost_of
+from compaction.rendering import context_cost_of
 from conversations.content.tokens import TokenEstimator
 from conversations.errors import Conflict, NotFound
 from conversations.models import ContextItem, Conversation

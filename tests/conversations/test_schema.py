@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 from django.core.management import call_command
+from django.core.management.base import CommandError
 from django.db import connection
+from django.db.migrations.recorder import MigrationRecorder
 
 from tests.architecture.spec_schema import DDL, OTHER_EXPRESSIONS
 from tests.factories import a_conversation, a_store
@@ -98,6 +100,13 @@ def test_the_enums_have_the_labels_of_the_specification_and_no_other(schemas):
 
 def test_the_models_know_the_schema_that_the_sql_makes(capsys):
     call_command("makemigrations", "conversations", check=True, dry_run=True, verbosity=0)
+
+
+def test_a_database_of_an_earlier_version_is_refused_with_what_to_do():
+    MigrationRecorder(connection).record_applied("conversations", "0001_store")
+
+    with pytest.raises(CommandError, match=r"lcm ledger export .*lcm ledger import .* docs/upgrade.md"):
+        call_command("migrate", verbosity=0)
 
 
 @pytest.mark.parametrize(

@@ -9,19 +9,19 @@ from django.db import connection
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
-from compaction import jobs
+from compaction.background import jobs
+from compaction.background.worker import CompactionWorker
 from compaction.engine import CompactionEngine
 from compaction.hosts.host_service import HostCompaction
-from compaction.jobs import Claim, LeaseLost
 from compaction.llm.configuration import ModelsPolicy
 from compaction.models import CompactionJob, CompactionRun
 from compaction.planning import planner
 from compaction.plans.plan_store import CompactionPlans
 from compaction.sources import read_slots
 from compaction.types import CompactionResult, JobState, Outcome, Reason
-from compaction.worker import CompactionWorker
 from conversations.errors import Conflict
 from conversations.models import ContextItem, Summary
+from conversations.work.queue import Lease, LeaseLost
 from tests.factories import a_store
 from tests.flows import promises
 from tests.flows.edges import Fuse, Killed, Mood, dying, engine_with
@@ -36,7 +36,7 @@ class Conversation(Talk):
         super().__init__()
         self.plans: list[str] = []
         # What workers held that have died, or seemed to.
-        self.abandoned: list[Claim] = []
+        self.abandoned: list[Lease[CompactionJob]] = []
 
     # --- room is made
 
@@ -142,7 +142,7 @@ class Conversation(Talk):
 
     @rule()
     def work(self) -> None:
-        due = jobs.due()
+        due = jobs.QUEUE.due()
         # What is due may have to wait for another job of the conversation; what is not due waits in any case.
         if CompactionWorker(engine=self.engine).work():
             assert due
@@ -166,7 +166,7 @@ class Conversation(Talk):
     ) -> None:
         self._appended(an_opening(messages))
         job = self.engine.request(conversation_id=self.conversation_id, reason=reason)
-        claim = jobs.claim(lease_seconds=60, job_id=job.job_id)
+        claim = jobs.QUEUE.claim(lease_seconds=60, row_id=job.job_id)
         if claim is None:
             return
         fuse = Fuse(survives, in_the_middle)
@@ -176,7 +176,7 @@ class Conversation(Talk):
             self.abandoned.append(claim)
             if not has_last_words:
                 # A process that is killed outright leaves the row as its last write has left it.
-                CompactionRun.objects.filter(job_id=claim.job_id, outcome=Outcome.FAILED).update(
+                CompactionRun.objects.filter(job_id=claim.row.job_id, outcome=Outcome.FAILED).update(
                     outcome=Outcome.RUNNING, finished_at=None
                 )
         else:
@@ -192,7 +192,7 @@ class Conversation(Talk):
         worker = CompactionWorker(engine=self.engine)
         while worker.work():
             pass
-        assert jobs.due() == []
+        assert not jobs.QUEUE.due().exists()
         assert not CompactionJob.objects.exclude(state=JobState.DONE).exists()
         if self.engine.policy.overridden(self.own_settings).enabled:
             assert not CompactionRun.objects.filter(outcome=Outcome.RUNNING, job__isnull=False).exists()
@@ -202,7 +202,7 @@ class Conversation(Talk):
     def a_worker_that_was_thought_dead_comes_back(self, data: st.DataObject) -> None:
         claim = data.draw(st.sampled_from(self.abandoned))
         is_still_its_own = CompactionJob.objects.filter(
-            pk=claim.job_id, fence=claim.fence, state=JobState.LEASED
+            pk=claim.row.job_id, fence=claim.fence, state=JobState.LEASED
         ).exists()
         before = Summary.objects.count()
         try:
@@ -212,7 +212,7 @@ class Conversation(Talk):
         if not is_still_its_own:
             assert Summary.objects.count() == before
 
-    def _carry_out(self, engine: CompactionEngine, claim: Claim) -> CompactionResult:
-        if claim.reason is Reason.REDO:
-            return engine.redo(conversation_id=self.conversation_id, claim=claim)
-        return engine.compact(conversation_id=self.conversation_id, reason=claim.reason, claim=claim)
+    def _carry_out(self, engine: CompactionEngine, claim: Lease[CompactionJob]) -> CompactionResult:
+        if claim.row.reason == Reason.REDO:
+            return engine.redo(conversation_id=self.conversation_id, lease=claim)
+        return engine.compact(conversation_id=self.conversation_id, reason=Reason(claim.row.reason), lease=claim)

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from compaction import jobs
+from compaction.background import jobs
 from compaction.models import CompactionJob
 from compaction.types import JobState, Reason
 from conversations.models import ContextItem, Summary

@@ -17,13 +17,13 @@ import pytest
 from django.db import InterfaceError, OperationalError, close_old_connections
 from django.db.models import Count
 
-from compaction import jobs
+from compaction.background import jobs
+from compaction.background.worker import CompactionWorker
 from compaction.engine import CompactionEngine
 from compaction.models import CompactionJob, CompactionRun, ModelEndpoint
 from compaction.summarizing.prompts import prompt_hash
 from compaction.tasks import compact_conversation
 from compaction.types import JobState, Outcome, Reason
-from compaction.worker import CompactionWorker
 from conversations.models import Summary, SummaryMessage, SummaryParent
 from conversations.types import Level
 from integrity.checker import IntegrityChecker
@@ -185,7 +185,7 @@ def test_a_wake_up_with_nothing_to_do_costs_at_most_two_statements(committed_db,
     conversation_id = a_conversation("hello").conversation_id
     job_id = jobs.request(conversation_id=conversation_id, reason=Reason.MANUAL)
     if found == "waiting behind another":
-        assert jobs.claim(lease_seconds=60) is not None
+        assert jobs.QUEUE.claim(lease_seconds=60) is not None
         job_id = jobs.request(conversation_id=conversation_id, reason=Reason.MANUAL)
     else:
         CompactionWorker.from_settings().work(job_id=job_id)

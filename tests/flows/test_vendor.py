@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from compaction.background.worker import CompactionWorker
 from compaction.engine import CompactionEngine
 from compaction.llm.types import Protocol
 from compaction.models import CompactionJob, ModelEndpoint
 from compaction.types import CompactionResult, Outcome, Reason
-from compaction.worker import CompactionWorker
 from conversations.models import Conversation, Summary
 from conversations.types import ConversationRecord, Level
 from integrity.checker import IntegrityChecker

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from compaction import jobs
+from compaction.background import jobs
+from compaction.background.worker import CompactionWorker
 from compaction.engine import CompactionEngine
 from compaction.llm.endpoints import ModelEndpoints
 from compaction.models import CompactionJob
 from compaction.summarizing.retry_schedule import LONGEST_PAUSE, MOST_ATTEMPTS
 from compaction.summarizing.summarizer_chain import escalation_of
 from compaction.types import BreakerState, EndpointRecord, JobState, Reason
-from compaction.worker import CompactionWorker
 from conversations.models import ContextItem, Conversation, Summary
 from conversations.types import Level, NewMessage, Role
 from integrity.checker import IntegrityChecker

@@ -12,13 +12,13 @@ from itertools import product
 import pytest
 from django.db import connection
 
+from compaction.background.worker import CompactionWorker
 from compaction.engine import CompactionEngine
 from compaction.llm.endpoints import ModelEndpoints
 from compaction.llm.types import Prompt
 from compaction.summarizing.prompts import render_prompt
 from compaction.summarizing.summarizer import SummaryRequest
 from compaction.types import CompactionResult, Reason
-from compaction.worker import CompactionWorker
 from conversations.models import Summary
 from conversations.types import Level, NewMessage, NewPart, PartType, Role
 from retrieval.assembler import ContextAssembler

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from django.core.files.storage import InMemoryStorage
 
+from compaction.background.worker import CompactionWorker
 from compaction.engine import CompactionEngine
 from compaction.models import CompactionJob
-from compaction.worker import CompactionWorker
 from conversations.audit import AuditLog
 from conversations.cold_storage.cold_texts import unpacked
 from conversations.errors import Conflict

@@ -12,6 +12,7 @@ from django.utils import timezone
 from conversations.errors import NotFound
 from conversations.scope import Scope
 from conversations.types import NewMessage, Role
+from conversations.work.queue import MAX_ATTEMPTS, LeaseLost
 from integrity import models
 from integrity.checker import IntegrityChecker
 from integrity.invariants import Found, Invariant
@@ -119,15 +120,15 @@ def test_a_scan_stops_when_its_time_is_over_and_goes_on_from_there(conversation_
 
 
 def test_a_worker_that_lost_its_scan_writes_nothing_more(conversation_ids):
-    claim = scans.claim(request().scan_id)
+    claim = scans.QUEUE.claim(lease_seconds=60, row_id=request().scan_id)
     models.IntegrityScan.objects.update(leased_until=timezone.now() - timedelta(seconds=1))
-    second = scans.claim()
+    second = scans.QUEUE.claim(lease_seconds=60)
     assert claim is not None and second is not None
 
-    with pytest.raises(scans.ScanLost):
-        claim.finish(None)
+    with pytest.raises(LeaseLost):
+        claim.finish()
 
-    second.finish(None)
+    second.finish()
     assert models.IntegrityScan.objects.get().state == ScanState.DONE
 
 
@@ -157,7 +158,7 @@ def test_a_failure_is_tried_again_after_a_while_and_set_aside_after_many(convers
         raise RuntimeError("with words that no row may hold")
 
     monkeypatch.setattr("integrity.scans.scanning.reports.add", fail)
-    for _ in range(scans.MOST_ATTEMPTS):
+    for _ in range(MAX_ATTEMPTS):
         with pytest.raises(RuntimeError):
             a_worker().work(scan_id=scan.scan_id)
         assert not a_worker().work(scan_id=scan.scan_id)

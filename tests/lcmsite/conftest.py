@@ -9,13 +9,16 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from cachetools import TTLCache
 from django.test import override_settings
 from pytest_django import DjangoDbBlocker
 
 from conversations.models import Workspace
+from lcmsite.access import keys
 from tests.committed import committed
 from tests.factories import a_workspace
 from tests.guardian import a_directory
@@ -161,3 +164,12 @@ def key(harbour_of_all: dict[str, Any]) -> str:
 def pier(harbour_of_all: dict[str, Any]) -> Workspace:
     """Another workspace, to write in."""
     return a_workspace("pier")
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The clock by which callers are cached; it stands still until a test moves it."""
+    now = SimpleNamespace(moment=1000.0)
+    cached = TTLCache(maxsize=10, ttl=keys.SECONDS_CACHED, timer=lambda: now.moment)
+    monkeypatch.setattr(keys, "_callers", cached)
+    return now

@@ -7,8 +7,7 @@ from django.utils import timezone
 
 from conversations.errors import Forbidden, Invalid, NotFound, Unauthenticated
 from conversations.scope import Scope
-from lcmsite.access import key_cache, keys
-from lcmsite.access.key_cache import MOST_KNOWN, KnownKeys
+from lcmsite.access import keys
 from lcmsite.access.keys import Caller, caller_of
 from lcmsite.models import ApiKey
 from lcmsite.types import KeyScope
@@ -106,8 +105,7 @@ def test_a_use_is_recorded_once_a_minute():
     assert ApiKey.objects.get().last_used_at > used_at - timedelta(seconds=61)
 
 
-def test_a_key_that_was_just_looked_up_is_not_looked_up_again(monkeypatch):
-    monkeypatch.setattr(key_cache, "SECONDS_KNOWN", 3600.0)
+def test_a_key_that_was_just_looked_up_is_not_looked_up_again(clock):
     key = an_api_key()
     caller = caller_of(key)
 
@@ -118,8 +116,7 @@ def test_a_key_that_was_just_looked_up_is_not_looked_up_again(monkeypatch):
     assert not asked
 
 
-def test_a_key_that_was_just_looked_up_is_refused_once_it_is_revoked(monkeypatch):
-    monkeypatch.setattr(key_cache, "SECONDS_KNOWN", 3600.0)
+def test_a_key_that_was_just_looked_up_is_refused_once_it_is_revoked(clock):
     key = an_api_key()
     caller_of(key)
 
@@ -131,27 +128,19 @@ def test_a_key_that_was_just_looked_up_is_refused_once_it_is_revoked(monkeypatch
 
 
 @pytest.mark.parametrize(
-    ("seconds_left", "moment", "is_known"),
-    [(None, 0.9, True), (None, 1.1, False), (3600.0, 1.1, False), (0.5, 0.4, True), (0.5, 0.6, False)],
-    ids=["for a second", "no longer", "no longer, if it expires later", "until it expires", "not beyond that"],
+    ("lasts", "seconds", "is_cached"), [(None, 0.9, True), (None, 1.1, False), (3600, 0.9, True), (0.2, 0.1, False)]
 )
-def test_a_key_is_known(seconds_left, moment, is_known):
-    known = KnownKeys[str]()
-    known.keep(b"hash", "caller", now=100.0, seconds_left=seconds_left)
+def test_a_caller_is_cached_for_a_second_unless_the_key_expires_within_it(lasts, seconds, is_cached, clock):
+    key = an_api_key()
+    if lasts is not None:
+        ApiKey.objects.update(expires_at=timezone.now() + timedelta(seconds=lasts))
+    caller_of(key)
+    clock.moment += seconds
 
-    found = known.get(b"hash", now=100.0 + moment)
+    with counted_statements() as statements:
+        caller_of(key)
 
-    assert found == ("caller" if is_known else None)
-    assert known.get(b"another", now=100.0) is None
-
-
-def test_only_so_many_keys_are_known():
-    known = KnownKeys[int]()
-    for number in range(MOST_KNOWN + 1):
-        known.keep(b"%d" % number, number, now=100.0, seconds_left=None)
-
-    assert known.get(b"0", now=100.0) is None
-    assert known.get(b"%d" % MOST_KNOWN, now=100.0) == MOST_KNOWN
+    assert (not statements) == is_cached
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from typing import Any
 import httpx2
 import pytest
 import uvicorn
+from django.http import HttpResponse
 
 from lcmsite.server.connection import Connection
 from lcmsite.server.descriptors import most_connections
@@ -88,10 +89,10 @@ def get(path: str) -> bytes:
     return f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
 
 
-def plain(environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
+def plain(environ: dict[str, Any], start_response: Callable[..., Any]) -> HttpResponse:
     body = environ["wsgi.input"].read()
     start_response("200 OK", [("Content-Length", str(len(body)))])
-    return [body]
+    return HttpResponse(body)
 
 
 def test_a_view_begins_when_the_body_is_complete(serve):
@@ -128,7 +129,7 @@ def test_a_client_that_does_not_read_keeps_no_thread_and_is_sent_away(serve):
         if environ["PATH_INFO"] != "/large":
             return plain(environ, start_response)
         start_response("200 OK", [("Content-Length", str(len(large)))])
-        return [large]
+        return HttpResponse(large)
 
     port = serve(site)
     with connected(port, get("/large")) as slow:
@@ -148,7 +149,7 @@ def test_a_large_answer_arrives_whole(serve):
 
     def site(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         start_response("200 OK", [("Content-Length", str(len(large)))])
-        return [large]
+        return HttpResponse(large)
 
     assert httpx2.get(f"http://127.0.0.1:{serve(site)}/", trust_env=False).content == large
 

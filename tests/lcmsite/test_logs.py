@@ -1,6 +1,5 @@
 """Logs: machines can read them, and no message's text is in them."""
 
-import io
 import json
 import logging
 import logging.config
@@ -58,46 +57,6 @@ def written(event, *, times=1):
     formatter = made.configure_formatter(made.config["formatters"]["lcm"])
     record = logging.makeLogRecord({"levelname": "INFO", "msg": event, "_logger": logging.getLogger(), "_name": "info"})
     return [formatter.format(record) for _ in range(times)]
-
-
-def listening_alone(monkeypatch):
-    """Our own handler, as in a process of the site; what it writes stays in its stream."""
-    handler = logging.config.DictConfigurator(logging_settings(level="INFO", format="json")).config["handlers"][
-        "stderr"
-    ]
-    handler = handler.pop("()")(renderer=handler["renderer"])
-    handler.setStream(io.StringIO())
-    monkeypatch.setattr(logging.root, "handlers", [handler])
-    return handler
-
-
-def test_an_event_of_our_own_is_written_without_a_record(monkeypatch):
-    stderr = listening_alone(monkeypatch)
-    monkeypatch.setattr(stderr, "emit", lambda record: pytest.fail("made a record"))
-
-    structlog.get_logger("ours").warning("compacted", token_after=300)
-
-    line = json.loads(stderr.stream.getvalue())
-    assert list(line) == ["token_after", "event", "logger", "level", "timestamp"]
-    assert (line["event"], line["logger"], line["level"]) == ("compacted", "ours", "warning")
-
-
-def test_whoever_else_listens_has_events_of_our_own_as_records(monkeypatch, caplog):
-    listening_alone(monkeypatch)
-    logging.root.addHandler(caplog.handler)
-
-    structlog.get_logger("ours").warning("compacted", token_after=300)
-
-    [record] = caplog.records
-    assert (record.name, record.levelname, record.msg["event"]) == ("ours", "WARNING", "compacted")
-
-
-def test_a_line_that_cannot_be_written_harms_nobody(monkeypatch):
-    stderr = listening_alone(monkeypatch)
-    monkeypatch.setattr(logging, "raiseExceptions", False)
-    stderr.stream.close()
-
-    structlog.get_logger("ours").warning("compacted")
 
 
 def test_two_handlers_write_the_same_line_of_one_record():

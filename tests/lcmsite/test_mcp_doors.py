@@ -15,7 +15,7 @@ from mcp.shared.exceptions import MCPError
 
 from conversations.scope import Scope
 from lcmsite.access import keys
-from lcmsite.access.key_cache import SECONDS_KNOWN
+from lcmsite.access.keys import SECONDS_CACHED
 from lcmsite.mcp.tools import TOOLS
 from lcmsite.models import ApiKey
 from lcmsite.types import KeyScope
@@ -89,7 +89,7 @@ def test_a_key_taken_back_meanwhile_opens_nothing_any_more_over_stdio(harbour, d
         before = await client.call_tool("lcm_status", {"conversation_id": "harbour"})
         await anyio.to_thread.run_sync(_revoke, key)
         # Another process may take it for good for so long.
-        await anyio.sleep(SECONDS_KNOWN)
+        await anyio.sleep(SECONDS_CACHED)
         answers = [await client.call_tool(name, question(operation, harbour)) for name, operation in TOOLS.items()]
         with pytest.raises(MCPError) as refused:
             await client.read_resource("lcm://conversations/harbour")

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from django_huey import get_queue
 
+from compaction.background.worker import CompactionWorker
 from compaction.models import CompactionJob
-from compaction.worker import CompactionWorker
 from conversations.models import Conversation
 from integrity.scans import tasks as scan_tasks
 from lcmsite.ops.logs import logging_settings

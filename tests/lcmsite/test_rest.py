@@ -283,7 +283,7 @@ def test_an_error_of_our_own_is_told_as_one_and_leaves_no_text(api, monkeypatch,
     def fails(self, **given):
         raise ZeroDivisionError("secret text")
 
-    monkeypatch.setattr("conversations.store.ConversationStore.list_conversations", fails)
+    monkeypatch.setattr("conversations.store.conversations.ConversationStore.list_conversations", fails)
     client = Client(raise_request_exception=False, headers={"Authorization": f"Bearer {api.key}"})
 
     response = client.get("/api/v1/conversations/")
@@ -294,7 +294,9 @@ def test_an_error_of_our_own_is_told_as_one_and_leaves_no_text(api, monkeypatch,
 
 
 def test_whoever_watches_for_errors_hears_of_them(api, monkeypatch):
-    monkeypatch.setattr("conversations.store.ConversationStore.list_conversations", lambda self, **given: 1 / 0)
+    monkeypatch.setattr(
+        "conversations.store.conversations.ConversationStore.list_conversations", lambda self, **given: 1 / 0
+    )
 
     with pytest.raises(ZeroDivisionError):
         api.get("conversations/")

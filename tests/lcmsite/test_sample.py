@@ -23,7 +23,7 @@ from integrity.checker import IntegrityChecker
 from lcmsite.access.keys import caller_of, revoke
 from lcmsite.cli.program import run
 from lcmsite.models import ApiKey
-from lcmsite.sample import load_sample
+from lcmsite.sample import load_sample, loading
 from lcmsite.sample.code_base import ROOMS, CodeBase
 from lcmsite.sample.script import sample_messages
 from lcmsite.types import KeyScope
@@ -153,8 +153,8 @@ def _loading(tree: Path, key_file: Path) -> Iterator[Loading]:
 
     with pytest.MonkeyPatch.context() as patched:
         # Not by way of the settings: the data directory is also where the tests' own database lies.
-        patched.setattr(load_sample, "_kept", lambda what: key_file.with_name(f"sample.{what}"))
-        patched.setattr(load_sample, "ROOT", tree)
+        patched.setattr(loading, "_kept", lambda what: key_file.with_name(f"sample.{what}"))
+        patched.setattr(loading, "ROOT", tree)
         yield load
 
 
@@ -245,7 +245,7 @@ def test_a_sample_of_code_that_has_changed_since_is_left_as_it_is(load, tree, tm
     changed = tmp_path / "changed"
     shutil.copytree(tree, changed)
     shutil.rmtree(changed / "compaction")
-    monkeypatch.setattr(load_sample, "ROOT", changed)
+    monkeypatch.setattr(loading, "ROOT", changed)
 
     load()
 
@@ -254,9 +254,9 @@ def test_a_sample_of_code_that_has_changed_since_is_left_as_it_is(load, tree, tm
 
 def test_a_loading_that_ended_before_the_compaction_is_made_up_for(load, monkeypatch):
     summaries = Summary.objects.filter(conversation__session_id="another sample")
-    monkeypatch.setattr(load_sample, "SESSION_ID", "another sample")
+    monkeypatch.setattr(loading, "SESSION_ID", "another sample")
     with monkeypatch.context() as interrupted:
-        interrupted.setattr(load_sample, "_compact", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        interrupted.setattr(loading, "_compact", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             load()
     assert Message.objects.filter(conversation__session_id="another sample").exists()

@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 from conversations.scope import Scope
 from retrieval.search import first_look
 from retrieval.search.criteria import criteria
+from retrieval.search.filters import Reach
 from retrieval.search.first_look import farther, stretches
-from retrieval.search.query import Term
-from retrieval.search.query_plan import Plan, plan
-from retrieval.search.reach import Reach
-from retrieval.search.terms import meaning
+from retrieval.search.query.compiled_query import Plan, plan
+from retrieval.search.query.lexemes import meaning
+from retrieval.search.query.parser import Term
 from retrieval.types import GrepScope
 
 LONG = 100_000

@@ -12,8 +12,8 @@ from conversations.scope import Scope
 from conversations.types import NewMessage, Role, SummaryRecord
 from retrieval.engine import RetrievalEngine
 from retrieval.policy import RetrievalPolicy
-from retrieval.search import query_plan
 from retrieval.search.grep import Grep
+from retrieval.search.query import compiled_query as query_plan
 from retrieval.types import ItemKind
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
 from tests.statements import counted_statements
@@ -461,7 +461,7 @@ def test_messages_of_a_conversation_can_be_ranked_without_being_shown():
     grep = Grep(policy=RetrievalPolicy(), scope=Scope())
     conversation = a_conversation(*FILLER, "The database listens on port 5433.", *FILLER)
     asked = {"query": "which port?\x00", "conversation_id": conversation.conversation_id, "limit": 3}
-    with counted_statements() as sent, grep.ranked_messages(**asked) as (searched, found, _):
+    with counted_statements() as sent, grep.ranked_messages(**asked) as (searched, found):
         pass
 
     assert searched.counters == conversation.counters

@@ -14,7 +14,7 @@ from conversations.types import NewMessage, Role
 from integrity.retention.tiers import Retention
 from retrieval.engine import RetrievalEngine
 from retrieval.policy import RetrievalPolicy
-from retrieval.search import cold_search
+from retrieval.search import cold as cold_search
 from tests.factories import a_conversation, a_store, a_tool_call, a_workspace
 from tests.statements import counted_statements
 

@@ -10,7 +10,8 @@ from django.db import connection
 from conversations import sql
 from conversations.scope import Scope
 from retrieval.engine import RetrievalEngine
-from retrieval.search import first_look, newest
+from retrieval.search import first_look
+from retrieval.search import recency as newest
 from retrieval.types import GrepResult
 from tests.factories import a_conversation, a_store, a_workspace
 from tests.statements import counted_statements, rows_gone_through

@@ -13,8 +13,10 @@ from conversations.files.large_files import LargeFileService
 from conversations.scope import Scope
 from conversations.types import NewMessage, NewPart, PartType, Role
 from retrieval.engine import RetrievalEngine
-from retrieval.search import best_rows, query_plan, tools
+from retrieval.search import tools
 from retrieval.search.criteria import criteria
+from retrieval.search.query import compiled_query as query_plan
+from retrieval.search.relevance import ranked_rows as best_rows
 from retrieval.types import GrepScope, ItemKind
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
 from tests.summaries import a_summary_of

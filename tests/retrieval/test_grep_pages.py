@@ -20,8 +20,8 @@ from conversations.types import NewMessage, Role
 from lcmsite.catalogue.results import as_json
 from retrieval.engine import RetrievalEngine
 from retrieval.policy import RetrievalPolicy
-from retrieval.search import full_text
-from retrieval.search.grep_page import FRAME_TOKENS, HIGHLIGHT_TOKENS
+from retrieval.search.page import FRAME_TOKENS, HIGHLIGHT_TOKENS
+from retrieval.search.relevance import relevance_search as full_text
 from retrieval.types import GrepResult, GrepSort, ItemKind
 from tests.factories import a_conversation, a_store, a_workspace
 from tests.summaries import a_summary_of

@@ -9,7 +9,7 @@ from conversations.errors import Invalid
 from conversations.scope import Scope
 from retrieval.engine import RetrievalEngine
 from retrieval.policy import RetrievalPolicy
-from retrieval.search.pattern_search import NEAR
+from retrieval.search.patterns.pattern_search import NEAR
 from tests.factories import a_conversation, a_store, a_workspace
 from tests.statements import counted_statements
 from tests.summaries import a_summary_of

@@ -12,7 +12,7 @@ from conversations.store.base import EVERYTHING
 from retrieval import limits
 from retrieval.limits import Deadline
 from retrieval.search.criteria import criteria
-from retrieval.search.opening import Opening
+from retrieval.search.prepare import Opening
 from retrieval.types import GrepScope
 from tests.statements import counted_statements
 

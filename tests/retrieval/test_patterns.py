@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from conversations.errors import Invalid
-from retrieval.search.patterns import Pattern, literally, translated
+from retrieval.search.patterns.pattern_translation import Pattern, literally, translated
 
 TEXTS = [
     "foo", "a foo b", "foobar", "xfoo", "abab", "a.b", "a\nb", "FOO", "aab", "AB", "[", "x]", "x.py", "def x", "  def",

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval.search.query import MOST_TERMS, Term, is_identifier, loosened, parse
+from retrieval.search.query.parser import MOST_TERMS, Term, is_identifier, loosened, parse
 
 
 def clauses(text: str) -> list[list[str]]:

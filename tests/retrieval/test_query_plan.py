@@ -8,9 +8,9 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval.search.query import Term
-from retrieval.search.query_plan import MOST_CANDIDATES, MOST_LEXEMES, plan
-from retrieval.search.terms import lexeme_query, meaning
+from retrieval.search.query.compiled_query import MOST_CANDIDATES, MOST_LEXEMES, plan
+from retrieval.search.query.lexemes import lexeme_query, meaning
+from retrieval.search.query.parser import Term
 
 
 def word(text: str, *, parts: tuple[str, ...] = ()):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from retrieval.search import ranking
-from retrieval.search.query_dates import Dates, dates_in
-from retrieval.search.ranking import Hit, Neighbour, Weights, conversation_of, place_of, seq_of
+from retrieval.search.query.query_dates import Dates, dates_in
+from retrieval.search.relevance import ranking
+from retrieval.search.relevance.ranking import Hit, Neighbour, Weights, conversation_of, place_of, seq_of
 
 MOMENT = datetime(2024, 5, 7, tzinfo=UTC)
 

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from conversations.store.base import EVERYTHING
 from retrieval.search.criteria import criteria
-from retrieval.search.query import Term
-from retrieval.search.query_plan import plan
-from retrieval.search.reach import Reach
-from retrieval.search.tables import MESSAGES, SUMMARIES
-from retrieval.search.terms import meaning
+from retrieval.search.filters import Reach
+from retrieval.search.query.compiled_query import plan
+from retrieval.search.query.lexemes import meaning
+from retrieval.search.query.parser import Term
+from retrieval.search.searchables import MESSAGES, SUMMARIES
 from retrieval.types import GrepScope
 from tests.factories import a_conversation, a_store
 from tests.summaries import a_summary_of

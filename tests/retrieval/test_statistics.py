@@ -9,10 +9,10 @@ from conversations.errors import Unavailable
 from conversations.scope import Scope
 from retrieval import limits
 from retrieval.engine import RetrievalEngine
-from retrieval.search import statistics
 from retrieval.search.criteria import criteria
-from retrieval.search.opening import Opened, Opening
-from retrieval.search.query import parse
+from retrieval.search.prepare import Opened, Opening
+from retrieval.search.query import word_statistics as statistics
+from retrieval.search.query.parser import parse
 from retrieval.types import GrepScope
 from tests.factories import a_conversation, a_workspace
 from tests.statements import counted_statements

@@ -13,8 +13,8 @@ from conversations.scope import Scope
 from conversations.types import NewMessage, Role
 from retrieval.engine import RetrievalEngine
 from retrieval.policy import RetrievalPolicy
-from retrieval.search import trigrams
-from retrieval.search.trigrams import INDEX, State
+from retrieval.search.patterns import trigrams
+from retrieval.search.patterns.trigrams import INDEX, State
 from tests.factories import a_conversation, a_store, a_workspace
 
 ON = RetrievalPolicy(trigram_index=True)

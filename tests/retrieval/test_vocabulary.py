@@ -10,8 +10,8 @@ from retrieval import limits
 from retrieval.search import vocabulary
 from retrieval.search.criteria import criteria
 from retrieval.search.meanings import Meanings
-from retrieval.search.opening import Opening
-from retrieval.search.query import Term, parse
+from retrieval.search.prepare import Opening
+from retrieval.search.query.parser import Term, parse
 from retrieval.types import GrepScope
 from tests.factories import a_workspace
 

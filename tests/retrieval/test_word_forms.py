@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from conversations.sql import rows
-from retrieval.search import word_forms
-from retrieval.search.word_forms import other_forms
+from retrieval.search.query import word_forms
+from retrieval.search.query.word_forms import other_forms
 
 
 @pytest.mark.parametrize("word", ["win", "wins", "winning", "Win?", '"win"'])

@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any
 
-from compaction.planning.costs import context_cost_of
+from compaction.rendering import context_cost_of
 from conversations.audit import AuditLog
 from conversations.content.tokens import TokenEstimator
 from conversations.errors import Conflict

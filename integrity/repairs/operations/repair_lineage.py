@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from django.db import connection
 
-from compaction import jobs
+from compaction.background import jobs
 from compaction.models import CompactionJob
 from compaction.types import JobState, Reason
 from conversations.audit import AuditLog

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from compaction.models import CompactionRun
-from compaction.planning.costs import context_cost_of
+from compaction.rendering import context_cost_of
 from conversations.audit import AuditLog
 from conversations.content.tokens import TokenEstimator
 from conversations.models import Summary

@@ -18,7 +18,6 @@ from lcmsite.catalogue.problems import problem_of
 from lcmsite.dashboard.page import Visit, page, text_in
 from lcmsite.dashboard.parts.pager import paged
 from retrieval.assembly.types import AssembledContext, AssemblyReason, MessageFormat, ReceiptLine
-from retrieval.params import AssembleParams
 
 FIELDS = ("budget", "reserve", "query", "as_of", "format")
 # Kept receipts on a page.
@@ -95,8 +94,7 @@ def _fields(given: QueryDict) -> dict[str, str]:
 
 
 def _assembled(visit: Visit, conversation_id: int, fields: dict[str, str], **options: Any) -> AssembledContext:
-    read = AssembleParams.read_from(fields)
-    context: AssembledContext = visit.ask("lcm_assemble", conversation_id=conversation_id, **read, **options)
+    context: AssembledContext = visit.ask_in_text("lcm_assemble", fields, conversation_id=conversation_id, **options)
     return context
 
 

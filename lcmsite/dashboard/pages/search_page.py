@@ -14,7 +14,6 @@ from lcmsite.catalogue.problems import problem_of
 from lcmsite.dashboard.page import Visit, page, text_in
 from lcmsite.dashboard.parts.texts import marked_spans
 from retrieval.describing.browsing import BrowseSort
-from retrieval.params import GrepParams
 from retrieval.types import GrepMode, GrepResult, GrepScope, GrepSort, ItemKind, Match
 
 ON_A_PAGE = 20
@@ -85,8 +84,7 @@ def _found(visit: Visit, filters: dict[str, Any], cursor: str | None) -> dict[st
     if "query" not in filters:
         return {"found": None, "filters": filters}
     try:
-        read = GrepParams.read_from({**filters, "limit": str(ON_A_PAGE)})
-        result: GrepResult = visit.ask("lcm_grep", **read, cursor=cursor or None)
+        result: GrepResult = visit.ask_in_text("lcm_grep", filters, limit=ON_A_PAGE, cursor=cursor or None)
     except LcmError as refusal:
         return {"found": None, "filters": filters, "problem": problem_of(refusal)}
     return {

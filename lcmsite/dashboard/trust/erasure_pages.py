@@ -10,7 +10,6 @@ from django.http import HttpResponse, QueryDict
 from conversations.audit import Act
 from conversations.errors import Invalid, LcmError
 from conversations.types import AuditRecord
-from integrity.retention.params import PreviewErasureParams
 from integrity.retention.types import ErasurePreview
 from lcmsite.catalogue.problems import Problem, problem_of
 from lcmsite.dashboard.page import Visit, number_in, page
@@ -72,7 +71,8 @@ def erase(visit: Visit, conversation_id: int) -> HttpResponse:
 
 
 def _previewed(visit: Visit, conversation_id: int, given: QueryDict) -> ErasurePreview:
-    found: ErasurePreview = visit.ask("lcm_preview_erasure", conversation_id=conversation_id, **_chosen(given))
+    chosen = _chosen(given)
+    found: ErasurePreview = visit.ask_in_text("lcm_preview_erasure", chosen, conversation_id=conversation_id)
     return found
 
 
@@ -89,7 +89,7 @@ def _chosen(given: QueryDict) -> dict[str, Any]:
         raise Invalid("Choose either everything or some messages and files, not both.", code="nothing_chosen")
     if not is_whole and not named:
         raise Invalid("Choose messages, files or everything to erase.", code="nothing_chosen")
-    return PreviewErasureParams.read_from(named)
+    return named
 
 
 def _ids(text: str) -> list[str]:

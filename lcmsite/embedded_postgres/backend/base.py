@@ -3,10 +3,10 @@
 from typing import Any
 
 from django.db import OperationalError
+from django_prometheus.db.backends.postgresql import base
 
 from lcmsite.connections import own_database
 from lcmsite.embedded_postgres.location import EmbeddedPostgresError
-from lcmsite.postgresql import base
 
 
 class DatabaseWrapper(base.DatabaseWrapper):

@@ -9,6 +9,7 @@ import psycopg
 from django.core.files import File
 from django.core.files.storage import default_storage
 from django.core.management import call_command
+from django.core.management.base import CommandError
 from django.db import connection, transaction
 
 from conversations.audit import Act, AuditLog
@@ -45,7 +46,10 @@ def restore(directory: Path, *, scope: Scope) -> BackupReport:
         found = holdings(restored)
     if found != manifest.holdings:
         raise Unavailable("What was restored is not what was backed up.")
-    call_command("migrate", verbosity=0)
+    try:
+        call_command("migrate", verbosity=0)
+    except CommandError as refusal:
+        raise Conflict(str(refusal)) from refusal
     with transaction.atomic():
         AuditLog(scope).record(Act.RESTORE_BACKUP, target=str(directory), detail={"digest": found.digest})
     return BackupReport(

@@ -55,7 +55,7 @@ def test_every_operation_and_param_is_told_with_an_example_that_fits(document, o
 def served() -> set[tuple[str, str]]:
     """Every path of version 1 with each verb that it answers, as the document would write them; not its own pages."""
     found = set()
-    for pattern in [*views.busiest, *views.urlpatterns]:
+    for pattern in views.urlpatterns:
         path = "/api/v1/" + re.sub(r"<str:(\w+)>", r"{\1}", str(pattern.pattern)).removeprefix("api/v1/")
         allowed = Client().generic("TRACE", path, headers={"Authorization": f"Bearer {an_api_key(None, 'admin')}"})
         found |= {(path, verb.lower()) for verb in allowed["Allow"].split(", ") if verb != "HEAD"}

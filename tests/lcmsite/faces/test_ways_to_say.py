@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from retrieval.policy import RetrievalPolicy
-from retrieval.search import trigrams
+from retrieval.search.patterns import trigrams
 from tests.factories import a_conversation, a_workspace
 from tests.lcmsite.callers import Api, an_api_key, lcm
 

@@ -1,0 +1,107 @@
+"""Jobs: queued requests to compact a conversation, each claimed by one worker."""
+
+from __future__ import annotations
+
+import structlog
+from django.db import transaction
+from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models.functions import Now
+
+from compaction.models import CompactionJob
+from compaction.signals import job_due
+from compaction.types import JobState, Reason
+from conversations.sql import first_row
+from conversations.work.queue import Lease, WorkQueue, WorkState
+
+# It runs at appends under pressure, so a request that is queued already costs a look and no write. A person's request
+# outranks the machine's: it runs under pressure or not. Pressure outranks a redo, which the sweep requests again.
+_REQUEST = """
+    WITH waiting AS (
+        SELECT job_id, reason FROM compaction_jobs WHERE conversation_id = %(conversation_id)s AND state = 'queued'
+    ), written AS (
+        INSERT INTO compaction_jobs (conversation_id, reason, state, fence, attempts, last_error, request_id)
+        SELECT %(conversation_id)s, %(reason)s, 'queued', 0, 0, '', %(request_id)s
+        WHERE NOT EXISTS (SELECT FROM waiting WHERE reason = 'manual' OR reason = %(reason)s)
+        ON CONFLICT (conversation_id) WHERE state = 'queued' DO UPDATE
+          SET reason = CASE WHEN excluded.reason IN ('manual', 'redo_all') OR compaction_jobs.reason = 'redo'
+                            THEN excluded.reason ELSE compaction_jobs.reason END
+        RETURNING job_id, xmax = 0 AS is_new
+    )
+    SELECT job_id, is_new FROM written
+    UNION ALL
+    SELECT job_id, false FROM waiting WHERE NOT EXISTS (SELECT FROM written)
+"""
+
+
+def wake(job_id: int, delay_seconds: float) -> None:
+    """Send a worker to the job, after a delay."""
+    job_due.send(sender=None, job_id=job_id, delay_seconds=delay_seconds)
+
+
+class JobLease(Lease[CompactionJob]):
+    """A claimed job.
+
+    While it is leased, one more job of its conversation may be queued, and waits for its end.
+    """
+
+    def end(self, state: WorkState, **values: object) -> None:
+        super().end(state, **values)
+        queued = CompactionJob.objects.filter(conversation_id=self.row.conversation_id, state=JobState.QUEUED)
+        for job_id in queued.values_list("pk", flat=True):
+            wake(job_id, 0.0)
+
+    def release(self, *, attempts: int = 0, error: str = "", delay_seconds: float = 0.0) -> None:
+        """Let the job be claimed again, or give way to a queued one."""
+        with transaction.atomic():
+            queued = CompactionJob.objects.select_for_update().filter(
+                conversation_id=self.row.conversation_id, state=JobState.QUEUED
+            )
+            if not queued.exists():
+                super().release(attempts=attempts, error=error, delay_seconds=delay_seconds)
+                return
+            # A person's request outlives the job that gives way.
+            if self.row.reason == Reason.MANUAL:
+                queued.update(reason=Reason.MANUAL)
+            elif self.row.reason == Reason.REDO_ALL:
+                queued.exclude(reason=Reason.MANUAL).update(reason=Reason.REDO_ALL)
+            self.finish(last_error=error)
+
+
+_LEASED = CompactionJob.objects.filter(
+    conversation_id=OuterRef("conversation_id"),
+    state=JobState.LEASED,
+    run_after__lte=Now(),
+    leased_until__gte=Now(),
+).exclude(pk=OuterRef("pk"))
+
+QUEUE = WorkQueue(
+    rows=CompactionJob.objects.all,
+    wake=wake,
+    first_backoff_seconds=2.0,
+    longest_backoff_seconds=300.0,
+    # Two workers in one conversation would only get in each other's way.
+    unless=Exists(_LEASED),
+    lease_type=JobLease,
+)
+
+
+def request(*, conversation_id: int, reason: Reason) -> int:
+    """Queue a job for the conversation and give its id; one queued job is enough."""
+    request_id = structlog.contextvars.get_contextvars().get("request_id", "")
+    row = first_row(_REQUEST, {"conversation_id": conversation_id, "reason": reason.value, "request_id": request_id})
+    assert row is not None, "either the job is written, or one waits"
+    if row["is_new"]:
+        wake(row["job_id"], 0.0)
+    return row["job_id"]
+
+
+def open_jobs() -> QuerySet[CompactionJob]:
+    """The open jobs of a conversation, as a subquery on conversations."""
+    return CompactionJob.objects.filter(
+        conversation_id=OuterRef("conversation_id"), state__in=[JobState.QUEUED, JobState.LEASED]
+    )
+
+
+def is_any_open(reason: Reason) -> bool:
+    """Whether a job for this reason is queued or leased, in any conversation."""
+    return CompactionJob.objects.filter(reason=reason, state__in=[JobState.QUEUED, JobState.LEASED]).exists()

@@ -1,0 +1,150 @@
+"""Statistics of a workspace: tokens saved, pressure, jobs, runs by the hour.
+
+Each is one statement over counters, open jobs, or the runs of a few days; no message is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db.models import Q
+from django.utils import timezone
+
+from compaction.models import CompactionJob
+from compaction.planning.thresholds import decide, threshold_tokens
+from compaction.policy import CompactionPolicy
+from compaction.types import Activity, JobRecord, JobState, Outcome, PressedConversation, RunsInAnHour
+from conversations.errors import Invalid
+from conversations.models import Conversation
+from conversations.scope import Scope
+from conversations.sql import rows
+from conversations.store.base import EVERYTHING
+
+MOST_HOURS = 24 * 7
+# Conversations with settings of their own are checked one by one, up to so many; the rest is not counted.
+MOST_LOOKED_AT = 1_000
+MOST_PRESSED = 5
+
+_OWNED = "(%(workspace_id)s::bigint IS NULL OR c.workspace_id = %(workspace_id)s)"
+_TOTALS = f"""
+    WITH totals AS (
+        SELECT count(*) AS conversations, coalesce(sum(next_seq - 1), 0)::bigint AS messages,
+               coalesce(sum(total_tokens), 0)::bigint AS total_tokens,
+               coalesce(sum(active_tokens), 0)::bigint AS active_tokens,
+               coalesce(sum(greatest(0, total_tokens - active_tokens)), 0)::bigint AS tokens_saved
+        FROM conversations c WHERE {_OWNED}
+    ), open AS (
+        SELECT count(*) FILTER (
+                   WHERE state = 'leased' AND run_after <= clock_timestamp() AND leased_until >= clock_timestamp()
+               ) AS at_work,
+               count(*) AS open, min(requested_at) AS oldest_at
+        FROM compaction_jobs JOIN conversations c USING (conversation_id)
+        WHERE state IN ('queued', 'leased') AND {_OWNED}
+    ), failed AS (
+        SELECT count(*) AS failed FROM compaction_jobs JOIN conversations c USING (conversation_id)
+        WHERE state = 'failed' AND finished_at >= %(since)s AND {_OWNED}
+    )
+    SELECT conversations, messages, total_tokens, active_tokens, tokens_saved,
+           open - at_work, at_work, failed, oldest_at
+    FROM totals, open, failed
+"""
+_RUNS = f"""
+    SELECT date_trunc('hour', started_at, 'UTC') AS hour, outcome, count(*),
+           coalesce(sum(greatest(0, tokens_before - tokens_after)), 0)::bigint
+    FROM compaction_runs JOIN conversations c USING (conversation_id)
+    WHERE started_at >= %(since)s AND {_OWNED}
+    GROUP BY hour, outcome ORDER BY hour, outcome
+"""
+
+
+@dataclass(frozen=True)
+class CompactionActivity:
+    """Reports on one workspace or, for the operator's own tools, on all."""
+
+    policy: CompactionPolicy
+    scope: Scope = EVERYTHING
+    now: Callable[[], datetime] = timezone.now
+
+    @classmethod
+    def from_settings(cls, scope: Scope = EVERYTHING) -> CompactionActivity:
+        return cls(policy=CompactionPolicy.from_settings(), scope=scope)
+
+    def activity(self, *, hours: int = 24) -> Activity:
+        """Tokens saved, pressure, jobs, and the runs of the last hours.
+
+        Invalid for more hours than a week has.
+        """
+        if not 1 <= hours <= MOST_HOURS:
+            raise Invalid(f"hours must be from 1 to {MOST_HOURS}.")
+        # From a full hour on: the first one is as long as the others.
+        since = self.now().replace(minute=0, second=0, microsecond=0) - timedelta(hours=hours - 1)
+        values = {"workspace_id": self.scope.workspace_id, "since": since}
+        [[conversations, messages, total, active, saved, waiting, at_work, failed, oldest_at]] = rows(_TOTALS, values)
+        pressed = self._pressed()
+        return Activity(
+            since=since,
+            conversations=conversations,
+            messages=messages,
+            total_tokens=total,
+            active_tokens=active,
+            tokens_saved=saved,
+            under_pressure=len(pressed),
+            jobs_waiting=waiting,
+            jobs_at_work=at_work,
+            jobs_failed=failed,
+            oldest_job_at=oldest_at,
+            pressed=tuple(pressed[:MOST_PRESSED]),
+            runs=tuple(
+                RunsInAnHour(hour=hour, outcome=Outcome(outcome), runs=count, tokens_freed=freed)
+                for hour, outcome, count, freed in rows(_RUNS, values)
+            ),
+        )
+
+    def list_jobs(
+        self,
+        *,
+        conversation_id: int | None = None,
+        state: JobState | str | None = None,
+        before_id: int | None = None,
+        limit: int = 50,
+    ) -> list[JobRecord]:
+        """List background jobs, newest first, by conversation and state.
+
+        `before_id` is the last job of the previous page. NotFound if there is no such conversation.
+        """
+        jobs = self.scope.narrow(CompactionJob.objects.select_related("conversation").prefetch_related("runs"))
+        if conversation_id is not None:
+            self.scope.conversation(conversation_id)
+            jobs = jobs.filter(conversation_id=conversation_id)
+        if state is not None:
+            jobs = jobs.filter(state=JobState(state))
+        if before_id is not None:
+            jobs = jobs.filter(job_id__lt=before_id)
+        return [job.as_record() for job in jobs.order_by("-job_id")[:limit]]
+
+    def _pressed(self) -> list[PressedConversation]:
+        """The conversations under pressure, the fullest first."""
+        maybe = (
+            Q(active_tokens__gte=threshold_tokens(self.policy))
+            | Q(active_messages__gt=self.policy.max_active_messages)
+            | ~Q(overrides={})
+        )
+        found = self.scope.narrow(Conversation.objects.filter(maybe)).order_by("-active_tokens", "conversation_id")
+        return [each for row in found[:MOST_LOOKED_AT] if (each := self._if_pressed(row)) is not None]
+
+    def _if_pressed(self, row: Conversation) -> PressedConversation | None:
+        policy = self.policy.overridden(row.overrides)
+        decision = decide(conversation_id=row.pk, counters=row.counters, limits=policy)
+        if decision.trigger is None:
+            return None
+        return PressedConversation(
+            conversation_id=row.pk,
+            title=str(row),
+            trigger=decision.trigger,
+            active_tokens=decision.active_tokens,
+            threshold_tokens=decision.threshold_tokens,
+            model_token_budget=decision.model_token_budget,
+            is_hard=decision.is_hard,
+        )

@@ -1,0 +1,125 @@
+"""The worker: claims and does one job at a time, and sweeps for what was missed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+import structlog
+from django.db.models import Exists, Q, QuerySet
+from django.utils import timezone
+
+from compaction.background import jobs
+from compaction.engine import CompactionEngine
+from compaction.llm.configuration import chain_of
+from compaction.llm.guards import callable_models
+from compaction.models import CompactionJob
+from compaction.planning.thresholds import needs_compaction, threshold_tokens
+from compaction.redo import waiting_for_a_model
+from compaction.types import CompactionResult, Outcome, Reason
+from conversations.errors import ConversationBusy, NotFound
+from conversations.models import Conversation
+from conversations.work.queue import Lease
+
+BUSY_DELAY_SECONDS = 2.0
+
+
+@dataclass(frozen=True)
+class CompactionWorker:
+    engine: CompactionEngine
+    # The clock of the models' circuit breakers.
+    now: Callable[[], datetime] = timezone.now
+
+    @classmethod
+    def from_settings(cls) -> CompactionWorker:
+        return cls(engine=CompactionEngine.from_settings())
+
+    def work(self, *, job_id: int | None = None) -> bool:
+        """Do the given job, or the next that is due; false if there was none to claim.
+
+        A job that fails stays a row, with the kind of its error, and is due again after a growing backoff.
+        """
+        lease = jobs.QUEUE.claim(lease_seconds=self.engine.policy.job_lease_seconds, row_id=job_id)
+        if lease is None:
+            if job_id is not None:
+                jobs.QUEUE.wake_at_end_of_lease(job_id)
+            return False
+        # Log lines carry the id of the request that led to the job.
+        request = {"job_id": lease.row.job_id, "request_id": lease.row.request_id}
+        with structlog.contextvars.bound_contextvars(**request), lease.attempt():
+            self._carry_out(lease)
+        return True
+
+    def _carry_out(self, lease: Lease[CompactionJob]) -> None:
+        try:
+            with lease.heartbeat():
+                result = self._run(lease)
+        except ConversationBusy as busy:
+            # Nothing was tried, so it is no attempt.
+            lease.release(attempts=lease.attempts - 1, error=busy.code, delay_seconds=BUSY_DELAY_SECONDS)
+        except NotFound:
+            lease.finish()
+        else:
+            if result.outcome is not Outcome.STOPPED:
+                lease.finish()
+            elif result.leaf_summaries + result.condensed_summaries + result.redone_summaries:
+                lease.release()
+            else:
+                lease.retry(error="", delay_seconds=0.0)
+
+    def _run(self, lease: Lease[CompactionJob]) -> CompactionResult:
+        conversation_id, reason = lease.row.conversation_id, Reason(lease.row.reason)
+        if reason in (Reason.REDO, Reason.REDO_ALL):
+            return self.engine.redo(conversation_id=conversation_id, lease=lease)
+        return self.engine.compact(conversation_id=conversation_id, reason=reason, lease=lease)
+
+    def sweep(self) -> None:
+        """Wake workers for due jobs; request jobs for pressure and for redos.
+
+        It finds what a lost wake-up, a crash, a changed setting or an unavailable model has left behind.
+        """
+        jobs.QUEUE.wake_due()
+        for conversation in self._pressed():
+            jobs.request(conversation_id=conversation.conversation_id, reason=Reason.THRESHOLD)
+        for conversation in self._to_redo():
+            jobs.request(conversation_id=conversation.conversation_id, reason=Reason.REDO)
+
+    def _to_redo(self) -> Iterator[Conversation]:
+        """Conversations whose summaries wait for a model that may be called again.
+
+        Of those whose models have just ended their pause, one conversation only: it finds out for the others, which
+        would all be refused meanwhile. After an answer, the next sweep finds the rest.
+        """
+        is_probing = jobs.is_any_open(Reason.REDO)
+        callable_by_chain: dict[str, dict[str, bool]] = {}
+        probed: set[str] = set()
+        for conversation in waiting_for_a_model(self.now()):
+            policy = self.engine.policy.overridden(conversation.overrides)
+            if policy.summarizer not in callable_by_chain:
+                callable_by_chain[policy.summarizer] = callable_models(chain_of(policy.summarizer), now=self.now)
+            models = callable_by_chain[policy.summarizer]
+            if not models or not policy.enabled or policy.autocompact_disabled:
+                continue
+            if not any(models.values()):
+                if is_probing or not probed.isdisjoint(models):
+                    continue
+                probed.update(models)
+            yield conversation
+
+    def _pressed(self) -> Iterator[Conversation]:
+        """Conversations without an open job that need automatic compaction."""
+        policy = self.engine.policy
+        for conversation in self._maybe_pressed().iterator(chunk_size=1000):
+            if needs_compaction(conversation.counters, policy.overridden(conversation.overrides)):
+                yield conversation
+
+    def _maybe_pressed(self) -> QuerySet[Conversation]:
+        """Those whose counters, or settings of their own, call for a closer look."""
+        policy = self.engine.policy
+        pressed = (
+            Q(active_tokens__gte=threshold_tokens(policy))
+            | Q(active_messages__gt=policy.max_active_messages)
+            | ~Q(overrides={})
+        )
+        return Conversation.objects.filter(pressed, ~Exists(jobs.open_jobs()))

@@ -1,0 +1,1 @@
+"""Background work as rows: `queue` claims, leases and retries them."""

@@ -1,0 +1,204 @@
+"""Work as rows: claimed, leased, fenced, and retried with backoff.
+
+The row is the work, and the task queue only wakes a worker: a lost wake-up delays work and loses none. A table of such
+rows has the columns `state`, `run_after`, `leased_until`, `finished_at`, `fence`, `attempts` and `last_error`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any, Generic, TypeVar
+
+import structlog
+from django.db import Error, connection, models, transaction
+from django.db.models import Exists, F, Q, QuerySet
+from django.db.models.expressions import Combinable
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from conversations.errors import Conflict
+
+logger = structlog.get_logger(__name__)
+
+# A row whose workers fail or die again and again is set aside after this many claims, for a person to look at.
+MAX_ATTEMPTS = 8
+MOST_WOKEN_AT_ONCE = 1000
+
+Row = TypeVar("Row", bound=models.Model)
+
+
+class WorkState(StrEnum):
+    """Where a row of work is; rows that are done or failed are final."""
+
+    QUEUED = "queued"
+    LEASED = "leased"
+    DONE = "done"
+    FAILED = "failed"
+
+
+class LeaseLost(Conflict):
+    """Another worker has claimed the row; nothing more may be written."""
+
+    code = "lease_lost"
+    retryable = True
+
+
+@dataclass(frozen=True)
+class Lease(Generic[Row]):
+    """One claim of a row; `fence` counts the claims and tells them apart.
+
+    `row` is as it was when claimed.
+    """
+
+    queue: WorkQueue[Row]
+    row: Row
+    fence: int
+    attempts: int
+    seconds: float
+
+    def renew(self, **values: Any) -> None:
+        """Extend the lease and store these values; LeaseLost if it was lost.
+
+        In the transaction of a write it also locks the row until that write is committed.
+        """
+        self._update(leased_until=_from_now(self.seconds), **values)
+
+    def finish(self, **values: Any) -> None:
+        """Mark the work as done."""
+        self.end(WorkState.DONE, **{"last_error": "", **values})
+
+    def retry(self, *, error: str, delay_seconds: float | None = None) -> None:
+        """Release the row after a failure; set it aside after too many attempts."""
+        if self.attempts >= MAX_ATTEMPTS:
+            self.end(WorkState.FAILED, last_error=error)
+            return
+        delay = self.queue.backoff_seconds(self.attempts) if delay_seconds is None else delay_seconds
+        self.release(attempts=self.attempts, error=error, delay_seconds=delay)
+
+    def release(self, *, attempts: int = 0, error: str = "", delay_seconds: float = 0.0) -> None:
+        """Let any worker claim the row after a delay."""
+        # Not queued again: another row for the same may have been queued meanwhile, and only one of them may wait. A
+        # lease that ends at the right time has the same effect.
+        then = _from_now(delay_seconds)
+        self._update(leased_until=then, run_after=then, attempts=attempts, last_error=error)
+        self.queue.wake(self.row.pk, delay_seconds)
+
+    def end(self, state: WorkState, **values: Any) -> None:
+        """Give the row its final state."""
+        self._update(state=state, finished_at=Now(), **values)
+
+    @contextmanager
+    def attempt(self) -> Iterator[None]:
+        """Retry the row after an error in the block; log a lease that is lost."""
+        try:
+            yield
+        except LeaseLost:
+            logger.warning("lease_lost", work=type(self.row).__name__, row=self.row.pk)
+        except Exception as failure:
+            # The kind and not the message: an error may quote what somebody wrote.
+            self.retry(error=type(failure).__name__)
+            raise
+
+    @contextmanager
+    def heartbeat(self) -> Iterator[None]:
+        """Renew the lease from a thread while the block runs."""
+        over = threading.Event()
+
+        def keep() -> None:
+            while not over.wait(self.seconds / 3):
+                try:
+                    self.renew()
+                except LeaseLost:
+                    break
+                except Error:
+                    # The database may be back at the next beat, on a new connection.
+                    connection.close()
+            connection.close()
+
+        thread = threading.Thread(target=keep, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
+
+    def _update(self, **values: Any) -> None:
+        held = self.queue.rows().filter(pk=self.row.pk, fence=self.fence, state=WorkState.LEASED)
+        if not held.update(**values):
+            raise LeaseLost(f"{type(self.row).__name__} {self.row.pk} was given to another worker.")
+
+
+@dataclass(frozen=True)
+class WorkQueue(Generic[Row]):
+    """The rows of one table that are work, with their wake-ups and backoff."""
+
+    rows: Callable[[], QuerySet[Row]]
+    # Wakes a worker for the row of this id, after so many seconds.
+    wake: Callable[[int, float], None]
+    first_backoff_seconds: float
+    longest_backoff_seconds: float
+    # What has to hold besides for a row to be claimed.
+    unless: Exists | None = None
+    lease_type: type[Lease[Any]] = Lease
+
+    def due(self) -> QuerySet[Row]:
+        """The rows that a worker may claim now, those first that have waited longest."""
+        is_free = Q(state=WorkState.QUEUED) | Q(state=WorkState.LEASED, leased_until__lt=Now())
+        due = self.rows().filter(is_free, run_after__lte=Now()).order_by("run_after", "pk")
+        return due if self.unless is None else due.filter(~self.unless)
+
+    def claim(self, *, lease_seconds: float, row_id: int | None = None) -> Lease[Row] | None:
+        """Lease the next row that is due, or the given one; None if there is none.
+
+        It wakes a worker for the moment when the lease ends: should this process die, the row is found then.
+        """
+        while (lease := self._claim(lease_seconds, row_id)) is not None:
+            if lease.attempts <= MAX_ATTEMPTS:
+                self.wake(lease.row.pk, lease_seconds + 1.0)
+                return lease
+            # Each of its workers died before it could record an error.
+            lease.retry(error="worker_lost")
+        return None
+
+    def _claim(self, lease_seconds: float, row_id: int | None) -> Lease[Row] | None:
+        with transaction.atomic():
+            due = self.due() if row_id is None else self.due().filter(pk=row_id)
+            row: Any = due.select_for_update(skip_locked=True).first()
+            if row is None:
+                return None
+            self.rows().filter(pk=row.pk).update(
+                state=WorkState.LEASED,
+                fence=F("fence") + 1,
+                attempts=F("attempts") + 1,
+                leased_until=_from_now(lease_seconds),
+            )
+            row.refresh_from_db()
+        return self.lease_type(queue=self, row=row, fence=row.fence, attempts=row.attempts, seconds=lease_seconds)
+
+    def wake_at_end_of_lease(self, row_id: int) -> None:
+        """Wake a worker for a row in other hands, for the moment when its lease ends."""
+        leased = self.rows().filter(pk=row_id, state=WorkState.LEASED)
+        ends_at: datetime | None = leased.values_list("leased_until", flat=True).first()
+        if ends_at is not None:
+            left = (ends_at - timezone.now()).total_seconds()
+            self.wake(row_id, max(0.0, left) + 1.0)
+
+    def wake_due(self) -> None:
+        """Wake a worker for every row that is due, such as one whose wake-up was lost."""
+        for row_id in self.due().values_list("pk", flat=True)[:MOST_WOKEN_AT_ONCE]:
+            self.wake(row_id, 0.0)
+
+    def backoff_seconds(self, attempts: int) -> float:
+        """How long a row rests after so many failed attempts."""
+        return min(self.longest_backoff_seconds, self.first_backoff_seconds * 2.0**attempts)
+
+
+def _from_now(seconds: float) -> Combinable:
+    """By the clock of the database, which all workers share."""
+    return Now() + timedelta(seconds=seconds)

@@ -1,0 +1,272 @@
+"""Orders what a search has found. Pure.
+
+A message is worth the sum, over what is looked for, of how rare it is times how much of it the message holds. In a
+conversation the question carries the words and the answer carries the fact: so a message also borrows from the two
+before and after it, all of a question that it answers, and a little from the stretch it stands in. All of it is added
+up before it saturates, so that no term counts twice. Weights are round numbers; none is delicate (measured on questions
+about conversations; see `make eval`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property, lru_cache
+from itertools import pairwise
+from operator import itemgetter
+from typing import NamedTuple
+
+from retrieval.search.query.query_dates import Dates
+
+# How much of what a message says counts for those so many places on. An answer need not repeat a word of its question,
+# so it counts as if it had said them all, wherever it stands; what stands before a question does not answer it. By
+# `make eval ARGS="--only retrieval"`: with 0.6 instead of 1.0 for an answer, nDCG@10 is 0.678, not 0.686; with no less
+# for what stands before a question than for anything else, 0.683.
+_AROUND = {1: 0.2, -1: 0.2, 2: 0.2, -2: 0.2}
+_AROUND_A_QUESTION = {1: 0.2, -1: 0.1, 2: 0.2, -2: 0.1}
+_FARTHEST = max(_AROUND)
+_ANSWER = 1.0
+# Whoever wants to know when something was is told by what speaks of it, whatever it asks at its end: R@1 of temporal
+# questions is 0.675 with 1.0, 0.688 with 0.6, 0.694 so, and 0.701 with 0.2, but R@10 0.921, not 0.924.
+_ANSWER_TO_WHEN = 0.4
+# And a message that tells a time, such as `yesterday` or `in June`, is the one: without, R@1 is 0.656, with half 0.688.
+_TELLS_WHEN_WEIGHT = 0.5
+# What a question in words is looking for is seldom in what asks the same: without this, R@10 is 0.813, not 0.818.
+_ASKING_COSTS = 0.5
+SATURATION = 0.5
+# A stretch is so many messages, and more than half as much of what is said in the two beside it. Nobody knows where
+# one matter ends and another begins: with 16 messages and hard ends, single-hop R@10 is from 0.907 to 0.922 by the
+# place of the ends alone, and 0.915 in the mean; so, from 0.916 to 0.921, and 0.919.
+STRETCH, BESIDE_A_STRETCH, STRETCH_WEIGHT, STRETCH_SATURATION = 8, 0.7, 0.3, 1.0
+# A message by the person that the question names; about as much as one more rare word.
+AUTHOR_WEIGHT = 2.0
+DATE_WEIGHT = 1.0
+# From here on length costs: a long tool output holds many words by chance, and lends them to what stands beside it. Two
+# that follow each other it hardly holds by chance. In tokens. Where all that a text is worth was divided by its length,
+# not what it holds of words, R@10 everywhere was 0.777, not 0.780, and of identifiers as words 0.954, not 0.974 (R@1
+# 0.648, not 0.734).
+LONG = 100
+_LENGTH_WEIGHT = 1.0
+# The same in SQL, for choosing what is worth ranking with care.
+LENGTH_COST_SQL = f"(1 + {_LENGTH_WEIGHT}::float8 * ln(greatest(1, token_count / {LONG}::float8)))"
+
+# A message's place as one number, conversation first: there are thousands of them in a search, and each is a key.
+Place = int
+_SEQ_BITS = 40
+PLACE_SQL = f"conversation_id << {_SEQ_BITS} | seq"
+
+
+def place_of(conversation_id: int, seq: int) -> Place:
+    return conversation_id << _SEQ_BITS | seq
+
+
+def conversation_of(place: Place) -> int:
+    return place >> _SEQ_BITS
+
+
+def seq_of(place: Place) -> int:
+    return place & ((1 << _SEQ_BITS) - 1)
+
+
+class Hit(NamedTuple):
+    """A row that holds something of what is looked for: how much of each lexeme, 0 of those that it does not hold."""
+
+    # Hits and neighbours are tuples, as those are made fastest, and a search has hundreds of each.
+
+    # The number of a message, or the id of a summary or a file.
+    name: str
+    place: Place
+    shares: Sequence[float]
+    tokens: int
+    # Of one that asks something, how many messages on it is answered: 0 if not near; None if it asks nothing.
+    answered_in: int | None = None
+    # Whether it answers every clause of the question.
+    is_complete: bool = False
+    # Where it stands among everything that is searched, by when it came.
+    order_place: int = 0
+    author: str | None = None
+    # None where nobody asked for a date.
+    created_at: datetime | None = None
+
+
+class Neighbour(NamedTuple):
+    """A message in or near a hit, as far as that matters for what it is worth."""
+
+    id: int
+    conversation_id: int
+    seq: int
+    # None where nobody asked for a date.
+    created_at: datetime | None
+    author: str | None
+    # Whether it tells a time, where somebody asked for one.
+    tells_when: bool = False
+
+    @property
+    def place(self) -> Place:
+        return place_of(self.conversation_id, self.seq)
+
+
+@dataclass(frozen=True)
+class Weights:
+    """What each lexeme is worth, and what else the question says of a message."""
+
+    rarity: Sequence[float]
+    names: frozenset[str] = frozenset()
+    dates: Dates = field(default_factory=Dates)
+    is_sentence: bool = False
+    asks_when: bool = False
+    # So many of the terms, the last ones, are words that follow each other.
+    in_a_row: int = 0
+
+    @cached_property
+    def words(self) -> int:
+        """So many of the terms, the first ones, are single words."""
+        return len(self.rarity) - self.in_a_row
+
+    def of_its_own(self, row: Neighbour | Hit) -> float:
+        """What a message is worth for who said it, when, and for the time it tells."""
+        worth = 0.0
+        if row.author is not None and not self.names.isdisjoint(_names_of(row.author)):
+            worth += AUTHOR_WEIGHT
+        if row.created_at is not None and self.dates:
+            worth += DATE_WEIGHT * self.dates.told_by(row.created_at)
+        if isinstance(row, Neighbour) and row.tells_when:
+            worth += _TELLS_WHEN_WEIGHT
+        return worth
+
+
+def rarity(*, found: float, among: int) -> float:
+    """The inverse document frequency of something that `found` of `among` rows hold."""
+    found = min(found, among)
+    return math.log1p((among - found + 0.5) / (found + 0.5))
+
+
+def names_in(text: str) -> frozenset[str]:
+    """The words of a text as names are compared."""
+    words = (word.strip(".,;:!?\"'()[]").casefold() for word in text.replace("’", "'").split())
+    return frozenset(word.removesuffix("'s") for word in words if word)
+
+
+@lru_cache(maxsize=256)
+def _names_of(author: str) -> frozenset[str]:
+    """Of hundreds of messages, few people are the authors."""
+    return names_in(author)
+
+
+def length_cost(tokens: int) -> float:
+    """By how much a text of so many tokens is marked down."""
+    return 1 + _LENGTH_WEIGHT * math.log(tokens / LONG) if tokens > LONG else 1.0
+
+
+def by_keywords(hit: Hit, weights: Weights) -> float:
+    """The worth of a hit for itself: for a look-up, where neighbours and length say nothing."""
+    worth = 0.0
+    for rarity, share in zip(weights.rarity, hit.shares, strict=False):
+        worth += rarity * share
+    return worth
+
+
+def alone(hit: Hit, weights: Weights) -> float:
+    """The worth of a text without neighbours, such as a summary, on the scale of `in_context`."""
+    rarity, words, worth = weights.rarity, weights.words, 0.0
+    cost = length_cost(hit.tokens)
+    for term, share in enumerate(hit.shares):
+        if term < words:
+            share /= cost
+        worth += rarity[term] * share / (share + SATURATION)
+    return worth
+
+
+def most_alone(rarity: float, *, forms: int) -> float:
+    """What a text without neighbours may be worth for one word, that it holds as any of so many forms."""
+    return rarity * forms / (forms + SATURATION)
+
+
+def in_context(hits: Collection[Hit], weights: Weights, *, only: Collection[Place] | None = None) -> dict[Place, float]:
+    """The worth of each place in or near the hits, before author and date are known (see `of_its_own`).
+
+    Places beyond the ends of a conversation are among them; no message stands there. With `only`, the places of the
+    hits, these alone.
+    """
+    held: dict[int, dict[Place, float]] = defaultdict(lambda: defaultdict(float))
+    stretches: dict[int, dict[Place, float]] = defaultdict(lambda: defaultdict(float))
+    words = weights.words
+    answer = _ANSWER_TO_WHEN if weights.asks_when else _ANSWER
+    offsets: dict[int | None, dict[int, float]] = {None: _AROUND, 0: _AROUND_A_QUESTION}
+    in_company = _in_company(only or ())
+    for _, place, shares, tokens, on, _, _, _, _ in hits:
+        around: Collection[tuple[int, float]] = ()
+        if only is None or place in in_company or (on and place + on in only):
+            if on is not None and on not in offsets:
+                offsets[on] = {**_AROUND_A_QUESTION, on: answer}
+            around = offsets[on].items()
+            if only is not None:
+                around = [each for each in around if place + each[0] in only]
+        cost = length_cost(tokens)
+        stretch = place // STRETCH
+        for term, share in enumerate(shares):
+            if not share:
+                continue
+            of_term = held[term]
+            if term < words:
+                share /= cost
+            of_term[place] += share
+            stretches[term][stretch] += share
+            for offset, weight in around:
+                of_term[place + offset] += weight * share
+    worths = _summed(held, weights, SATURATION)
+    if weights.is_sentence:
+        for hit in hits:
+            if hit.answered_in is not None:
+                worths[hit.place] = max(0.0, worths[hit.place] - _ASKING_COSTS)
+    where = {place // STRETCH for place in worths}
+    nearby = _summed(_spread(stretches, where), weights, STRETCH_SATURATION)
+    return {place: worth + STRETCH_WEIGHT * nearby.get(place // STRETCH, 0.0) for place, worth in worths.items()}
+
+
+def _in_company(places: Collection[Place]) -> set[Place]:
+    """Those that have another one near: what few words have in common mostly lies far apart, and lends nobody any."""
+    return {each for pair in pairwise(sorted(places)) if pair[1] - pair[0] <= _FARTHEST for each in pair}
+
+
+def _spread(stretches: Mapping[int, Mapping[int, float]], where: Collection[int]) -> dict[int, dict[int, float]]:
+    """What is said of each term in and beside each stretch, for those of them that are asked for."""
+    spread: dict[int, dict[int, float]] = {}
+    for term, shares in stretches.items():
+        of_term = spread[term] = defaultdict(float, shares)
+        for stretch, share in shares.items():
+            if stretch - 1 in where:
+                of_term[stretch - 1] += BESIDE_A_STRETCH * share
+            if stretch + 1 in where:
+                of_term[stretch + 1] += BESIDE_A_STRETCH * share
+    return spread
+
+
+def _summed(held: Mapping[int, Mapping[Place, float]], weights: Weights, saturation: float) -> dict[Place, float]:
+    """What each place is worth for all that it holds, each term saturating by itself."""
+    worths: dict[Place, float] = {}
+    so_far = worths.get
+    for term, shares in held.items():
+        rarity = weights.rarity[term]
+        for place, share in shares.items():
+            worths[place] = so_far(place, 0.0) + rarity * share / (share + saturation)
+    return worths
+
+
+def fresher(worth: float, *, age: int, oldest: int) -> float:
+    """The worth of something for whoever wants what is both fitting and new: the newest of all is worth twice as much.
+
+    What is said is forgotten by a power of its age, so it is the logarithm of the age that counts: half of the bonus is
+    lost after the square root of all messages. Twice, because then neither decides alone: of two that fit equally the
+    newer comes first, and what fits more than twice as well comes first from however long ago.
+    """
+    freshness = 1 - math.log1p(max(0, age)) / math.log1p(oldest) if oldest > 0 else 1.0
+    return worth * (1 + max(0.0, freshness))
+
+
+def best_places(worths: Mapping[Place, float], most: int) -> list[Place]:
+    """The most promising places, best first."""
+    return [place for place, _ in sorted(worths.items(), key=itemgetter(1), reverse=True)[:most]]

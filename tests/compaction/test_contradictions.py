@@ -1,0 +1,210 @@
+"""Settings that cannot be satisfied together are refused with the sum that shows it; all others are let be."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compaction.planning.forecast import forecast
+from compaction.planning.planner import Slot
+from compaction.planning.thresholds import SHELL_TOKENS, WORTHWHILE, contradictions, least_worthwhile, target_of
+from compaction.policy import CompactionPolicy
+from conversations.errors import Invalid
+from conversations.policy import check_overrides
+from conversations.types import Role, SummaryKind
+from lcmsite.ops.checks import compaction_can_work, sizes_fit_each_other
+from tests.factories import a_conversation, a_store
+from tests.lcmsite.callers import Api, an_api_key, lcm
+
+
+def chat(count: int, *, tokens: int) -> list[Slot]:
+    roles = (Role.ASSISTANT, Role.USER)
+    return [Slot(ordinal=n, tokens=tokens, message_id=n, role=roles[n % 2]) for n in range(1, count + 1)]
+
+
+def test_the_defaults_can_be_satisfied():
+    assert contradictions(CompactionPolicy()) == ()
+
+
+REFUSED = [
+    (
+        {"context_threshold": 0.95},
+        "context_threshold 0.95 is above hard_threshold 0.9: compaction would start later than it may be put off. "
+        "Lower the first or raise the second.",
+    ),
+    (
+        {"hard_threshold": 0.5},
+        "context_threshold 0.75 is above hard_threshold 0.5: compaction would start later than it may be put off. "
+        "Lower the first or raise the second.",
+    ),
+    (
+        {"context_threshold": 0.8, "hard_threshold": 0.79, "autocompact_disabled": True},
+        "context_threshold 0.8 is above hard_threshold 0.79: compaction would start later than it may be put off. "
+        "Lower the first or raise the second.",
+    ),
+    (
+        {"leaf_chunk_tokens": 150},
+        "leaf_chunk_tokens 150 x 0.7 = 105 is less than the 52 + 100 = 152 tokens of a summary with its shell: "
+        "no chunk would be worth a summary. It must be 285 or more.",
+    ),
+    (
+        {"condense_fan_in": 2, "leaf_target_tokens": 32},
+        "condense_fan_in 2 x (leaf_target_tokens 32 + 100 for its shell) x 0.7 = 184.8 is less than the "
+        "132 + 100 = 232 tokens of a summary with its shell: no leaf summaries would be condensed. "
+        "Together they must come to 499 instead of 264; or set max_depth to 0, for no condensed summaries.",
+    ),
+    (
+        {"fresh_tail_count": 300},
+        "fresh_tail_count 300 is more than max_active_messages 200: compaction would start for messages that it "
+        "never touches.",
+    ),
+    (
+        {"model_token_budget": 300},
+        "context_threshold 0.75 x model_token_budget 300 = 225 does not hold what compaction leaves at the least, "
+        "fresh_tail_count 8 x 5 tokens and the 99 + 100 = 199 tokens of a summary with its shell, 239 together: "
+        "it would start again at every message.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("overrides", "sentence"), REFUSED, ids=lambda value: str(value)[:40])
+def test_what_can_never_work_is_refused_with_its_sum(overrides, sentence):
+    with pytest.raises(Invalid) as refusal:
+        check_overrides(overrides)
+
+    assert refusal.value.code == "cannot_be_satisfied"
+    assert refusal.value.detail == sentence
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        {"context_threshold": 0.9},
+        {"hard_threshold": 0.75},
+        {"context_threshold": 0.95, "hard_threshold": 0.95},
+        {"leaf_chunk_tokens": 285},
+        {"leaf_chunk_tokens": 189, "leaf_target_tokens": 32},
+        {"leaf_target_tokens": 100_000},
+        {"condense_fan_in": 2, "leaf_target_tokens": 32, "max_depth": 0},
+        {"condense_fan_in": 2},
+        {"context_threshold": 0.4},
+        {"compaction_goal": 1.0},
+        {"compaction_goal": 0.0},
+        {"fresh_tail_count": 200},
+        {"fresh_tail_count": 300, "max_active_messages": 300},
+        {"model_token_budget": 300, "autocompact_disabled": True},
+        {"model_token_budget": 320},
+    ],
+    ids=str,
+)
+def test_what_works_in_its_way_is_not_refused(overrides):
+    assert check_overrides(overrides) == overrides
+
+
+def test_a_conversations_settings_are_checked_together_with_the_operators(settings):
+    settings.LCM = {"fresh_tail_count": 100}
+
+    with pytest.raises(Invalid, match="fresh_tail_count 100 is more than max_active_messages 50"):
+        check_overrides({"max_active_messages": 50})
+
+
+@pytest.mark.django_db
+def test_another_models_window_is_refused_when_the_rest_does_not_fit_it():
+    own = {"fresh_tail_count": 100, "context_threshold": 0.5}
+    conversation = a_conversation(overrides=own)
+
+    with pytest.raises(Invalid, match="model_token_budget 1,200 = 600 does not hold"):
+        a_store().configure_conversation(
+            conversation_id=conversation.conversation_id, overrides={**own, "model_token_budget": 1200}
+        )
+
+    kept = a_store().get_conversation(conversation_id=conversation.conversation_id)
+    assert kept.overrides == own
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("site", "overrides", "named"),
+    [
+        ({}, {"context_threshold": 0.95}, ("0.95", "0.9")),
+        ({}, {"hard_threshold": 0.6}, ("0.75", "0.6")),
+        ({"hard_threshold": 0.8}, {"context_threshold": 0.85}, ("0.85", "0.8")),
+        ({"context_threshold": 0.88}, {"hard_threshold": 0.85}, ("0.88", "0.85")),
+    ],
+    ids=str,
+)
+def test_a_threshold_above_the_hard_one_is_refused_on_every_face(settings, site, overrides, named):
+    settings.LCM = site
+    number = a_conversation(session_id="s1").conversation_id
+    api = Api(an_api_key(None, "write"))
+
+    replies = [
+        api.ask("PUT", f"conversations/{number}/overrides/", {"overrides": overrides}),
+        api.post("conversations/", {"session_id": "s2", "overrides": overrides}),
+    ]
+    shown = [
+        lcm("--json", "configure", "s1", json.dumps(overrides)),
+        lcm("--json", "open", "s3", "--overrides", json.dumps(overrides)),
+    ]
+
+    for problem in (*(reply.body for reply in replies), *(run.problem for run in shown)):
+        assert problem["code"] == "cannot_be_satisfied"
+        assert all(value in problem["detail"] for value in ("context_threshold", "hard_threshold", *named))
+    assert [reply.status for reply in replies] == [400, 400] and [run.exit_code for run in shown] == [2, 2]
+    assert compaction_can_work(None) == []
+
+
+def test_a_site_does_not_start_with_a_threshold_above_the_hard_one(settings):
+    settings.LCM = {"context_threshold": 0.95}
+
+    [found] = compaction_can_work(None)
+
+    assert found.id == "lcm.E007" and "context_threshold 0.95 is above hard_threshold 0.9" in found.msg
+
+
+def test_a_site_does_not_start_with_sizes_that_leave_no_room(settings):
+    settings.LCM = {"upload_chunk_bytes": 128 * 1024**2, "chat_url": "http://h/v1", "chat_model": "small"}
+    settings.LCM |= {"chat_window_tokens": 4_096, "model_max_output_tokens": 4_096}
+
+    chunk, window = sizes_fit_each_other(None)
+
+    assert (chunk.id, window.id) == ("lcm.E020", "lcm.E021")
+    assert "134,217,728" in chunk.msg and "67,108,864" in chunk.msg
+    assert "LCM_MODEL_MAX_OUTPUT_TOKENS 4,096 fills LCM_CHAT_WINDOW_TOKENS 4,096" in window.msg
+    settings.LCM = {}
+    assert sizes_fit_each_other(None) == []
+
+
+def test_the_operators_own_settings_are_a_system_check(settings):
+    settings.LCM = {"leaf_chunk_tokens": 150, "fresh_tail_count": 300}
+
+    found = compaction_can_work(None)
+
+    assert [each.id for each in found] == ["lcm.E007", "lcm.E007"]
+    assert "150 x 0.7 = 105" in found[0].msg
+
+
+@given(st.integers(32, 2000), st.integers(1, 20_000), st.integers(0, 1))
+def test_from_the_fewest_worthwhile_tokens_on_every_chunk_is_worthwhile(target: int, more: int, depth: int):
+    policy = CompactionPolicy(leaf_target_tokens=target, condensed_target_tokens=target)
+
+    enough = least_worthwhile(policy, depth=depth) + more
+
+    summary = target_of(enough, depth=depth, limits=policy) + SHELL_TOKENS
+    assert summary <= WORTHWHILE * enough
+
+
+@given(st.integers(100, 500), st.integers(32, 300), st.integers(2, 5))
+def test_a_full_chunk_is_refused_exactly_if_no_run_would_summarize_it(chunk: int, target: int, fan_in: int):
+    policy = CompactionPolicy(leaf_chunk_tokens=chunk, leaf_target_tokens=target, condense_fan_in=fan_in)
+    # Messages of a token each, which fill their chunks to the last token.
+    slots = chat(fan_in * chunk + policy.fresh_tail_count, tokens=1)
+
+    kinds = {planned.step.kind for planned in forecast(slots, policy).steps}
+
+    refused = " ".join(contradictions(policy))
+    assert ("leaf_chunk_tokens" in refused) == (SummaryKind.LEAF not in kinds)
+    assert "condense_fan_in" not in refused or SummaryKind.CONDENSED not in kinds

@@ -1,0 +1,64 @@
+"""Every code that a refusal can have, found in the code."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from conversations.errors import LcmError
+from lcmsite.catalogue.problems import INTERNAL, KINDS
+from lcmsite.cli.program import verbs
+from lcmsite.ops.documents import PROJECT
+
+ROOMS = ("conversations", "compaction", "retrieval", "integrity", "lcmsite")
+
+
+@dataclass(frozen=True, order=True)
+class Refusal:
+    """How a code comes: some come with several statuses."""
+
+    code: str
+    status: int
+    exit_code: int
+    retryable: bool
+
+
+def refusals() -> list[Refusal]:
+    """The codes of errors themselves, and those given where one is raised."""
+    # What is only imported when it is needed has errors, too.
+    assert verbs()
+    found = {Refusal(INTERNAL.code, INTERNAL.status, INTERNAL.exit_code, INTERNAL.retryable)}
+    errors = {each.__name__: each for each in _below(LcmError)}
+    for error in errors.values():
+        found.add(_refusal(error, error.code))
+    for name, codes in _raised_with().items():
+        if name in errors:
+            found |= {_refusal(errors[name], code) for code in codes}
+    return sorted(found)
+
+
+def _below(error: type[LcmError]) -> Iterator[type[LcmError]]:
+    for each in error.__subclasses__():
+        yield each
+        yield from _below(each)
+
+
+def _refusal(error: type[LcmError], code: str) -> Refusal:
+    kinds = {kind.error: kind for kind in KINDS}
+    kind = next(kinds[base] for base in error.__mro__ if base in kinds)
+    return Refusal(code, kind.status, kind.exit_code, error.retryable)
+
+
+def _raised_with() -> dict[str, set[str]]:
+    """The `code=` that is given to each class, by its name."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for file in (file for room in ROOMS for file in (PROJECT / room).rglob("*.py")):
+        for call in (node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Call)):
+            for given in call.keywords:
+                either = [given.value.body, given.value.orelse] if isinstance(given.value, ast.IfExp) else [given.value]
+                if given.arg == "code":
+                    codes = {each.value for each in either if isinstance(each, ast.Constant)}
+                    found[ast.unparse(call.func).rpartition(".")[2]] |= codes
+    return found
