@@ -96,36 +96,31 @@ VERBS = (
     ),
     Verb(
         "mcp",
-        "Serve the agent tools on standard input and output (MCP).",
         _serve_agents,
         description="Serve the agent tools by the Model Context Protocol on standard input and output, until the "
         "input ends. For a host that starts its servers itself. LCM_API_KEY decides the workspace and the scopes.",
     ),
     Verb(
         "backup",
-        "Back up everything into a directory, and verify it.",
         _backup,
         _backup_arguments,
         description=back_up.__doc__ or "",
     ),
     Verb(
         "restore",
-        "Restore a backup into an empty database.",
         _restore,
         _restore_arguments,
         description=restore.__doc__ or "",
     ),
     Verb(
         "trigram-index build",
-        "Build the index that makes regular expressions fast.",
         _trigram_index(trigrams.build),
         description="Build the trigram index, which makes regular expressions fast. It needs the extension pg_trgm "
         "and makes appends slower.",
     ),
-    Verb("trigram-index drop", "Remove the trigram index.", _trigram_index(trigrams.drop)),
+    Verb("trigram-index drop", _trigram_index(trigrams.drop)),
     Verb(
         "trigram-index status",
-        "Show whether the trigram index is available, built and used.",
         _trigram_index(trigrams.status),
     ),
 )
