@@ -88,7 +88,7 @@ class RequestMetrics(PrometheusAfterMiddleware):
         self, metric: Any, request: HttpRequest, response: HttpResponseBase | None = None, **labels: str
     ) -> Any:
         if "view" in labels:
-            labels["view"] = request.META.get(OPERATION, labels["view"])
+            labels["view"] = getattr(request, "operation", labels["view"])
         return super().label_metric(metric, request, response, **labels)
 
 

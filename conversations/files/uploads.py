@@ -149,7 +149,7 @@ class UploadService:
         return record
 
     def sweep(self) -> int:
-        """Delete uploads without progress for LCM_UPLOAD_HOURS, and return their number."""
+        """Delete uploads without progress for 24 hours, and return their number."""
         limit = timezone.now() - timedelta(hours=self.files.policy.upload_hours)
         left = self.scope.narrow(Upload.objects.filter(touched_at__lt=limit)).order_by("touched_at")[:SWEPT_AT_ONCE]
         count = 0

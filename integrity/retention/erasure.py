@@ -75,7 +75,7 @@ class Erasures:
 
         Name messages by a range of seqs, by ids, or both; without any, the erasure covers the whole conversation. It
         includes files that only these messages need, and the text of every summary made from them. The answer has an
-        id and a confirmation, which `erase` accepts for `LCM_ERASURE_MINUTES`. Raises NotFound, and Invalid if nothing
+        id and a confirmation, which `erase` accepts for an hour. Raises NotFound, and Invalid if nothing
         is left to erase.
         """
         conversation = self.scope.conversation(conversation_id)

@@ -64,7 +64,7 @@ class Retention:
     def archive(self, *, conversation_id: int) -> TierMove:
         """Move the conversation's texts to the cold tier, regardless of its age; reads work as before.
 
-        Bounded by `LCM_ARCHIVE_SECONDS`: with `more`, another call continues. Each stretch has its own transaction and
+        Bounded by 20 seconds: with `more`, another call continues. Each stretch has its own transaction and
         act in the audit log, and is committed only after it reads back the same. Raises NotFound, and ConversationBusy
         while a compaction is running.
         """

@@ -102,6 +102,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "anchor verify": "lcm anchor verify /mnt/elsewhere/anchor.json",
     },
     "Operate": {
+        "settings": "lcm settings",
         "activity": "lcm activity --hours 48",
         "storage": "lcm storage",
         "retention": "lcm retention",
