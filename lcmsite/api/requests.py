@@ -39,9 +39,8 @@ class BytesParser(BaseParser):
 
     media_type = OCTETS
 
-    def parse(self, stream: Any, media_type: str | None = None, parser_context: Any = None) -> bytes:
-        content: bytes = stream.read()
-        return content
+    def parse(self, stream: Any, media_type: str | None = None, parser_context: Any = None) -> Any:
+        return stream.read()
 
 
 def params_of(
@@ -49,6 +48,8 @@ def params_of(
 ) -> tuple[dict[str, Any], Collection[str]]:
     """The params of a request, and the names of those that came as text; Invalid for one given twice."""
     query = _query(request)
+    given: dict[str, Any]
+    in_text: Collection[str]
     if not operation.has_body:
         given = {name: _one_or_list(operation, name, values) for name, values in query.items()}
         in_text = {*given, *in_path}

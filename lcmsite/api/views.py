@@ -61,10 +61,8 @@ class CatalogueView(APIView):
         # For the metrics, which count by operation.
         request.operation = self.names.get(verb, "none")  # type: ignore[attr-defined]
 
-    def finalize_response(
-        self, request: Request, response: HttpResponseBase, *args: Any, **kwargs: Any
-    ) -> HttpResponseBase:
-        response = super().finalize_response(request, response, *args, **kwargs)  # type: ignore[arg-type,assignment]
+    def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
+        response = super().finalize_response(request, response, *args, **kwargs)
         allowance = getattr(request, "allowance", None)
         for name, value in (allowance.headers if allowance else {}).items():
             response[name] = value
@@ -91,7 +89,7 @@ def _view(path: str, operations: list[Operation]) -> Callable[..., HttpResponseB
     }
     if not any(bytes_field(each) for each in operations):
         members["parser_classes"] = (StrictJsonParser,)
-    view = type("PathView", (CatalogueView,), members).as_view()
+    view = _class("PathView", members).as_view()
     if any(each.immutable for each in operations):
         view = conditional_page(view)
     # Callers send a key and no cookies, so what they can make another caller send reveals nothing (BREACH).
@@ -100,7 +98,11 @@ def _view(path: str, operations: list[Operation]) -> Callable[..., HttpResponseB
 
 
 def _stream(name: str, handler: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
-    return type("StreamView", (CatalogueView,), {"get": handler, "names": {"get": name}}).as_view()
+    return _class("StreamView", {"get": handler, "names": {"get": name}}).as_view()
+
+
+def _class(name: str, members: Mapping[str, Any]) -> type[CatalogueView]:
+    return type(name, (CatalogueView,), dict(members))
 
 
 def _views() -> dict[str, Callable[..., HttpResponseBase]]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from compaction.rendering import readable_source
-from compaction.summarizing.faults import fault_in
+from compaction.summarizing.output_checks import fault_in
 from compaction.summarizing.retention_score import retention
 from tests.architecture.house.sources import ROOMS, trees
 

@@ -11,8 +11,7 @@ from compaction.llm.types import Unreachable
 from compaction.policy import CompactionPolicy
 from compaction.summarizing.escalation import Escalation
 from compaction.summarizing.extractive.telegraphic_summarizer import TelegraphicSummarizer
-from compaction.summarizing.faults import Refusal
-from compaction.summarizing.output_checks import Rejected
+from compaction.summarizing.output_checks import Refusal, Rejected
 from compaction.summarizing.summarizer import SummaryDraft, SummaryRequest
 from compaction.types import CompactionResult, Outcome
 from conversations.models import ContextItem, Summary

@@ -1,4 +1,4 @@
-"""How much an English word says, known beforehand: nothing, little, a middling amount, or (any other word) a lot.
+"""Bands of English words by how much they say.
 
 A stretch of one conversation is too short to learn which words are common: seen once among thirty messages, "awesome"
 looks as rare as "Lisbon". So the everyday vocabulary is listed in `english/`, one file for each band. The lists are
@@ -21,7 +21,7 @@ def _band(name: str) -> frozenset[str]:
 # left out on purpose: "does not work" must not become "work".
 FUNCTION_WORDS = _band("function_words")
 
-# Said in almost every conversation whatever it is about: pleasantries, feelings, talk about talking, and the verbs that
+# In almost every conversation, whatever its subject: pleasantries, feelings, talk about talking, and the verbs that
 # only carry another word ("make a plan", "get well", "have a look").
 SMALL_TALK = _band("small_talk")
 

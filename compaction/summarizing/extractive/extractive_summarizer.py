@@ -1,4 +1,4 @@
-"""The summarizer without a model: the sentences that say most of what was said, word for word, in their order."""
+"""The summarizer without a model: the sentences that cover most, in order."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 
-from compaction.summarizing.extractive.budget import ROOM_FOR_CLOSING, affordable, best_beginning, nothing_said
+from compaction.summarizing.extractive.budget import ROOM_FOR_CLOSING, affordable, best_beginning, text_without_content
 from compaction.summarizing.extractive.clean_text import estimate_tokens
 from compaction.summarizing.extractive.coverage import Candidate, Coverage, pack
 from compaction.summarizing.extractive.material import Material, material_of
@@ -20,28 +20,28 @@ from compaction.summarizing.summarizer import SummaryDraft, SummaryRequest
 # needed again, more loses sentences.
 _LISTED_SHARE = 0.33
 _LEAST_CLOSING_SHARE = 0.06
-# With less room than this, what was said matters more than what was named.
+# With less room than this, sentences matter more than names.
 _ROOM_FOR_NAMES = 100
 
-# Beyond this nobody reads the closing line.
+# A longer closing line is not read.
 _LONGEST_CLOSING = 100
 
 
 @dataclass(frozen=True)
 class ExtractiveSummarizer:
-    """Never longer than its target, the same for the same request, readable; the level makes no difference to it."""
+    """Deterministic, readable, never over its target; all levels are alike."""
 
     name: str = "extractive"
 
     def summarize(self, request: SummaryRequest) -> SummaryDraft:
-        """Whole sentences of the sources under their speakers, further names, and a line on what was left out."""
+        """Whole sentences under their speakers, an index of names, a closing line."""
         # A text is weighed again after each choice, and mostly it is the one that was weighed before.
         request = replace(request, count_tokens=cache(request.count_tokens))
         material = material_of(request.sources)
         budget = affordable(request)
         if not material.statements:
             return SummaryDraft(
-                text=nothing_said(request, budget), model=self.name, quality=1.0, left_out=len(request.sources)
+                text=text_without_content(request, budget), model=self.name, quality=1.0, left_out=len(request.sources)
             )
         days = Days.of(material.passages)
         return _Writing(request=request, material=material, budget=budget, days=days).draft(self.name)
@@ -78,7 +78,7 @@ class _Writing:
             ending.topics = []
             ending.topics = topics_left_out(
                 material,
-                said=coverage.said | set(ending.names),
+                covered=coverage.covered | set(ending.names),
                 kept=set(coverage.chosen),
                 budget=min(_LONGEST_CLOSING, self.budget - count(self._text(body, ending))),
                 count_tokens=count,
@@ -86,8 +86,8 @@ class _Writing:
         text = self._text(body, ending)
         while (over := count(text) - self.budget) > 0 and ending.give_way(over / self.budget):
             text = self._text(body, ending)
-        said = coverage.said.union(ending.names, material.vocabulary.known(" ".join(ending.topics or ())))
-        return SummaryDraft(text=text, model=model, quality=round(material.share(said), 4), left_out=ending.left_out)
+        covered = coverage.covered.union(ending.names, material.vocabulary.known(" ".join(ending.topics or ())))
+        return SummaryDraft(text=text, model=model, quality=round(material.share(covered), 4), left_out=ending.left_out)
 
     def _rooms(self, names: Sequence[int]) -> tuple[int, int]:
         """The tokens set aside for the index of names and for the closing line."""
@@ -143,7 +143,7 @@ class _Ending:
     topics: list[str] | None = None
 
     def give_way(self, part: float) -> bool:
-        """Shorten by about this part, topics first; False when there is nothing left to shorten."""
+        """Shorten by about this part, topics first; False if nothing is left."""
         for items in (self.topics, self.names):
             if items:
                 # Counts of parts add up only nearly, so mostly one item more than none is too much.

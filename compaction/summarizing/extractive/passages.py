@@ -1,4 +1,4 @@
-"""The sources of a summary in one shape: passages of units, each with who said it, when, and how much that counts."""
+"""The sources in one shape: passages of weighted units."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from compaction.summarizing.summarizer import Source, SourceMessage, SourceSumma
 
 _LONGEST_AUTHOR = 40
 
-# Where an agent works with tools, what the user asked is the thread, and what a tool printed can be had again.
+# Where an agent works with tools, the user's requests are the thread, and tool output can be read again.
 _AT_WORK: Mapping[str, float] = {"user": 3.0, "assistant": 1.6, "tool": 0.7}
 _CALL = 1.2
 _ERROR = 1.5
@@ -23,14 +23,14 @@ _ERRORS = (
     "no such", "cannot", "can't", "undefined", "invalid", "timed out", "timeout", "exit code",
 )  # fmt: skip
 
-# Where people talk, nobody's words weigh more by role. But what they tell of themselves is what is asked for later,
-# and a question mostly returns in its answer.
+# Where people talk, all roles weigh the same. But what they report of themselves is what is looked for later, and a
+# question mostly returns in its answer.
 _OF_ONESELF = 1.25
 _QUESTION = 0.8
 _FIRST_PERSON = re.compile(r"\b(?:I|[Mm]y|[Mm]e|[Mm]ine|[Ww]e|[Oo]urs?|us)\b|我|私|僕|俺|나[는의]|저[는의]|내가|제가")
 
 # Two people write about as much as one another. An assistant that writes more than twice as much as the user is a
-# machine that answers: that can be asked for again, and what the user told cannot.
+# machine that answers: its answers can be had again, and the user's reports cannot.
 _MACHINE_RATIO = 2.0
 _MACHINE = 0.5
 
@@ -61,7 +61,7 @@ def _of_message(index: int, message: SourceMessage, weights: Weights) -> Passage
 
 
 def _of_summary(index: int, summary: SourceSummary, weights: Weights) -> Iterator[Passage]:
-    """Its own lines with their heads, where it was written by one of ours; else the whole under one head."""
+    """The lines of one of our own summaries with their heads, else one passage."""
     for entry in summary_form.read(
         clean(summary.text), first_seq=summary.first_seq, last_seq=summary.last_seq, start=summary.earliest_at
     ):
@@ -81,8 +81,8 @@ def _of_summary(index: int, summary: SourceSummary, weights: Weights) -> Iterato
 
 
 def _who(message: SourceMessage) -> str:
-    """How the speaker is shown: by the author's own name, else by the role; of a tool, also which."""
-    # A name is the caller's: with a colon in it, it could end the head early and pass for something said.
+    """The speaker: the author's name, else the role; of a tool, also which."""
+    # A name is the caller's: with a colon in it, it could end the head early and pass for content.
     name = clip(one_line(clean(message.author or message.tool_name).replace(":", " ")), _LONGEST_AUTHOR)
     if message.role == "tool":
         return f"tool {name}".rstrip()
@@ -109,7 +109,7 @@ class Weights:
             usual = self.assistant_in_talk if role == "assistant" else 1.0
             return tuple(usual * _in_talk(unit) for unit in units)
         usual = _AT_WORK.get(role, 1.0)
-        # Looked for in the whole first: most texts have no trouble to tell of, and then no line need be searched.
+        # Searched in the whole text first: most texts have no error, and then no line need be searched.
         lower = text.lower() if role == "tool" else ""
         errors = [mark for mark in _ERRORS if mark in lower]
         if not errors:

@@ -1,4 +1,4 @@
-"""A message cut into the units a summary keeps or drops whole: sentences of prose, lines of anything else."""
+"""Cut a message into units that a summary keeps or drops whole."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LINE_NUMBER = re.compile(r"(?:\s{0,9}\d{1,9}(?:→|\t))?")
 _SOMETHING_SAID = re.compile(r"[^\W_]")
 
 # A full stop ends a sentence before a blank only; "!" and "?" too; their CJK sisters need none. A bracketed remark
-# ("[shared image: a dog]") stands for itself.
+# ("[shared image: a dog]") is a unit of its own.
 _SENTENCE_END = re.compile(r"[.!?…][\"'”’)\]*_]*\s+|[。！？][”’」』）]*(?=.)|\s(?=\[[^\]]{1,40}: )")
 _PLAIN_END = re.compile(r"[.!?][\"')\]*_]*\s+")
 _ABBREVIATION = re.compile(r"\b(?:[A-Za-z]|Mr|Mrs|Ms|Dr|St|Prof|vs|etc|No|Jr|Sr|approx|e\.g|i\.e)\.$")
@@ -30,7 +30,7 @@ _CLAUSE_END = re.compile(rf"(?<=[,;:])\s+|(?<=[,;])(?=[\"{{\[\\])|(?<=[，、；
 
 _TOOL_CALL = re.compile(r"\[tool_call ([^\]\n]{0,80})\] ?(.*)")
 
-# Arguments that carry what is written, not what is asked: the text of files and edits.
+# Arguments that carry what is written, not what is requested: the text of files and edits.
 _BODIES = frozenset(
     {"content", "contents", "file_text", "text", "new_text", "old_text", "new_string", "old_string", "new_str"}
     | {"old_str", "insert_text", "body", "code", "patch", "diff", "edits", "changes", "data"}
@@ -44,7 +44,7 @@ class Unit(NamedTuple):
     """Something a summary keeps or drops whole.
 
     `hidden` is text that belongs to it but is too bulky to show, such as the body of an edit: it is searched for names.
-    A NamedTuple, because a chunk has thousands and a frozen dataclass takes four times as long to make.
+    A NamedTuple and no frozen dataclass, because a chunk has thousands of them.
     """
 
     text: str
@@ -54,7 +54,10 @@ class Unit(NamedTuple):
 
 
 def units_of(text: str, *, prose: bool) -> Iterator[Unit]:
-    """The units of a cleaned text. `prose` says whether its lines hold sentences or, as in tool output, stand alone."""
+    """The units of a cleaned text.
+
+    `prose` says whether its lines hold sentences or, as in tool output, are units of their own.
+    """
     for line, is_prose in _paragraphs(text) if prose else ((line, False) for line in text.split("\n")):
         call = read_call(line) if line.startswith("[") else None
         if call is not None:
@@ -86,7 +89,7 @@ def _without(beginning: re.Pattern[str], line: str) -> str:
 
 
 def _paragraphs(text: str) -> Iterator[tuple[str, bool]]:
-    """The lines of a text and whether they are prose, which those between fences are not.
+    """The lines of a text, and whether each is prose or fenced.
 
     A line of prose that goes on in lower case is put behind the one it continues.
     """
@@ -111,7 +114,7 @@ def _paragraphs(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def _pieces(text: str, *, is_prose: bool) -> Iterator[Unit]:
-    """The text as units of bounded length; nothing where it has neither a letter nor a digit."""
+    """The text as units of bounded length; none without a letter or digit."""
     text = one_line(text)
     if len(text) <= LONGEST_UNIT:
         if text[:1].isalnum() or _SOMETHING_SAID.search(text):
@@ -147,7 +150,7 @@ class Call:
 
 
 def read_call(line: str) -> Call | None:
-    """The call that a line of flattened text holds, `[tool_call NAME] {json}`; None if it holds none."""
+    """The call in a line of flattened text, `[tool_call NAME] {json}`, or None."""
     if not line.startswith("[tool_call "):
         return None
     match = _TOOL_CALL.fullmatch(line)

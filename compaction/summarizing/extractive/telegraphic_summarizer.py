@@ -1,4 +1,4 @@
-"""The last resort: what the sources say as a telegram. Always within its target, on any input whatever."""
+"""The last resort: a telegram of the sources, always within its target."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from compaction.summarizing.extractive.budget import ROOM_FOR_CLOSING, affordable, best_beginning, nothing_said
+from compaction.summarizing.extractive.budget import ROOM_FOR_CLOSING, affordable, best_beginning, text_without_content
 from compaction.summarizing.extractive.clean_text import estimate_tokens
 from compaction.summarizing.extractive.coverage import Candidate, Coverage, pack
 from compaction.summarizing.extractive.identifiers import LONGEST_NAME, PIECE, names_of
@@ -28,7 +28,7 @@ _NOT = frozenset({"not", "no", "never", "without", "neither", "nor", "none"})
 
 
 class Word(NamedTuple):
-    """A word of a telegram and the terms it says. A negation stands or falls with the word after it."""
+    """A word of a telegram, its terms, and the negation before it."""
 
     text: str
     terms: tuple[int, ...]
@@ -37,16 +37,18 @@ class Word(NamedTuple):
 
 @dataclass(frozen=True)
 class TelegraphicSummarizer:
-    """A pure function of its request: the telling words, each said once, under their speakers."""
+    """Keep the telling words, each once, under their speakers. A pure function."""
 
     name: str = "telegraphic"
 
     def summarize(self, request: SummaryRequest) -> SummaryDraft:
-        """At most the target, whatever it is: where no word fits a mark, and where no mark fits the empty text."""
+        """At most the target: else a mark, else the empty text."""
         material = material_of(request.sources)
         budget, count, sources = affordable(request), request.count_tokens, request.sources
         if not material.statements:
-            return SummaryDraft(text=nothing_said(request, budget), model=self.name, quality=1.0, left_out=len(sources))
+            return SummaryDraft(
+                text=text_without_content(request, budget), model=self.name, quality=1.0, left_out=len(sources)
+            )
         telegrams = _Telegrams(material, count)
         ending = f"\n{closing([], left_out=len(sources), sources=sources)}" if budget >= ROOM_FOR_CLOSING else ""
         text = pack(telegrams, render=telegrams.render, count_tokens=count, budget=budget - count(ending))
@@ -57,12 +59,12 @@ class TelegraphicSummarizer:
         if ending:
             closed = f"{text}\n{closing([], left_out=left_out, sources=sources)}"
             text = closed if count(closed) <= budget else text
-        quality = round(material.share(telegrams.said), 4)
+        quality = round(material.share(telegrams.covered), 4)
         return SummaryDraft(text=text, model=self.name, quality=quality, left_out=left_out)
 
 
 class _Telegrams(Coverage):
-    """Units to choose from, as words. What is said already costs nothing more, because it is not said again."""
+    """Units as words, to choose from; covered words are left out and cost nothing."""
 
     def __init__(self, material: Material, count_tokens: Callable[[str], int]) -> None:
         self._material = material
@@ -83,27 +85,30 @@ class _Telegrams(Coverage):
         )
 
     def render(self, chosen: Sequence[int]) -> str:
-        """The telegrams in the order of the conversation, under as few heads as tell who spoke."""
+        """The telegrams in the order of the conversation, under few heads."""
         passages, statements = self._material.passages, self._material.statements
         kept = ((passages[statements[index].place], Unit(self._kept[index], is_prose=True)) for index in sorted(chosen))
-        return write(kept, days=self._days, told=_telegram)
+        return write(kept, days=self._days, render=_telegram)
 
     def _take(self, index: int) -> None:
-        words = self._unsaid(index)
+        words = self._uncovered(index)
         self._kept[index] = " ".join(map(_shown, words))
         self._denied.update(_shown(word) for word in words if word.negation)
         super()._take(index)
 
     def _own_tokens(self, index: int) -> float:
-        return sum([self._tokens_of_word(_shown(word)) for word in self._unsaid(index)])
+        return sum([self._tokens_of_word(_shown(word)) for word in self._uncovered(index)])
 
-    def _unsaid(self, index: int) -> list[Word]:
-        """The words of a unit that say anything not yet said. To deny what was said before is to say something."""
-        said = self.said
+    def _uncovered(self, index: int) -> list[Word]:
+        """The words of a unit that say anything new.
+
+        To deny what was covered before is new.
+        """
+        covered = self.covered
         now: set[int] = set()
         words: list[Word] = []
         for word in self._words[index]:
-            if any(term not in said and term not in now for term in word.terms) or (
+            if any(term not in covered and term not in now for term in word.terms) or (
                 word.negation and _shown(word) not in self._denied
             ):
                 now.update(word.terms)

@@ -1,4 +1,4 @@
-"""What a text says, as a set of terms with weights: words without their endings, and pairs of CJK characters."""
+"""A text as a set of weighted terms: stems, pairs of CJK characters, names."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ SMALL_TALK_WORTH = 1.5
 _COMMON_WORTH = 3.0
 _TELLING_WORTH = 4.0
 
-# A name is the one thing that cannot be said in other words: worth more than a telling word, beside the words in it.
-# Much more would keep a few more names, but lines for their names' sake only, at the cost of what people said.
+# A name cannot be paraphrased, so it is worth more than a telling word, beside the words in it. Much more would keep
+# lines for their names' sake only, at the cost of other content.
 _NAME_WORTH = 6.0
 
 # The words that come again and again, a few megabytes of them. Numbers and hashes mostly come once.
@@ -65,7 +65,7 @@ _COMMON_STEMS = _stems(PLAIN | COMMON | PROGRAMMING) | _EVERYDAY_STEMS
 
 
 def term_of(word: str) -> str:
-    """The term of one word as written, or the empty string if the word only holds a sentence together."""
+    """The term of one word, or "" if the word only holds a sentence together."""
     return _term_of_word(word) if word.isalpha() and len(word) <= _LONGEST_WORD else _term_of(word)
 
 
@@ -78,7 +78,7 @@ _term_of_word = lru_cache(maxsize=_REMEMBERED)(_term_of)
 
 
 def worth(term: str) -> float:
-    """How much meeting this term tells, before anything is known of the text it stands in."""
+    """How much this term says in general, in any text."""
     if term in _SMALL_TALK_STEMS:
         return SMALL_TALK_WORTH
     if term in _COMMON_STEMS or term.endswith("ly") or (len(term) < 2 and term.isascii()):
@@ -87,12 +87,12 @@ def worth(term: str) -> float:
 
 
 def is_telling(term: str) -> bool:
-    """Whether the term names something by itself: what "piano" and "kitchen" do, and "start" and "really" do not."""
+    """Whether the term names something: "piano" does, "really" does not."""
     return term in _EVERYDAY_STEMS or worth(term) == _TELLING_WORTH
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a text as written; of CJK runs, the overlapping pairs of characters."""
+    """The words of a text; of CJK runs, overlapping pairs of characters."""
     if text.isascii() or not HAS_CJK.search(text):
         return [text] if text.isalpha() else _WORD.findall(text)
     words = _WORD.findall(_CJK_RUN.sub(" ", text))
@@ -109,7 +109,10 @@ def terms_of(text: str) -> set[str]:
 
 
 class Vocabulary:
-    """The terms met so far. Lists run by term number; `spelling` is how the term was first written."""
+    """The terms of a text, numbered in order of appearance.
+
+    Lists run by term number; `spelling` is how the term was first written.
+    """
 
     def __init__(self) -> None:
         self.term: list[str] = []
@@ -124,7 +127,7 @@ class Vocabulary:
     def terms(self, text: str) -> tuple[int, ...]:
         """The distinct terms of a text, in the order of their first mention."""
         known = self._words
-        # No piece has a blank in it, so what stands between two can be looked up whole.
+        # No piece has a blank in it, so a word between two blanks can be looked up whole.
         words = text.split()
         for word in words:
             if word not in known:
@@ -148,7 +151,7 @@ class Vocabulary:
         return tuple(found)
 
     def _read(self, word: str) -> tuple[int, ...]:
-        """The numbers of the terms of what stands between two blanks, given out where they are new."""
+        """The numbers of the terms in a text without blanks; new terms are added."""
         if word.isascii() and word.isalpha() and (word.islower() or word[1:].islower()):
             # Two in three: one word, and no name in it.
             term = term_of(word)
