@@ -89,7 +89,6 @@ def _serve_agents(session: Session, arguments: Namespace) -> None:
 VERBS = (
     Verb(
         "settings",
-        "Show the settings in force, in groups.",
         _settings,
         description="Show every setting with its value and where it comes from: default or environment. Secrets are "
         "not shown. README.md says what each of them does.",
