@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -20,7 +19,7 @@ from django.db.models import Count
 from compaction.background import jobs
 from compaction.background.worker import CompactionWorker
 from compaction.engine import CompactionEngine
-from compaction.models import CompactionJob, CompactionRun, ModelEndpoint
+from compaction.models import CompactionJob, CompactionRun
 from compaction.summarizing.prompts import prompt_hash
 from compaction.tasks import compact_conversation
 from compaction.types import JobState, Outcome, Reason
@@ -68,7 +67,6 @@ def test_nothing_is_lost_doubled_or_forgotten_when_model_database_and_workers_fa
                 blow(storm, workers=workers, server=own_server)
             wait_until(is_everything_done, seconds=600, what="all jobs are done")
 
-        print(figures(writers, vendor, model, storm))
         assert not writers.failures
         for conversation_id in conversation_ids:
             assert_nothing_is_lost(conversation_id, writers.written_to(conversation_id))
@@ -158,26 +156,6 @@ def assert_levels_are_true(model: Unreliable) -> None:
             assert summary.model == "served-model"
             assert summary.prompt_hash == prompt_hash(depth=summary.depth, level=level)
             assert summary.is_degraded == ("degraded_sources" in summary.quality)
-
-
-def figures(writers: Writers, vendor: Vendor, model: Unreliable, storm: Storm) -> str:
-    """What it came to."""
-    endpoint = ModelEndpoint.objects.get()
-    return "\n".join(
-        [
-            "",
-            f"appends {writers.appends}, messages {len(writers.written)}, repeated {writers.repeats}",
-            f"kills {storm.kills}, restarts 1, calls {len(vendor.requests)}, failed {model.failures}",
-            f"counted: calls {endpoint.calls}, failures {endpoint.failures}",
-            f"summaries {Counter(Summary.objects.values_list('level', flat=True))},"
-            f" degraded {Summary.objects.filter(is_degraded=True).count()},"
-            f" redone {Summary.objects.exclude(supersedes=None).count()}",
-            f"runs {Counter(CompactionRun.objects.values_list('reason', 'outcome'))}",
-            f"jobs {Counter(CompactionJob.objects.values_list('reason', 'state'))},"
-            f" most attempts {max(CompactionJob.objects.values_list('attempts', flat=True))},"
-            f" errors {Counter(CompactionJob.objects.values_list('last_error', flat=True))}",
-        ]
-    )
 
 
 @pytest.mark.parametrize("found", ["done", "waiting behind another", "nothing at all"])

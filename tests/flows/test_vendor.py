@@ -43,12 +43,17 @@ pytestmark = [pytest.mark.usefixtures("committed_db")]
 
 
 def every_way_shortly() -> Iterator[Any]:
-    """Each way to behave on one of the shorter conversations: in one protocol by turns, slowly in the other one too."""
+    """Each way to behave on a shorter conversation; by default one for each outcome, in one protocol by turns."""
+    outcomes = set()
     for number, behaving in enumerate(ALL):
+        outcome = (behaving.level, behaving.reason, behaving.requests)
         for place, (model, names) in enumerate(SHORT.items()):
             name = names[number % len(names)]
-            marks = [pytest.mark.slow] if (number + place) % 2 else []
+            marks = (
+                [pytest.mark.slow] if (number + place) % 2 else [pytest.mark.thorough] if outcome in outcomes else []
+            )
             yield pytest.param(name, model, behaving, id=f"{behaving.name}-{model}-{name}-short", marks=marks)
+        outcomes.add(outcome)
 
 
 def every_way_wholly() -> Iterator[Any]:
