@@ -28,7 +28,7 @@ from conversations.cold_storage.cold_texts import (
 from conversations.content import hashing
 from conversations.errors import Conflict
 from conversations.models import PART_COLUMNS, ColdBlock, Conversation
-from conversations.sql import array, rows
+from conversations.sql import array, load, rows
 from conversations.store.read import messages_of
 from conversations.types import MessageRecord
 
@@ -37,73 +37,7 @@ from conversations.types import MessageRecord
 MOST_MESSAGES = 100
 MOST_BYTES = 1_000_000
 
-# A note of compaction's own is nobody's words and stays. See `records._SAID`.
-_SAID = "(part_type = 'compaction' AND is_synthetic AND is_ignored) IS NOT TRUE"
-# An address that only names something stays, for whoever looks for what is named.
-_LONG_URL = f"CASE WHEN length(file_url) > {LONGEST_URL} THEN file_url END"
-_READ_AS = {
-    "file_url": _LONG_URL,
-    **{name: f"{name}::text" for name in ("tool_input", "metadata", "exact")},
-}
-_READ_PART = ", ".join(f"{_READ_AS.get(name, name)} AS {name}" for name in PART_TEXTS)
-_PART_SIZE = " + ".join(f"coalesce(pg_column_size({name}), 0)" for name in PART_TEXTS)
-# The newest of the stretch is the one that reaches beyond the bytes, so there is always one. Sizes are those in the
-# row, compressed as they may be: nothing is fetched and unpacked to be measured.
-_STRETCH = f"""
-    WITH next AS MATERIALIZED (
-        SELECT message_id, seq,
-               pg_column_size(content) + pg_column_size(metadata) + coalesce(pg_column_size(exact), 0) AS texts,
-               coalesce(pg_column_size(content_tsv), 0) AS terms
-        FROM messages
-        WHERE conversation_id = %s AND seq > %s AND cold_block_id IS NULL AND erased_by_id IS NULL
-        ORDER BY seq LIMIT {MOST_MESSAGES}
-    ), sized AS (
-        SELECT next.message_id, next.seq, next.terms,
-               next.texts + coalesce(sum({_PART_SIZE}) FILTER (WHERE {_SAID}), 0) AS texts
-        FROM next LEFT JOIN message_parts part ON part.message_id = next.message_id
-        GROUP BY next.message_id, next.seq, next.terms, next.texts
-    )
-    SELECT message_id, seq, (texts + terms)::bigint
-    FROM (SELECT *, sum(texts) OVER (ORDER BY seq) - texts AS before FROM sized) AS stretch
-    WHERE before < {MOST_BYTES} ORDER BY seq
-"""
-_TEXTS = """
-    SELECT message_id, content, metadata::text, exact::text, metadata_hash
-    FROM messages WHERE message_id = ANY(%s) ORDER BY seq
-"""
-_PARTS = f"""
-    SELECT message_id, part_id, part_hash, {_SAID}, {_READ_PART}
-    FROM message_parts WHERE message_id = ANY(%s) ORDER BY message_id, ordinal
-"""
-_EMPTY_MESSAGES = """
-    UPDATE messages SET content = '', metadata = '{}', exact = NULL, cold_block_id = %s
-    WHERE message_id = ANY(%s) AND cold_block_id IS NULL AND erased_by_id IS NULL
-"""
-_EMPTIED_PART = (
-    ", ".join(f"{name} = NULL" for name in PART_TEXTS if name not in ("file_url", "exact"))
-    + f", file_url = CASE WHEN length(file_url) > {LONGEST_URL} THEN NULL ELSE file_url END"
-)
-_EMPTY_PARTS = f"UPDATE message_parts SET {_EMPTIED_PART}, exact = %s::json WHERE part_id = ANY(%s)"
-_FILL_MESSAGES = """
-    UPDATE messages SET content = t.content, metadata = t.metadata::jsonb, exact = t.exact::json, cold_block_id = NULL
-    FROM json_to_recordset(%s) AS t(message_id bigint, content text, metadata text, exact text)
-    WHERE messages.message_id = t.message_id AND messages.cold_block_id = %s
-"""
-_PART_TYPES = {"patch_files": "text[]"}
-_FILLED_AS = {
-    "file_url": "coalesce(t.file_url, part.file_url)",
-    "tool_input": "t.tool_input::jsonb",
-    "metadata": "t.metadata::jsonb",
-    "exact": "t.exact::json",
-}
-_FILL_PARTS = f"""
-    UPDATE message_parts part
-    SET {", ".join(f"{name} = {_FILLED_AS.get(name, f't.{name}')}" for name in PART_TEXTS)}
-    FROM json_to_recordset(%s) AS t(
-        part_id text, {", ".join(f"{name} {_PART_TYPES.get(name, 'text')}" for name in PART_TEXTS)}
-    )
-    WHERE part.part_id = t.part_id
-"""
+_SQL = load("conversations/cold.sql")
 _POINT_ELSEWHERE = "UPDATE messages SET cold_block_id = %s WHERE message_id = ANY(%s)"
 _MARK_ELSEWHERE = "UPDATE message_parts SET exact = %s::json WHERE part_id = ANY(%s)"
 
@@ -134,7 +68,15 @@ def archive_stretch(conversation_id: int, *, after_seq: int, log: AuditLog) -> M
 
     The caller holds the conversation's lock. Raises NotTheSame, with nothing moved.
     """
-    found = rows(_STRETCH, [conversation_id, after_seq])
+    found = rows(
+        _SQL["next_range"],
+        {
+            "conversation_id": conversation_id,
+            "after_seq": after_seq,
+            "most_messages": MOST_MESSAGES,
+            "most_bytes": MOST_BYTES,
+        },
+    )
     if not found:
         return None
     seqs = {message_id: seq for message_id, seq, _ in found}
@@ -158,10 +100,10 @@ def archive_stretch(conversation_id: int, *, after_seq: int, log: AuditLog) -> M
     row = _store(conversation_id, block, [each.seq for each in whole], bytes_before=moved.bytes_before)
     part_ids = [part_id for message_id in ids for part_id in taken.messages[message_id].parts]
     with connection.cursor() as cursor:
-        cursor.execute(_EMPTY_MESSAGES, [row.pk, ids])
+        cursor.execute(_SQL["empty_messages"], {"block_id": row.pk, "message_ids": ids})
         if cursor.rowcount != len(ids):
             raise NotTheSame("Some of these messages went to the cold tier, or were erased, just now.")
-        cursor.execute(_EMPTY_PARTS, [mark(row.pk), part_ids])
+        cursor.execute(_SQL["empty_parts"], {"mark": mark(row.pk), "part_ids": part_ids, "longest_url": LONGEST_URL})
     _require_same(whole)
     Conversation.objects.filter(pk=conversation_id).update(cold_messages=F("cold_messages") + len(ids))
     return moved
@@ -190,10 +132,10 @@ def thaw_block(conversation_id: int, *, log: AuditLog) -> Moved | None:
     ]
     parts = [{"part_id": part_id, **values} for each in texts.values() for part_id, values in each.parts.items()]
     with connection.cursor() as cursor:
-        cursor.execute(_FILL_MESSAGES, [json.dumps(messages), row.pk])
+        cursor.execute(_SQL["fill_messages"], {"texts": json.dumps(messages), "block_id": row.pk})
         if cursor.rowcount != len(messages):
             raise NotTheSame(f"Cold block {row.pk} holds messages that are not in it by their rows.")
-        cursor.execute(_FILL_PARTS, [json.dumps(parts)])
+        cursor.execute(_SQL["fill_parts"], {"texts": json.dumps(parts)})
     _require_same(before)
     row.delete()
     Conversation.objects.filter(pk=conversation_id).update(cold_messages=F("cold_messages") - len(messages))
@@ -254,15 +196,16 @@ class _Taken:
 
 
 def _texts(message_ids: Sequence[int]) -> _Taken:
+    values = {"message_ids": array(message_ids), "longest_url": LONGEST_URL}
     parts: dict[int, dict[str, dict[str, Any]]] = {}
     part_hashes: dict[str, bytes] = {}
-    for message_id, part_id, part_hash, is_said, *values in rows(_PARTS, [array(message_ids)]):
+    for message_id, part_id, part_hash, is_said, *texts in rows(_SQL["texts_of_parts"], values):
         part_hashes[part_id] = bytes(part_hash)
-        given = {name: value for name, value in zip(PART_TEXTS, values, strict=True) if value is not None}
+        given = {name: value for name, value in zip(PART_TEXTS, texts, strict=True) if value is not None}
         if is_said and given:
             parts.setdefault(message_id, {})[part_id] = given
     messages, metadata_hashes = {}, {}
-    for message_id, content, metadata, exact, sealed in rows(_TEXTS, [array(message_ids)]):
+    for message_id, content, metadata, exact, sealed in rows(_SQL["texts_of_messages"], values):
         messages[message_id] = ColdMessage(message_id, content, metadata, exact, parts.get(message_id, {}))
         metadata_hashes[message_id] = None if sealed is None else bytes(sealed)
     return _Taken(messages, metadata_hashes, part_hashes)

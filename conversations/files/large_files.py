@@ -21,16 +21,15 @@ from conversations.files.shared_locks import SharedBytes
 from conversations.files.storage import storing
 from conversations.models import Conversation, LargeFile
 from conversations.policy import FilePolicy
-from conversations.scope import Scope
+from conversations.scope import EVERYTHING, Scope
 from conversations.store.append import checked_name
+from conversations.store.pages import behind
 from conversations.types import LargeFileRecord
 
 CHUNK_BYTES = 1024 * 1024
 # What is larger than this waits on the disk, not in memory, until its hash is known.
 SPOOL_BYTES = 8 * CHUNK_BYTES
 MOST_LINES_READ = 10_000
-# The store's own cannot be had here: the store needs this room for what is too long for a message.
-EVERYTHING = Scope()
 
 
 @dataclass(frozen=True)
@@ -194,3 +193,30 @@ def _chunks(content: bytes | IO[bytes] | Iterator[bytes]) -> Iterator[bytes]:
         if not isinstance(chunk, bytes):
             raise Invalid("The content must be bytes, or a file opened to read bytes.")
         yield chunk
+
+
+@dataclass(frozen=True)
+class FileListing:
+    """Lists the files of one conversation or of a workspace, a page at a time."""
+
+    scope: Scope = EVERYTHING
+
+    @classmethod
+    def from_settings(cls, scope: Scope = EVERYTHING) -> Self:
+        return cls(scope=scope)
+
+    def list_files(
+        self, *, conversation_id: int | None = None, before: str | None = None, limit: int = 50
+    ) -> list[LargeFileRecord]:
+        """The files of a conversation, or of all, the newest first; `before` goes on behind a file of an earlier page.
+
+        What was erased is listed, too, as what it was. NotFound if there is no such conversation or file.
+        """
+        files = self.scope.narrow(LargeFile.objects.order_by("-created_at", "-file_id"))
+        if conversation_id is not None:
+            self.scope.conversation(conversation_id)
+            files = files.filter(conversation_id=conversation_id)
+        if before is not None:
+            last = self.scope.file(before)
+            files = files.filter(behind(field="created_at", moment=last.created_at, key=last.file_id))
+        return [file.as_record() for file in files[:limit]]

@@ -16,13 +16,13 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from conversations.errors import Conflict, Invalid, NotFound
-from conversations.files.large_files import EVERYTHING, LargeFileService, check_labels, too_large
+from conversations.files.large_files import LargeFileService, check_labels, too_large
 from conversations.files.storage import STORAGE_FAILURES, WholeFileStorage, storing
 from conversations.humanize import counted
 from conversations.models import Upload, UploadChunk
-from conversations.scope import Scope
-from conversations.sql import rows
-from conversations.store.paging import behind
+from conversations.scope import EVERYTHING, Scope
+from conversations.sql import load, rows
+from conversations.store.pages import behind
 from conversations.types import LargeFileRecord, UploadRecord
 
 logger = structlog.get_logger(__name__)
@@ -32,18 +32,7 @@ SWEPT_AT_ONCE = 100
 # With more, to say what is missing would take long.
 MOST_CHUNKS = 100_000
 _PIECE = 1024 * 1024
-_PROGRESS = f"""
-    SELECT (SELECT count(*) FROM upload_chunks AS chunk WHERE chunk.upload_id = upload.upload_id),
-           ARRAY(
-             SELECT wanted FROM generate_series(0, upload.last) AS wanted
-             WHERE NOT EXISTS (
-               SELECT FROM upload_chunks AS chunk WHERE chunk.upload_id = upload.upload_id AND chunk.number = wanted
-             )
-             ORDER BY wanted LIMIT {MOST_MISSING}
-           )
-    FROM unnest(%(ids)s::text[], %(lasts)s::int[]) WITH ORDINALITY AS upload (upload_id, last, place)
-    ORDER BY upload.place
-"""
+_PROGRESS = load("conversations/files.sql")["upload_progress"]
 
 
 @dataclass(frozen=True)
@@ -191,13 +180,17 @@ class UploadService:
 
     def _records(self, uploads: Sequence[Upload]) -> list[UploadRecord]:
         """How far each of these uploads is, in their order."""
-        asked = {"ids": [upload.upload_id for upload in uploads], "lasts": [each.chunk_count - 1 for each in uploads]}
+        values = {
+            "ids": [upload.upload_id for upload in uploads],
+            "lasts": [upload.chunk_count - 1 for upload in uploads],
+            "most": MOST_MISSING,
+        }
         return [
-            self._told(upload, received=received, lacking=lacking)
-            for upload, (received, lacking) in zip(uploads, rows(_PROGRESS, asked), strict=True)
+            self._record_of(upload, received=received, lacking=lacking)
+            for upload, (received, lacking) in zip(uploads, rows(_PROGRESS, values), strict=True)
         ]
 
-    def _told(self, upload: Upload, *, received: int, lacking: Sequence[int]) -> UploadRecord:
+    def _record_of(self, upload: Upload, *, received: int, lacking: Sequence[int]) -> UploadRecord:
         missing = 0 if upload.file_id else upload.chunk_count - received
         return UploadRecord(
             upload_id=upload.upload_id,

@@ -161,7 +161,7 @@ def test_where_nothing_is_cold_nothing_more_is_asked_and_a_block_is_read_once_a_
 def test_a_stretch_is_bounded_in_messages_and_in_bytes(conversation_id, monkeypatch):
     append(conversation_id, *(NewMessage(Role.USER, f"message {n}") for n in range(250)))
     large = a_conversation(*(f"{number:x}" * 100_000 for number in range(5))).conversation_id
-    monkeypatch.setattr(archiving, "_STRETCH", archiving._STRETCH.replace("1000000", "1500"))
+    monkeypatch.setattr(archiving, "MOST_BYTES", 1500)
 
     archived(conversation_id)
     archived(large)

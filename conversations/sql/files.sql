@@ -1,0 +1,21 @@
+-- Files and uploads.
+
+-- name: upload_progress
+-- For each upload: how many chunks have arrived, and the numbers of the first ones that have not.
+SELECT (SELECT count(*) FROM upload_chunks AS chunk WHERE chunk.upload_id = upload.upload_id),
+       ARRAY(
+         SELECT wanted FROM generate_series(0, upload.last) AS wanted
+         WHERE NOT EXISTS (
+           SELECT FROM upload_chunks AS chunk WHERE chunk.upload_id = upload.upload_id AND chunk.number = wanted
+         )
+         ORDER BY wanted LIMIT %(most)s
+       )
+FROM unnest(%(ids)s::text[], %(lasts)s::int[]) WITH ORDINALITY AS upload (upload_id, last, place)
+ORDER BY upload.place
+
+-- name: files_of_messages
+-- The files that messages need, with the places where they are needed; a file whose row is gone has no hash.
+-- The subquery hides the number of messages from the planner, which would otherwise plan again for each number.
+SELECT r.message_id, r.file_id, encode(f.content_hash, 'hex'), r.part_ordinal, r.field, r.start_at, r.length
+FROM file_references r LEFT JOIN large_files f USING (file_id)
+WHERE r.message_id = ANY((SELECT %s)::bigint[])
