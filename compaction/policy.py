@@ -1,4 +1,4 @@
-"""When to make room, and how much."""
+"""The settings of compaction: when to make room, and how much."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class CompactionPolicy(Policy):
         True, "Whether LCM compacts at all; messages are stored and found either way.", per_conversation=True
     )
     autocompact_disabled: bool = knob(
-        False, "Whether compaction only runs when somebody asks for it.", per_conversation=True
+        False, "Whether compaction only runs when it is requested.", per_conversation=True
     )
     model_token_budget: int = knob(
         128_000, "The tokens that the agent's model takes.", low=256, high=100_000_000, per_conversation=True
@@ -30,15 +30,15 @@ class CompactionPolicy(Policy):
     )
     hard_threshold: float = knob(
         0.9,
-        "From this share of the budget on nothing is put off: what is there is compacted, significant or not.",
+        "From this share of the budget on everything is compacted, significant or not.",
         low=0.01,
         high=1.0,
         per_conversation=True,
     )
     significance_gate: bool = knob(
         True,
-        "Whether automatic compaction passes over what is not worth a summary: few turns of substance, few new names, "
-        "and little that is not summarized already.",
+        "Whether automatic compaction skips what is not worth a summary: few turns of substance, few new names, and "
+        "little that is not summarized already.",
         per_conversation=True,
     )
     compaction_goal: float = knob(
@@ -87,26 +87,23 @@ class CompactionPolicy(Policy):
     )
     summarizer: str = knob(
         "extractive",
-        "Who writes the summaries: one of extractive (needs no model), chat and anthropic, or several separated by "
-        "commas, each asked when those before it fail.",
+        "Which summarizers write the summaries: one of extractive (needs no model), chat and anthropic, or several, "
+        "separated by commas, each called when those before it fail.",
         per_conversation=True,
     )
     summary_instructions: str = knob(
         "",
-        "What a language model is told besides, when it writes a summary; so many characters.",
+        "Further instructions for a language model that writes a summary; so many characters.",
         low=0,
         high=2000,
         per_conversation=True,
     )
     max_passes: int = knob(2000, "The most summaries one run may make.", low=1, high=1_000_000)
     run_deadline_seconds: int = knob(600, "How long one run may take.", low=1, high=86_400)
-    job_lease_seconds: int = knob(
-        60, "How long a worker may be silent before its job is given to another.", low=1, high=3600
-    )
+    job_lease_seconds: int = knob(60, "How long a worker holds a job without renewing its lease.", low=1, high=3600)
 
     def require_possible(self) -> None:
-        """Raise Invalid for a summarizer that there is not, or that the operator has not configured, and for settings
-        that cannot be satisfied together, with the sum that shows it."""
+        """Raise Invalid for an unknown or unconfigured summarizer, or a contradiction."""
         checked_chain(self.summarizer)
         if found := contradictions(self):
             raise Invalid(" ".join(found), code="cannot_be_satisfied")

@@ -1,4 +1,4 @@
-"""Whether everything that was archived can be had again: counted by the database, in one pass, whatever the size."""
+"""Whether everything that was archived can be recovered."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from compaction.types import Coverage, CoverageGap, GapKind
 from conversations.sql import rows
 
-# A report names so many gaps; all of them are counted.
+# A report lists so many gaps; all of them are counted.
 MOST_GAPS = 100
 
 # Each message is met up to three times (as a row, as an item of the context, as a source of a summary) and the meetings
@@ -38,7 +38,7 @@ _COVERAGE = """
         SELECT seq + 1, next - 1, 'missing'
         FROM (
             SELECT seq, coalesce(lead(seq) OVER (ORDER BY seq), %(last_seq)s + 1) AS next
-            FROM (SELECT 0 AS seq UNION ALL SELECT seq FROM stored) AS stands
+            FROM (SELECT 0 AS seq UNION ALL SELECT seq FROM stored) AS present
         ) AS neighbours
         WHERE next > seq + 1
         UNION ALL

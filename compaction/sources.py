@@ -1,4 +1,4 @@
-"""Read the active context for a plan, and the sources of a chunk for a summarizer."""
+"""Read the active context for plans, and sources for summarizers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SLOTS = """
     ORDER BY c.ordinal
 """
 
-# A user's message that only carries results is a tool's word, whatever protocol it came by.
+# A user's message that only carries results counts as a tool's, whatever protocol it came by.
 _MESSAGES = """
     SELECT message_id, seq,
            CASE WHEN role = 'user' AND EXISTS (
@@ -70,7 +70,7 @@ _REMAINS = """
     )
 """
 _SOURCE_SUMMARIES = "SELECT parent_summary_id FROM summary_parents WHERE summary_id = %s ORDER BY ordinal"
-# The newest turns, and the newest summaries, that are in the context.
+# The newest turns, and the newest summaries, in the context.
 _TURNS = """
     SELECT left(m.content, %s), m.message_id, m.cold_block_id
     FROM context_items c JOIN messages m USING (message_id)
@@ -80,14 +80,14 @@ _NEWEST_SUMMARIES = """
     SELECT s.content FROM context_items c JOIN summaries s USING (summary_id)
     WHERE c.conversation_id = %s ORDER BY c.ordinal DESC LIMIT %s
 """
-# What the significance gate reads at most: a look, not a study.
+# The most that the significance gate reads.
 _MOST_TURNS = 200
 _MOST_SUMMARIES = 20
 _MOST_CHARACTERS = 4_000
 
 
 def read_turns(conversation_id: int) -> list[str]:
-    """The newest raw turns in the context, oldest first, each cut to what tells what it is about."""
+    """The newest raw turns in the context, oldest first, each cut short."""
     found = rows(_TURNS, [_MOST_CHARACTERS, conversation_id, _MOST_TURNS])
     cold = cold_texts(block_id for _, _, block_id in found)
     return [
@@ -102,7 +102,7 @@ def read_summary_texts(conversation_id: int) -> list[str]:
 
 
 def read_cost(conversation_id: int) -> tuple[int, int]:
-    """How many messages the active context has, and what all its items cost."""
+    """The number of messages in the active context, and its tokens."""
     [(messages, tokens)] = rows(_COST, [conversation_id])
     return messages, tokens
 
@@ -128,7 +128,7 @@ def read_slots(conversation_id: int) -> list[Slot]:
 
 @dataclass(frozen=True)
 class ChunkSources:
-    """All that a summary of a chunk will be made from, and inherit."""
+    """All that a summary of a chunk is made from, and inherits."""
 
     sources: tuple[Source, ...]
     message_ids: tuple[int, ...]
@@ -142,7 +142,7 @@ class ChunkSources:
     descendant_count: int
     depth: int
     file_ids: tuple[str, ...]
-    # Those of its summaries that were made by something lesser than what was asked for.
+    # Those of its summaries that are degraded.
     degraded_ids: tuple[str, ...] = ()
     # Whether one of these, or of theirs, waits for a model to make it again.
     is_waiting: bool = False
@@ -156,7 +156,7 @@ def read_sources(chunk: Sequence[Slot]) -> ChunkSources:
 
 
 def read_sources_again(summary_id: str, *, instead: Mapping[str, NewSummary]) -> ChunkSources:
-    """What a summary was made from, for another to be made of it; `instead` of some sources, what supersedes them."""
+    """The sources of a summary, with replacements for some in `instead`."""
     message_ids = [message_id for (message_id,) in rows(_SOURCE_MESSAGES, [summary_id])]
     source_ids = [source_id for (source_id,) in rows(_SOURCE_SUMMARIES, [summary_id])]
     summaries = _read_summaries([source_id for source_id in source_ids if source_id not in instead])
@@ -170,14 +170,14 @@ def text_of(summary_id: str) -> str:
 
 
 def sources_to_redo(summary_id: str, *, only_waiting: bool) -> list[str]:
-    """The summaries that this one was made from which are to be made again: see `to_redo`."""
+    """The sources of this summary that must be made again: see `to_redo`."""
     found = Summary.objects.filter(to_redo("", only_waiting=only_waiting), derived_links__summary_id=summary_id)
     ordered = found.order_by("derived_links__ordinal").values_list("pk", "erased_by_id")
     return [source_id for source_id, erased in ordered if erased is None or remains_of(source_id)]
 
 
 def to_redo(prefix: str, *, only_waiting: bool) -> Q:
-    """Summaries made by something lesser than what was asked for, those whose text was erased, and quarantined ones.
+    """The condition for summaries to make again: degraded, erased, quarantined.
 
     `prefix` is the way to the summary. With `only_waiting`, of the first only those that wait for a model.
     """
@@ -188,7 +188,7 @@ def to_redo(prefix: str, *, only_waiting: bool) -> Q:
 
 
 def _damaged_texts() -> QuerySet[Summary, Any]:
-    """Quarantined summaries that are linked to as many sources as they were made from: another can be made of those."""
+    """Quarantined summaries whose links to their sources are complete."""
     withheld = Quarantine.objects.filter(released_at__isnull=True, target__startswith="sum_").values("target")
     linked = Count("message_links__message", distinct=True) + Count("source_links__source", distinct=True)
     whole = Summary.objects.filter(pk__in=withheld, superseded_by__isnull=True).annotate(linked=linked)
@@ -200,7 +200,7 @@ def is_erased(summary_id: str) -> bool:
 
 
 def remains_of(summary_id: str) -> bool:
-    """Whether anything of what the summary was made from still has its text."""
+    """Whether any message below the summary still has its text."""
     [[remains]] = rows(_REMAINS, [summary_id])
     return bool(remains)
 
@@ -232,7 +232,7 @@ def _together(messages: dict[int, _Read], summaries: dict[str, _Read]) -> ChunkS
 class _Read(NamedTuple):
     """One source, a message or a summary, and what a summary of it takes over.
 
-    A NamedTuple: every message of a backlog becomes one, and a frozen dataclass takes four times as long to make.
+    A NamedTuple and no frozen dataclass, because every message of a backlog becomes one.
     """
 
     source: Source
@@ -277,7 +277,7 @@ def _read_messages(message_ids: Sequence[int]) -> dict[int, _Read]:
 
 
 def _searchable(content: str, message_id: int, block_id: int | None, cold: ColdTexts | None) -> str:
-    """A message's text as its column has it, or had it before it went cold."""
+    """A message's text as its column has it, also if it went cold."""
     return content if block_id is None or cold is None else cold.message(block_id, message_id).content
 
 
@@ -288,7 +288,7 @@ def _read_summaries(summary_ids: Sequence[str]) -> dict[str, _Read]:
 
 
 def _as_read(new: NewSummary) -> _Read:
-    """Of a summary that is not written yet."""
+    """The same of a summary that is not written yet."""
     return _read_of(
         new.summary_id,
         new.depth,

@@ -61,6 +61,7 @@ INSTALLED_APPS = [
     "pglock",
     "django_huey",
     "django_htmx",
+    "django_prometheus",
     "axes",
     "unfold",
     # Its pages are loaded with the site's paths, see `urls`: a worker shows none.
@@ -86,6 +87,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "axes.middleware.AxesMiddleware",
+    "lcmsite.middleware.RequestMetrics",
 ]
 # These paths are for programs, which send a key. Every other path is a page, for people with a session.
 MACHINE_PATHS = ("/api/", "/healthz", "/readyz", "/metrics", "/static/")
@@ -193,7 +195,7 @@ def _database() -> dict[str, Any]:
             "PORT": str(PORT),
         }
     else:
-        database = {**dj_database_url.parse(DEPLOYMENT.database_url)}
+        database = {**dj_database_url.parse(DEPLOYMENT.database_url, engine="django_prometheus.db.backends.postgresql")}
     return database | {
         # The pool keeps connections, and replaces those that died.
         "CONN_MAX_AGE": 0,
@@ -288,7 +290,7 @@ FILE_GIST = "compaction.summarizing.excerpt.gist"
 DATA_UPLOAD_MAX_MEMORY_SIZE = DEPLOYMENT.max_request_bytes
 
 REST_FRAMEWORK: dict[str, Any] = {
-    "EXCEPTION_HANDLER": "lcmsite.api.views.of_drf",
+    "EXCEPTION_HANDLER": "lcmsite.api.responses.exception_handler",
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "UNAUTHENTICATED_USER": None,
 }

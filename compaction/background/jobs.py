@@ -1,4 +1,4 @@
-"""Jobs: requests to compact a conversation, merged into one row and claimed by one worker."""
+"""Jobs: queued requests to compact a conversation, each claimed by one worker."""
 
 from __future__ import annotations
 
@@ -39,7 +39,10 @@ def wake(job_id: int, delay_seconds: float) -> None:
 
 
 class JobLease(Lease[CompactionJob]):
-    """A claimed job. While it is leased, one more job of its conversation may be queued, and waits for its end."""
+    """A claimed job.
+
+    While it is leased, one more job of its conversation may be queued, and waits for its end.
+    """
 
     def end(self, state: WorkState, **values: object) -> None:
         super().end(state, **values)
@@ -48,7 +51,7 @@ class JobLease(Lease[CompactionJob]):
             wake(job_id, 0.0)
 
     def release(self, *, attempts: int = 0, error: str = "", delay_seconds: float = 0.0) -> None:
-        """Let the job be claimed again, unless another of its conversation is queued, which then takes its place."""
+        """Let the job be claimed again, or give way to a queued one."""
         with transaction.atomic():
             queued = CompactionJob.objects.select_for_update().filter(
                 conversation_id=self.row.conversation_id, state=JobState.QUEUED
@@ -83,7 +86,7 @@ QUEUE = WorkQueue(
 
 
 def request(*, conversation_id: int, reason: Reason) -> int:
-    """The id of the job that will compact the conversation; a queued one is enough for all requests."""
+    """Queue a job for the conversation and give its id; one queued job is enough."""
     request_id = structlog.contextvars.get_contextvars().get("request_id", "")
     row = first_row(_REQUEST, {"conversation_id": conversation_id, "reason": reason.value, "request_id": request_id})
     assert row is not None, "either the job is written, or one waits"
@@ -93,7 +96,7 @@ def request(*, conversation_id: int, reason: Reason) -> int:
 
 
 def open_jobs() -> QuerySet[CompactionJob]:
-    """The queued and leased jobs of a conversation, as a subquery of a query about conversations."""
+    """The open jobs of a conversation, as a subquery on conversations."""
     return CompactionJob.objects.filter(
         conversation_id=OuterRef("conversation_id"), state__in=[JobState.QUEUED, JobState.LEASED]
     )

@@ -1,4 +1,4 @@
-"""Statistics of a workspace: tokens saved, conversations under pressure, jobs, and runs by the hour.
+"""Statistics of a workspace: tokens saved, pressure, jobs, runs by the hour.
 
 Each is one statement over counters, open jobs, or the runs of a few days; no message is read.
 """
@@ -72,7 +72,7 @@ class CompactionActivity:
         return cls(policy=CompactionPolicy.from_settings(), scope=scope)
 
     def activity(self, *, hours: int = 24) -> Activity:
-        """Tokens saved, conversations under pressure, jobs, and the runs of the last hours.
+        """Tokens saved, pressure, jobs, and the runs of the last hours.
 
         Invalid for more hours than a week has.
         """
@@ -110,7 +110,7 @@ class CompactionActivity:
         before_id: int | None = None,
         limit: int = 50,
     ) -> list[JobRecord]:
-        """List the background jobs of one conversation or of all, newest first, in one state or in any.
+        """List background jobs, newest first, by conversation and state.
 
         `before_id` is the last job of the previous page. NotFound if there is no such conversation.
         """

@@ -1,10 +1,9 @@
-"""Keeps workers from asking a model that does not answer, and from spending more than they may: all of them together.
+"""Circuit breaker and spend guard of each model, shared by all workers.
 
-What is known of an endpoint stands in one row of `model_endpoints`, changed by one statement before a call and one
-after it. Each is a transaction of its own, and that is asserted. So what a call has cost stays counted even if what it
-was for is rolled back; and no lock is held while a model thinks: nobody waits for another's call, at most for another's
-statement, and as each takes this one lock and no other, never in a circle. It can be so because compaction asks models
-with no transaction open: a call takes as long as it takes.
+The state of an endpoint is one row of `model_endpoints`, changed by one statement before a call and one after it. Each
+is a transaction of its own, and that is asserted. So the cost of a call stays counted even if its result is rolled
+back, and no lock is held during a call: workers wait for each other's statements at most, and never in a circle, as
+each takes this one lock only. It needs callers without an open transaction.
 """
 
 from __future__ import annotations
@@ -27,12 +26,12 @@ from compaction.llm.withheld_calls import BreakerOpen, SpendExhausted
 
 logger = structlog.get_logger(__name__)
 
-# The endpoint's own fault, and likely to be so for the next call, whatever that asks.
+# Faults of the endpoint, which the next call would most likely meet, too.
 FAULTS = frozenset({CallOutcome.UNREACHABLE, CallOutcome.RATE_LIMITED, CallOutcome.DENIED, CallOutcome.LEAKED})
 # The endpoint is there and does its work: a prompt that is too long is the caller's.
 SIGNS_OF_LIFE = frozenset({CallOutcome.ANSWERED, CallOutcome.CONTEXT_LENGTH})
-# Somebody is there, and has nothing to say to just this: another request may be answered. A filter may withhold the
-# summary of one chunk for ever, and must not keep all others waiting.
+# The endpoint is there, and does not answer this request: another may be answered. A content filter may withhold the
+# summary of one chunk for ever, and must not delay all others.
 NOTHING_TO_THIS = frozenset({CallOutcome.REFUSED, CallOutcome.BAD_ANSWER})
 
 # A pause grows to at most so many times the first one.
@@ -45,7 +44,7 @@ _MAY_SPEND = f"""
     ({_IS_WINDOW_OVER} OR ((%(max_calls)s = 0 OR m.window_calls < %(max_calls)s)
                        AND (%(max_tokens)s = 0 OR m.window_tokens < %(max_tokens)s)))
 """
-# An open breaker lets nobody through; when its pause is over, one at a time.
+# An open breaker lets no call through; when its pause is over, one at a time.
 _MAY_PASS = "(m.open_until IS NULL OR (m.open_until <= %(now)s AND coalesce(m.probing_until <= %(now)s, true)))"
 
 # The conditions are looked at when the row is this statement's own: of all that come at once, one becomes the probe.
@@ -80,7 +79,7 @@ _WORKED = f"""
     RETURNING m.name
 """
 # Failing while the breaker is open: a call that had begun before, and no news. When its pause is over: the probe, which
-# has found somebody even if there was nothing to be had for its request.
+# has found the endpoint even if it did not answer the request.
 _FAILURES = """
     m.consecutive_failures + CASE
         WHEN m.open_until > %(now)s THEN 0 WHEN (m.open_until IS NOT NULL AND NOT %(is_there)s) OR %(is_fault)s THEN 1
@@ -101,11 +100,11 @@ _FAILED = f"""
     RETURNING m.open_until
 """
 _CALLABLE = f"""
-    SELECT asked.name, m.open_until IS NULL
-    FROM unnest(%(names)s::text[]) WITH ORDINALITY AS asked(name, place)
-    LEFT JOIN model_endpoints AS m ON m.name = asked.name
+    SELECT wanted.name, m.open_until IS NULL
+    FROM unnest(%(names)s::text[]) WITH ORDINALITY AS wanted(name, place)
+    LEFT JOIN model_endpoints AS m ON m.name = wanted.name
     WHERE m.name IS NULL OR ({_MAY_PASS} AND {_MAY_SPEND})
-    ORDER BY asked.place
+    ORDER BY wanted.place
 """
 
 
@@ -121,7 +120,10 @@ class Guard:
     now: Callable[[], datetime] = timezone.now
 
     def before_call(self) -> None:
-        """Count the call that is about to be made; BreakerOpen or SpendExhausted, with `retry_at`, if it may not be."""
+        """Count the next call; BreakerOpen or SpendExhausted if it may not be made.
+
+        The error says when: `retry_at`.
+        """
         now = self.now()
         values = _values(self.policy, now) | {"name": self.name}
         if _changed(_ADMIT, values):
@@ -130,11 +132,11 @@ class Guard:
         if may_pass and not may_spend:
             retry_at = window_started_at + timedelta(seconds=self.policy.spend_window_seconds)
             raise SpendExhausted(f"the calls or tokens for {self.name!r} are spent for now", retry_at=retry_at)
-        # By now somebody may have found out that it answers.
+        # By now another worker may have closed it.
         raise BreakerOpen(f"{self.name!r} has failed too often and is left alone for now", retry_at=closed_until or now)
 
     def after_call(self, outcome: CallOutcome, usage: Usage) -> None:
-        """Note how the call ended and what it cost: a fault may open the breaker, an answer closes it."""
+        """Record how the call ended and its cost; a fault may open the breaker."""
         now = self.now()
         values = _values(self.policy, now) | {
             "name": self.name,
@@ -159,7 +161,9 @@ class Guard:
 def callable_models(
     chain: Iterable[str], *, policy: ModelsPolicy | None = None, now: Callable[[], datetime] = timezone.now
 ) -> dict[str, bool]:
-    """The models of the chain that may be called now, in its order: in one query, or in none where it has no model.
+    """The models of the chain that may be called now, in its order.
+
+    It is one query, or none where the chain has no model.
 
     True says that the breaker is closed; false, that its pause is over and one call may find out whether it can be.
     """
@@ -175,7 +179,7 @@ def callable_models(
 def guarded_client(
     name: str, *, policy: ModelsPolicy | None = None, now: Callable[[], datetime] = timezone.now, **options: Any
 ) -> ModelClient:
-    """A client of the model of this name, guarded; Misconfigured if the model is not ready to be called."""
+    """A client of this model behind its guard; Misconfigured if not ready."""
     policy = policy or ModelsPolicy.from_settings()
     guard = Guard(name=name, policy=policy, now=now)
     return ModelClient(
@@ -188,7 +192,7 @@ def guarded_client(
 
 
 def _values(policy: ModelsPolicy, now: datetime) -> dict[str, Any]:
-    """By the caller's clock and not the database's, so that all moments are told by one clock."""
+    """The values of all statements, by the caller's clock and not the database's."""
     return {
         "now": now,
         "probe": policy.model_timeout_seconds + PROBE_MARGIN_SECONDS,
@@ -199,7 +203,7 @@ def _values(policy: ModelsPolicy, now: datetime) -> dict[str, Any]:
 
 
 def _changed(statement: str, values: dict[str, Any]) -> Any:
-    """What is told of the row that was changed; None if none was."""
+    """The row that was changed; None if none was."""
     # Durable: refused where a transaction is open already.
     with transaction.atomic(durable=True):
         return _first(statement, values)

@@ -1,4 +1,4 @@
-"""Calls that were not made: nobody was asked and nothing spent. To whoever wanted an answer, a model that failed."""
+"""Failures of calls that were not made, so that nothing was spent."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class CallWithheld(ModelFailed):
 
 
 class Misconfigured(CallWithheld):
-    """It is not configured, or its key cannot be had; the detail names the setting and nothing that it holds."""
+    """A setting or key is missing; the detail names the setting, no value."""
 
     reason = Withheld.MISCONFIGURED
 
 
 class BreakerOpen(CallWithheld):
-    """It has failed too often: nobody asks for a while, or somebody is just finding out whether it answers."""
+    """The model failed too often: calls pause, or one is probing it."""
 
     reason = Withheld.BREAKER_OPEN
 

@@ -1,4 +1,4 @@
-"""What compaction keeps: its jobs and runs, plans, the hosts' boundaries, and what it knows of the models it asks."""
+"""The tables of compaction: jobs, runs, plans, boundaries and models."""
 
 from compaction.models.boundaries import CompactionBoundary
 from compaction.models.endpoints import ModelEndpoint

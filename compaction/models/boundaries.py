@@ -1,4 +1,4 @@
-"""Where a host that compacts by itself has cut its own context."""
+"""Where a host that compacts by itself has cut its context."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from conversations.models import Conversation
 
 
 class CompactionBoundary(models.Model):
-    """One compaction by the host, under the host's own name for it: up to which message it reaches."""
+    """One compaction by a host, under the host's name for it."""
 
     boundary_id = models.BigAutoField(primary_key=True)
     conversation = models.ForeignKey(Conversation, models.CASCADE, related_name="boundaries")

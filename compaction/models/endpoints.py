@@ -1,4 +1,4 @@
-"""What all workers know together of the language models: whether they answer, and what they have cost."""
+"""The state that all workers share about each language model."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from django.db.models.functions import Now
 
 
 class ModelEndpoint(models.Model):
-    """One endpoint's circuit breaker and spend guard. No key, no prompt and no answer is ever kept here."""
+    """The circuit breaker and spend guard of one model.
+
+    No key, prompt or answer is stored here.
+    """
 
     name = models.TextField(primary_key=True)
     # The breaker: open until the moment named; then one call at a time finds out.

@@ -1,4 +1,4 @@
-"""The jobs that ask for compaction."""
+"""The jobs that request compaction."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _started_at = attrgetter("started_at")
 
 
 class CompactionJob(models.Model):
-    """A piece of work that somebody must do. The queue may lose a message; this row is not lost.
+    """A request to compact: the row is the job, the task queue only wakes workers.
 
-    A worker claims the row, and holds it by renewing a lease. `fence` counts the claims: whoever holds an older number
+    A worker claims the row, and holds it by renewing a lease. `fence` counts the claims: a worker with an older number
     has lost the job, and what it still writes is refused.
     """
 
@@ -33,7 +33,7 @@ class CompactionJob(models.Model):
     fence = models.IntegerField(default=0)
     attempts = models.IntegerField(default=0)
     last_error = models.TextField(default="")
-    # Of whoever asked first, as the log calls it; empty for what LCM asks of itself.
+    # The id of the first request in the log; empty for LCM's own requests.
     request_id = models.TextField(default="", db_default="")
 
     class Meta:
@@ -45,7 +45,7 @@ class CompactionJob(models.Model):
             models.Index(fields=["finished_at"], condition=Q(state="failed"), name="compaction_jobs_failed_idx"),
         ]
         constraints: ClassVar = [
-            # Wishes for the same conversation fall together; one more may wait while a job is at work.
+            # Requests for one conversation are merged; one more may be queued while a job is leased.
             models.UniqueConstraint(
                 fields=["conversation"], condition=Q(state="queued"), name="compaction_jobs_wait_once_per_conversation"
             ),

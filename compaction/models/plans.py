@@ -33,7 +33,7 @@ class CompactionPlan(models.Model):
     steps = models.JSONField()
     # How many messages and items the context had and should have, and what the summaries should take.
     figures = models.JSONField()
-    # When somebody asked that a worker carry it out, and why that was refused: the row is the job.
+    # When a worker was requested to carry it out, and why that was refused: the row is the job.
     requested_at = models.DateTimeField(null=True)
     refusal = models.TextField(default="", db_default="")
     executed_at = models.DateTimeField(null=True)

@@ -69,7 +69,7 @@ class CompactionRun(models.Model):
         return self.run_id
 
     def as_record(self) -> RunRecord:
-        """The run with the conversation's title, and with its degraded summaries if read `with_record_fields`."""
+        """The run as a record, with what `with_record_fields` has read."""
         return RunRecord(
             run_id=self.run_id,
             conversation_id=self.conversation_id,

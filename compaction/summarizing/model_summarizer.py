@@ -1,4 +1,4 @@
-"""The summarizer with a language model behind it: asks in words, and believes nothing of what comes back unseen."""
+"""The summarizer with a language model, whose answers are checked."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _OVERSHOOT = 3
 
 @dataclass(frozen=True)
 class LanguageModelSummarizer:
-    """Asks one endpoint. Raises ModelFailed where there is no answer, and Rejected where there is one, but no summary.
+    """Calls one endpoint; ModelFailed without an answer, Rejected without a summary.
 
-    Either is for the caller to act on: to press harder, to ask somebody else, or to do without a model.
+    The caller decides what follows: a harder level, another summarizer, or none with a model.
     """
 
     client: ModelClient
@@ -32,8 +32,8 @@ class LanguageModelSummarizer:
         return self.client.endpoint.name
 
     def summarize(self, request: SummaryRequest) -> SummaryDraft:
-        """A text that was written as a summary of the sources, in at most the tokens that the request accepts."""
-        prompt, reply, spent = self._asked(request)
+        """A checked summary in at most the tokens that the request accepts."""
+        prompt, reply, spent = self._call(request)
         text = vet(
             reply.text,
             envelope=prompt.envelope,
@@ -54,8 +54,8 @@ class LanguageModelSummarizer:
             tokens_out=spent.tokens_out,
         )
 
-    def _asked(self, request: SummaryRequest) -> tuple[Prompt, Reply, Usage]:
-        """What was asked in the end, what was answered, and what it cost in all."""
+    def _call(self, request: SummaryRequest) -> tuple[Prompt, Reply, Usage]:
+        """The last prompt, its reply, and the cost of all calls."""
         spent = Usage()
         for share in SHARES:
             prompt = render_prompt(request, share=share, most_source_tokens=self.most_source_tokens)

@@ -1,4 +1,4 @@
-"""Who is asked for a summary: the chain of summarizers that a setting names, and the last resort behind them."""
+"""Build the chain of summarizers that a setting names, and the last resort."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from compaction.llm.configuration import EXTRACTIVE, ModelsPolicy, chain_of
 from compaction.llm.guards import guarded_client
 from compaction.llm.withheld_calls import Misconfigured
 from compaction.summarizing.escalation import Escalation
-from compaction.summarizing.extractive.extractive import ExtractiveSummarizer
-from compaction.summarizing.extractive.telegraphic import TelegraphicSummarizer
+from compaction.summarizing.extractive.extractive_summarizer import ExtractiveSummarizer
+from compaction.summarizing.extractive.telegraphic_summarizer import TelegraphicSummarizer
 from compaction.summarizing.model_summarizer import LanguageModelSummarizer
 from compaction.summarizing.prompts import MOST_SOURCE_TOKENS
 from compaction.summarizing.summarizer import Summarizer, SummaryDraft, SummaryRequest
@@ -24,7 +24,7 @@ MOST_PROMPT_TOKENS = 4_000
 
 
 def escalation_of(chain: str, *, tokens: TokenEstimator, now: Callable[[], datetime] = timezone.now) -> Escalation:
-    """The escalation that asks this chain, such as "chat,anthropic,extractive"; Invalid for one that there cannot be.
+    """The escalation of a chain such as "chat,extractive"; Invalid if unknown.
 
     `now` is the clock of the circuit breakers and spend guards.
     """
@@ -44,16 +44,16 @@ def _summarizer(name: str, policy: ModelsPolicy, now: Callable[[], datetime]) ->
     try:
         client = guarded_client(name, policy=policy, now=now)
     except Misconfigured as wrong:
-        return Unasked(name=name, why=wrong)
+        return Uncallable(name=name, why=wrong)
     room = policy.window_tokens(name) - policy.model_max_output_tokens - MOST_PROMPT_TOKENS
     return LanguageModelSummarizer(client=client, most_source_tokens=max(1_000, min(MOST_SOURCE_TOKENS, room)))
 
 
 @dataclass(frozen=True)
-class Unasked:
-    """A model that cannot be asked, such as one whose key file is gone: it fails when it is its turn, and no sooner.
+class Uncallable:
+    """A model that cannot be called: it fails at its turn, not before.
 
-    So whoever only wants to know, or has other summarizers, is not kept from it.
+    Reading the chain, and the other summarizers in it, work all the same.
     """
 
     name: str

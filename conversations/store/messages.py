@@ -88,7 +88,7 @@ class MessageStore(Store):
             self.scope.conversation(conversation_id)
             raise NotFound(f"There is no conversation {conversation_id} that you may see.")
         if row["conflicting_key"] is not None:
-            observability.CONFLICTS.add()
+            observability.CONFLICTS.inc()
             raise Conflict(
                 f"The idempotency key {row['conflicting_key']!r} was used before for another message; "
                 "nothing was stored. Use a new key for new content."

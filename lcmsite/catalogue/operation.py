@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, get_type_hints
 
-from conversations.params import Params
+from conversations.param_fields import Params
 from lcmsite.access.keys import Caller
 from lcmsite.api.cancelling import cancelled_with_client
 from lcmsite.api.concurrency import gate
@@ -37,7 +37,7 @@ class Operation:
     `background` calls the method of that name instead when it is true, and answers 202 with the job. One that agents
     have as a tool is called `for_agents` there. Of the `heavy` ones few run at once (`concurrency`), and those
     that read are cancelled when their client disconnects; `heavy_with` names a param that makes an operation heavy
-    where it is given.
+    where it is given. What is `immutable` is answered with an ETag, and 304 to those who have it.
     """
 
     service: type
@@ -54,6 +54,7 @@ class Operation:
     for_agents: str = ""
     heavy: bool = False
     heavy_with: str = ""
+    immutable: bool = False
 
     @property
     def command(self) -> str:
@@ -107,13 +108,13 @@ class Operation:
         if self.of_the_site:
             caller.require_operator()
 
-    def perform(self, caller: Caller, given: Mapping[str, Any]) -> Answer:
+    def perform(self, caller: Caller, given: Mapping[str, Any], *, in_text: Collection[str] = ()) -> Answer:
         """Let the service answer: the one place where what a caller may do and see is decided, on every face.
 
-        Raises Forbidden, Invalid, TooManyAtOnce, and whatever the service raises.
+        Params named `in_text` came as text. Raises Forbidden, Invalid, TooManyAtOnce, and what the service raises.
         """
         self.require(caller)
-        values = self.params.accepted(given)
+        values = self.params.accepted(given, in_text=in_text)
         service = self.service.from_settings(caller.scope)  # type: ignore[attr-defined]
         method, status = self.method, self.status
         heavy = self.heavy or bool(self.heavy_with and values.get(self.heavy_with))

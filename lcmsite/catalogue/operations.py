@@ -132,7 +132,10 @@ _CONVERSATIONS = (
         scope=WRITE, status=201, for_agents="lcm_append",
     ),
     Operation(ConversationStore, "list_messages", ListMessagesParams, "GET", ONE + "messages/", "lcm_messages"),
-    Operation(ConversationStore, "get_message", GetMessageParams, "GET", "messages/{message_id}/", "lcm_message"),
+    Operation(
+        ConversationStore, "get_message", GetMessageParams, "GET", "messages/{message_id}/", "lcm_message",
+        immutable=True,
+    ),
     Operation(
         ConversationStore, "get_context_items", ListContextItemsParams, "GET", ONE + "context-items/", "lcm_items"
     ),
@@ -209,8 +212,10 @@ _FILES = (
     Operation(
         LargeFileService, "store", StoreFileParams, "POST", ONE + "files/", "lcm_store_file", scope=WRITE, status=201
     ),
-    Operation(LargeFileService, "get", FileParams, "GET", "files/{file_id}/", "lcm_file"),
-    Operation(LargeFileService, "read", ReadFileParams, "GET", "files/{file_id}/content/", "lcm_read_file"),
+    Operation(LargeFileService, "get", FileParams, "GET", "files/{file_id}/", "lcm_file", immutable=True),
+    Operation(
+        LargeFileService, "read", ReadFileParams, "GET", "files/{file_id}/content/", "lcm_read_file", immutable=True
+    ),
     Operation(
         LargeFileService, "read_lines", ReadFileLinesParams, "GET", "files/{file_id}/lines/", "lcm_read_lines",
         for_agents="lcm_read_file",
@@ -243,7 +248,8 @@ _RETRIEVAL = (
         everywhere="matches/", for_agents="lcm_grep", heavy=True,
     ),
     Operation(
-        RetrievalEngine, "describe", DescribeParams, "GET", "items/{id}/", "lcm_describe", for_agents="lcm_describe"
+        RetrievalEngine, "describe", DescribeParams, "GET", "items/{id}/", "lcm_describe", for_agents="lcm_describe",
+        immutable=True,
     ),
     Operation(
         RetrievalEngine, "describe_range", DescribeRangeParams, "GET", ONE + "range/", "lcm_describe_range",
@@ -281,7 +287,9 @@ _RETRIEVAL = (
     Operation(
         ContextAssembler, "list_receipts", ListReceiptsParams, "GET", ONE + "receipts/", "lcm_receipts"
     ),
-    Operation(ContextAssembler, "get_receipt", ReceiptParams, "GET", "receipts/{receipt_id}/", "lcm_receipt"),
+    Operation(
+        ContextAssembler, "get_receipt", ReceiptParams, "GET", "receipts/{receipt_id}/", "lcm_receipt", immutable=True
+    ),
     Operation(
         ContextAssembler, "compare_receipts", CompareReceiptsParams, "GET", "receipts/{receipt_id}/difference/",
         "lcm_compare_receipts",

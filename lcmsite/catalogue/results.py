@@ -61,7 +61,8 @@ def _as_object(result: Any) -> Any:
 def _plain(value: Any) -> Any:
     """One step towards JSON, for a value that the encoder does not know."""
     if hasattr(value, "__dataclass_fields__"):
-        return every_field(value)
+        # What is null is left out.
+        return {name: each for name, each in every_field(value).items() if each is not None}
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
     if isinstance(value, Decimal):

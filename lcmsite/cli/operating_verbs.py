@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from django.db import connections
-from retrieval.search.patterns.trigrams import TrigramIndex
 
 from lcmsite.catalogue.problems import FINDINGS_EXIT_CODE, INTERRUPTED_EXIT_CODE, problem_of
 from lcmsite.cli.catalogue_verbs import waiting
@@ -20,6 +19,7 @@ from lcmsite.ops.backup.create_backup import BackupReport, back_up
 from lcmsite.ops.backup.restore_backup import restore
 from retrieval.policy import RetrievalPolicy
 from retrieval.search.patterns import trigrams
+from retrieval.search.patterns.trigrams import TrigramIndex
 
 
 def _backup_arguments(parser: ArgumentParser) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -16,6 +17,11 @@ def ask(caller: Caller, tool: str, **given: Any) -> Any:
     Raises Forbidden, Invalid, NotFound and whatever else the service raises, for `pages` to show.
     """
     return _operation(tool).perform(caller, {name: value for name, value in given.items() if value is not None}).result
+
+
+def ask_in_text(caller: Caller, tool: str, texts: Mapping[str, Any], **given: Any) -> Any:
+    """The same with values as a form has them, where numbers and flags are texts."""
+    return _operation(tool).perform(caller, {**texts, **given}, in_text=texts).result
 
 
 def may(caller: Caller, tool: str) -> bool:

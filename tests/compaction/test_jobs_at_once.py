@@ -23,7 +23,7 @@ from compaction.locks import compaction_lock
 from compaction.models import CompactionJob
 from compaction.signals import job_due
 from compaction.summarizing.escalation import Escalation
-from compaction.summarizing.extractive.extractive import ExtractiveSummarizer
+from compaction.summarizing.extractive.extractive_summarizer import ExtractiveSummarizer
 from compaction.summarizing.summarizer import SummaryDraft, SummaryRequest
 from compaction.types import JobState, Reason
 from conversations.models import Summary

@@ -6,9 +6,8 @@ import pytest
 
 from compaction.llm.client import ModelClient
 from compaction.llm.types import BadAnswer, ContextLength, Protocol, RateLimited, Refused, Unreachable
-from compaction.summarizing.faults import Refusal
 from compaction.summarizing.model_summarizer import LanguageModelSummarizer
-from compaction.summarizing.output_checks import Rejected
+from compaction.summarizing.output_checks import Refusal, Rejected
 from compaction.summarizing.prompts import prompt_hash
 from compaction.summarizing.retention_score import retention
 from compaction.summarizing.summarizer import SummaryRequest

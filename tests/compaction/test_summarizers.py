@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.summarizing.extractive.extractive import ExtractiveSummarizer
-from compaction.summarizing.extractive.telegraphic import TelegraphicSummarizer
+from compaction.summarizing.extractive.extractive_summarizer import ExtractiveSummarizer
+from compaction.summarizing.extractive.telegraphic_summarizer import TelegraphicSummarizer
 from compaction.summarizing.summarizer import Source, Summarizer
 from tests.compaction.summarizing import COUNTERS, a_message, a_request, any_sources, exact, said
 
@@ -96,8 +96,8 @@ def test_the_same_request_has_the_same_answer(summarizer, sources, target):
 
 def test_an_answer_does_not_depend_on_the_order_of_hashes():
     program = (
-        "from compaction.summarizing.extractive.extractive import ExtractiveSummarizer as E\n"
-        "from compaction.summarizing.extractive.telegraphic import TelegraphicSummarizer as T\n"
+        "from compaction.summarizing.extractive.extractive_summarizer import ExtractiveSummarizer as E\n"
+        "from compaction.summarizing.extractive.telegraphic_summarizer import TelegraphicSummarizer as T\n"
         "from tests.compaction.summarizing import a_request, said\n"
         "words = [f'topic{n} value_{n % 7} src/part{n}.py is ready for {n % 5}.' for n in range(60)]\n"
         "for maker in (E(), T()):\n"

@@ -166,9 +166,9 @@ KINDS = {
     "tar.gz": (
         "ships.tgz",
         a_tar({"a/b.txt": b"x" * 100}, "w:gz"),
-        ["gzip, ", "a tar archive, packed", "a/b.txt (100)"],
+        ["gzip, ", "a tar archive, compressed", "a/b.txt (100)"],
     ),
-    "gzip": ("ships.txt.gz", gzip.compress(b"first line\nsecond"), ["gzip, ", "a text, packed", "first line"]),
+    "gzip": ("ships.txt.gz", gzip.compress(b"first line\nsecond"), ["gzip, ", "a text, compressed", "first line"]),
     "text": ("notes.txt", b"One line.\nAnother, longer line.\n", ["text, ", "2 lines", "One line.", "Another"]),
     "binary": ("blob.bin", bytes(range(256)), ["binary, 256 bytes"]),
     "empty": ("empty.csv", b"", ["text, 0 bytes, 0 lines"]),
@@ -181,9 +181,9 @@ HOSTILE = {
     "path traversal in a zip": (
         "a.zip",
         lambda: a_zip({"../../etc/passwd": b"x", "/abs": b"y"}),
-        ["2 names would lead out"],
+        ["2 names would leave"],
     ),
-    "path traversal in a tar": ("a.tar", lambda: a_tar({"../../etc/passwd": b"x"}), ["1 name would lead out"]),
+    "path traversal in a tar": ("a.tar", lambda: a_tar({"../../etc/passwd": b"x"}), ["1 name would leave"]),
     "aliases of aliases": (
         "bomb.yaml",
         lambda: ("a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [{f'*a{n - 1}, ' * 9}]\n" for n in range(1, 60))).encode(),
@@ -204,7 +204,7 @@ HOSTILE = {
             + "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">' for n in range(1, 12))
             + "]><a>&l11;</a>"
         ).encode(),
-        ["not looked into: it declares entities"],
+        ["not explored: it declares entities"],
     ),
     "comments that never end": ("a.html", lambda: b"<!DOCTYPE html>" + b"<!--" * 60_000, ["HTML"]),
     "tags that never end": ("a.html", lambda: b"<!DOCTYPE html>" + b"<a " * 80_000, ["HTML"]),

@@ -65,7 +65,7 @@ def test_chunks_in_any_order_make_the_file(uploads, begun, tmp_path):
     assert begun.missing == (0, 1000, 2000, 3000)
 
     record = put(uploads, begun.upload_id, 3000, 0, 2000)
-    with pytest.raises(Conflict, match="Of 4 chunks, 1 did not come yet") as refused:
+    with pytest.raises(Conflict, match="Missing chunks: 1 of 4") as refused:
         uploads.finish(upload_id=begun.upload_id)
     put(uploads, begun.upload_id, 1000)
     file = uploads.finish(upload_id=begun.upload_id)

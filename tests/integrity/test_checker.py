@@ -64,7 +64,10 @@ def test_a_context_item_that_points_at_nothing_is_found(conversation, check):
     report = check()
 
     assert found(report)["context_points_at_rows"] == ["ordinal_30"]
-    assert result(report, "context_points_at_rows").findings[0].detail == "there is no msg_1000000000000 to point at"
+    assert (
+        result(report, "context_points_at_rows").findings[0].detail
+        == "points at msg_1000000000000, which does not exist"
+    )
 
 
 def test_a_context_item_that_points_into_another_conversation_is_found(conversation, check):
@@ -201,7 +204,7 @@ def test_a_message_that_is_missing_in_the_context_is_found(conversation, check):
         "context_is_what_lineage_says": [conversation.message(30)],
         "counters_are_recounts": ["active_messages", "active_tokens"],
     }
-    assert result(report, "messages_are_reachable_once").findings[0].detail == "message 30 is out of reach"
+    assert result(report, "messages_are_reachable_once").findings[0].detail == "message 30 cannot be reached"
 
 
 def test_a_message_that_is_shown_beside_its_summary_is_found(conversation, check):
@@ -245,7 +248,7 @@ def test_a_context_item_that_has_moved_is_found(conversation, check):
     report = check()
 
     assert found(report) == {"context_is_what_lineage_says": [conversation.top.summary_id]}
-    assert result(report, "context_is_what_lineage_says").findings[0].detail == "stands at 100 instead of 2"
+    assert result(report, "context_is_what_lineage_says").findings[0].detail == "is at ordinal 100 instead of 2"
 
 
 def test_a_wrong_cost_of_a_context_item_is_found(conversation, check):
@@ -413,10 +416,10 @@ def test_a_summary_that_is_a_source_of_itself_is_found(conversation, check):
 @pytest.mark.parametrize(
     ("column", "value", "told"),
     [
-        ("first_seq", "1", "says messages 1 to 28 instead of 27 to 28"),
-        ("last_seq", "29", "says messages 27 to 29 instead of 27 to 28"),
-        ("source_count", "3", "says 3 sources instead of 2"),
-        ("descendant_count", "3", "says 3 messages below it instead of 2"),
+        ("first_seq", "1", "records messages 1 to 28 instead of 27 to 28"),
+        ("last_seq", "29", "records messages 27 to 29 instead of 27 to 28"),
+        ("source_count", "3", "records 3 sources instead of 2"),
+        ("descendant_count", "3", "records 3 messages below it instead of 2"),
         ("source_tokens", "1", None),
         ("earliest_at", "'2001-01-01'", None),
         ("latest_at", "'2101-01-01'", None),

@@ -94,8 +94,8 @@ def test_only_an_administrator_may(tool):
         "erasure_id": "era_0000000000000000",
         "confirmation": "yes",
     }
-    known = operation.params.prototype().fields
-    given = {name: value for name, value in given.items() if name in known and known[name].required}
+    known = operation.params.model_fields
+    given = {name: value for name, value in given.items() if name in known and known[name].is_required()}
 
     reply = Api(an_api_key(None, "write")).perform(operation, given)
 

@@ -85,14 +85,14 @@ LISTS: list[tuple[str, str, str, Callable[[int, int], None], type[Model] | None,
 
 def asked(tool: str, workspace: str | None = None, **given: Any) -> list[Any]:
     operation = next(each for each in CATALOGUE if each.tool == tool)
-    wanted = {name: value for name, value in given.items() if name in operation.params.prototype().fields}
+    wanted = {name: value for name, value in given.items() if name in operation.params.model_fields}
     caller = Caller(scope=scope(workspace), key_scopes=frozenset({KeyScope.READ}))
     return list(operation.perform(caller, wanted).result)
 
 
 def test_every_list_that_is_cut_off_can_be_read_on():
     lists = [each for each in CATALOGUE if each.method.startswith("list_")]
-    fields = {each.tool: each.params.prototype().fields for each in lists}
+    fields = {each.tool: each.params.model_fields for each in lists}
 
     cut_off = {tool for tool, names in fields.items() if "limit" in names}
     read_on = {tool for tool, names in fields.items() if any(name.startswith(GOES_ON) for name in names)}

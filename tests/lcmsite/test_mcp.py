@@ -111,7 +111,7 @@ def test_what_cannot_be_answered_is_refused_as_rest_refuses_it(harbour, agents, 
 
 def test_what_a_model_fills_in_with_null_is_as_if_it_had_left_it_out(harbour, agents, key):
     given = {"query": "boats", "limit": 1}
-    filled_in = dict.fromkeys(TOOLS["lcm_grep"].params.prototype().fields) | given
+    filled_in = dict.fromkeys(TOOLS["lcm_grep"].params.model_fields) | given
 
     async def ask(client):
         return await client.call_tool("lcm_grep", given), await client.call_tool("lcm_grep", filled_in)

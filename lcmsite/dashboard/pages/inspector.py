@@ -17,9 +17,8 @@ from lcmsite.catalogue.problems import problem_of
 from lcmsite.dashboard.page import Visit, page
 from lcmsite.dashboard.parts.addresses import text_in
 from lcmsite.dashboard.parts.pager import paged
-from lcmsite.dashboard.service import ask
+from lcmsite.dashboard.service import ask, ask_in_text
 from retrieval.assembly.types import AssembledContext, AssemblyReason, MessageFormat, ReceiptLine
-from retrieval.params import AssembleParams
 
 FIELDS = ("budget", "reserve", "query", "as_of", "format")
 # So many of the receipts that are kept can be chosen from at a time.
@@ -96,8 +95,9 @@ def _asked(given: QueryDict) -> dict[str, str]:
 
 
 def _assembled(visit: Visit, conversation_id: int, asked: dict[str, str], **options: Any) -> AssembledContext:
-    read = AssembleParams.read_from(asked)
-    context: AssembledContext = ask(visit.caller, "lcm_assemble", conversation_id=conversation_id, **read, **options)
+    context: AssembledContext = ask_in_text(
+        visit.caller, "lcm_assemble", asked, conversation_id=conversation_id, **options
+    )
     return context
 
 

@@ -14,9 +14,8 @@ from lcmsite.catalogue.problems import problem_of
 from lcmsite.dashboard.page import Visit, page
 from lcmsite.dashboard.parts.addresses import text_in
 from lcmsite.dashboard.parts.highlighting import marked_spans
-from lcmsite.dashboard.service import ask
+from lcmsite.dashboard.service import ask, ask_in_text
 from retrieval.describing.browsing import BrowseSort
-from retrieval.params import GrepParams
 from retrieval.types import GrepMode, GrepResult, GrepScope, GrepSort, ItemKind, Match
 
 ON_A_PAGE = 20
@@ -87,8 +86,7 @@ def _found(visit: Visit, asked: dict[str, Any], cursor: str | None) -> dict[str,
     if "query" not in asked:
         return {"found": None, "asked": asked}
     try:
-        read = GrepParams.read_from({**asked, "limit": str(ON_A_PAGE)})
-        result: GrepResult = ask(visit.caller, "lcm_grep", **read, cursor=cursor or None)
+        result: GrepResult = ask_in_text(visit.caller, "lcm_grep", asked, limit=ON_A_PAGE, cursor=cursor or None)
     except LcmError as refusal:
         return {"found": None, "asked": asked, "problem": problem_of(refusal)}
     return {

@@ -10,13 +10,12 @@ from django.http import HttpResponse, QueryDict
 from conversations.audit import Act
 from conversations.errors import Invalid, LcmError
 from conversations.types import AuditRecord
-from integrity.retention.params import PreviewErasureParams
 from integrity.retention.types import ErasurePreview
 from lcmsite.catalogue.problems import Problem, problem_of
 from lcmsite.dashboard.page import Visit, page
 from lcmsite.dashboard.parts.addresses import number_in
 from lcmsite.dashboard.parts.pager import paged
-from lcmsite.dashboard.service import ask
+from lcmsite.dashboard.service import ask, ask_in_text
 from lcmsite.types import KeyScope
 
 ON_A_PAGE = 50
@@ -75,7 +74,9 @@ def erase(visit: Visit, conversation_id: int) -> HttpResponse:
 
 
 def _previewed(visit: Visit, conversation_id: int, given: QueryDict) -> ErasurePreview:
-    found: ErasurePreview = ask(visit.caller, "lcm_preview_erasure", conversation_id=conversation_id, **_chosen(given))
+    found: ErasurePreview = ask_in_text(
+        visit.caller, "lcm_preview_erasure", _chosen(given), conversation_id=conversation_id
+    )
     return found
 
 
@@ -92,7 +93,7 @@ def _chosen(given: QueryDict) -> dict[str, Any]:
         raise Invalid("It is all of the conversation, or some of it: not both.", code="nothing_chosen")
     if not is_whole and not named:
         raise Invalid("Say what is to be erased: messages, files, or all of it.", code="nothing_chosen")
-    return PreviewErasureParams.read_from(named)
+    return named
 
 
 def _ids(text: str) -> list[str]:

@@ -71,13 +71,15 @@ OPTIONS = {
 
 def questions(operation: Operation, world: World) -> Iterator[World]:
     """The params of the shortest question, and those of a fuller one."""
-    fields = operation.params.prototype().fields
+    fields = operation.params.model_fields
     world = world | {name: world[other] for name, other in INSTEAD.get(operation.tool, {}).items()}
     short = {
-        name: world[name] for name, field in fields.items() if field.required or name in placeholders(operation.path)
+        name: world[name]
+        for name, field in fields.items()
+        if field.is_required() or name in placeholders(operation.path)
     }
     yield short
     if operation.tool in OPTIONS:
         yield short | OPTIONS[operation.tool]
     if operation.everywhere:
-        yield {name: value for name, value in short.items() if fields[name].required}
+        yield {name: value for name, value in short.items() if fields[name].is_required()}

@@ -81,7 +81,7 @@ def test_the_catalogue_is_of_one_piece():
     )
     for operation in CATALOGUE:
         takes = taken_by(getattr(operation.service, operation.method))
-        says = operation.params.prototype().fields.keys()
+        says = operation.params.model_fields.keys()
         # What only tells the adapter how to read or when to do it does not reach the service.
         assert says - {"format", "background"} <= takes, operation.tool
         assert set(placeholders(operation.path)) <= says, operation.tool

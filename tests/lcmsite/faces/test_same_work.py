@@ -21,7 +21,7 @@ def test_an_expansion_goes_on_where_its_page_stopped_on_the_command_line_too(wor
     pages = []
     arguments = ["expand", world["summary_id"], "--include-messages", "--token-cap", "400"]
     page = lcm("--json", *arguments).json
-    while page["cursor"]:
+    while page.get("cursor"):
         pages += page["items"]
         page = lcm("--json", *arguments, f"--cursor={page['cursor']}").json
     pages += page["items"]
@@ -35,7 +35,7 @@ def test_a_range_goes_on_where_its_page_stopped_on_the_command_line_too(world):
     arguments = ["expand-range", "harbour", "2", "41", "--only-messages", "--token-cap", "400"]
     pages = []
     page = lcm("--json", *arguments).json
-    while page["cursor"]:
+    while page.get("cursor"):
         pages += page["items"]
         page = lcm("--json", *arguments, f"--cursor={page['cursor']}").json
     pages += page["items"]
