@@ -16,7 +16,13 @@ def ask(caller: Caller, tool: str, **given: Any) -> Any:
 
     Raises Forbidden, Invalid, NotFound and whatever else the service raises, for `pages` to show.
     """
-    return _operation(tool).perform(caller, {name: value for name, value in given.items() if value is not None}).result
+    operation = _operation(tool)
+    values = {name: value for name, value in given.items() if value is not None}
+    if operation.paging is not None and values.keys() - operation.params.model_fields.keys() == {
+        operation.paging.argument
+    }:
+        values["cursor"] = operation.paging.cursor(values.pop(operation.paging.argument))
+    return operation.perform(caller, values).result
 
 
 def ask_in_text(caller: Caller, tool: str, texts: Mapping[str, Any], **given: Any) -> Any:

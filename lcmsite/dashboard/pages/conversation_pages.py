@@ -105,7 +105,8 @@ def _messages(visit: Visit, conversation_id: int, first: int | None, last: int |
         if first <= last
         else []
     )
-    is_cut = getattr(said, "more", False)
+    # A page of very large messages ends early.
+    is_cut = len(said) < last - first + 1 and getattr(said, "next_cursor", None) is not None
     if is_cut:
         last = said[-1].seq
     active = [each for each in window.summaries if each.active]

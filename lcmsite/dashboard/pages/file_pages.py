@@ -8,7 +8,7 @@ from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 
 from conversations.errors import NotFound, Unavailable
-from lcmsite.api.downloads import download as downloaded
+from lcmsite.api.downloads import download_response
 from lcmsite.catalogue.problems import problem_of
 from lcmsite.dashboard.page import Visit, page
 from lcmsite.dashboard.parts.addresses import number_in
@@ -53,7 +53,7 @@ def lines(visit: Visit, file_id: str) -> HttpResponse:
 @page()
 def download(visit: Visit, file_id: str) -> HttpResponseBase:
     """The bytes as they are, to be saved: no browser shows them as a page of this site."""
-    return downloaded(None, visit.request, visit.caller, {"file_id": file_id})
+    return download_response(visit.request, visit.caller, file_id)
 
 
 def _lines(visit: Visit, file_id: str, is_erased: bool) -> dict[str, Any]:

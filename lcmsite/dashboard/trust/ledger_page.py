@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from django.http.response import HttpResponseBase
 
-from lcmsite.api.ledger_stream import ledger as streamed
+from lcmsite.api.ledger_stream import ledger_response
 from lcmsite.dashboard.page import Visit, page
 
 
 @page()
 def ledger(visit: Visit, conversation_id: int) -> HttpResponseBase:
     """Its ledger, as over REST, to be saved."""
-    response = streamed(None, visit.request, visit.caller, {"conversation_id": str(conversation_id)})
+    response = ledger_response(visit.caller, conversation_id)
     response["Content-Disposition"] = f'attachment; filename="conversation-{conversation_id}.jsonl"'
     return response
