@@ -1,4 +1,4 @@
-"""Compaction in the admin: what was done, what waits; and having room made, or planned, where a person chooses to."""
+"""The admin of compaction: its rows, and actions to compact or plan."""
 
 from __future__ import annotations
 

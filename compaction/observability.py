@@ -1,49 +1,48 @@
-"""What compaction counts: runs, as their rows say how they ended, and the summaries that they made."""
+"""The metrics of compaction: runs by outcome, and summaries."""
 
 from __future__ import annotations
 
+from prometheus_client import Counter, Histogram
+
 from compaction.types import Outcome, Reason
-from conversations.metering import Meter
 from conversations.types import Level, NewSummary, SummaryKind
 
 _SECONDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 600.0)
 
-RUNS = Meter(
-    "lcm_compaction_runs_total",
-    "Compaction runs that left a row, by how they ended and why they were asked for.",
-    labels=("outcome", "reason"),
-    known=tuple((Outcome.COMPACTED.value, reason.value) for reason in (Reason.THRESHOLD, Reason.MANUAL)),
+RUNS = Counter(
+    "lcm_compaction_runs_total", "Compaction runs that left a row, by outcome and reason.", ["outcome", "reason"]
 )
-RUN_SECONDS = Meter("lcm_compaction_run_seconds", "How long these runs took.", buckets=_SECONDS)
-TOKENS_SAVED = Meter("lcm_compaction_tokens_saved_total", "Tokens that runs took out of active contexts.")
-SUMMARIES = Meter(
-    "lcm_summaries_created_total",
-    "Summaries written, by kind.",
-    labels=("kind",),
-    known=tuple((kind.value,) for kind in SummaryKind),
-)
-LEVELS = Meter(
+RUN_SECONDS = Histogram("lcm_compaction_run_seconds", "How long these runs took.", buckets=_SECONDS)
+TOKENS_SAVED = Counter("lcm_compaction_tokens_saved_total", "Tokens that runs took out of active contexts.")
+SUMMARIES = Counter("lcm_summaries_created_total", "Summaries written, by kind.", ["kind"])
+LEVELS = Counter(
     "lcm_summaries_by_level_total",
-    "Summaries written, by the level of escalation that made them: many deterministic ones mean that models fail.",
-    labels=("level",),
-    known=tuple((level.value,) for level in Level),
+    "Summaries written, by level of escalation: many deterministic ones mean that models fail.",
+    ["level"],
 )
+
+# Shown from the start, as no rate can be computed for a series that begins with its first event.
+for _reason in (Reason.THRESHOLD, Reason.MANUAL):
+    RUNS.labels(Outcome.COMPACTED.value, _reason.value)
+for _kind in SummaryKind:
+    SUMMARIES.labels(_kind.value)
+for _level in Level:
+    LEVELS.labels(_level.value)
 
 
 def ended(*, reason: Reason, outcome: Outcome, seconds: float, saved: int) -> None:
     """Count a run that has left a row."""
-    RUNS.add(1, outcome.value, reason.value)
-    RUN_SECONDS.add(seconds)
-    if saved > 0:
-        TOKENS_SAVED.add(saved)
+    RUNS.labels(outcome.value, reason.value).inc()
+    RUN_SECONDS.observe(seconds)
+    TOKENS_SAVED.inc(max(0, saved))
 
 
 def abandoned(reason: str) -> None:
     """Count a run whose worker is gone."""
-    RUNS.add(1, Outcome.ABANDONED.value, reason)
+    RUNS.labels(Outcome.ABANDONED.value, reason).inc()
 
 
 def created(summary: NewSummary) -> None:
     """Count a summary that is committed."""
-    SUMMARIES.add(1, SummaryKind(summary.kind).value)
-    LEVELS.add(1, summary.level.value)
+    SUMMARIES.labels(SummaryKind(summary.kind).value).inc()
+    LEVELS.labels(summary.level.value).inc()

@@ -28,7 +28,7 @@ from conversations.params import ConversationParams
 
 
 class EvaluateParams(ConversationParams):
-    """The conversation whose pressure is asked for."""
+    """The conversation whose pressure is compared."""
 
 
 class CompactParams(ConversationParams):

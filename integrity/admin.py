@@ -1,4 +1,4 @@
-"""Trust in the admin: what was found, and what was done about it; having conversations looked through, or thawed."""
+"""Admin pages of integrity, and actions to check or thaw conversations."""
 
 from __future__ import annotations
 
@@ -90,20 +90,20 @@ class ErasureAdmin(RowsAdmin):
     ordering = ("-requested_at", "erasure_id")
 
 
-@admin.action(description="Have them looked through", permissions=["act"])
+@admin.action(description="Check for damage", permissions=["act"])
 def scan(table: Any, request: HttpRequest, rows: QuerySet[Conversation]) -> None:
     def act(row: Conversation) -> None:
         IntegrityChecker.from_settings(scope_of(request, row.workspace_id)).request(conversation_id=row.pk)
 
-    act_on_each(request, rows, act, done="Conversations that a worker will look through")
+    act_on_each(request, rows, act, done="Conversations that a worker will check")
 
 
-@admin.action(description="Bring cold texts back", permissions=["act"])
+@admin.action(description="Thaw cold texts", permissions=["act"])
 def thaw(table: Any, request: HttpRequest, rows: QuerySet[Conversation]) -> None:
     def act(row: Conversation) -> None:
         Retention.from_settings(scope_of(request, row.workspace_id)).thaw(conversation_id=row.pk)
 
-    act_on_each(request, rows, act, done="Conversations whose texts are back in their rows")
+    act_on_each(request, rows, act, done="Conversations that were thawed")
 
 
 offer(Conversation, scan)

@@ -1,22 +1,23 @@
-"""What integrity counts: each place where a report found an invariant broken."""
+"""Metrics of integrity."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from conversations.metering import Meter
+from prometheus_client import Counter
+
 from integrity.invariants import INVARIANTS
 
-FAILURES = Meter(
+FAILURES = Counter(
     "lcm_integrity_failures_total",
-    "Findings of finished reports, by invariant; one that stays counts in each report that finds it.",
-    labels=("code",),
-    known=tuple((invariant.code,) for invariant in INVARIANTS),
+    "Findings of finished reports, by invariant; a finding counts in each report that lists it.",
+    ["code"],
 )
+for _invariant in INVARIANTS:
+    FAILURES.labels(_invariant.code)
 
 
 def reported(counts: Mapping[str, int]) -> None:
-    """Count what a finished report has found."""
+    """Count the findings of a finished report."""
     for code, count in counts.items():
-        if count:
-            FAILURES.add(count, code)
+        FAILURES.labels(code).inc(count)

@@ -1,4 +1,5 @@
 from django.apps import AppConfig
+from prometheus_client import disable_created_metrics
 
 
 class SiteConfig(AppConfig):
@@ -9,10 +10,6 @@ class SiteConfig(AppConfig):
 
     def ready(self) -> None:
         from lcmsite.ops import checks  # noqa: F401  (registers the system checks)
-        from lcmsite.ops.metrics.directory import shared_directory
 
-        if shared_directory() is not None:
-            # One of the processes of `lcm up`, or of an operator who runs them in another way.
-            from lcmsite.ops.metrics.counting import start_counting
-
-            start_counting()
+        # When each series began: several processes cannot say, and no alert asks.
+        disable_created_metrics()

@@ -13,10 +13,10 @@ from django.conf import settings
 from django.core.exceptions import RequestDataTooBig, SuspiciousOperation
 from django.core.signals import got_request_exception
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django_prometheus.middleware import PrometheusAfterMiddleware
 
 from lcmsite.api.cancelling import CLIENT
 from lcmsite.api.responses import problem_response
-from lcmsite.ops.metrics.faces import REQUEST_SECONDS, REQUESTS
 from lcmsite.server.disconnected import DISCONNECTED
 
 logger = structlog.get_logger(__name__)
@@ -47,32 +47,17 @@ class RequestLog:
             status = response.status_code
             log = self.logger.info if status < 400 else self.logger.warning
             log("request_finished", code=status, request=f"{request.method} {request.path}")
-            taken = time.perf_counter() - began
-            _count(request, status, taken)
         finally:
             structlog.contextvars.reset_contextvars(**bound)
             CLIENT.reset(client)
         response.headers["X-Request-ID"] = request_id
-        response.headers["Server-Timing"] = f"server;dur={1000 * taken:.1f}"
+        response.headers["Server-Timing"] = f"server;dur={1000 * (time.perf_counter() - began):.1f}"
         return response
 
     @staticmethod
     def log_failure(request: HttpRequest, **_: Any) -> None:
         """An error that nobody foresaw, with where it happened; called while it is being handled."""
         logger.exception("request_failed", request=f"{request.method} {request.path}")
-
-
-def _count(request: HttpRequest, status: int, seconds: float) -> None:
-    """By the operation, as the catalogue calls it, or the page: never by the path, which holds ids."""
-    if REQUESTS.target is None:
-        return
-    # Set by the views of the API.
-    operation = getattr(request, "operation", None)
-    if operation is None:
-        match = request.resolver_match
-        operation = match.view_name if match is not None and match.url_name else "none"
-    REQUESTS.add(1, operation, str(status))
-    REQUEST_SECONDS.add(seconds, operation)
 
 
 class RequestSize:
@@ -94,6 +79,17 @@ class RequestSize:
             # Before anybody knows who asks, there is no page to show it in.
             refusal = HttpResponse(REFUSALS[refusal.status_code], status=refusal.status_code, content_type="text/plain")
         return refusal
+
+
+class RequestMetrics(PrometheusAfterMiddleware):
+    """django-prometheus' metrics, with the operation of the catalogue as the view of an API request."""
+
+    def label_metric(
+        self, metric: Any, request: HttpRequest, response: HttpResponseBase | None = None, **labels: str
+    ) -> Any:
+        if "view" in labels:
+            labels["view"] = getattr(request, "operation", labels["view"])
+        return super().label_metric(metric, request, response, **labels)
 
 
 class ContentSecurity(CSPMiddleware):

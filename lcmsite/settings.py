@@ -27,7 +27,7 @@ LCM = dict(ENVIRONMENT.overrides)
 BASE_DIR = Path(__file__).resolve().parent.parent
 DATA_DIR = Path(DEPLOYMENT.data_dir).expanduser().absolute() if DEPLOYMENT.data_dir else BASE_DIR / "var"
 
-DEBUG = DEPLOYMENT.debug
+DEBUG = False
 ALLOWED_HOSTS = [host.strip() for host in DEPLOYMENT.allowed_hosts.split(",") if host.strip()]
 
 try:
@@ -61,6 +61,7 @@ INSTALLED_APPS = [
     "pglock",
     "django_huey",
     "django_htmx",
+    "django_prometheus",
     "axes",
     "unfold",
     # Its pages are loaded with the site's paths, see `urls`: a worker shows none.
@@ -86,6 +87,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "axes.middleware.AxesMiddleware",
+    "lcmsite.middleware.RequestMetrics",
 ]
 # These paths are for programs, which send a key. Every other path is a page, for people with a session.
 MACHINE_PATHS = ("/api/", "/healthz", "/readyz", "/metrics", "/static/")
@@ -193,7 +195,7 @@ def _database() -> dict[str, Any]:
             "PORT": str(PORT),
         }
     else:
-        database = {**dj_database_url.parse(DEPLOYMENT.database_url)}
+        database = {**dj_database_url.parse(DEPLOYMENT.database_url, engine="django_prometheus.db.backends.postgresql")}
     return database | {
         # The pool keeps connections, and replaces those that died.
         "CONN_MAX_AGE": 0,
@@ -256,7 +258,7 @@ STORAGES: dict[str, dict[str, Any]] = {
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
 }
 
-if DEPLOYMENT.file_storage == "s3":
+if DEPLOYMENT.s3_bucket:
     STORAGES["default"] = {
         "BACKEND": "storages.backends.s3.S3Storage",
         "OPTIONS": {
@@ -271,7 +273,7 @@ if DEPLOYMENT.file_storage == "s3":
         CONFIGURATION_PROBLEMS.append(
             Problem(
                 id="lcm.E008",
-                detail="LCM_FILE_STORAGE is s3, and django-storages is not installed.",
+                detail="LCM_S3_BUCKET is set, and django-storages is not installed.",
                 hint='Install it with pip install "django-storages[s3]", or leave the files on disk.',
             )
         )

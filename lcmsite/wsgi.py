@@ -7,7 +7,3 @@ from django.core.wsgi import get_wsgi_application
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lcmsite.settings")
 
 application = get_wsgi_application()
-
-from lcmsite.ops.metrics.counting import start_counting  # noqa: E402  (imports models)
-
-start_counting()

@@ -7,6 +7,7 @@ from typing import Unpack
 
 from compaction.policy import CompactionPolicy
 from conversations.content.tokens import TokenEstimator
+from conversations.metering import timed
 from conversations.scope import Scope
 from conversations.store.base import EVERYTHING
 from retrieval.describing.browsing import BrowseSort, ConversationPage, browse
@@ -37,7 +38,7 @@ class RetrievalEngine:
     def from_settings(cls, scope: Scope = EVERYTHING) -> RetrievalEngine:
         return cls(policy=RetrievalPolicy.from_settings(), tokens=TokenEstimator.from_settings(), scope=scope)
 
-    @SEARCH_LATENCY.timing
+    @timed(SEARCH_LATENCY)
     def grep(
         self,
         *,
@@ -105,7 +106,7 @@ class RetrievalEngine:
         """
         return impact(id, limit=limit, scope=self.scope)
 
-    @EXPAND_LATENCY.timing
+    @timed(EXPAND_LATENCY)
     def expand(
         self,
         *,
@@ -132,7 +133,7 @@ class RetrievalEngine:
             cursor=cursor,
         )
 
-    @EXPAND_LATENCY.timing
+    @timed(EXPAND_LATENCY)
     def expand_range(
         self,
         *,

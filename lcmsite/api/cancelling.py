@@ -12,7 +12,7 @@ import psycopg
 from django.db import DEFAULT_DB_ALIAS, connections
 
 from conversations.errors import Unavailable
-from lcmsite.ops.metrics.faces import CANCELLED
+from lcmsite.ops.metrics.counters import CANCELLED
 from lcmsite.server.disconnected import Disconnected
 
 SECONDS_BETWEEN_CANCELS = 0.1
@@ -31,7 +31,7 @@ def cancelled_with_client() -> Iterator[None]:
         yield
         return
     if client.is_set():
-        CANCELLED.add()
+        CANCELLED.inc()
         raise Unavailable("The client has disconnected.", code="client_disconnected")
     work = _Work(connections[DEFAULT_DB_ALIAS])
     client.add_callback(work.cancel)
@@ -60,7 +60,7 @@ class _Work:
 
     def _cancel_until_over(self) -> None:
         if not self._over.is_set():
-            CANCELLED.add()
+            CANCELLED.inc()
         # Again and again: between two statements there is nothing to cancel.
         while True:
             with self._lock:

@@ -17,7 +17,7 @@ from django.conf import settings
 from django.db import connections
 
 from conversations.errors import LcmError
-from lcmsite.ops.metrics.faces import TOO_MANY_AT_ONCE
+from lcmsite.ops.metrics.counters import TOO_MANY_AT_ONCE
 
 # Requests of one process that may wait here, each in a thread.
 MOST_WAITING = 58
@@ -85,7 +85,7 @@ class Gate:
             # Others may need the connection while this thread waits.
             for each in connections.all(initialized_only=True):
                 if not each.in_atomic_block:
-                    each.close_if_unusable_or_obsolete()
+                    each.close()
             self._wait(place)
         try:
             yield
@@ -150,7 +150,7 @@ class Gate:
 
 
 def _refusal(place: Place) -> TooManyAtOnce:
-    TOO_MANY_AT_ONCE.add(1, "heavy" if place.heavy else "other")
+    TOO_MANY_AT_ONCE.labels("heavy" if place.heavy else "other").inc()
     what = "searches and other heavy operations" if place.heavy else "requests"
     return TooManyAtOnce(f"Too many {what} run at once; try again, with fewer at the same time.")
 

@@ -24,7 +24,7 @@ from rest_framework.throttling import BaseThrottle
 from conversations.errors import LcmError
 from lcmsite.access.authentication import caller_by
 from lcmsite.access.keys import Caller
-from lcmsite.ops.metrics.faces import RATE_LIMITED
+from lcmsite.ops.metrics.counters import RATE_LIMITED
 
 WINDOW_SECONDS = 60
 # The part of a limit that a process takes at once.
@@ -120,7 +120,7 @@ def spend_one(api_key_id: int) -> Allowance | None:
     is_allowed = window.spend(f"requests:{api_key_id}:{minute}")
     allowance = Allowance(limit, window.taken + window.untaken if is_allowed else 0, reset)
     if not is_allowed:
-        RATE_LIMITED.add()
+        RATE_LIMITED.inc()
         raise TooManyRequests(allowance)
     return allowance
 

@@ -12,6 +12,6 @@ urlpatterns = [
     path("v1/", include(views.urlpatterns)),
     path("v1/schema/", SpectacularAPIView.as_view(renderer_classes=[CompactOpenApi]), name="schema"),
     path("v1/docs/", SpectacularSwaggerView.as_view(url_name="schema"), name="docs"),
-    path("<path:rest>", views.nothing_here),
+    path("<path:rest>", views.nothing_here, name="nothing_here"),
     path("", views.nothing_here),
 ]

@@ -26,7 +26,7 @@ from lcmsite.catalogue.operation import Operation
 from lcmsite.catalogue.problems import INTERNAL, Busy, Problem, problem_of
 from lcmsite.catalogue.results import as_bytes
 from lcmsite.mcp.lossless_text import holdable, may_hold_surrogates
-from lcmsite.ops.metrics.faces import CALL_SECONDS, CALLS, CLIENT_LIMITS
+from lcmsite.ops.metrics.counters import CALL_SECONDS, CALLS, CLIENT_LIMITS
 from lcmsite.server.disconnected import Disconnected
 
 logger = structlog.get_logger(__name__)
@@ -51,7 +51,7 @@ class Desk:
     async def do(self, work: Callable[[], T]) -> T:
         """The result of the work, from a thread that then returns its database connection; Busy if too much waits."""
         if len(self.at_work) >= gate().limits.threads + settings.DEPLOYMENT.max_waiting_requests:
-            CLIENT_LIMITS.add(1, "busy")
+            CLIENT_LIMITS.labels("busy").inc()
             raise Busy("Too many calls are waiting (LCM_MAX_WAITING_REQUESTS).")
         call = object()
         client = Disconnected()
@@ -81,8 +81,8 @@ class Desk:
                     problem = told(error)
                     result, outcome = _refused(problem), problem.code
                 logger.info("call_finished", tool=operation.for_agents, outcome=outcome)
-            CALLS.add(1, operation.for_agents, outcome)
-            CALL_SECONDS.add(time.perf_counter() - began, operation.for_agents)
+            CALLS.labels(operation.for_agents, outcome).inc()
+            CALL_SECONDS.labels(operation.for_agents).observe(time.perf_counter() - began)
             return result
 
         try:

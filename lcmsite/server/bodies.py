@@ -13,7 +13,7 @@ from django.core.exceptions import RequestDataTooBig
 
 from conversations.errors import Invalid
 from lcmsite.catalogue.problems import RequestTimeout
-from lcmsite.ops.metrics.faces import CLIENT_LIMITS
+from lcmsite.ops.metrics.counters import CLIENT_LIMITS
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -68,7 +68,7 @@ async def read_body(receive: Receive, *, length: int | None) -> IO[bytes]:
     except BaseException as error:
         body.close()
         if isinstance(error, TimeoutError):
-            CLIENT_LIMITS.add(1, "body_timeout")
+            CLIENT_LIMITS.labels("body_timeout").inc()
             raise RequestTimeout("The body of the request came too slowly (LCM_REQUEST_TIMEOUT_SECONDS).") from None
         raise
     body.seek(0)

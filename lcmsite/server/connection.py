@@ -13,7 +13,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from conversations.errors import LcmError
 from lcmsite.catalogue.problems import Busy, HeadersTooLarge, RequestTimeout, problem_of
 from lcmsite.catalogue.results import as_bytes
-from lcmsite.ops.metrics.faces import CLIENT_LIMITS
+from lcmsite.ops.metrics.counters import CLIENT_LIMITS
 from lcmsite.server.descriptors import most_connections
 from lcmsite.server.disconnected import DISCONNECTED, Disconnected
 
@@ -66,7 +66,7 @@ class Connection(HttpToolsProtocol):
         if self.is_within_headers and not self.has_begun:
             self.header_bytes += len(data)
             if self.header_bytes > MOST_HEADER_BYTES:
-                CLIENT_LIMITS.add(1, "headers_too_large")
+                CLIENT_LIMITS.labels("headers_too_large").inc()
                 self._refuse(HeadersTooLarge("The headers of the request are too large."))
         elif self.cycle is not None and not self.cycle.response_complete:
             # A request is at work.
@@ -110,7 +110,7 @@ class Connection(HttpToolsProtocol):
     def _make_room(self) -> None:
         """Close the connection that has waited longest, or refuse this one where all have requests at work."""
         oldest = next(iter(self.waiting), None)
-        CLIENT_LIMITS.add(1, "connections")
+        CLIENT_LIMITS.labels("connections").inc()
         if oldest is None:
             self._refuse(Busy("Too many connections are open (LCM_MAX_CONNECTIONS)."))
         else:
@@ -123,7 +123,7 @@ class Connection(HttpToolsProtocol):
 
     def _give_up_headers(self) -> None:
         self.headers_timer = None
-        CLIENT_LIMITS.add(1, "header_timeout")
+        CLIENT_LIMITS.labels("header_timeout").inc()
         if self.is_within_headers:
             self._refuse(RequestTimeout("The headers of the request came too slowly (LCM_REQUEST_TIMEOUT_SECONDS)."))
         else:
@@ -132,7 +132,7 @@ class Connection(HttpToolsProtocol):
 
     def _give_up_answer(self) -> None:
         self.reading_timer = None
-        CLIENT_LIMITS.add(1, "response_timeout")
+        CLIENT_LIMITS.labels("response_timeout").inc()
         # Reset it: the system would keep what it has of the answer until the client has read that.
         self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
         self.transport.abort()

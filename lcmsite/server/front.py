@@ -20,7 +20,7 @@ from django.http import HttpResponse
 
 from lcmsite.api.responses import problem_response
 from lcmsite.catalogue.problems import INTERNAL, Busy, RequestTimeout, problem_of
-from lcmsite.ops.metrics.faces import CLIENT_LIMITS
+from lcmsite.ops.metrics.counters import CLIENT_LIMITS
 from lcmsite.server.anonymous import require_known
 from lcmsite.server.bodies import MOST_IN_MEMORY, ClientGone, Receive, Scope, Send, declared_length, read_body
 from lcmsite.server.disconnected import DISCONNECTED, Disconnected
@@ -172,7 +172,7 @@ class Work:
     def _streamed(self, answer: Answer, pieces: Any, place: Place) -> Answer:
         if not self.front.streams.acquire(blocking=False):
             pieces.close()
-            CLIENT_LIMITS.add(1, "streams")
+            CLIENT_LIMITS.labels("streams").inc()
             raise Busy("Too many answers are being streamed.")
         self.loop.call_soon_threadsafe(place.leave)
         try:

@@ -11,7 +11,7 @@ from django.conf import settings
 
 from lcmsite.api.concurrency import gate
 from lcmsite.catalogue.problems import Busy
-from lcmsite.ops.metrics.faces import CLIENT_LIMITS
+from lcmsite.ops.metrics.counters import CLIENT_LIMITS
 from lcmsite.server.bodies import Scope
 
 
@@ -75,7 +75,7 @@ class Places:
     async def _wait(self, caller: str) -> None:
         of_caller = sum(waiting == caller for waiting, _ in self._waiting)
         if len(self._waiting) >= self.limits.waiting or of_caller >= (self.limits.waiting + 1) // 2:
-            CLIENT_LIMITS.add(1, "busy")
+            CLIENT_LIMITS.labels("busy").inc()
             raise Busy("Too many requests are waiting (LCM_MAX_WAITING_REQUESTS).")
         admitted = asyncio.get_running_loop().create_future()
         entry = (caller, admitted)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from compaction.rendering import readable_source
-from compaction.summarizing.faults import fault_in
+from compaction.summarizing.output_checks import fault_in
 from compaction.summarizing.retention_score import retention
 
 PROJECT = Path(__file__).resolve().parents[2]

@@ -13,7 +13,7 @@ from compaction.llm.leaks import Secrets
 from compaction.llm.types import Leaked, Prompt, Protocol
 from compaction.models import CompactionRun
 from compaction.summarizing.escalation import Lack
-from compaction.summarizing.extractive.extractive import ExtractiveSummarizer
+from compaction.summarizing.extractive.extractive_summarizer import ExtractiveSummarizer
 from conversations.models import Summary
 from lcmsite.environment import Environment, secrets_in
 from tests.compaction.vendor import Asked, Behaviour, Vendor, saying

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from compaction.llm.guards import FAULTS
-from compaction.llm.types import CallOutcome, Protocol
-from compaction.llm.withheld_calls import Withheld
+from compaction.llm.types import CallOutcome, Protocol, Withheld
 from compaction.models import ModelEndpoint
 from compaction.summarizing.escalation import Lack
-from compaction.summarizing.faults import Refusal
+from compaction.summarizing.output_checks import Refusal
 from compaction.summarizing.prompts import TEMPLATES, prompt_hash
 from conversations.models import Summary
 from conversations.types import Level

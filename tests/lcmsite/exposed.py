@@ -41,4 +41,6 @@ class Exposed:
 
     @property
     def label_values(self) -> set[str]:
-        return {value for samples in self.samples.values() for held in samples for _, value in held}
+        """The values of all labels of LCM's metrics and django-prometheus'; the client adds some of Python's own."""
+        ours = [samples for name, samples in self.samples.items() if name.startswith(("lcm_", "django_"))]
+        return {value for samples in ours for held in samples for _, value in held}

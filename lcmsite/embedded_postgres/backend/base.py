@@ -3,7 +3,7 @@
 from typing import Any
 
 from django.db import OperationalError
-from django.db.backends.postgresql import base
+from django_prometheus.db.backends.postgresql import base
 
 from lcmsite.connections import own_database
 from lcmsite.embedded_postgres.location import EmbeddedPostgresError

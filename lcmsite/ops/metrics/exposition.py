@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import hmac
+from contextlib import suppress
+from functools import cache
 
 from django.conf import settings
+from django.db import Error
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_safe
-from prometheus_client import CollectorRegistry, generate_latest
+from django_prometheus.migrations import ExportMigrations
+from prometheus_client import REGISTRY, CollectorRegistry, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from prometheus_client.multiprocess import MultiProcessCollector
 
 from conversations.errors import Forbidden, LcmError, Unauthenticated
 from lcmsite.api.responses import problem_response
-from lcmsite.ops.metrics.counting import counted, start_counting
+from lcmsite.ops.metrics.directory import shared_directory
 from lcmsite.ops.metrics.state import State
 
 LOOPBACK = ("127.0.0.1", "::1", "::ffff:127.0.0.1")
@@ -31,10 +36,24 @@ def metrics(request: HttpRequest) -> HttpResponse:
         require_watcher(request)
     except LcmError as refusal:
         return problem_response(refusal)
-    start_counting()
-    now = CollectorRegistry()
-    now.register(State())
-    return HttpResponse(generate_latest(counted()) + generate_latest(now), content_type=CONTENT_TYPE_LATEST)
+    with suppress(Error):
+        _export_migrations()
+    state = CollectorRegistry()
+    state.register(State())
+    return HttpResponse(generate_latest(_counted()) + generate_latest(state), content_type=CONTENT_TYPE_LATEST)
+
+
+_export_migrations = cache(ExportMigrations)
+"""Once in a process: it reads every migration."""
+
+
+def _counted() -> CollectorRegistry:
+    """What all processes of this machine have counted, or this one, where it stands alone."""
+    if shared_directory() is None:
+        return REGISTRY
+    registry = CollectorRegistry()
+    MultiProcessCollector(registry)
+    return registry
 
 
 def require_watcher(request: HttpRequest) -> None:

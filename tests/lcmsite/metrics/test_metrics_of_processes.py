@@ -11,6 +11,8 @@ from tests.lcmsite.exposed import Exposed
 from tests.lcmsite.operating import eventually, process_of, until_ready
 from tests.lcmsite.sites import EmbeddedDatabase, Site, a_key_in
 
+ANSWERED = "django_http_responses_total_by_status_view_method_total"
+TIMED = "django_http_requests_latency_seconds_by_view_method_count"
 SMALL = {"LCM_MODEL_TOKEN_BUDGET": "4000", "LCM_FRESH_TAIL_COUNT": "4"}
 CONVERSATIONS = 4
 MESSAGES = 16
@@ -69,9 +71,9 @@ def test_metrics_of_two_web_processes_and_two_workers_equal_what_the_database_sa
     assert told.of("lcm_context_tokens_total") == database.one("SELECT sum(token_count) FROM context_items")
     assert told.of("lcm_jobs") == 0
     assert told.of("lcm_search_latency_ms_count") == told.of("lcm_expand_latency_ms_count") == CONVERSATIONS
-    assert told.of("lcm_http_requests_total", operation="append") == CONVERSATIONS * (MESSAGES + 2)
-    assert told.of("lcm_http_requests_total", operation="append", status="409") == CONVERSATIONS
-    assert told.of("lcm_http_request_seconds_count", operation="append") == CONVERSATIONS * (MESSAGES + 2)
+    assert told.of(ANSWERED, view="append") == CONVERSATIONS * (MESSAGES + 2)
+    assert told.of(ANSWERED, view="append", status="409") == CONVERSATIONS
+    assert told.of(TIMED, view="append") == CONVERSATIONS * (MESSAGES + 2)
     for each in (workers, running):
         each.send_signal(signal.SIGTERM)
         each.communicate(timeout=60)
@@ -89,6 +91,6 @@ def test_figures_begin_anew_with_a_new_start(up, fresh_dir, port):
     until_ready(second)
     told = Exposed(Site(port, "").text("metrics"))
 
-    assert told.of("lcm_http_requests_total", operation="list") == 0
+    assert told.of(ANSWERED, view="list") == 0
     second.send_signal(signal.SIGTERM)
     second.communicate(timeout=60)
