@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 
 class Severity(StrEnum):
@@ -170,8 +172,9 @@ class ReportPage:
     """A report with a page of its findings; `next_after_id` continues, or is None at the end."""
 
     report: IntegrityReport
-    findings: tuple[FindingRecord, ...]
-    next_after_id: int | None
+    findings: Annotated[tuple[FindingRecord, ...], Field(serialization_alias="items")]
+    next_after_id: Annotated[int | None, Field(exclude=True)]
+    next_cursor: str | None = None
 
 
 @dataclass(frozen=True)
