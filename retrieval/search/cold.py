@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from django.db import DataError
 
 from conversations.cold_storage.cold_texts import ColdTexts, until_settled
-from conversations.sql import rows
+from conversations.sql import load, rows
 from retrieval.limits import Deadline
 from retrieval.search.filters import Filters
 from retrieval.search.ordering import FoundRow
@@ -22,7 +22,6 @@ from retrieval.search.query.compiled_query import CompiledQuery
 from retrieval.search.relevance import ranking
 from retrieval.search.searchables import MESSAGE_RANK, MESSAGES
 from retrieval.search.snippets import Needles, around, snippet
-from retrieval.search.statements import load
 from retrieval.types import Snippet
 
 _SQL = load("retrieval/search_cold.sql")

@@ -12,11 +12,10 @@ from functools import cached_property
 from typing import Any
 
 from conversations.scope import Scope
-from conversations.sql import array, bigint, rows, texts
+from conversations.sql import array, bigint, load, rows, texts
 from retrieval.search.criteria import Criteria
 from retrieval.search.query.compiled_query import CompiledQuery
 from retrieval.search.searchables import FILES, MESSAGES, SEARCHABLES, SUMMARIES, Searchable
-from retrieval.search.statements import load
 from retrieval.types import ItemKind
 
 _SQL = load("retrieval/search_filters.sql")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
-from conversations.sql import bigint, rows
+from conversations.sql import bigint, load, rows
 from retrieval.search.filters import BLOCK, Filters
 from retrieval.search.ordering import NEWEST, FoundRow, Key, behind, high_before, key_values
 from retrieval.search.prepare import Prepared
@@ -15,7 +15,6 @@ from retrieval.search.query.compiled_query import CompiledQuery
 from retrieval.search.query.parser import ParsedQuery
 from retrieval.search.relevance import ranking
 from retrieval.search.searchables import FILES, MESSAGE_RANK, MESSAGES, SUMMARIES, Searchable
-from retrieval.search.statements import load
 
 _SQL = load("retrieval/search_recency.sql")
 # Of one conversation, the newest blocks of messages that are searched first, then these; then all of them.

@@ -8,11 +8,10 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import NamedTuple
 
-from conversations.sql import rows, texts
+from conversations.sql import load, rows, texts
 from retrieval.search.query.lexemes import LexedTerm, TermKey, lexed_term
 from retrieval.search.query.parser import ParsedQuery
 from retrieval.search.query.word_forms import other_forms
-from retrieval.search.statements import load
 
 _SQL = load("retrieval/search_prepare.sql")
 # The same words are searched for again and again. Longer terms than nearly any identifier are not cached.

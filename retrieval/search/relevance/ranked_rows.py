@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from itertools import chain, compress, count
 from typing import Any
 
-from conversations.sql import array, rows
+from conversations.sql import array, load, rows
 from retrieval.search.filters import Filters
 from retrieval.search.query.compiled_query import MOST_CANDIDATES, CompiledQuery, InARow
 from retrieval.search.relevance import ranking
 from retrieval.search.relevance.ranking import Hit, Neighbour, Place, conversation_of, seq_of
 from retrieval.search.searchables import MESSAGES, Searchable
-from retrieval.search.statements import load
 
 _SQL = load("retrieval/search_relevance.sql")
 # What statistics do not foresee, no search looks at.
