@@ -26,7 +26,7 @@ from retrieval.types import Snippet
 
 _SQL = load("retrieval/search_cold.sql")
 
-# So many rows are looked up at a time; their texts are unpacked and matched in portions of about so many characters, by
+# So many rows are read at a time; their texts are unpacked and matched in portions of about so many characters, by
 # what their tokens come to.
 _AT_ONCE = 5000
 _PORTION = 1_000_000

@@ -1,4 +1,4 @@
-"""Makes matches of what a search has found: who said it, when, where it stands now, and the piece that shows why."""
+"""Turn found rows into matches: author, time, place in the context, and a snippet."""
 
 from __future__ import annotations
 

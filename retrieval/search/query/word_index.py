@@ -25,7 +25,7 @@ _lexed: dict[TermKey, LexedTerm] = {}
 
 
 def lexed_terms(queries: Iterable[ParsedQuery]) -> Mapping[TermKey, LexedTerm]:
-    """All terms of these queries with their lexemes; the database is asked for those that are not cached."""
+    """All terms of these queries with their lexemes; those that are not cached are read from the database."""
     keys = dict.fromkeys(
         (term, is_excluded)
         for query in queries
