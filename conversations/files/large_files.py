@@ -23,6 +23,7 @@ from conversations.models import Conversation, LargeFile
 from conversations.policy import FilePolicy
 from conversations.scope import Scope
 from conversations.store.append import checked_name
+from conversations.store.paging import behind
 from conversations.types import LargeFileRecord
 
 CHUNK_BYTES = 1024 * 1024
@@ -164,6 +165,33 @@ class LargeFileService:
             if not self.storage.exists(path):
                 content.seek(0)
                 self.storage.save(path, File(content))
+
+
+@dataclass(frozen=True)
+class FileListing:
+    """Lists the files that `LargeFileService` stores."""
+
+    scope: Scope = EVERYTHING
+
+    @classmethod
+    def from_settings(cls, scope: Scope = EVERYTHING) -> Self:
+        return cls(scope=scope)
+
+    def list_files(
+        self, *, conversation_id: int | None = None, before: str | None = None, limit: int = 50
+    ) -> list[LargeFileRecord]:
+        """List the files of a conversation, or of all, newest first; `before` continues after a file.
+
+        Erased files are listed without their names. NotFound if the conversation or file does not exist.
+        """
+        files = self.scope.narrow(LargeFile.objects.order_by("-created_at", "-file_id"))
+        if conversation_id is not None:
+            self.scope.conversation(conversation_id)
+            files = files.filter(conversation_id=conversation_id)
+        if before is not None:
+            last = self.scope.file(before)
+            files = files.filter(behind(field="created_at", moment=last.created_at, key=last.file_id))
+        return [file.as_record() for file in files[:limit]]
 
 
 def check_labels(*, file_name: str | None, mime_type: str | None) -> None:

@@ -30,8 +30,7 @@ from compaction.params import (
 )
 from compaction.plans.plan_store import CompactionPlans
 from conversations.audit import AuditLog
-from conversations.files.large_files import LargeFileService
-from conversations.files.listing import FileListing
+from conversations.files.large_files import FileListing, LargeFileService
 from conversations.files.uploads import UploadService
 from conversations.params import (
     AppendMessagesParams,
