@@ -1,4 +1,4 @@
-"""What protects each column of the database, declared for the checker, the documents and a test.
+"""What protects each column of the database.
 
 Pure data. Tables of other rooms and of third parties are only named here.
 """

@@ -22,7 +22,10 @@ class Protection(StrEnum):
 
 @dataclass(frozen=True)
 class Column:
-    """One column: any of the invariants in `found_by` finds a change; an operational one has a reason."""
+    """One column: any of the invariants in `found_by` finds a change.
+
+    An operational one has a reason.
+    """
 
     protection: Protection
     found_by: tuple[str, ...] = ()
@@ -46,7 +49,10 @@ class Table:
 
     @property
     def row_seal(self) -> str | None:
-        """The invariant that compares the row seals of this table; None without row seals."""
+        """The invariant that compares the row seals of this table.
+
+        Returns None without row seals.
+        """
         codes = {code for column in self.columns.values() for code in column.found_by}
         return next((code for code in (ROW_SEAL, SITE_ROW_SEAL) if code in codes), None)
 
@@ -84,12 +90,12 @@ def operational(names: str, reason: str) -> Columns:
 
 
 def row_sealed(names: str, *also: str) -> Columns:
-    """Columns of a conversation's table that the row's seal covers, and the seal itself."""
+    """Columns of a conversation's table under its row seal, and the seal."""
     return sealed(names, ROW_SEAL, *also) | checked("row_seal", ROW_SEAL)
 
 
 def site_row_sealed(names: str, *also: str) -> Columns:
-    """Columns of a site's table that the row's seal covers, and the seal itself."""
+    """Columns of a site's table under its row seal, and the seal."""
     return sealed(names, SITE_ROW_SEAL, *also) | checked("row_seal", SITE_ROW_SEAL)
 
 

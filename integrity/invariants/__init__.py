@@ -1,4 +1,4 @@
-"""Every promise that can be checked again from the rows, in the order of the report."""
+"""All invariants, in the order of the report."""
 
 from integrity.invariants import (  # noqa: F401, I001 (importing registers them)
     history_invariants, hash_invariants, file_invariants, cold_invariants, audit_invariants, figure_invariants,

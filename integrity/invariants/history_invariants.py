@@ -14,7 +14,7 @@ SQL = load("integrity/history_invariants.sql")
 
 @invariant(Severity.CRITICAL)
 def messages_are_complete(conversation_ids: Sequence[int]) -> Found:
-    """Every message from seq 1 to the newest exists, with every part that it was appended with.
+    """Every message from seq 1 to the newest exists, with all its parts.
 
     A finding is one gap, however long. `next_seq` gives the seq of the newest message.
     """
@@ -23,39 +23,39 @@ def messages_are_complete(conversation_ids: Sequence[int]) -> Found:
 
 @invariant(Severity.CRITICAL)
 def messages_are_reachable_once(conversation_ids: Sequence[int]) -> Found:
-    """Every message is reached from the active context in exactly one way: raw, or through one summary."""
+    """The active context reaches every message in exactly one way."""
     return violations(SQL["messages_are_reachable_once"], conversation_ids)
 
 
 @invariant(Severity.CRITICAL)
 def recording_never_goes_back(conversation_ids: Sequence[int]) -> Found:
-    """No message was recorded before its predecessor, and no conversation last written before its newest message."""
+    """Times of recording never go back, in messages and conversations."""
     return violations(SQL["recording_never_goes_back"], conversation_ids)
 
 
 @invariant(Severity.ERROR)
 def parts_have_the_names_of_their_place(conversation_ids: Sequence[int]) -> Found:
-    """Every part has the id of its message and ordinal, and the session of its conversation."""
+    """Every part has the id of its place and the session of its conversation."""
     return violations(SQL["parts_have_the_names_of_their_place"], conversation_ids)
 
 
 @invariant(Severity.ERROR)
 def context_points_at_rows(conversation_ids: Sequence[int]) -> Found:
-    """Every context item points at one message or summary that exists in the same conversation."""
+    """Every context item points at one message or summary of its conversation."""
     return violations(SQL["context_points_at_rows"], conversation_ids)
 
 
 @invariant(Severity.ERROR)
 def ordinals_are_unique(conversation_ids: Sequence[int]) -> Found:
-    """No ordinal is used twice: in a context, in a conversation, in a message, or among the sources of a summary."""
+    """No ordinal or seq is used twice among items, messages, parts or sources."""
     return violations(SQL["ordinals_are_unique"], conversation_ids)
 
 
 @invariant(Severity.ERROR)
 def context_is_what_lineage_says(conversation_ids: Sequence[int]) -> Found:
-    """The stored context equals the derived one: each item at its first seq, and a message with its token count.
+    """The stored context equals the one derived from lineage.
 
-    Derived are the summaries that are nobody's source and not superseded, and the messages in no summary.
+    It has the summaries that are no source and not superseded, and the messages in no summary, each at its first seq.
     """
     return violations(SQL["context_is_what_lineage_says"], conversation_ids, message_overhead=MESSAGE_OVERHEAD_TOKENS)
 
@@ -74,7 +74,7 @@ def summaries_have_sources(conversation_ids: Sequence[int]) -> Found:
 
 @invariant(Severity.ERROR)
 def lineage_stays_in_its_conversation(conversation_ids: Sequence[int]) -> Found:
-    """Every link leads from a summary to a message or summary that exists in the same conversation."""
+    """Every summary's sources exist in the same conversation."""
     return violations(SQL["lineage_stays_in_its_conversation"], conversation_ids)
 
 
@@ -86,17 +86,17 @@ def lineage_has_no_cycle(conversation_ids: Sequence[int]) -> Found:
 
 @invariant(Severity.ERROR)
 def summaries_know_what_they_cover(conversation_ids: Sequence[int]) -> Found:
-    """Seqs, times, depth, tokens and counts of a summary are those of its sources taken together."""
+    """Range, times, depth, tokens and counts of a summary are those of its sources."""
     return violations(SQL["summaries_know_what_they_cover"], conversation_ids)
 
 
 @invariant(Severity.ERROR)
 def redone_summaries_stand_for_the_same(conversation_ids: Sequence[int]) -> Found:
-    """A summary that supersedes another covers exactly the same messages of the same conversation."""
+    """A summary that supersedes another covers exactly the same messages."""
     return violations(SQL["redone_summaries_stand_for_the_same"], conversation_ids)
 
 
 @invariant(Severity.ERROR)
 def sources_are_numbered_from_zero(conversation_ids: Sequence[int]) -> Found:
-    """The sources of every summary, messages and summaries each, are numbered from 0 without a gap."""
+    """The sources of every summary are numbered from 0 without a gap."""
     return violations(SQL["sources_are_numbered_from_zero"], conversation_ids)
