@@ -16,12 +16,12 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from conversations.errors import Conflict, Invalid, NotFound
-from conversations.files.large_files import EVERYTHING, LargeFileService, check_labels, too_large
+from conversations.files.large_files import LargeFileService, check_labels, too_large
 from conversations.files.storage import STORAGE_FAILURES, WholeFileStorage, storing
 from conversations.models import Upload, UploadChunk
-from conversations.scope import Scope
+from conversations.scope import EVERYTHING, Scope
 from conversations.sql import load, rows
-from conversations.store.paging import behind
+from conversations.store.pages import behind
 from conversations.types import LargeFileRecord, UploadRecord
 
 logger = structlog.get_logger(__name__)

@@ -17,7 +17,7 @@ from conversations.errors import Conflict, NotFound
 from conversations.models import ContextItem, Conversation, Quarantine, Summary
 from conversations.scope import Scope
 from conversations.sql import array, load, rows
-from conversations.store.paging import behind
+from conversations.store.pages import behind
 from integrity import models
 from integrity.repairs.operations import OPERATIONS, CannotRepair, Target
 from integrity.repairs.operations.repair_lineage import relinkable_sources

@@ -16,7 +16,7 @@ from typing import Any
 import orjson
 
 from conversations.fast.records import every_field
-from conversations.store.page_bytes import MOST_PAGE_BYTES, Page
+from conversations.store.pages import MOST_PAGE_BYTES, Page
 
 
 def as_bytes(result: Any) -> bytes:

@@ -20,6 +20,8 @@ from retrieval.search.statements import load
 _SQL = load("retrieval/search_recency.sql")
 # Of one conversation, the newest blocks of messages that are searched first, then these; then all of them.
 _WINDOWS = (4, 32)
+# So few matches are found at once.
+_FEW = 300
 # A walk passes so many times the rows that should be enough: words come in clusters.
 _MANY_TIMES = 4
 
@@ -125,7 +127,8 @@ class RecencySearch:
             if start <= low:
                 return
         newest = start // BLOCK + 1
-        blocks = _WINDOWS if self._filters.is_one_conversation else ()
+        are_few = query.expected_share * self._filters.rows <= _FEW
+        blocks = _WINDOWS if self._filters.is_one_conversation and not are_few else ()
         ends = [start, *(max(low, (newest - each) * BLOCK - 1) for each in blocks), low]
         windows = [Window(after, upto) for upto, after in pairwise(dict.fromkeys(ends))]
         # Beside the first message, there may be others than messages.
@@ -134,7 +137,7 @@ class RecencySearch:
     def _worth_walking(self, query: CompiledQuery) -> int:
         """How many places to walk back: none, if the word index finds all matches of its first window sooner."""
         filters, share = self._filters, query.expected_share
-        if not share or filters.of_tools is not None:
+        if filters.of_tools is not None:
             return 0
         passed = _MANY_TIMES * self.limit / share
         indexed = min(filters.rows, _WINDOWS[0] * BLOCK) if filters.is_one_conversation else filters.rows

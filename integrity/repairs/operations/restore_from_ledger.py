@@ -126,10 +126,8 @@ class RestoreFromLedger(Operation):
                 continue
             with connection.cursor() as cursor:
                 row = as_json([message_row(dict(line))])
-                cursor.execute(
-                    SQL["insert_numbered_message"],
-                    {"message_id": number, "conversation_id": target.conversation, "rows": row},
-                )
+                values: dict[str, Any] = {"message_id": number, "conversation_id": target.conversation, "rows": row}
+                cursor.execute(SQL["insert_numbered_message"], values)
             present = {each["part_id"] for each in json.loads(_parts_of(number))}
             lost = [part for part in line["parts"] if f"part_{number}_{part['ordinal']}" not in present]
             restored.parts([{**part, "seq": line["seq"]} for part in lost])

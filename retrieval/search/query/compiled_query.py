@@ -176,12 +176,12 @@ class CompiledQuery:
 
     @cached_property
     def expected_share(self) -> float:
-        """About which share of the rows matches; 0 where a lexeme has no count."""
+        """About which share of the rows matches."""
         if not self.wants_every_clause:
-            return min(1.0, sum(self.frequencies.get(lexeme, 0.0) for lexeme in self.anchors))
+            return min(1.0, sum(self.frequencies.get(lexeme, _UNCOUNTED) for lexeme in self.anchors))
+        # A text that has a compound as it stands mostly has its parts, too.
         return _together(
-            min(1.0, sum(min((self.frequencies.get(each, 0.0) for each in term.whole), default=0.0) for term in clause))
-            for clause in self.clauses
+            min(1.0, sum(self._share_of_all(term.parts or term.whole) for term in clause)) for clause in self.clauses
         )
 
     def expected_of(self, place: int) -> float:

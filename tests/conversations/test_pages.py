@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
-from conversations.models import Conversation
-from conversations.store import page_bytes
+from conversations.models import Conversation, Workspace
 from conversations.store.conversations import ConversationStore
-from conversations.store.page_bytes import MOST_PAGE_BYTES
+from conversations.store.pages import MOST_PAGE_BYTES, behind
 from conversations.types import NewMessage, NewPart, PartType, Role
 from lcmsite.catalogue.results import as_bytes
 from tests.factories import a_conversation, a_store, a_workspace
@@ -67,7 +67,7 @@ def test_a_page_of_large_messages_ends_by_its_bytes_and_the_next_goes_on(kind):
 
 
 def test_a_message_larger_than_a_page_comes_alone(monkeypatch):
-    monkeypatch.setattr(page_bytes, "MOST_PAGE_BYTES", 2000)
+    monkeypatch.setattr("conversations.store.pages.MOST_PAGE_BYTES", 2000)
     conversation = a_conversation("a" * 3000, "b", "c" * 3000)
 
     store = a_store()
@@ -118,3 +118,30 @@ def test_the_slots_of_a_long_context_come_in_pages():
 
     assert [len(page) for page in pages] == [10, 10, 5]
     assert [each["ordinal"] for page in pages for each in page] == list(range(1, 26))
+
+
+def test_pages_of_one_row_give_each_row_once_though_all_are_of_one_moment():
+    moment = timezone.now()
+    names = [f"equal {number}" for number in range(5)]
+    for name in names:
+        row = Workspace.objects.create(name=name)
+        Workspace.objects.filter(pk=row.pk).update(created_at=moment)
+    rows = Workspace.objects.filter(name__in=names).order_by("-created_at", "-pk")
+
+    given, page = [], rows
+    while (row := page.first()) is not None:
+        given.append(row.name)
+        page = rows.filter(behind(field="created_at", moment=row.created_at, key=row.pk))
+
+    assert given == names[::-1]
+
+
+def test_what_is_newer_is_not_behind_and_what_is_older_is_whatever_its_key():
+    one = Workspace.objects.create(name="first")
+    another = Workspace.objects.create(name="second")
+    Workspace.objects.filter(pk=another.pk).update(created_at="2020-01-01T00:00:00Z")
+    rows = Workspace.objects.filter(name__in=("first", "second"))
+
+    found = rows.filter(behind(field="created_at", moment=one.created_at, key=one.pk))
+
+    assert [row.name for row in found] == ["second"]
