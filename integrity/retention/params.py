@@ -57,7 +57,7 @@ class PreviewErasureParams(ConversationParams):
         "Messages by their ids, beside the range."
     )
     file_ids: Annotated[list[Identifier], Field(max_length=MOST_FILES)] = optional(
-        "Files by their ids, whoever else names them."
+        "Files by their ids, whether or not messages need them."
     )
 
 
