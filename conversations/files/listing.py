@@ -1,4 +1,4 @@
-"""Which files there are: of one conversation, or of all of a workspace, a page at a time."""
+"""List the files of a conversation or a workspace, in pages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from conversations.types import LargeFileRecord
 
 @dataclass(frozen=True)
 class FileListing:
-    """Lists what `LargeFileService` keeps."""
+    """Lists the files that `LargeFileService` stores."""
 
     scope: Scope = EVERYTHING
 
@@ -25,9 +25,9 @@ class FileListing:
     def list_files(
         self, *, conversation_id: int | None = None, before: str | None = None, limit: int = 50
     ) -> list[LargeFileRecord]:
-        """The files of a conversation, or of all, the newest first; `before` goes on behind a file of an earlier page.
+        """List the files of a conversation, or of all, newest first; `before` continues after a file.
 
-        What was erased is listed, too, as what it was. NotFound if there is no such conversation or file.
+        Erased files are listed without their names. NotFound if the conversation or file does not exist.
         """
         files = self.scope.narrow(LargeFile.objects.order_by("-created_at", "-file_id"))
         if conversation_id is not None:

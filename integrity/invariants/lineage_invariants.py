@@ -1,154 +1,47 @@
-"""Every summary can be opened down to what was said, and says truly what it stands for."""
+"""Every summary can be expanded down to its messages, and describes them correctly."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from conversations.sql import load
 from integrity.invariants.invariant import Found, invariant, violations
 from integrity.types import Severity
+
+SQL = load("integrity/lineage_invariants.sql")
 
 
 @invariant(Severity.ERROR)
 def summaries_have_sources(conversation_ids: Sequence[int]) -> Found:
     """Every summary links to at least one source."""
-    return violations(
-        """
-        SELECT s.conversation_id, s.summary_id, 'links to no source'
-        FROM summaries s
-        WHERE s.conversation_id = ANY(%(ids)s)
-          AND NOT EXISTS (SELECT FROM summary_messages l WHERE l.summary_id = s.summary_id)
-          AND NOT EXISTS (SELECT FROM summary_parents p WHERE p.summary_id = s.summary_id)
-        """,
-        conversation_ids,
-    )
+    return violations(SQL["summaries_have_sources"], conversation_ids)
 
 
 @invariant(Severity.ERROR)
 def lineage_stays_in_its_conversation(conversation_ids: Sequence[int]) -> Found:
     """Every link leads from a summary to a message or summary that exists in the same conversation."""
-    return violations(
-        """
-        WITH links AS (
-            SELECT l.summary_id, 'msg_' || l.message_id AS source_id, m.conversation_id
-            FROM summary_messages l LEFT JOIN messages m USING (message_id)
-            UNION ALL
-            SELECT p.summary_id, p.parent_summary_id, source.conversation_id
-            FROM summary_parents p LEFT JOIN summaries source ON source.summary_id = p.parent_summary_id
-        )
-        SELECT s.conversation_id, s.summary_id,
-               CASE
-                   WHEN links.conversation_id IS NULL THEN format('its source %%s does not exist', links.source_id)
-                   ELSE format('its source %%s is of conversation %%s', links.source_id, links.conversation_id)
-               END
-        FROM summaries s JOIN links USING (summary_id)
-        WHERE s.conversation_id = ANY(%(ids)s) AND links.conversation_id IS DISTINCT FROM s.conversation_id
-        """,
-        conversation_ids,
-    )
+    return violations(SQL["lineage_stays_in_its_conversation"], conversation_ids)
 
 
 @invariant(Severity.ERROR)
 def lineage_has_no_cycle(conversation_ids: Sequence[int]) -> Found:
     """No summary is, directly or through others, a source of itself."""
-    # On a cycle the depth cannot rise all the way round: only links that do not go down can close one.
-    return violations(
-        """
-        WITH RECURSIVE suspect AS (
-            SELECT s.conversation_id, s.summary_id, p.parent_summary_id
-            FROM summaries s
-            JOIN summary_parents p ON p.summary_id = s.summary_id
-            JOIN summaries source ON source.summary_id = p.parent_summary_id
-            WHERE s.conversation_id = ANY(%(ids)s) AND source.depth >= s.depth
-        ), below(summary_id, source_id) AS (
-            SELECT summary_id, parent_summary_id FROM suspect
-            UNION
-            SELECT below.summary_id, p.parent_summary_id
-            FROM below JOIN summary_parents p ON p.summary_id = below.source_id
-        )
-        SELECT DISTINCT suspect.conversation_id, suspect.summary_id, 'is a source of itself'
-        FROM suspect JOIN below ON below.summary_id = suspect.summary_id AND below.source_id = suspect.summary_id
-        """,
-        conversation_ids,
-    )
+    return violations(SQL["lineage_has_no_cycle"], conversation_ids)
 
 
 @invariant(Severity.ERROR)
 def summaries_know_what_they_cover(conversation_ids: Sequence[int]) -> Found:
-    """Seqs, times, depth, tokens and numbers of a summary are those of its sources taken together."""
-    return violations(
-        """
-        WITH sources AS (
-            SELECT l.summary_id, m.seq AS first_seq, m.seq AS last_seq, m.created_at AS earliest_at,
-                   m.created_at AS latest_at, 1 AS descendants, -1 AS depth, m.token_count::bigint AS tokens
-            FROM summaries s JOIN summary_messages l USING (summary_id) JOIN messages m USING (message_id)
-            WHERE s.conversation_id = ANY(%(ids)s)
-            UNION ALL
-            SELECT p.summary_id, source.first_seq, source.last_seq, source.earliest_at,
-                   source.latest_at, source.descendant_count, source.depth, source.source_tokens
-            FROM summaries s JOIN summary_parents p USING (summary_id)
-            JOIN summaries source ON source.summary_id = p.parent_summary_id
-            WHERE s.conversation_id = ANY(%(ids)s)
-        ), told AS (
-            SELECT summary_id, min(first_seq) AS first_seq, max(last_seq) AS last_seq, min(earliest_at) AS earliest_at,
-                   max(latest_at) AS latest_at, sum(descendants) AS descendants, count(*) AS sources,
-                   max(depth) + 1 AS depth, sum(tokens) AS tokens
-            FROM sources GROUP BY summary_id
-        )
-        SELECT s.conversation_id, s.summary_id, concat_ws('; ',
-            CASE WHEN s.first_seq <> t.first_seq OR s.last_seq <> t.last_seq THEN format(
-                'says messages %%s to %%s instead of %%s to %%s', s.first_seq, s.last_seq, t.first_seq, t.last_seq) END,
-            CASE WHEN s.earliest_at <> t.earliest_at OR s.latest_at <> t.latest_at THEN format(
-                'says %%s to %%s instead of %%s to %%s', s.earliest_at, s.latest_at, t.earliest_at, t.latest_at) END,
-            CASE WHEN s.depth <> t.depth THEN format('says depth %%s instead of %%s', s.depth, t.depth) END,
-            CASE WHEN s.source_count <> t.sources THEN format(
-                'says %%s sources instead of %%s', s.source_count, t.sources) END,
-            CASE WHEN s.descendant_count <> t.descendants THEN format(
-                'says %%s messages below it instead of %%s', s.descendant_count, t.descendants) END,
-            CASE WHEN s.source_tokens <> t.tokens THEN format(
-                'says %%s tokens below it instead of %%s', s.source_tokens, t.tokens) END)
-        FROM summaries s JOIN told t USING (summary_id)
-        WHERE (s.first_seq, s.last_seq, s.earliest_at, s.latest_at, s.depth, s.source_count, s.descendant_count,
-               s.source_tokens)
-              <> (t.first_seq, t.last_seq, t.earliest_at, t.latest_at, t.depth, t.sources, t.descendants, t.tokens)
-        """,
-        conversation_ids,
-    )
+    """Seqs, times, depth, tokens and counts of a summary are those of its sources taken together."""
+    return violations(SQL["summaries_know_what_they_cover"], conversation_ids)
 
 
 @invariant(Severity.ERROR)
 def redone_summaries_stand_for_the_same(conversation_ids: Sequence[int]) -> Found:
-    """A summary that supersedes another stands for exactly the same messages, in the same conversation."""
-    return violations(
-        """
-        SELECT s.conversation_id, s.summary_id,
-               format('supersedes %%s, which stands for other messages', s.supersedes_id)
-        FROM summaries s LEFT JOIN summaries old ON old.summary_id = s.supersedes_id
-        WHERE s.conversation_id = ANY(%(ids)s) AND s.supersedes_id IS NOT NULL
-          AND (s.conversation_id, s.first_seq, s.last_seq, s.depth, s.descendant_count, s.source_count)
-              IS DISTINCT FROM
-              (old.conversation_id, old.first_seq, old.last_seq, old.depth, old.descendant_count, old.source_count)
-        """,
-        conversation_ids,
-    )
+    """A summary that supersedes another covers exactly the same messages of the same conversation."""
+    return violations(SQL["redone_summaries_stand_for_the_same"], conversation_ids)
 
 
 @invariant(Severity.ERROR)
 def sources_are_numbered_from_zero(conversation_ids: Sequence[int]) -> Found:
     """The sources of every summary, messages and summaries each, are numbered from 0 without a gap."""
-    return violations(
-        """
-        WITH links AS (
-            SELECT summary_id, 'messages' AS kind, ordinal FROM summary_messages
-            UNION ALL
-            SELECT summary_id, 'summaries', ordinal FROM summary_parents
-        )
-        SELECT s.conversation_id, s.summary_id,
-               format('its %%s source %%s have ordinals from %%s to %%s', count(*), links.kind,
-                      min(ordinal), max(ordinal))
-        FROM summaries s JOIN links USING (summary_id)
-        WHERE s.conversation_id = ANY(%(ids)s)
-        GROUP BY s.conversation_id, s.summary_id, links.kind
-        HAVING min(ordinal) <> 0 OR max(ordinal) <> count(DISTINCT ordinal) - 1
-        """,
-        conversation_ids,
-    )
+    return violations(SQL["sources_are_numbered_from_zero"], conversation_ids)

@@ -15,6 +15,7 @@ from lcmsite.catalogue.problems import FINDINGS_EXIT_CODE, INTERRUPTED_EXIT_CODE
 from lcmsite.cli.catalogue_verbs import waiting
 from lcmsite.cli.cli_session import OPERATOR, Session
 from lcmsite.cli.parser import Outcome, Verb
+from lcmsite.effective_settings import EffectiveSettings, settings_in_force
 from lcmsite.ops.backup.create_backup import BackupReport, back_up
 from lcmsite.ops.backup.restore_backup import restore
 from retrieval.policy import RetrievalPolicy
@@ -62,6 +63,11 @@ def _trigram_index(work: Callable[[RetrievalPolicy], TrigramIndex]) -> Callable[
     return run
 
 
+def _settings(session: Session, arguments: Namespace) -> Outcome:
+    session.require_operator()
+    return Outcome(EffectiveSettings(settings_in_force()))
+
+
 def _serve_agents(session: Session, arguments: Namespace) -> None:
     try:
         _ = session.founding_caller
@@ -81,6 +87,12 @@ def _serve_agents(session: Session, arguments: Namespace) -> None:
 
 
 VERBS = (
+    Verb(
+        "settings",
+        _settings,
+        description="Show every setting with its value and where it comes from: default or environment. Secrets are "
+        "not shown. README.md says what each of them does.",
+    ),
     Verb(
         "mcp",
         _serve_agents,

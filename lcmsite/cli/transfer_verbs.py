@@ -227,7 +227,7 @@ VERBS = (
         _upload,
         _upload_arguments,
         description="Store a file in chunks. After an interruption the same command continues with the missing "
-        "chunks, as long as the file is unchanged and the upload has not expired (LCM_UPLOAD_HOURS).",
+        "chunks, as long as the file is unchanged and the upload has not expired (24 hours).",
     ),
     Verb("download", _download, _download_arguments),
 )

@@ -171,6 +171,7 @@ GROUPS: dict[str, dict[str, Help]] = {
         ),
     },
     "Operate": {
+        "settings": Help("Show the settings in force, in groups.", "lcm settings"),
         "activity": Help("Show tokens saved, pressure, jobs and recent runs.", "lcm activity --hours 48"),
         "storage": Help("Show how much storage messages, summaries and files take.", "lcm storage"),
         "retention": Help("Show when unused conversations go cold.", "lcm retention"),

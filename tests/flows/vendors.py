@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from compaction.llm.guards import FAULTS
-from compaction.llm.types import CallOutcome, Protocol
-from compaction.llm.withheld_calls import Withheld
+from compaction.llm.types import CallOutcome, Protocol, Withheld
 from compaction.models import ModelEndpoint
 from compaction.summarizing.escalation import Lack
 from compaction.summarizing.output_checks import Refusal

@@ -18,7 +18,7 @@ from conversations.models import AuditEntry, ColdBlock, LargeFile, Message
 from conversations.scope import Scope
 from conversations.types import NewMessage, Role
 from integrity.checker import IntegrityChecker
-from integrity.invariants.trust_invariants import texts_leave_by_recorded_acts
+from integrity.invariants.cold_invariants import texts_leave_by_recorded_acts
 from integrity.retention.erasure import Erasures
 from integrity.types import ScanMode
 from retrieval.delegation.grants import Grants
@@ -128,7 +128,7 @@ def test_a_missing_file_is_found(file):
     report = IntegrityChecker.from_settings().run()
 
     assert found(report) == {"files_are_stored_whole": [file.file_id]}
-    assert result(report, "files_are_stored_whole").findings[0].detail == "its bytes are not in storage"
+    assert result(report, "files_are_stored_whole").findings[0].detail == "its bytes are missing from storage"
 
 
 def test_an_altered_file_is_found(file):

@@ -106,7 +106,7 @@ def test_a_rule_that_no_calendar_has_is_refused(days):
 
 
 def test_a_rule_is_of_one_workspace():
-    with pytest.raises(Invalid, match="say which"):
+    with pytest.raises(Invalid, match="name one"):
         retention().get_retention()
 
 
