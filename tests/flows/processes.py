@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -12,6 +13,8 @@ from pathlib import Path
 from urllib.parse import quote
 
 from django.db import connection
+
+from lcmsite.environment import variables
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 
@@ -25,13 +28,16 @@ def database_url() -> str:
 
 
 def environment(**settings: object) -> dict[str, str]:
-    """The environment of such a process; settings by the names of their fields.
+    """The environment of such a process; settings by the names of their fields, constants of a policy among them.
 
     With a `data_dir` among them it works on the server that LCM runs there, else on the database of this test.
     """
-    own = {f"LCM_{name.upper()}": str(value) for name, value in settings.items()}
+    known = variables()
+    own = {f"LCM_{name.upper()}": str(value) for name, value in settings.items() if f"LCM_{name.upper()}" in known}
     own["LCM_DATABASE_URL"] = "" if "data_dir" in settings else database_url()
-    return {**os.environ, "DJANGO_SETTINGS_MODULE": "lcmsite.settings", **own}
+    policy = {name: value for name, value in settings.items() if f"LCM_{name.upper()}" not in known}
+    module = "tests.flows.own_settings" if policy else "lcmsite.settings"
+    return {**os.environ, **own, "DJANGO_SETTINGS_MODULE": module, "OWN_POLICY": json.dumps(policy)}
 
 
 def start(*arguments: str, **settings: object) -> subprocess.Popen[bytes]:
