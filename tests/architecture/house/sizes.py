@@ -40,8 +40,9 @@ def short_files() -> Count:
 
 
 def long_files() -> Count:
-    """Modules past 400 lines hold two things."""
-    return Count.each([f"{name(path)}: {lines(path)}" for path in python_files() if lines(path) > 400])
+    """Modules past 400 lines hold two things; migrations aside."""
+    long = [path for path in python_files() if lines(path) > 400 and path.parent.name != "migrations"]
+    return Count.each([f"{name(path)}: {lines(path)}" for path in long])
 
 
 def fast_lines() -> Count:
