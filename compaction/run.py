@@ -35,32 +35,15 @@ from compaction.summarizing.escalation import Escalation
 from compaction.summarizing.summarizer import SummaryRequest
 from compaction.summarizing.summary_factory import new_summary
 from compaction.types import CompactionResult, Outcome, Reason
+from conversations import sql
 from conversations.models import Conversation
-from conversations.sql import first_row, rows
 from conversations.store.conversations import ConversationStore
 from conversations.types import NewPart, NewSummary, PartType, SummaryKind
 from conversations.work.queue import Lease
 
 logger = structlog.get_logger(__name__)
 
-_RECORD = """
-    INSERT INTO compaction_runs (run_id, conversation_id, job_id, reason, outcome, started_at, finished_at,
-                                 tokens_before, tokens_after, leaf_summaries, condensed_summaries, redone_summaries,
-                                 details)
-    VALUES (%(run_id)s, %(conversation_id)s, %(job_id)s, %(reason)s, %(outcome)s, %(started_at)s, %(finished_at)s,
-            %(tokens_before)s, %(tokens_after)s, %(leaf)s, %(condensed)s, %(redone)s, %(details)s)
-    ON CONFLICT (run_id) DO UPDATE SET
-        outcome = excluded.outcome, finished_at = excluded.finished_at, tokens_after = excluded.tokens_after,
-        leaf_summaries = excluded.leaf_summaries, condensed_summaries = excluded.condensed_summaries,
-        redone_summaries = excluded.redone_summaries, details = excluded.details
-    RETURNING run_id
-"""
-
-_ABANDON = """
-    UPDATE compaction_runs SET outcome = 'abandoned', finished_at = clock_timestamp()
-    WHERE conversation_id = %(conversation_id)s AND outcome = 'running'
-    RETURNING reason
-"""
+_STATEMENTS = sql.load("compaction/runs.sql")
 
 
 def abandon_runs(conversation_id: int) -> None:
@@ -70,7 +53,7 @@ def abandon_runs(conversation_id: int) -> None:
 
     What they wrote is complete and stays.
     """
-    for (reason,) in rows(_ABANDON, {"conversation_id": conversation_id}):
+    for (reason,) in sql.rows(_STATEMENTS["abandon_runs"], {"conversation_id": conversation_id}):
         observability.abandoned(reason)
 
 
@@ -355,8 +338,8 @@ class Run:
 
     def record(self, outcome: Outcome) -> None:
         """Write the run's row, or update it."""
-        first_row(
-            _RECORD,
+        sql.first_row(
+            _STATEMENTS["record_run"],
             {
                 "run_id": self.run_id,
                 "conversation_id": self.conversation_id,

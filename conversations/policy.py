@@ -1,7 +1,8 @@
 """Settings of the domain as values: defaults and bounds live here, once, and nowhere else.
 
-Each app declares a frozen policy. A field's environment name is `LCM_` and the field in capitals;
-`settings.LCM` holds only what an operator changed, and a conversation may override a field for itself.
+Each app declares a frozen policy. A field with a `knob` is a setting: its environment name is `LCM_` and the field in
+capitals. A field without one is a constant. `settings.LCM` holds what an operator changed; a conversation may override
+some settings for itself.
 Pure: settings are read before Django is ready, so nothing here may import it.
 """
 
@@ -34,10 +35,11 @@ def knob(
     per_conversation: bool = False,
     schemes: tuple[str, ...] = (),
     secret: bool = False,
+    in_environment: bool = True,
 ) -> Any:
-    """One setting: its default, what it does, and the inclusive bounds of a sensible value; of a text, its length.
+    """One setting: its default, what it does, and the inclusive bounds of its value; of a text, of its length.
 
-    `schemes` are those of an address. What is `secret` is shown by nothing that shows settings.
+    `schemes` are those of an address. No page and no command shows the value of a `secret`.
     """
     return field(
         default=default,
@@ -49,8 +51,14 @@ def knob(
             "per_conversation": per_conversation,
             "schemes": schemes,
             "secret": secret,
+            "in_environment": in_environment,
         },
     )
+
+
+def conversation_knob(default: Any, help: str, **bounds: Any) -> Any:
+    """A setting of conversations, without a name of its own in the environment: LCM_CONVERSATION_DEFAULTS sets it."""
+    return knob(default, help, per_conversation=True, in_environment=False, **bounds)
 
 
 def environment_name(knob_field: Field[Any]) -> str:
@@ -59,7 +67,7 @@ def environment_name(knob_field: Field[Any]) -> str:
 
 def checked(knob_field: Field[Any], kind: type, value: Any) -> Any:
     """The value as the knob's type; ValueError, with what would be accepted, if it is none."""
-    low, high = knob_field.metadata["low"], knob_field.metadata["high"]
+    low, high = knob_field.metadata.get("low"), knob_field.metadata.get("high")
     if kind is bool:
         if isinstance(value, bool):
             return value
@@ -186,22 +194,19 @@ class StorePolicy(Policy):
         "o200k_base",
         "How tokens are counted: a tiktoken encoding, a model's name, or 'estimate' for no tokenizer.",
     )
-    max_batch_messages: int = knob(1000, "The most messages one append may carry.", low=1, high=10_000)
-    max_message_parts: int = knob(10_000, "The most parts one message may carry.", low=1, high=100_000)
-    max_metadata_bytes: int = knob(
-        65_536,
-        "The most bytes, as JSON, of what a message carries beside its texts and attachments: its metadata and those "
-        "of its parts. The same holds for the metadata of a conversation and of a boundary.",
-        low=1024,
-        high=16 * 1024**2,
-    )
-    large_file_tokens: int = knob(
+    # The most messages one append may carry.
+    max_batch_messages: int = 1000
+    # The most parts one message may carry.
+    max_message_parts: int = 10_000
+    # The most bytes, as JSON, of what a message carries beside its texts and attachments: its metadata and those
+    # of its parts. The same holds for the metadata of a conversation and of a boundary.
+    max_metadata_bytes: int = 65_536
+    large_file_tokens: int = conversation_knob(
         25_000,
         "A text of more tokens than this, in a message, becomes a file, and the message keeps what there is to know of "
         f"it; 0 for never, otherwise {LEAST_LARGE_TOKENS:,} and above.",
         low=0,
         high=100_000_000,
-        per_conversation=True,
     )
 
     def require_possible(self) -> None:
@@ -218,15 +223,10 @@ class FilePolicy(Policy):
     """How large files may be, and how they arrive."""
 
     max_file_bytes: int = knob(2 * 1024**3, "The most bytes one file may have.", low=1024, high=1024**4)
-    upload_chunk_bytes: int = knob(
-        4 * 1024**2,
-        "The bytes of each chunk of an upload but the last; LCM_MAX_REQUEST_BYTES must have room for it.",
-        low=64 * 1024,
-        high=256 * 1024**2,
-    )
-    upload_hours: int = knob(
-        24, "After so many hours without a new chunk, an upload that is not finished is given up.", low=1, high=8_760
-    )
+    # The bytes of each chunk of an upload but the last; LCM_MAX_REQUEST_BYTES must have room for it.
+    upload_chunk_bytes: int = 4 * 1024**2
+    # After so many hours without a new chunk, an upload that is not finished is given up.
+    upload_hours: int = 24
 
 
 def conversation_knobs() -> dict[str, tuple[Field[Any], type]]:
@@ -239,7 +239,7 @@ def _owners() -> dict[str, type[Policy]]:
         each.name: policy
         for policy in Policy.__subclasses__()
         for each in fields(policy)
-        if each.metadata["per_conversation"]
+        if each.metadata.get("per_conversation")
     }
 
 

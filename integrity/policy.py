@@ -19,51 +19,31 @@ class RetentionPolicy(Policy):
         low=0,
         high=MOST_DAYS,
     )
-    archive_seconds: int = knob(
-        20,
-        "How long one request or one sweep moves texts to the cold tier or back, in seconds; the next one continues.",
-        low=1,
-        high=3600,
-    )
-    erasure_minutes: int = knob(
-        60, "How long a previewed erasure can be confirmed, in minutes.", low=1, high=7 * 24 * 60
-    )
+    # How long one request or one sweep moves texts to the cold tier or back, in seconds; the next one continues.
+    archive_seconds: int = 20
+    # How long a previewed erasure can be confirmed, in minutes.
+    erasure_minutes: int = 60
 
 
 @dataclass(frozen=True)
 class IntegrityPolicy(Policy):
     """How often and how gently checks run."""
 
-    scan_interval_minutes: int = knob(
-        60,
-        "How often changed conversations are checked, in minutes; 0 for never.",
-        low=0,
-        high=7 * 24 * 60,
-    )
+    # How often changed conversations are checked, in minutes; 0 for never.
+    scan_interval_minutes: int = 60
     full_scan_hour: int = knob(
         3,
         "The hour of the day (UTC) of the full check; -1 for never.",
         low=-1,
         high=23,
     )
-    scan_seconds: int = knob(
-        60, "How long a scan runs before it yields the worker to other tasks, in seconds.", low=1, high=3600
-    )
-    scan_pause_ms: int = knob(
-        100, "How long a scan pauses between two batches of conversations, in milliseconds.", low=0, high=60_000
-    )
-    scan_statement_seconds: int = knob(
-        300,
-        "The timeout of one query of a scan, in seconds; the report names conversations that exceed it.",
-        low=1,
-        high=3600,
-    )
-    kept_report_days: int = knob(
-        90, "How long reports without an applied repair are kept, in days.", low=1, high=36_500
-    )
-    anchor_interval_minutes: int = knob(
-        24 * 60,
-        "How often an anchor with the heads of all chains is signed, in minutes; 0 for never.",
-        low=0,
-        high=30 * 24 * 60,
-    )
+    # How long a scan runs before it yields the worker to other tasks, in seconds.
+    scan_seconds: int = 60
+    # How long a scan pauses between two batches of conversations, in milliseconds.
+    scan_pause_ms: int = 100
+    # The timeout of one query of a scan, in seconds; the report names conversations that exceed it.
+    scan_statement_seconds: int = 300
+    # How long reports without an applied repair are kept, in days.
+    kept_report_days: int = 90
+    # How often an anchor with the heads of all chains is signed, in minutes; 0 for never.
+    anchor_interval_minutes: int = 24 * 60

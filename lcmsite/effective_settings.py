@@ -14,7 +14,7 @@ from compaction.llm.configuration import ModelsPolicy
 from compaction.policy import CompactionPolicy
 from conversations.policy import FilePolicy, Policy, StorePolicy
 from integrity.policy import IntegrityPolicy, RetentionPolicy
-from lcmsite.environment import Deployment, Variable, variables
+from lcmsite.environment import Deployment, Variable, declared
 from retrieval.policy import RetrievalPolicy
 
 TITLES: Mapping[type, str] = {
@@ -63,13 +63,20 @@ class SettingGroup:
     of_the_site: bool = False
 
 
+@dataclass(frozen=True)
+class EffectiveSettings:
+    """Every setting in force."""
+
+    groups: tuple[SettingGroup, ...]
+
+
 # Addresses, processes, models, their prices and limits: what only whoever runs the site needs to know.
 _OF_THE_SITE = frozenset({ModelsPolicy, Deployment})
 
 
 def settings_in_force(overrides: Mapping[str, Any] | None = None) -> tuple[SettingGroup, ...]:
     """Every setting, by room; with a conversation's own values where it has some."""
-    known = variables().values()
+    known = list(declared())
     return tuple(
         SettingGroup(
             title=title,

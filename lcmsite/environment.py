@@ -6,6 +6,7 @@ one of them left, LCM does not start (`lcmsite.ops.checks`, `lcmsite.cli`).
 """
 
 import difflib
+import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 from typing import Any, get_type_hints
@@ -13,7 +14,16 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from compaction.llm.configuration import ModelsPolicy
 from compaction.policy import CompactionPolicy
-from conversations.policy import FilePolicy, Secret, StorePolicy, checked, environment_name, knob
+from conversations.errors import Invalid
+from conversations.policy import (
+    FilePolicy,
+    Secret,
+    StorePolicy,
+    checked,
+    environment_name,
+    knob,
+    typed_overrides,
+)
 from integrity.policy import IntegrityPolicy, RetentionPolicy
 from retrieval.policy import RetrievalPolicy
 
@@ -69,10 +79,10 @@ class Deployment:
     secret_key: str = knob(
         "", "Django's secret key; when not given, one is made and kept in the data directory.", secret=True
     )
-    debug: bool = knob(False, "Django's debug pages; never where others can reach them.")
     allowed_hosts: str = knob("localhost,127.0.0.1,[::1]", "The host names answered to, separated by commas.")
     https: bool = knob(False, "Reached through a proxy that ends TLS: cookies, redirects and HSTS are then strict.")
-    session_hours: int = knob(12, "After so many hours a person logs in again.", low=1, high=24 * 90)
+    # After so many hours a person logs in again.
+    session_hours: int = 12
     log_level: str = choice("INFO", "The mildest level logged.", among=("DEBUG", "INFO", "WARNING", "ERROR"))
     log_format: str = choice(
         "auto",
@@ -108,9 +118,8 @@ class Deployment:
         low=0,
         high=1024**4,
     )
-    max_anonymous_bytes: int = knob(
-        64 * 1024, "The largest request body without a valid key or a login.", low=4096, high=1024**3
-    )
+    # The largest request body without a valid key or a login.
+    max_anonymous_bytes: int = 64 * 1024
     request_timeout_seconds: float = knob(
         20.0,
         "A client has so long to send the headers, to send the body (and a second more for each 4 KB of it), and to "
@@ -131,12 +140,11 @@ class Deployment:
     max_waiting_requests: int = knob(
         200, "The most requests that wait for a thread in each web process. More are refused (503).", low=0, high=10_000
     )
-    file_storage: str = choice(
-        "disk",
-        "Where files lie: in the data directory, or in a bucket (s3, which needs the package django-storages[s3]).",
-        among=("disk", "s3"),
+    s3_bucket: str = knob(
+        "",
+        "A bucket for files, in place of the data directory; needs the package django-storages[s3]. boto3 finds the"
+        " credentials.",
     )
-    s3_bucket: str = knob("", "The bucket; who may write to it is found where boto3 looks for that.")
     s3_endpoint: str = url("A server that speaks S3 and is not Amazon's.", schemes=("http", "https"))
     anchor_dir: str = knob(
         "",
@@ -155,6 +163,11 @@ class Deployment:
         "The most requests a minute that one key may make; 0 for no limit.",
         low=0,
         high=1_000_000,
+    )
+    conversation_defaults: str = knob(
+        "",
+        "Defaults of the site for settings of conversations, as a JSON object such as "
+        '{"leaf_chunk_tokens": 10000}; `lcm configure` sets them for one conversation.',
     )
     api_key: str = knob("", "The API key the command line sends.", secret=True)
     workspace: str = knob("", "The workspace the command line works in.")
@@ -198,12 +211,33 @@ class Environment:
         for name, value in values.items():
             target = deployment if known[name].owner is Deployment else overrides
             target[known[name].knob.name] = value
+        try:
+            defaults = _conversation_defaults(deployment.get("conversation_defaults", ""))
+        except ValueError as wrong:
+            problems.append(_unusable(known["LCM_CONVERSATION_DEFAULTS"], wrong))
+            defaults = {}
         return cls(
             deployment=Deployment(**deployment),
-            overrides=overrides,
+            overrides={**defaults, **overrides},
             problems=tuple(problems),
             given=frozenset(values),
         )
+
+
+def _conversation_defaults(text: str) -> dict[str, Any]:
+    """The settings in LCM_CONVERSATION_DEFAULTS; ValueError for what is none."""
+    if not text:
+        return {}
+    try:
+        given = json.loads(text)
+    except ValueError:
+        raise ValueError("not JSON") from None
+    if not isinstance(given, dict):
+        raise ValueError("not a JSON object")
+    try:
+        return typed_overrides(given)
+    except Invalid as wrong:
+        raise ValueError(wrong.detail.rstrip(".")) from None
 
 
 @dataclass(frozen=True)
@@ -215,8 +249,13 @@ class Variable:
     kind: type
 
     @property
+    def in_environment(self) -> bool:
+        """Whether the environment has a name for it; otherwise it belongs to conversations alone."""
+        return bool(self.knob.metadata.get("in_environment", True))
+
+    @property
     def name(self) -> str:
-        return environment_name(self.knob)
+        return environment_name(self.knob) if self.in_environment else self.knob.name
 
     @property
     def default(self) -> Any:
@@ -254,8 +293,8 @@ def _password_in(address: str) -> str:
 
 
 def variables() -> dict[str, Variable]:
-    """Every known name with its variable, deployment first."""
-    return {variable.name: variable for variable in _declared()}
+    """Every known name of the environment with its variable, deployment first."""
+    return {variable.name: variable for variable in declared() if variable.in_environment}
 
 
 _OWNERS = (
@@ -264,11 +303,14 @@ _OWNERS = (
 )  # fmt: skip
 
 
-def _declared() -> Iterator[Variable]:
+def declared() -> Iterator[Variable]:
+    """Every setting, by room, those of conversations too."""
     for owner in _OWNERS:
         kinds = get_type_hints(owner)
         for knob_field in fields(owner):
-            yield Variable(owner=owner, knob=knob_field, kind=kinds[knob_field.name])
+            # A field without a knob is a constant.
+            if "help" in knob_field.metadata:
+                yield Variable(owner=owner, knob=knob_field, kind=kinds[knob_field.name])
 
 
 def _is_url(text: str, schemes: tuple[str, ...]) -> bool:

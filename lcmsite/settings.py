@@ -27,7 +27,7 @@ LCM = dict(ENVIRONMENT.overrides)
 BASE_DIR = Path(__file__).resolve().parent.parent
 DATA_DIR = Path(DEPLOYMENT.data_dir).expanduser().absolute() if DEPLOYMENT.data_dir else BASE_DIR / "var"
 
-DEBUG = DEPLOYMENT.debug
+DEBUG = False
 ALLOWED_HOSTS = [host.strip() for host in DEPLOYMENT.allowed_hosts.split(",") if host.strip()]
 
 try:
@@ -258,7 +258,7 @@ STORAGES: dict[str, dict[str, Any]] = {
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
 }
 
-if DEPLOYMENT.file_storage == "s3":
+if DEPLOYMENT.s3_bucket:
     STORAGES["default"] = {
         "BACKEND": "storages.backends.s3.S3Storage",
         "OPTIONS": {
@@ -273,7 +273,7 @@ if DEPLOYMENT.file_storage == "s3":
         CONFIGURATION_PROBLEMS.append(
             Problem(
                 id="lcm.E008",
-                detail="LCM_FILE_STORAGE is s3, and django-storages is not installed.",
+                detail="LCM_S3_BUCKET is set, and django-storages is not installed.",
                 hint='Install it with pip install "django-storages[s3]", or leave the files on disk.',
             )
         )

@@ -41,7 +41,7 @@ from retrieval.assembly.types import (
 from retrieval.formats import FORMATS
 from retrieval.policy import RetrievalPolicy
 from retrieval.search.grep import Grep
-from retrieval.search.relevance.relevance_search import Found
+from retrieval.search.relevance.relevance_search import RankedMatch
 
 _OF_TODAY = "The context is of that moment; the settings it is given by (budget, fresh tail) are today's."
 MOST_TOKENS = next(each for each in fields(CompactionPolicy) if each.name == "model_token_budget").metadata["high"]
@@ -79,7 +79,7 @@ class ContextAssembler:
         In a `format` it comes as the messages that OpenAI's APIs or Anthropic's take, and `repairs` says what had to be
         changed for that; tokens are counted before. `as_of` a seq, a time or a run gives the context as it was then:
         before the next message came, at the time, when the run was through; budget and fresh tail are today's, as the
-        answer says. `keep_receipt` keeps the receipt; of a conversation, so many as `LCM_KEPT_RECEIPTS` says.
+        answer says. `keep_receipt` keeps the receipt; the newest 200 of a conversation.
 
         Raises NotFound; Invalid for what cannot be meant.
         """
@@ -165,8 +165,8 @@ class ContextAssembler:
         )
 
     @contextmanager
-    def _at_hand(self, conversation_id: int, query: str | None) -> Iterator[tuple[Conversation, Sequence[Found]]]:
-        """The conversation and what answers the query, of one moment with whatever is read within."""
+    def _at_hand(self, conversation_id: int, query: str | None) -> Iterator[tuple[Conversation, Sequence[RankedMatch]]]:
+        """Yield the conversation and what answers the query, in one snapshot with all that is read within."""
         if query is None or not query.strip():
             with snapshot(generic_plans=True):
                 yield self.scope.conversation(conversation_id), ()
@@ -183,7 +183,7 @@ class ContextAssembler:
         budget: int | None,
         reserve: int,
         query: str | None,
-        hits: Sequence[Found],
+        hits: Sequence[RankedMatch],
     ) -> AssembledContext:
         policy = self.policy.overridden(conversation.overrides)
         tokens, source = _budget(conversation, policy, budget)
@@ -215,7 +215,7 @@ class ContextAssembler:
         )
 
 
-def _with_recalled(slots: ContextSlots, window: Window, hits: Sequence[Found]) -> list[Group]:
+def _with_recalled(slots: ContextSlots, window: Window, hits: Sequence[RankedMatch]) -> list[Group]:
     """The groups with those that the query adds: its hits, and the summaries that stand for them."""
     last_seq = slots.counters.message_count
     known = [candidate for group in window.groups for candidate in group.candidates]

@@ -10,27 +10,11 @@ from django.db.models.functions import Now
 from compaction.models import CompactionJob
 from compaction.signals import job_due
 from compaction.types import JobState, Reason
-from conversations.sql import first_row
+from conversations import sql
 from conversations.work.queue import Lease, WorkQueue, WorkState
 
-# It runs at appends under pressure, so a request that is queued already costs a look and no write. A person's request
-# outranks the machine's: it runs under pressure or not. Pressure outranks a redo, which the sweep requests again.
-_REQUEST = """
-    WITH waiting AS (
-        SELECT job_id, reason FROM compaction_jobs WHERE conversation_id = %(conversation_id)s AND state = 'queued'
-    ), written AS (
-        INSERT INTO compaction_jobs (conversation_id, reason, state, fence, attempts, last_error, request_id)
-        SELECT %(conversation_id)s, %(reason)s, 'queued', 0, 0, '', %(request_id)s
-        WHERE NOT EXISTS (SELECT FROM waiting WHERE reason = 'manual' OR reason = %(reason)s)
-        ON CONFLICT (conversation_id) WHERE state = 'queued' DO UPDATE
-          SET reason = CASE WHEN excluded.reason IN ('manual', 'redo_all') OR compaction_jobs.reason = 'redo'
-                            THEN excluded.reason ELSE compaction_jobs.reason END
-        RETURNING job_id, xmax = 0 AS is_new
-    )
-    SELECT job_id, is_new FROM written
-    UNION ALL
-    SELECT job_id, false FROM waiting WHERE NOT EXISTS (SELECT FROM written)
-"""
+# It runs at appends under pressure, so a request that is queued already costs a look and no write.
+_REQUEST = sql.load("compaction/jobs.sql")["request_job"]
 
 
 def wake(job_id: int, delay_seconds: float) -> None:
@@ -88,7 +72,9 @@ QUEUE = WorkQueue(
 def request(*, conversation_id: int, reason: Reason) -> int:
     """Queue a job for the conversation and give its id; one queued job is enough."""
     request_id = structlog.contextvars.get_contextvars().get("request_id", "")
-    row = first_row(_REQUEST, {"conversation_id": conversation_id, "reason": reason.value, "request_id": request_id})
+    row = sql.first_row(
+        _REQUEST, {"conversation_id": conversation_id, "reason": reason.value, "request_id": request_id}
+    )
     assert row is not None, "either the job is written, or one waits"
     if row["is_new"]:
         wake(row["job_id"], 0.0)

@@ -5,11 +5,11 @@ Pure but for the file that a key may be kept in, which is read each time, so tha
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
-from compaction.llm.types import Endpoint, Protocol
-from compaction.llm.withheld_calls import Misconfigured
+from compaction.llm.types import Endpoint, Misconfigured, Protocol
 from conversations.errors import Invalid
 from conversations.policy import Policy, Secret, knob
 
@@ -34,38 +34,34 @@ class ModelsPolicy(Policy):
     chat_key: str = knob("", "The key for that server, if it wants one.", secret=True)
     chat_key_file: str = knob("", "A file that holds this key, in place of LCM_CHAT_KEY.")
     chat_window_tokens: int = knob(128_000, "The tokens that this model takes.", low=1_000, high=100_000_000)
-    chat_price_in: float = knob(0.0, "What a million tokens read cost there; 0 if unknown.", low=0, high=1_000_000)
-    chat_price_out: float = knob(0.0, "What a million tokens written cost there; 0 if unknown.", low=0, high=1_000_000)
+    chat_prices: str = knob(
+        "", "What a million tokens cost there, read and written, as 0.25/1.25; empty if that is not known."
+    )
     anthropic_url: str = knob(
         _ANTHROPIC, "A server that speaks the Anthropic messages protocol: its base URL.", schemes=_HTTP
     )
     anthropic_model: str = knob("", "The model that writes summaries there.")
     anthropic_key: str = knob("", "The key for that server.", secret=True)
     anthropic_key_file: str = knob("", "A file that holds this key, in place of LCM_ANTHROPIC_KEY.")
-    anthropic_window_tokens: int = knob(200_000, "The tokens that this model takes.", low=1_000, high=100_000_000)
-    anthropic_price_in: float = knob(0.0, "What a million tokens read cost there; 0 if unknown.", low=0, high=1_000_000)
-    anthropic_price_out: float = knob(
-        0.0, "What a million tokens written cost there; 0 if unknown.", low=0, high=1_000_000
+    # The tokens that this model takes.
+    anthropic_window_tokens: int = 200_000
+    anthropic_prices: str = knob(
+        "", "What a million tokens cost there, read and written, as 3/15; empty if that is not known."
     )
     model_timeout_seconds: int = knob(60, "How long one call to a model may take.", low=1, high=3600)
-    model_attempts: int = knob(3, "The most attempts of one call to a model that does not answer.", low=1, high=20)
+    # The most attempts of one call to a model that does not answer.
+    model_attempts: int = 3
     model_max_output_tokens: int = knob(
         4096, "The most tokens that a model may write; thinking counts for those that think.", low=64, high=1_000_000
     )
-    breaker_failures: int = knob(5, "After so many failed calls in a row, calls to a model pause.", low=1, high=1_000)
-    breaker_pause_seconds: int = knob(
-        300,
-        "How long calls pause; after each failed probe twice as long, up to four times.",
-        low=1,
-        high=86_400,
-    )
-    spend_window_seconds: int = knob(600, "The time that the two limits on spending are for.", low=1, high=2_592_000)
-    spend_max_calls: int = knob(
-        1_000,
-        "The most calls to each model in that time; then calls stop until it is over. 0 for no limit.",
-        low=0,
-        high=1_000_000_000,
-    )
+    # After so many failed calls in a row, calls to a model pause.
+    breaker_failures: int = 5
+    # How long calls pause, in seconds; after each failed probe twice as long, up to four times.
+    breaker_pause_seconds: int = 300
+    # The time that the two limits on spending are for.
+    spend_window_seconds: int = 600
+    # The most calls to each model in that time; when they are spent, calls stop until it is over. 0 for no limit.
+    spend_max_calls: int = 1_000
     spend_max_tokens: int = knob(
         20_000_000,
         "The most tokens, read and written, of each model in that time; 0 for no limit. A call in progress ends "
@@ -87,9 +83,17 @@ class ModelsPolicy(Policy):
         return int(getattr(self, f"{name}_window_tokens"))
 
     def prices(self, name: str) -> tuple[float, float] | None:
-        """The cost of a million tokens, read and written; None if unknown."""
-        price_in, price_out = getattr(self, f"{name}_price_in"), getattr(self, f"{name}_price_out")
-        return (price_in, price_out) if price_in and price_out else None
+        """The cost of a million tokens, read and written; None if unknown, Misconfigured if it is no price."""
+        given = str(getattr(self, f"{name}_prices"))
+        if not given:
+            return None
+        try:
+            price_in, price_out = (float(price) for price in given.split("/"))
+        except ValueError:
+            price_in = price_out = -1.0
+        if not (0 <= price_in < math.inf and 0 <= price_out < math.inf):
+            raise Misconfigured(f"{_setting(f'{name}_prices')}: {given[:80]!r} is not two prices, such as 0.25/1.25.")
+        return price_in, price_out
 
     def keys(self) -> dict[str, Secret]:
         """The configured keys by setting, without files that cannot be read."""

@@ -21,8 +21,8 @@ from django.utils import timezone
 from compaction.llm.client import ModelClient
 from compaction.llm.configuration import MODELS, ModelsPolicy
 from compaction.llm.leaks import Secrets
-from compaction.llm.types import CallOutcome, Usage
-from compaction.llm.withheld_calls import BreakerOpen, SpendExhausted
+from compaction.llm.types import BreakerOpen, CallOutcome, SpendExhausted, Usage
+from conversations import sql
 
 logger = structlog.get_logger(__name__)
 
@@ -39,73 +39,7 @@ MOST_PAUSES = 4
 # Who finds out whether the endpoint answers has the time of a call and this; then another may.
 PROBE_MARGIN_SECONDS = 10
 
-_IS_WINDOW_OVER = "m.window_started_at + make_interval(secs => %(window)s) <= %(now)s"
-_MAY_SPEND = f"""
-    ({_IS_WINDOW_OVER} OR ((%(max_calls)s = 0 OR m.window_calls < %(max_calls)s)
-                       AND (%(max_tokens)s = 0 OR m.window_tokens < %(max_tokens)s)))
-"""
-# An open breaker lets no call through; when its pause is over, one at a time.
-_MAY_PASS = "(m.open_until IS NULL OR (m.open_until <= %(now)s AND coalesce(m.probing_until <= %(now)s, true)))"
-
-# The conditions are looked at when the row is this statement's own: of all that come at once, one becomes the probe.
-_ADMIT = f"""
-    INSERT INTO model_endpoints AS m (name, window_started_at, window_calls, calls) VALUES (%(name)s, %(now)s, 1, 1)
-    ON CONFLICT (name) DO UPDATE SET
-        probing_until = CASE WHEN m.open_until IS NOT NULL THEN %(now)s + make_interval(secs => %(probe)s) END,
-        window_started_at = CASE WHEN {_IS_WINDOW_OVER} THEN %(now)s ELSE m.window_started_at END,
-        window_calls = CASE WHEN {_IS_WINDOW_OVER} THEN 1 ELSE m.window_calls + 1 END,
-        window_tokens = CASE WHEN {_IS_WINDOW_OVER} THEN 0 ELSE m.window_tokens END,
-        calls = m.calls + 1
-    WHERE {_MAY_PASS} AND {_MAY_SPEND}
-    RETURNING m.name
-"""
-_WHY_NOT = f"""
-    SELECT {_MAY_PASS}, greatest(m.open_until, m.probing_until), {_MAY_SPEND}, m.window_started_at
-    FROM model_endpoints AS m WHERE m.name = %(name)s
-"""
-
-# A call that outlasts its window counts for the next one: many long calls would otherwise cost nothing.
-_SPENT = f"""
-    window_started_at = CASE WHEN {_IS_WINDOW_OVER} THEN %(now)s ELSE m.window_started_at END,
-    window_calls = CASE WHEN {_IS_WINDOW_OVER} THEN 0 ELSE m.window_calls END,
-    window_tokens = CASE WHEN {_IS_WINDOW_OVER} THEN 0 ELSE m.window_tokens END + %(tokens_in)s + %(tokens_out)s,
-    tokens_in = m.tokens_in + %(tokens_in)s,
-    tokens_out = m.tokens_out + %(tokens_out)s
-"""
-_WORKED = f"""
-    UPDATE model_endpoints AS m SET
-        consecutive_failures = 0, open_until = NULL, probing_until = NULL, last_success_at = %(now)s, {_SPENT}
-    WHERE m.name = %(name)s
-    RETURNING m.name
-"""
-# Failing while the breaker is open: a call that had begun before, and no news. When its pause is over: the probe, which
-# has found the endpoint even if it did not answer the request.
-_FAILURES = """
-    m.consecutive_failures + CASE
-        WHEN m.open_until > %(now)s THEN 0 WHEN (m.open_until IS NOT NULL AND NOT %(is_there)s) OR %(is_fault)s THEN 1
-        ELSE 0 END
-"""
-_FAILED = f"""
-    UPDATE model_endpoints AS m SET
-        consecutive_failures = {_FAILURES},
-        open_until = CASE
-            WHEN m.open_until > %(now)s THEN m.open_until
-            WHEN (m.open_until IS NOT NULL AND NOT %(is_there)s)
-                OR (%(is_fault)s AND {_FAILURES} >= %(most_failures)s)
-            THEN %(now)s + make_interval(secs => %(pause)s
-                * least(%(most_pauses)s, power(2, least(10, greatest(0, {_FAILURES} - %(most_failures)s))))) END,
-        probing_until = CASE WHEN m.open_until > %(now)s THEN m.probing_until END,
-        failures = m.failures + 1, last_failure = %(reason)s, last_failure_at = %(now)s, {_SPENT}
-    WHERE m.name = %(name)s
-    RETURNING m.open_until
-"""
-_CALLABLE = f"""
-    SELECT wanted.name, m.open_until IS NULL
-    FROM unnest(%(names)s::text[]) WITH ORDINALITY AS wanted(name, place)
-    LEFT JOIN model_endpoints AS m ON m.name = wanted.name
-    WHERE m.name IS NULL OR ({_MAY_PASS} AND {_MAY_SPEND})
-    ORDER BY wanted.place
-"""
+_STATEMENTS = sql.load("compaction/models.sql")
 
 
 @dataclass(frozen=True)
@@ -126,9 +60,9 @@ class Guard:
         """
         now = self.now()
         values = _values(self.policy, now) | {"name": self.name}
-        if _changed(_ADMIT, values):
+        if _changed(_STATEMENTS["admit_call"], values):
             return
-        may_pass, closed_until, may_spend, window_started_at = _first(_WHY_NOT, values)
+        may_pass, closed_until, may_spend, window_started_at = _first(_STATEMENTS["why_withheld"], values)
         if may_pass and not may_spend:
             retry_at = window_started_at + timedelta(seconds=self.policy.spend_window_seconds)
             raise SpendExhausted(f"the calls or tokens for {self.name!r} are spent for now", retry_at=retry_at)
@@ -150,9 +84,9 @@ class Guard:
             "most_pauses": MOST_PAUSES,
         }
         if outcome in SIGNS_OF_LIFE:
-            _changed(_WORKED, values)
+            _changed(_STATEMENTS["record_success"], values)
             return
-        [open_until] = _changed(_FAILED, values) or [None]
+        [open_until] = _changed(_STATEMENTS["record_failure"], values) or [None]
         # Less than a whole pause is left of one that had begun before.
         if open_until and open_until >= now + timedelta(seconds=self.policy.breaker_pause_seconds):
             logger.warning("model_left_alone", model=self.name, reason=outcome.value, until=open_until.isoformat())
@@ -172,7 +106,7 @@ def callable_models(
     if not names:
         return {}
     with connection.cursor() as cursor:
-        cursor.execute(_CALLABLE, _values(policy, now()) | {"names": names})
+        cursor.execute(_STATEMENTS["callable_models"], _values(policy, now()) | {"names": names})
         return dict(cursor.fetchall())
 
 
@@ -195,8 +129,8 @@ def _values(policy: ModelsPolicy, now: datetime) -> dict[str, Any]:
     """The values of all statements, by the caller's clock and not the database's."""
     return {
         "now": now,
-        "probe": policy.model_timeout_seconds + PROBE_MARGIN_SECONDS,
-        "window": policy.spend_window_seconds,
+        "probe_ends": now + timedelta(seconds=policy.model_timeout_seconds + PROBE_MARGIN_SECONDS),
+        "window_began": now - timedelta(seconds=policy.spend_window_seconds),
         "max_calls": policy.spend_max_calls,
         "max_tokens": policy.spend_max_tokens,
     }

@@ -32,7 +32,7 @@ def settings_in_force(policy: CompactionPolicy) -> dict[str, Any]:
     return {
         name: getattr(policy, name)
         for name, knob in policy.__dataclass_fields__.items()
-        if knob.metadata["per_conversation"]
+        if knob.metadata.get("per_conversation")
     }
 
 

@@ -44,7 +44,7 @@ def require_metadata(metadata: M, *, most: int) -> M:
 
 def _too_large(field: str, size: int, most: int) -> TooLarge:
     return TooLarge(
-        f"{field}: {size:,} bytes are too many; {most:,} are taken (LCM_MAX_METADATA_BYTES). "
+        f"{field}: {size:,} bytes are too many; {most:,} are taken. "
         "What a model should see belongs into the content, and what is large into a file.",
         code="metadata_too_large",
         field=field,

@@ -40,7 +40,7 @@ class MessageStore(Store):
         """Record messages, with their parts, at the end of the conversation and of its active context: all, or none.
 
         Durable and searchable on return. A message whose idempotency key is stored already is not written again. A text
-        of more than LCM_LARGE_FILE_TOKENS becomes a file (`moved`), and the message has what stands for it. Raises
+        of more than large_file_tokens becomes a file (`moved`), and the message has what stands for it. Raises
         NotFound; Invalid for what cannot be stored; Conflict if a key was used before for another message; Unavailable
         if a file cannot be stored.
         """

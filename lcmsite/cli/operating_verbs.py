@@ -15,6 +15,7 @@ from lcmsite.catalogue.problems import FINDINGS_EXIT_CODE, INTERRUPTED_EXIT_CODE
 from lcmsite.cli.catalogue_verbs import waiting
 from lcmsite.cli.cli_session import OPERATOR, Session
 from lcmsite.cli.parser import Outcome, Verb
+from lcmsite.effective_settings import EffectiveSettings, settings_in_force
 from lcmsite.ops.backup.create_backup import BackupReport, back_up
 from lcmsite.ops.backup.restore_backup import restore
 from retrieval.policy import RetrievalPolicy
@@ -62,6 +63,11 @@ def _trigram_index(work: Callable[[RetrievalPolicy], TrigramIndex]) -> Callable[
     return run
 
 
+def _settings(session: Session, arguments: Namespace) -> Outcome:
+    session.require_operator()
+    return Outcome(EffectiveSettings(settings_in_force()))
+
+
 def _serve_agents(session: Session, arguments: Namespace) -> None:
     try:
         _ = session.founding_caller
@@ -82,37 +88,38 @@ def _serve_agents(session: Session, arguments: Namespace) -> None:
 
 VERBS = (
     Verb(
+        "settings",
+        _settings,
+        description="Show every setting with its value and where it comes from: default or environment. Secrets are "
+        "not shown. README.md says what each of them does.",
+    ),
+    Verb(
         "mcp",
-        "Serve the agent tools on standard input and output (MCP).",
         _serve_agents,
         description="Serve the agent tools by the Model Context Protocol on standard input and output, until the "
         "input ends. For a host that starts its servers itself. LCM_API_KEY decides the workspace and the scopes.",
     ),
     Verb(
         "backup",
-        "Back up everything into a directory, and verify it.",
         _backup,
         _backup_arguments,
         description=back_up.__doc__ or "",
     ),
     Verb(
         "restore",
-        "Restore a backup into an empty database.",
         _restore,
         _restore_arguments,
         description=restore.__doc__ or "",
     ),
     Verb(
         "trigram-index build",
-        "Build the index that makes regular expressions fast.",
         _trigram_index(trigrams.build),
         description="Build the trigram index, which makes regular expressions fast. It needs the extension pg_trgm "
         "and makes appends slower.",
     ),
-    Verb("trigram-index drop", "Remove the trigram index.", _trigram_index(trigrams.drop)),
+    Verb("trigram-index drop", _trigram_index(trigrams.drop)),
     Verb(
         "trigram-index status",
-        "Show whether the trigram index is available, built and used.",
         _trigram_index(trigrams.status),
     ),
 )

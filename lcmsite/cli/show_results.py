@@ -17,6 +17,7 @@ from conversations.types import MessageRecord
 from integrity.types import IntegrityReport, RepairPlanRecord, ReportPage
 from lcmsite.cli import show_opened, show_trust
 from lcmsite.cli.terminal_layout import blanked, body, cell, heading, lines, safe, span, table
+from lcmsite.effective_settings import EffectiveSettings, Source
 from lcmsite.types import IssuedKey
 from retrieval.assembly.types import AssembledContext, RecallSection, ReceiptDifference
 from retrieval.delegation.types import GrantRecord, QueryAnswer
@@ -97,6 +98,16 @@ def _(model: EndpointRecord, console: Console) -> None:
         f"{model.tokens_out:,} written{cost}",
     ):
         console.print(f"  {line}", soft_wrap=True)
+
+
+@show_one.register
+def _(in_force: EffectiveSettings, console: Console) -> None:
+    for group in in_force.groups:
+        console.print(group.title, style="bold")
+        for setting in group.settings:
+            value = ("set" if setting.is_set else "") if setting.is_secret else cell(setting.value)
+            origin = "" if setting.source is Source.DEFAULT else f"  ({setting.source})"
+            console.print(f"  {setting.name:30} {safe(value)}{origin}".rstrip(), soft_wrap=True, markup=False)
 
 
 def _of(spent: int, limit: int | None) -> str:

@@ -8,7 +8,7 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Error, register
 
 from compaction.llm.configuration import MODELS, ModelsPolicy, checked_chain
-from compaction.llm.withheld_calls import Misconfigured
+from compaction.llm.types import Misconfigured
 from compaction.planning.thresholds import contradictions
 from compaction.policy import CompactionPolicy
 from conversations.content.tokenizers import BUNDLED
@@ -53,6 +53,7 @@ def summarizers_can_be_asked(app_configs: Sequence[AppConfig] | None, **kwargs: 
         try:
             if not models.missing(name):
                 models.endpoint(name)
+                models.prices(name)
         except Misconfigured as misconfigured:
             hint = "A model that is configured must be one that can be called; or take its settings away."
             found.append(Error(misconfigured.detail, hint=hint, id="lcm.E006"))
@@ -67,9 +68,8 @@ def sizes_fit_each_other(app_configs: Sequence[AppConfig] | None, **kwargs: Any)
     if chunk > request:
         found.append(
             Error(
-                f"LCM_UPLOAD_CHUNK_BYTES {chunk:,} is more than LCM_MAX_REQUEST_BYTES {request:,}: "
-                "no chunk of an upload would be taken.",
-                hint="Lower the first or raise the second.",
+                f"LCM_MAX_REQUEST_BYTES {request:,} is less than {chunk:,}, a chunk of an upload: none could be sent.",
+                hint="Raise it.",
                 id="lcm.E020",
             )
         )

@@ -8,6 +8,10 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lcmsite.environment import Variable
 
 PROJECT = Path(__file__).resolve().parents[2]
 REFERENCE = PROJECT / "docs" / "reference.md"
@@ -32,17 +36,27 @@ def written() -> dict[Path, str]:
 
 
 def settings_table() -> str:
-    """The table of settings as README must have it."""
-    from lcmsite.environment import variables
+    """The tables of settings, one for each group, as README must have them."""
+    from lcmsite.effective_settings import TITLES
+    from lcmsite.environment import declared
 
-    lines = ["| name | default | what it is |", "|---|---|---|"]
-    for variable in variables().values():
-        low, high = variable.knob.metadata["low"], variable.knob.metadata["high"]
-        bounds = "" if low is None and high is None else f" ({low:,} to {high:,})"
-        star = "\\*" if variable.knob.metadata.get("per_conversation") else ""
-        default = "" if variable.default in ("", None) else f"`{variable.default}`"
-        lines.append(f"| `{variable.name}`{star} | {default} | {variable.knob.metadata['help']}{bounds} |")
-    return "\n".join(lines)
+    lines = []
+    for owner, title in TITLES.items():
+        lines += [f"**{title}**", "", "| name | default | what it is |", "|---|---|---|"]
+        for variable in declared():
+            if variable.owner is owner:
+                lines.append(_setting_row(variable))
+        lines.append("")
+    return "\n".join(lines).rstrip()
+
+
+def _setting_row(variable: Variable) -> str:
+    about = variable.knob.metadata
+    low, high = about["low"], about["high"]
+    bounds = "" if low is None and high is None else f" ({low:,} to {high:,})"
+    star = "\\*" if about.get("per_conversation") else ""
+    default = "" if variable.default in ("", None) else f"`{variable.default}`"
+    return f"| `{variable.name}`{star} | {default} | {about['help']}{bounds} |"
 
 
 def columns_table() -> str:

@@ -27,7 +27,7 @@ def require_known(scope: Scope) -> None:
         elif not _is_logged_in(headers.get(b"cookie", "")):
             raise RequestTooLarge(
                 "Without a valid API key or a login, the body of a request is at most "
-                f"{settings.DEPLOYMENT.max_anonymous_bytes} bytes (LCM_MAX_ANONYMOUS_BYTES)."
+                f"{settings.DEPLOYMENT.max_anonymous_bytes} bytes."
             )
     finally:
         # No request ends in this thread that would give the database connection back.

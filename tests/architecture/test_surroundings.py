@@ -12,7 +12,7 @@ IN_IT = "test_no_setting_of_the_caller_is_read_but_the_address_of_a_server"
 THEIRS = {
     "LCM_LOG_LEVEL": "ERROR",
     "LCM_FRESH_TAIL_COUNT": "3",
-    "LCM_FILE_STORAGE": "s3",
+    "LCM_S3_BUCKET": "bucket",
     "LCM_REDIS_URL": "redis://127.0.0.1:1/0",
     "LCM_DATA_DIR": "/nowhere",
     "LCM_NO_SETTING": "1",

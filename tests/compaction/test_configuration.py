@@ -7,8 +7,7 @@ from dataclasses import fields
 import pytest
 
 from compaction.llm.configuration import ModelsPolicy, chain_of, checked_chain
-from compaction.llm.types import ModelFailed, Protocol
-from compaction.llm.withheld_calls import Misconfigured
+from compaction.llm.types import Misconfigured, ModelFailed, Protocol
 from compaction.policy import CompactionPolicy
 from conversations.errors import Invalid
 from conversations.policy import Secret, check_overrides
@@ -152,8 +151,8 @@ def test_a_chain_that_cannot_be_is_refused_with_what_is_missing(text, said):
 
 def test_prices_are_known_of_both_directions_or_not_at_all():
     assert models().prices("chat") is None
-    assert models(chat_price_in=1.5).prices("chat") is None
-    assert models(chat_price_in=1.5, chat_price_out=6).prices("chat") == (1.5, 6)
+    assert models().prices("chat") is None
+    assert models(chat_prices="1.5/6").prices("chat") == (1.5, 6)
     assert models(anthropic_window_tokens=5000).window_tokens("anthropic") == 5000
 
 
@@ -221,7 +220,7 @@ def test_no_key_of_the_environment_shows_in_what_holds_it():
 
 
 def test_every_setting_that_is_a_key_is_marked_secret():
-    secrets = {each.name for each in fields(ModelsPolicy) if each.metadata["secret"]}
+    secrets = {each.name for each in fields(ModelsPolicy) if each.metadata.get("secret")}
 
     assert secrets == {each.name for each in fields(ModelsPolicy) if each.name.endswith("_key")}
     assert all(not each.repr for each in fields(ModelsPolicy) if each.name in secrets)

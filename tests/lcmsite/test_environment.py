@@ -21,10 +21,10 @@ def test_nothing_given_means_the_defaults():
 
 def test_values_arrive_with_their_types():
     environment = Environment.read(
-        {"LCM_PORT": "9000", "LCM_DEBUG": "yes", "LCM_HOST": "::1", "LCM_CONTEXT_THRESHOLD": "0.5"}
+        {"LCM_PORT": "9000", "LCM_HTTPS": "yes", "LCM_HOST": "::1", "LCM_CONTEXT_THRESHOLD": "0.5"}
     )
 
-    assert environment.deployment == Deployment(port=9000, debug=True, host="::1")
+    assert environment.deployment == Deployment(port=9000, https=True, host="::1")
     assert environment.overrides == {"context_threshold": 0.5}
     assert environment.problems == ()
 
@@ -32,7 +32,7 @@ def test_values_arrive_with_their_types():
 def test_the_names_of_a_policy_are_its_fields():
     known = variables()
 
-    assert known["LCM_MAX_BATCH_MESSAGES"].owner is StorePolicy
+    assert known["LCM_ENCODING"].owner is StorePolicy
     assert {"LCM_FRESH_TAIL_COUNT", "LCM_LEAF_TARGET_TOKENS", "LCM_MAX_EXPAND_TOKENS", "LCM_DATABASE_URL"} <= set(known)
 
 
@@ -48,7 +48,7 @@ def test_an_empty_value_counts_as_not_given():
     [
         ("LCM_PORT", "eighty", "whole number"),
         ("LCM_PORT", "70000", "1 to 65535"),
-        ("LCM_DEBUG", "perhaps", "yes or no"),
+        ("LCM_HTTPS", "perhaps", "yes or no"),
         ("LCM_CONTEXT_THRESHOLD", "nan", "number"),
         ("LCM_CONTEXT_THRESHOLD", "7", "outside"),
         ("LCM_LOG_FORMAT", "xml", "auto, json, console"),
@@ -58,19 +58,32 @@ def test_an_empty_value_counts_as_not_given():
         ("LCM_REDIS_URL", "redis://localhost/0?host=other&port=z", "cannot use its option port."),
         ("LCM_REDIS_URL", "rediss://localhost/0?ssl_cert_reqs=hunter2", "cannot use its option ssl_cert_reqs."),
         ("LCM_DATABASE_URL", "postgres://u:p@host:port/db", "starts with postgres://"),
+        ("LCM_CONVERSATION_DEFAULTS", "max_depth=3", "not JSON"),
+        ("LCM_CONVERSATION_DEFAULTS", "[3]", "not a JSON object"),
+        ("LCM_CONVERSATION_DEFAULTS", '{"max_depth": "deep"}', "max_depth: 'deep' is not a whole number"),
+        ("LCM_CONVERSATION_DEFAULTS", '{"no_such_thing": 1}', "not a setting of a conversation"),
     ],
 )
 def test_a_value_that_cannot_be_used_leaves_the_default_in_force(name, text, said):
     environment = Environment.read({name: text})
 
     [problem] = environment.problems
-    assert environment.deployment == Deployment()
+    assert environment.deployment == Deployment(conversation_defaults=environment.deployment.conversation_defaults)
     assert environment.overrides == {}
     assert problem.id == "lcm.E002"
     assert name in problem.detail
     assert said in problem.detail
     assert "hunter2" not in problem.detail
     assert problem.hint
+
+
+def test_the_site_sets_defaults_for_settings_of_conversations():
+    environment = Environment.read(
+        {"LCM_CONVERSATION_DEFAULTS": '{"max_depth": 3, "fresh_tail_count": 4}', "LCM_FRESH_TAIL_COUNT": "6"}
+    )
+
+    assert environment.problems == ()
+    assert environment.overrides == {"max_depth": 3, "fresh_tail_count": 6}
 
 
 def test_an_address_of_redis_may_have_options():

@@ -12,7 +12,7 @@ from conversations.audit import Act, AuditLog
 from conversations.policy import StorePolicy
 from conversations.scope import Scope
 from lcmsite.effective_settings import Source, settings_in_force
-from lcmsite.environment import Environment, variables
+from lcmsite.environment import Environment, declared
 from tests.factories import a_conversation, a_store, a_workspace
 from tests.lcmsite.dashboard.visiting import HOSTILE, browser_of, browser_of_a_superuser, shown_links
 
@@ -38,18 +38,18 @@ def the_environment(settings, **names: str) -> None:
 def test_every_setting_is_there_once():
     names = [each.name for room in settings_in_force() for each in room.settings]
 
-    assert sorted(names) == sorted(variables())
+    assert sorted(names) == sorted(each.name for each in declared())
 
 
 def test_each_says_who_set_it(settings):
     # What is set to its own default is set, too.
-    the_environment(settings, LCM_PORT="8000", LCM_LEAF_CHUNK_TOKENS="9000", LCM_MODEL_TOKEN_BUDGET="50000")
+    the_environment(settings, LCM_PORT="8000", LCM_LEAF_TARGET_TOKENS="900", LCM_MODEL_TOKEN_BUDGET="50000")
 
     told = in_force(model_token_budget=12_000)
 
     assert (told["LCM_PORT"].value, told["LCM_PORT"].source) == (8000, Source.ENVIRONMENT)
     assert (told["LCM_HOST"].value, told["LCM_HOST"].source) == ("127.0.0.1", Source.DEFAULT)
-    assert (told["LCM_LEAF_CHUNK_TOKENS"].value, told["LCM_LEAF_CHUNK_TOKENS"].source) == (9000, Source.ENVIRONMENT)
+    assert (told["LCM_LEAF_TARGET_TOKENS"].value, told["LCM_LEAF_TARGET_TOKENS"].source) == (900, Source.ENVIRONMENT)
     budget = told["LCM_MODEL_TOKEN_BUDGET"]
     assert (budget.value, budget.source) == (12_000, Source.CONVERSATION)
     assert told["LCM_ENCODING"].source is Source.DEFAULT and told["LCM_ENCODING"].value == StorePolicy().encoding
@@ -77,7 +77,7 @@ def test_the_page_groups_them_with_help_and_bounds(django_assert_max_num_queries
     with django_assert_max_num_queries(8):
         page = superuser.get(SETTINGS).content.decode()
 
-    assert [name for name in variables() if f"<code>{name}</code>" not in page] == []
+    assert [each.name for each in declared() if f"<code>{each.name}</code>" not in page] == []
     assert all(f">{title}</h2>" in page for title in ("Making room", "Language models", "This site"))
     assert "The port `lcm up` listens on." in page and "1 to 65,535." in page
 
@@ -86,7 +86,7 @@ def test_settings_of_the_site_itself_are_shown_to_superusers_alone(admin):
     page = admin.get(SETTINGS).content.decode()
 
     assert "<code>LCM_CONTEXT_THRESHOLD</code>" in page
-    for name in ("LCM_CHAT_URL", "LCM_SPEND_MAX_CALLS", "LCM_DATABASE_URL", "LCM_DATA_DIR", "LCM_ALLOWED_HOSTS"):
+    for name in ("LCM_CHAT_URL", "LCM_SPEND_MAX_TOKENS", "LCM_DATABASE_URL", "LCM_DATA_DIR", "LCM_ALLOWED_HOSTS"):
         assert f"<code>{name}</code>" not in page, name
 
 
@@ -98,7 +98,7 @@ def test_what_a_conversation_sets_for_itself_is_marked(admin):
 
     row = re.findall(r"<code>LCM_FRESH_TAIL_COUNT</code>.*?</tr>", page, re.S)[0]
     assert ">31</td>" in row and ">conversation</span>" in row
-    assert HOSTILE not in page and "(1 of its own)" in page
+    assert HOSTILE not in page and "(1 override)" in page
 
 
 def test_a_foreign_conversation_looks_like_none(admin):
@@ -144,7 +144,7 @@ def test_it_is_narrowed_to_a_kind_and_to_a_conversation(admin):
     none = admin.get(f"{AUDIT}?act=erase").content.decode()
 
     assert (len(rows(thaws)), len(rows(here)), len(rows(none))) == (2, 1, 0)
-    assert "Nothing of that kind." in none
+    assert "No act matches." in none
 
 
 def test_a_long_log_goes_on_where_it_ended(admin):
