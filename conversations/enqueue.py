@@ -1,4 +1,4 @@
-"""Wakes a worker for what is written in a row: the row is the work, and nothing is lost if nobody wakes."""
+"""Wake a worker for work that is written in a row; a sweep finds the row if the wake-up is lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the store does when nobody asks for anything."""
+"""Periodic tasks of the store."""
 
 from __future__ import annotations
 

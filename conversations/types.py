@@ -142,7 +142,7 @@ class MessageRecord:
 
 @dataclass(frozen=True)
 class AppendedMessage:
-    """Where one message of an append now stands; `created` is false if it had been stored before."""
+    """The place of one appended message; `created` is false if it was stored before."""
 
     message_id: int
     seq: int
@@ -212,7 +212,7 @@ class OpenedConversation(ConversationRecord):
 
 @dataclass(frozen=True, kw_only=True)
 class NewSummary:
-    """A finished summary and what it stands for, to be written with its lineage in one transaction."""
+    """A finished summary and the range it covers, to be written with its lineage in one transaction."""
 
     summary_id: str = ""
     conversation_id: int

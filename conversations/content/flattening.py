@@ -37,12 +37,12 @@ def said_beyond(content: str, parts: Iterable[NewPart]) -> str:
 
 
 def reasoning_in(parts: Iterable[NewPart]) -> str:
-    """What was thought and not said: it costs tokens where it is shown, and is found nowhere."""
+    """The reasoning in parts: it costs tokens where it is shown, and no search finds it."""
     return "\n".join(part.text_content for part in parts if part.part_type is PartType.REASONING and part.text_content)
 
 
 def _texts_of(part: NewPart) -> list[tuple[str, str]]:
-    """Each text of a part: as it was said, and as it stands in a flattened message."""
+    """Each text of a part, and the same as it is written in a flattened message."""
     texts: list[tuple[str | None, str | None]]
     match part.part_type:
         case PartType.TEXT | PartType.RETRY:

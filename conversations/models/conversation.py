@@ -32,7 +32,7 @@ class Workspace(models.Model):
 
 
 class Conversation(models.Model):
-    """The container of one history, and the counters that spare everybody from counting it."""
+    """The container of one history, with counters of what it holds."""
 
     conversation_id = models.BigAutoField(primary_key=True)
     workspace = models.ForeignKey(Workspace, models.RESTRICT, related_name="conversations")
@@ -89,7 +89,7 @@ class Conversation(models.Model):
 
 
 class ContextItem(models.Model):
-    """One slot of what the model sees: a raw message, or the summary that stands for many."""
+    """One slot of what the model sees: a raw message, or a summary of many."""
 
     pk = models.CompositePrimaryKey("conversation_id", "ordinal")
     conversation = models.ForeignKey(Conversation, models.CASCADE, related_name="context_items")

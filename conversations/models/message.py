@@ -74,7 +74,7 @@ class Message(models.Model):
         return f"msg_{self.message_id}"
 
     def as_record(self, parts: tuple[PartRecord, ...] = (), cold: ColdTexts | None = None) -> MessageRecord:
-        """The message as it was said; of one that is cold, `cold` has the texts if they were read already."""
+        """The message with its exact values; `cold` has the texts of a cold one if they were read already."""
         values = overlaid({"content": self.content, "metadata": self.metadata}, self.exact)
         if self.cold_block_id is not None and (cold := cold or cold_texts([self.cold_block_id])) is not None:
             texts = cold.message(self.cold_block_id, self.message_id)

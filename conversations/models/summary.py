@@ -16,7 +16,7 @@ from conversations.types import Level, SummaryKind, SummaryRecord
 
 
 class Summary(models.Model):
-    """What stands for older history in the active context. Immutable; its sources are in the two link tables."""
+    """A text in place of older messages in the active context. Immutable; two link tables hold its sources."""
 
     summary_id = models.TextField(primary_key=True)
     conversation = models.ForeignKey(Conversation, models.CASCADE, related_name="summaries")

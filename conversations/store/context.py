@@ -1,4 +1,4 @@
-"""What can be lost without anything being lost: context and counters, made anew from messages, summaries and lineage.
+"""Derive context and counters again from messages, summaries and lineage.
 
 Each function takes a conversation's id and says in a record what it would change or has changed; a record turned round
 (`reversed`) takes the change back. Those that write want a transaction, and hold the conversation's row until its end.

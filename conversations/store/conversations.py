@@ -55,8 +55,8 @@ class ConversationStore(SpecificationStore):
             workspace_id=self.scope.workspace_id, session_id=session_id, defaults=given
         )
         conversation.refresh_from_db()
-        asked = {"title": title, "metadata": metadata, "overrides": overrides}
-        left = [name for name in asked if asked[name] is not None and given[name] != getattr(conversation, name)]
+        wanted = {"title": title, "metadata": metadata, "overrides": overrides}
+        left = [name for name in wanted if wanted[name] is not None and given[name] != getattr(conversation, name)]
         return OpenedConversation(**vars(conversation.as_record()), created=created, left_as_it_was=tuple(left))
 
     def get_conversation(self, *, conversation_id: int) -> ConversationRecord:

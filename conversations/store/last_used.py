@@ -1,4 +1,4 @@
-"""When a conversation was last used: a day, kept at most once a day, so that ordinary calls pay nothing for it."""
+"""Record the day on which a conversation was last used, with at most one write a day."""
 
 from __future__ import annotations
 

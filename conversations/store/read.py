@@ -1,7 +1,6 @@
-"""Stored messages as records, by the thousand.
+"""Read stored messages as records, by the thousand.
 
-Read past the ORM: to make an instance of each row, and then a record of each instance, takes five times as long as all
-the rest. Times come as text for the same reason.
+Without model instances in between: a page has a thousand rows, and each would be built twice.
 """
 
 from __future__ import annotations
@@ -20,15 +19,8 @@ from conversations.fast.records import record
 from conversations.sql import array, load, rows
 from conversations.types import MessageRecord, PartRecord, PartType, Role
 
-# As `_read` takes them apart. Two are no fields: `exact` says what some of the fields really are, `cold_block_id` where
-# they are if not here.
-_MESSAGE_COLUMNS = (
-    "message_id", "conversation_id", "seq", "role", "content", "token_count", "token_counter", "created_at",
-    "content_hash", "chain_hash", "author", "idempotency_key", "metadata", "erased_by_id", "exact", "cold_block_id",
-)  # fmt: skip
-
-# What nearly every part is made of. The other columns are empty in nearly all parts, and to read and keep thirty values
-# of each takes twice as long: a part that has any of them has all of them in one value.
+# The columns that nearly every part uses. The others are empty in nearly all parts: a part that has any of them has
+# all of them in one more column.
 _USUAL = (
     "message_id", "ordinal", "part_id", "part_type", "text_content", "tool_call_id", "tool_name", "tool_status",
     "tool_input", "tool_output", "metadata"
@@ -36,14 +28,10 @@ _USUAL = (
 _EMPTY_PART: dict[str, Any] = dict.fromkeys(PartRecord.__dataclass_fields__)
 _UNUSUAL = tuple(name for name in _EMPTY_PART if name not in _USUAL)
 
-# Columns that are read as something else than what they are.
+# Columns that are read as another type.
 _READ_AS = {
-    "role": "role::text",
     "part_type": "part_type::text",
-    "created_at": "created_at::text",
-    "content_hash": "encode(content_hash, 'hex')",
-    "chain_hash": "encode(chain_hash, 'hex')",
-    # What jsonb is to be read as depends on the connection; text is text.
+    # How jsonb is parsed depends on the connection.
     "metadata": "metadata::text",
     "tool_input": "tool_input::text",
     # JSON has only one kind of number, and not this one.
@@ -55,29 +43,21 @@ def _columns(names: Sequence[str]) -> str:
     return ", ".join(_READ_AS.get(name, name) for name in names)
 
 
-_MESSAGES = f"SELECT {_columns(_MESSAGE_COLUMNS)} FROM messages"
-_THESE = f"{_MESSAGES} WHERE message_id = ANY(%s)"
-_FOLLOWING = f"{_MESSAGES} WHERE conversation_id = %s AND seq > %s ORDER BY seq LIMIT %s"
-# Looked up once, not for each of them.
-_FOLLOWING_THERE = f"""
-    {_MESSAGES} WHERE conversation_id = %s AND seq > %s
-      AND EXISTS (SELECT FROM conversations c WHERE c.conversation_id = %s AND c.workspace_id = %s)
-    ORDER BY seq LIMIT %s
-"""
-# Of those, the ones that are nothing but text as they are read; before them stands what a part is.
+_MESSAGES = load("conversations/messages.sql")
+# Those of them that are texts.
 TEXTS = _USUAL[4:]
-# A part as `parts_in` takes it apart; what comes first puts such rows in order.
+# The columns of a part for `parts_in`, in an order that sorts rows.
 PART = f"""{_columns(_USUAL)}, exact,
     CASE WHEN num_nonnulls({_columns(_UNUSUAL)}) > 0 THEN json_build_array({_columns(_UNUSUAL)})::text END AS more"""
 PART_WIDTH = len(_USUAL) + 2
-# The part that compaction leaves on a message is a note of our own; nobody said it.
+# Leaves out the part that compaction adds to a message: a note of our own.
 SAID = "(part_type = 'compaction' AND is_synthetic AND is_ignored) IS NOT TRUE"
-# Of how many messages is kept from the planner, who would else plan anew each time for a few.
+# The subquery hides the number of messages from the planner, which would otherwise plan again for each number.
 _PARTS = f"SELECT {PART} FROM message_parts WHERE message_id = ANY((SELECT %s)::bigint[])"
 _FILES = load("conversations/files.sql")["files_of_messages"]
 ROLES = {role.value: role for role in Role}
 PART_TYPES = {part_type.value: part_type for part_type in PartType}
-# Once for all: `json.loads` looks for what it is to do, and for white space, which the database writes none of.
+# Without the search for white space of `json.loads`: the database writes none.
 _decode = json.JSONDecoder().raw_decode
 
 
@@ -88,7 +68,11 @@ def messages_of(
     if not message_ids:
         return []
     found = until_settled(
-        lambda: _read(rows(_THESE, [array(message_ids)], binary=True), with_parts=with_parts, cold=cold)
+        lambda: _read(
+            rows(_MESSAGES["messages_by_id"], {"message_ids": array(message_ids)}, binary=True),
+            with_parts=with_parts,
+            cold=cold,
+        )
     )
     by_id = {message.message_id: message for message in found}
     return [by_id[message_id] for message_id in message_ids if message_id in by_id]
@@ -101,11 +85,13 @@ def messages_after(
 
     An empty list if the conversation is not in the workspace; `workspace_id` is None for whoever may see all of them.
     """
-    if workspace_id is None:
-        asked = _FOLLOWING, [conversation_id, after_seq, limit]
-    else:
-        asked = _FOLLOWING_THERE, [conversation_id, after_seq, conversation_id, workspace_id, limit]
-    return until_settled(lambda: _read(rows(*asked, binary=True), with_parts=True))
+    values = {
+        "conversation_id": conversation_id,
+        "workspace_id": workspace_id,
+        "after_seq": after_seq,
+        "limit": limit,
+    }
+    return until_settled(lambda: _read(rows(_MESSAGES["messages_after"], values, binary=True), with_parts=True))
 
 
 def _read(found: Sequence[tuple[Any, ...]], *, with_parts: bool, cold: ColdTexts | None = None) -> list[MessageRecord]:
@@ -178,7 +164,7 @@ def part_rows_of(message_ids: Iterable[int]) -> list[tuple[Any, ...]]:
 
 
 def has_only_texts(row: tuple[Any, ...]) -> bool:
-    """Whether all that the part in a row of `PART` says is in the columns of `TEXTS`, as it was said."""
+    """Whether the part in a row of `PART` has all its values, exactly, in the columns of `TEXTS`."""
     return row[-1] is None and not row[-2]
 
 

@@ -148,7 +148,7 @@ class SpecificationStore(MessageStore, SummaryStore):
         first_row(_LINK["link_parents"], [summary_id, texts(source_ids)])
 
     def _require(self, summary_id: str) -> None:
-        """NotFound for a summary that this scope may not see; for workers, who may see all, nothing is asked."""
+        """Raise NotFound for a summary that this scope may not see; workers may see all."""
         if self.scope.workspace_id is not None:
             self.scope.summary(summary_id)
 

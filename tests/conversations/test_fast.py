@@ -44,11 +44,11 @@ def test_a_stored_part_is_equal_to_one_that_was_told_every_value(stored):
 
 
 @pytest.mark.django_db
-def test_an_answer_says_every_field_of_a_part_in_order(stored):
-    said = json.loads(as_json(stored))
+def test_an_answer_has_the_fields_of_a_part_that_are_set_in_order(stored):
+    answer = json.loads(as_json(stored))
 
-    assert list(said) == [each.name for each in fields(PartRecord)]
-    assert said["tool_input"] == {"at": "the sea"} and said["tool_output"] is None
+    assert list(answer) == [each.name for each in fields(PartRecord) if getattr(stored, each.name) is not None]
+    assert answer["tool_input"] == {"at": "the sea"}
 
 
 def test_every_field_of_a_record_is_there_once_and_in_order():

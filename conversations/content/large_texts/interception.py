@@ -1,6 +1,6 @@
-"""What is too long for a message becomes a file; the message keeps a text that stands for it.
+"""Move texts that are too long for a message into files, and put an element in their place.
 
-That text is what is said, hashed, searched, counted and shown. It names the file and the SHA-256 of its bytes; the
+That text is the content: it is hashed, searched, counted and shown. It names the file and the SHA-256 of its bytes; the
 places where it stands are kept beside it (`file_references`), so that the message as it was sent can be put together
 again, byte for byte (`whole.py`). The message's record_hash, and with it the chain, seals files and places.
 """
