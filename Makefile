@@ -41,13 +41,14 @@ test-all: test thorough ## both
 bare: ## try both commands on a fresh Debian 12 (as root; ARGS="run", "test user", ...)
 	.ci/bare $(ARGS)
 
-check: $(INSTALLED) ## format, lint, layers, types, migrations, settings
+check: $(INSTALLED) ## format, lint, layers, types, migrations, settings, and the table of how plain the house is
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports
 	$(BIN)/mypy $(CODE)
 	$(BIN)/python manage.py makemigrations --check --dry-run
 	$(BIN)/python manage.py check
+	$(BIN)/python -m tests.architecture.house
 
 bench: $(INSTALLED) ## measure speed beside its raw-SQL floor
 	$(BIN)/python -m tests.benchmarks $(ARGS)

@@ -1,4 +1,4 @@
-"""Make room: replace the old part of an active context with summaries, and never touch their sources.
+"""Make room: replace the old part of an active context with summaries.
 
 One run: lock, read the context, plan; then for each chunk, summarize with no transaction open and write in one.
 """
@@ -23,7 +23,7 @@ from conversations.models import Conversation
 from conversations.scope import Scope
 from conversations.store.base import EVERYTHING
 from conversations.store.conversations import ConversationStore
-from conversations.store.paging import behind
+from conversations.store.pages import behind
 from conversations.work.queue import Lease
 
 
@@ -60,13 +60,16 @@ class CompactionEngine:
         return CompactionStatus(**vars(decision), run_id=None if run is None else run.run_id, run=run)
 
     def request(self, *, conversation_id: int, reason: Reason = Reason.MANUAL) -> JobRecord:
-        """Queue a background compaction of the conversation; one that is queued already is enough."""
+        """Queue a background compaction; one that is queued already is enough."""
         self.store.scope.conversation(conversation_id)
         job_id = jobs.request(conversation_id=conversation_id, reason=Reason(reason))
         return CompactionJob.objects.select_related("conversation").get(pk=job_id).as_record()
 
     def backfill(self, *, conversation_id: int | None = None) -> list[JobRecord]:
-        """Queue what automatic compaction skipped as not worth a summary, in one conversation or in all."""
+        """Queue what automatic compaction skipped as not worth a summary.
+
+        In one conversation, or in all.
+        """
         if conversation_id is not None:
             self.store.scope.conversation(conversation_id)
         runs = self.store.scope.narrow(CompactionRun.objects.all())
@@ -106,7 +109,7 @@ class CompactionEngine:
         before_run: str | None = None,
         limit: int = 20,
     ) -> list[RunRecord]:
-        """List the runs of one conversation, or of all, newest first, filtered by outcome and reason.
+        """List runs, newest first, by conversation, outcome and reason.
 
         `before_run` is the last run of the previous page. NotFound if there is no such conversation or run.
         """
@@ -139,7 +142,7 @@ class CompactionEngine:
         return self.run(conversation_id=conversation_id, reason=Reason(reason), work=Run.compact, lease=lease)
 
     def redo(self, *, conversation_id: int, lease: Lease[CompactionJob] | None = None) -> CompactionResult:
-        """Make again, with a model, the summaries in the context that were made without one.
+        """Make degraded summaries in the context again, with a model.
 
         The new ones supersede the old ones, which stay in the lineage. Raises ConversationBusy as `compact` does.
         """
@@ -153,7 +156,10 @@ class CompactionEngine:
         work: Callable[[Run], Outcome],
         lease: Lease[CompactionJob] | None = None,
     ) -> CompactionResult:
-        """Do the work of a run under the conversation's lock, unless compaction is switched off for it."""
+        """Do the work of a run under the conversation's lock.
+
+        Outcome `disabled` where compaction is switched off.
+        """
         conversation = self.store.scope.conversation(conversation_id)
         policy = self.policy.overridden(conversation.overrides)
         if not policy.enabled or (policy.autocompact_disabled and reason.is_automatic):

@@ -1,4 +1,4 @@
-"""What compaction adds to the ledger of a conversation: its runs, and where hosts have cut."""
+"""The sections that compaction adds to a ledger: runs and boundaries."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from compaction.types import Outcome
 from conversations.ledger.lines import as_text
 from conversations.ledger.types import Line
 
-# Of a run: the job that asked for it is this database's own, and not told.
+# Not the job of a run, which is this database's own.
 _RUN = (
     "run_id", "reason", "outcome", "started_at", "finished_at", "tokens_before", "tokens_after", "leaf_summaries",
     "condensed_summaries", "redone_summaries", "details",
@@ -28,7 +28,7 @@ class RunSection:
     def lines(self, conversation_id: int) -> Iterator[Line]:
         runs = CompactionRun.objects.filter(conversation_id=conversation_id).exclude(outcome=Outcome.RUNNING)
         for values in runs.order_by("started_at", "run_id").values(*_RUN).iterator():
-            yield {"type": self.kind, **_told(values)}
+            yield {"type": self.kind, **_as_line(values)}
 
     def restore(self, conversation_id: int, lines: Sequence[Line]) -> None:
         CompactionRun.objects.bulk_create(
@@ -44,7 +44,7 @@ class BoundarySection:
     def lines(self, conversation_id: int) -> Iterator[Line]:
         boundaries = CompactionBoundary.objects.filter(conversation_id=conversation_id)
         for values in boundaries.order_by("recorded_at", "last_seq", "host_reference").values(*_BOUNDARY).iterator():
-            yield {"type": self.kind, **_told(values)}
+            yield {"type": self.kind, **_as_line(values)}
 
     def restore(self, conversation_id: int, lines: Sequence[Line]) -> None:
         CompactionBoundary.objects.bulk_create(
@@ -55,7 +55,7 @@ class BoundarySection:
 SECTIONS = (RunSection(), BoundarySection())
 
 
-def _told(values: dict[str, Any]) -> Line:
+def _as_line(values: dict[str, Any]) -> Line:
     return {name: as_text(value) if isinstance(value, datetime) else value for name, value in values.items()}
 
 

@@ -15,7 +15,7 @@ COMPACTION = "lcm.compaction"
 
 @contextmanager
 def compaction_lock(conversation_id: int) -> Iterator[None]:
-    """Hold the conversation's advisory lock; ConversationBusy at once if somebody else holds it.
+    """Hold the conversation's advisory lock, or raise ConversationBusy at once.
 
     It is a lock of the session, not of a transaction, for no transaction may stay open while a summarizer works. It
     ends with the connection, so a killed worker leaves none behind. What it guards is work, not truth: should a

@@ -1,4 +1,4 @@
-"""Counters of compaction: runs, as their rows say how they ended, and the summaries that they wrote."""
+"""The metrics of compaction: runs by outcome, and summaries."""
 
 from __future__ import annotations
 

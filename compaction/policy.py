@@ -1,4 +1,4 @@
-"""When to make room, and how much."""
+"""The settings of compaction: when to make room, and how much."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class CompactionPolicy(Policy):
         True, "Whether LCM compacts at all; messages are stored and found either way.", per_conversation=True
     )
     autocompact_disabled: bool = knob(
-        False, "Whether compaction only runs when somebody asks for it.", per_conversation=True
+        False, "Whether compaction only runs when it is requested.", per_conversation=True
     )
     model_token_budget: int = knob(
         128_000, "The tokens that the agent's model takes.", low=256, high=100_000_000, per_conversation=True
@@ -30,14 +30,14 @@ class CompactionPolicy(Policy):
     )
     hard_threshold: float = conversation_knob(
         0.9,
-        "From this share of the budget on nothing is put off: what is there is compacted, significant or not.",
+        "From this share of the budget on everything is compacted, significant or not.",
         low=0.01,
         high=1.0,
     )
     significance_gate: bool = conversation_knob(
         True,
-        "Whether automatic compaction passes over what is not worth a summary: few turns of substance, few new names, "
-        "and little that is not summarized already.",
+        "Whether automatic compaction skips what is not worth a summary: few turns of substance, few new names, and "
+        "little that is not summarized already.",
     )
     compaction_goal: float = conversation_knob(
         0.5,
@@ -79,26 +79,25 @@ class CompactionPolicy(Policy):
     max_depth: int = conversation_knob(-1, "The deepest summaries to make; -1 for no limit.", low=-1, high=1000)
     summarizer: str = knob(
         "extractive",
-        "Who writes the summaries: one of extractive (needs no model), chat and anthropic, or several separated by "
-        "commas, each asked when those before it fail.",
+        "Which summarizers write the summaries: one of extractive (needs no model), chat and anthropic, or several, "
+        "separated by commas, each called when those before it fail.",
         per_conversation=True,
     )
     summary_instructions: str = conversation_knob(
         "",
-        "What a language model is told besides, when it writes a summary; so many characters.",
+        "Further instructions for a language model that writes a summary; so many characters.",
         low=0,
         high=2000,
     )
     # The most summaries one run may make.
     max_passes: int = 2000
-    # How long one run may take.
+    # How long one run may take, in seconds.
     run_deadline_seconds: int = 600
-    # How long a worker may be silent before its job is given to another.
+    # How long a worker holds a job without renewing its lease, in seconds.
     job_lease_seconds: int = 60
 
     def require_possible(self) -> None:
-        """Raise Invalid for a summarizer that there is not, or that the operator has not configured, and for settings
-        that cannot be satisfied together, with the sum that shows it."""
+        """Raise Invalid for an unknown or unconfigured summarizer, or a contradiction."""
         checked_chain(self.summarizer)
         if found := contradictions(self):
             raise Invalid(" ".join(found), code="cannot_be_satisfied")

@@ -1,4 +1,4 @@
-"""Signal handlers: an append may request a job, and work that is due wakes a worker."""
+"""Signal handlers: appends request jobs, and work that is due wakes workers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,10 @@ def request_compaction_under_pressure(
     overrides: Mapping[str, Any],
     **_: object,
 ) -> None:
-    """Request a job as the pressure rises. Below the threshold, an append costs only this comparison."""
+    """Request a job as the pressure rises.
+
+    Below the threshold, an append costs only this comparison.
+    """
     policy = CompactionPolicy.from_settings().overridden(overrides)
     if not needs_compaction(counters, policy):
         return

@@ -1,64 +1,16 @@
-"""Whether everything that was archived can be had again: counted by the database, in one pass, whatever the size."""
+"""Whether everything that was archived can be recovered."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from compaction.types import Coverage, CoverageGap, GapKind
-from conversations.sql import rows
+from conversations import sql
 
-# A report names so many gaps; all of them are counted.
+# A report lists so many gaps; all of them are counted.
 MOST_GAPS = 100
 
-# Each message is met up to three times (as a row, as an item of the context, as a source of a summary) and the meetings
-# are grouped: no join whose cost would hang on what the planner believes of a conversation that grew a moment ago.
-# UNION, not UNION ALL: a lineage with a cycle is broken, but the report on it must end.
-_COVERAGE = """
-    WITH RECURSIVE opened(summary_id) AS (
-        SELECT summary_id FROM context_items WHERE conversation_id = %(conversation_id)s AND summary_id IS NOT NULL
-        UNION
-        SELECT p.parent_summary_id FROM opened JOIN summary_parents p ON p.summary_id = opened.summary_id
-    ), met(message_id, seq, raw, summarized) AS (
-        SELECT message_id, seq, false, false
-        FROM messages WHERE conversation_id = %(conversation_id)s AND seq <= %(last_seq)s
-        UNION ALL
-        SELECT message_id, NULL, true, false
-        FROM context_items WHERE conversation_id = %(conversation_id)s AND message_id IS NOT NULL
-        UNION ALL
-        SELECT l.message_id, NULL, false, true
-        FROM opened JOIN summary_messages l ON l.summary_id = opened.summary_id
-    ), stored AS MATERIALIZED (
-        SELECT max(seq) AS seq, bool_or(raw) AS raw, bool_or(summarized) AS summarized
-        FROM met GROUP BY message_id HAVING max(seq) IS NOT NULL
-    ), counted AS (
-        SELECT count(*) AS stored, count(*) FILTER (WHERE summarized AND NOT raw) AS summarized,
-               count(*) FILTER (WHERE raw) AS raw, count(*) FILTER (WHERE NOT raw AND NOT summarized) AS unreachable
-        FROM stored
-    ), gaps(first_seq, last_seq, kind) AS (
-        SELECT seq + 1, next - 1, 'missing'
-        FROM (
-            SELECT seq, coalesce(lead(seq) OVER (ORDER BY seq), %(last_seq)s + 1) AS next
-            FROM (SELECT 0 AS seq UNION ALL SELECT seq FROM stored) AS stands
-        ) AS neighbours
-        WHERE next > seq + 1
-        UNION ALL
-        SELECT min(seq), max(seq), 'unreachable'
-        FROM (
-            SELECT seq, seq - row_number() OVER (ORDER BY seq) AS island FROM stored WHERE NOT raw AND NOT summarized
-        ) AS lost
-        GROUP BY island
-    ), listed AS (
-        SELECT first_seq, last_seq, kind, count(*) OVER () AS gaps FROM gaps ORDER BY first_seq LIMIT %(most)s
-    )
-    SELECT stored, summarized, raw, unreachable, coalesce(gaps, 0), first_seq, last_seq, kind
-    FROM counted LEFT JOIN listed ON true
-    ORDER BY first_seq
-"""
-_MISSING_KEYS = """
-    SELECT key FROM unnest(%s::text[]) WITH ORDINALITY AS given(key, place)
-    WHERE NOT EXISTS (SELECT FROM messages m WHERE m.conversation_id = %s AND m.idempotency_key = key)
-    GROUP BY key ORDER BY min(place)
-"""
+_STATEMENTS = sql.load("compaction/recoverability.sql")
 
 
 def coverage(
@@ -66,12 +18,14 @@ def coverage(
 ) -> Coverage:
     """See `HostCompaction.verify_coverage`: two statements, whatever the size."""
     values = {"conversation_id": conversation_id, "last_seq": last_seq, "most": MOST_GAPS}
-    found = rows(_COVERAGE, values)
+    found = sql.rows(_STATEMENTS["coverage"], values)
     stored, summarized, raw, unreachable, gaps = found[0][:5]
     listed = tuple(
         CoverageGap(first_seq=row[5], last_seq=row[6], kind=GapKind(row[7])) for row in found if row[5] is not None
     )
-    missing_keys = tuple(key for (key,) in rows(_MISSING_KEYS, [list(idempotency_keys), conversation_id]))
+    missing_keys = tuple(
+        key for (key,) in sql.rows(_STATEMENTS["missing_keys"], [list(idempotency_keys), conversation_id])
+    )
     return Coverage(
         conversation_id=conversation_id,
         host_reference=host_reference,

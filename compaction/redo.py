@@ -1,4 +1,4 @@
-"""Make summaries again: degraded ones once a model answers, erased ones from what remains.
+"""Make degraded, erased and damaged summaries again.
 
 The new rows supersede the old ones, which are kept.
 """
@@ -33,7 +33,7 @@ from conversations.sql import snapshot
 
 
 def redo(run: Run) -> Outcome:
-    """Make the degraded summaries of the context again, oldest first, each with its degraded sources.
+    """Make the degraded summaries of the context again, oldest first.
 
     A model without an answer to one summary may have one to the next; without any model there, the run ends. A summary
     whose texts were rejected is superseded all the same, by a row that says so, and waits no longer. A worker makes
@@ -76,7 +76,7 @@ def _noted_before(conversation_id: int) -> dict[str, Any]:
 
 
 def waiting_for_a_model(now: datetime) -> Iterator[Conversation]:
-    """Conversations without an open job whose context has a summary that waits for a model.
+    """Conversations whose context has a summary that waits for a model.
 
     A conversation rests after an attempt without an answer, the longer the more attempts there were; a summary that
     waits since then is not delayed by it.
@@ -105,7 +105,7 @@ def waiting_for_a_model(now: datetime) -> Iterator[Conversation]:
 
 
 def _read(run: Run, *, only_waiting: bool) -> list[tuple[str, int]]:
-    """The summaries to make again; the run starts from the cost of the context at that moment."""
+    """The summaries to make again; the run starts from this cost of the context."""
     with snapshot():
         messages, tokens = read_cost(run.conversation_id)
         shown = _shown(run.conversation_id, only_waiting=only_waiting)
@@ -123,7 +123,7 @@ def _shown(conversation_id: int, *, only_waiting: bool) -> list[tuple[str, int]]
 
 
 def _made_again(run: Run, summary_id: str, *, only_waiting: bool) -> list[Made] | Lack:
-    """The replacements of its sources, then that of the summary; or why one of them still waits."""
+    """The new summaries, sources first; or why one of them still waits."""
     all_made: list[Made] = []
     for source_id in sources_to_redo(summary_id, only_waiting=only_waiting):
         below = _made_again(run, source_id, only_waiting=only_waiting)

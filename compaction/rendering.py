@@ -52,12 +52,15 @@ class Shown(Protocol):
 
 
 def render_dearest(summary: Shown) -> str:
-    """The element with the id that costs most, for counting: the tokens of a random id vary, and plans must not."""
+    """The element with the id that costs most tokens, for counting.
+
+    The tokens of a random id vary, and plans must not.
+    """
     return _element(summary, _DEAREST_ID)
 
 
 def context_cost_of(tokens: TokenEstimator) -> Callable[[Shown], int]:
-    """A function that counts what a summary costs in a context: its element, and the framing of a message."""
+    """A counter of what a summary costs in a context: element and framing."""
     return lambda summary: tokens.count(render_dearest(summary)) + MESSAGE_OVERHEAD_TOKENS
 
 
@@ -98,6 +101,6 @@ def _named(found: re.Match[str]) -> str:
 
 
 def _named_if_even(found: re.Match[str]) -> str:
-    """Name the match if its lines, but the last, have one length; others may be a list of paths."""
+    """Name lines of one length; others may be a list of paths."""
     lengths = {len(line) for line in re.split(_BREAK, found[0])[:-1]}
     return _named(found) if len(lengths) == 1 else found[0]

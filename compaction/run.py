@@ -1,4 +1,4 @@
-"""One execution of compaction under the conversation's lock: makes summaries, writes them, and keeps its own record."""
+"""One run of compaction: makes summaries, writes them, records itself."""
 
 from __future__ import annotations
 
@@ -35,47 +35,31 @@ from compaction.summarizing.escalation import Escalation
 from compaction.summarizing.summarizer import SummaryRequest
 from compaction.summarizing.summary_factory import new_summary
 from compaction.types import CompactionResult, Outcome, Reason
-from conversations.fast.prepared import prepared
+from conversations import sql
 from conversations.models import Conversation
-from conversations.sql import rows
 from conversations.store.conversations import ConversationStore
 from conversations.types import NewPart, NewSummary, PartType, SummaryKind
 from conversations.work.queue import Lease
 
 logger = structlog.get_logger(__name__)
 
-_RECORD = """
-    INSERT INTO compaction_runs (run_id, conversation_id, job_id, reason, outcome, started_at, finished_at,
-                                 tokens_before, tokens_after, leaf_summaries, condensed_summaries, redone_summaries,
-                                 details)
-    VALUES (%(run_id)s, %(conversation_id)s, %(job_id)s, %(reason)s, %(outcome)s, %(started_at)s, %(finished_at)s,
-            %(tokens_before)s, %(tokens_after)s, %(leaf)s, %(condensed)s, %(redone)s, %(details)s)
-    ON CONFLICT (run_id) DO UPDATE SET
-        outcome = excluded.outcome, finished_at = excluded.finished_at, tokens_after = excluded.tokens_after,
-        leaf_summaries = excluded.leaf_summaries, condensed_summaries = excluded.condensed_summaries,
-        redone_summaries = excluded.redone_summaries, details = excluded.details
-    RETURNING run_id
-"""
-
-_ABANDON = """
-    UPDATE compaction_runs SET outcome = 'abandoned', finished_at = clock_timestamp()
-    WHERE conversation_id = %(conversation_id)s AND outcome = 'running'
-    RETURNING reason
-"""
+_STATEMENTS = sql.load("compaction/runs.sql")
 
 
 def abandon_runs(conversation_id: int) -> None:
-    """Close the records of runs whose worker died; the caller holds the lock, so no run is in progress.
+    """Close the records of runs whose worker died.
+
+    The caller holds the lock, so no run is in progress. What they wrote is complete and stays.
 
     What they wrote is complete and stays.
     """
-    for (reason,) in rows(_ABANDON, {"conversation_id": conversation_id}):
+    for (reason,) in sql.rows(_STATEMENTS["abandon_runs"], {"conversation_id": conversation_id}):
         observability.abandoned(reason)
 
 
 @dataclass(frozen=True)
 class Progress:
-    """What a run has come to so far; a failed write leaves the run with the one it had before."""
+    """What a run has done so far; a failed write restores the one before."""
 
     tokens: int
     messages: int
@@ -101,7 +85,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Made:
-    """A summary that is ready to be written: its sources, and what it will cost in the context."""
+    """A summary ready to be written, its sources, and its cost in the context."""
 
     summary: NewSummary
     message_ids: tuple[int, ...]
@@ -146,7 +130,7 @@ class Run:
         self.progress = Progress(tokens=conversation.active_tokens, messages=conversation.active_messages)
 
     def execute(self, work: Callable[[Run], Outcome]) -> CompactionResult:
-        """Do the work, which says how it ended, and leave a record of it, also of a failure."""
+        """Do the work and record its outcome, also of a failure."""
         try:
             outcome = work(self)
         except BaseException:
@@ -172,7 +156,7 @@ class Run:
         )
 
     def compact(self) -> Outcome:
-        """Make room: first of messages, oldest first, then of summaries, shallowest first."""
+        """Make leaf summaries, oldest first, then condensed ones, shallowest first."""
         if self.reason.is_automatic and not self.decision.should_compact:
             return Outcome.NOT_NEEDED
         if self.reason.is_automatic and self._is_insignificant():
@@ -202,7 +186,7 @@ class Run:
 
     @property
     def _is_enough(self) -> bool:
-        """An automatic run makes room for some time to come, and no more; a person gets all the room there is."""
+        """Whether an automatic run has made enough room; a person gets all there is."""
         return self.reason.is_automatic and thresholds.is_relieved(
             active_tokens=self.progress.tokens, active_messages=self.progress.messages, limits=self.policy
         )
@@ -215,7 +199,7 @@ class Run:
         )
 
     def _is_insignificant(self) -> bool:
-        """Whether nothing in the context is worth a summary; the figures that say so stay in the run's details."""
+        """Whether nothing is worth a summary; the details keep the figures."""
         if not self.policy.significance_gate or self.decision.is_hard:
             return False
         found = significance(read_turns(self.conversation_id), summaries=read_summary_texts(self.conversation_id))
@@ -230,7 +214,7 @@ class Run:
         return slots
 
     def start_from(self, *, tokens: int, messages: int) -> None:
-        """Take what the context cost when it was read as the figures that the run starts from."""
+        """Take what the context cost when it was read as the run's first figures."""
         self.tokens_before = tokens
         self.progress = replace(self.progress, tokens=tokens, messages=messages)
 
@@ -239,7 +223,7 @@ class Run:
         self.progress = replace(self.progress, details=details)
 
     def _summarize(self, step: Step) -> Slot | None:
-        """The slot that now stands for the step's chunk, or None if a summary would not have been cheaper."""
+        """The slot of the new summary, or None if it would not be cheaper."""
         previous_id = step.previous.summary_id if step.previous else None
         made = self.make(read_sources(step.chunk), target_tokens=step.target_tokens, previous_id=previous_id)
         if made is None or made.item_tokens >= planner.sum_tokens(step.chunk):
@@ -297,7 +281,7 @@ class Run:
         )
 
     def write(self, all_made: Sequence[Made], after: Progress) -> list[int | None]:
-        """Write summaries, links, context, parts, counters and the run's row, together or not at all.
+        """Write summaries, context, counters and the run's row, all or nothing.
 
         The last summary is shown in the context; those before it are its sources.
         """
@@ -331,7 +315,7 @@ class Run:
         return ordinals
 
     def _mark_of(self, summary: NewSummary) -> NewPart:
-        """The compaction part for the last source message: synthetic, ignored, and no part of its content."""
+        """The synthetic, ignored compaction part for the last source message."""
         return NewPart(
             part_type=PartType.COMPACTION,
             is_synthetic=True,
@@ -354,8 +338,8 @@ class Run:
 
     def record(self, outcome: Outcome) -> None:
         """Write the run's row, or update it."""
-        prepared(
-            _RECORD,
+        sql.first_row(
+            _STATEMENTS["record_run"],
             {
                 "run_id": self.run_id,
                 "conversation_id": self.conversation_id,

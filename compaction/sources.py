@@ -1,4 +1,4 @@
-"""Read the active context for a plan, and the sources of a chunk for a summarizer."""
+"""Read the active context for plans, and sources for summarizers."""
 
 from __future__ import annotations
 
@@ -12,83 +12,31 @@ from django.db.models import Count, F, Q, QuerySet
 from compaction.planning.planner import Slot
 from compaction.rendering import ERASED, readable_source
 from compaction.summarizing.summarizer import Source, SourceMessage, SourceSummary
+from conversations import sql
 from conversations.cold_storage.cold_texts import ColdTexts, cold_texts
 from conversations.models import Quarantine, Summary
-from conversations.sql import array, rows
 from conversations.types import NewSummary, Role
 
-# With the ids of the tool calls that each message makes or answers. A user's message that carries results, and no word
-# or file of a user's own, is an answer.
-SLOTS = """
-    SELECT c.ordinal, c.token_count, c.message_id, c.summary_id, m.role::text, s.depth, parts.calls,
-           m.role = 'user' AND parts.are_tools AND NOT parts.are_words
-    FROM context_items c
-    LEFT JOIN messages m ON m.message_id = c.message_id
-    LEFT JOIN summaries s ON s.summary_id = c.summary_id
-    LEFT JOIN LATERAL (
-        SELECT array_agg(p.tool_call_id) FILTER (WHERE p.part_type = 'tool' AND p.tool_call_id IS NOT NULL) AS calls,
-               bool_or(p.part_type = 'tool') AS are_tools, bool_or(p.part_type IN ('text', 'file')) AS are_words
-        FROM message_parts p WHERE p.message_id = c.message_id
-    ) AS parts ON true
-    WHERE c.conversation_id = %(conversation_id)s
-    ORDER BY c.ordinal
-"""
-
-# A user's message that only carries results is a tool's word, whatever protocol it came by.
-_MESSAGES = """
-    SELECT message_id, seq,
-           CASE WHEN role = 'user' AND EXISTS (
-                    SELECT FROM message_parts p WHERE p.message_id = m.message_id
-                    HAVING bool_or(p.part_type = 'tool') AND NOT bool_or(p.part_type IN ('text', 'file'))
-                ) THEN 'tool' ELSE role::text END,
-           author, content, created_at, token_count, content_hash,
-           ARRAY(SELECT DISTINCT file_id FROM file_references r WHERE r.message_id = m.message_id ORDER BY file_id),
-           cold_block_id, erased_by_id
-    FROM messages m WHERE message_id = ANY(%s)
-"""
-_SUMMARIES = """
-    SELECT summary_id, depth, first_seq, last_seq, CASE WHEN erased_by_id IS NULL THEN content END,
-           earliest_at, latest_at, encode(summary_hash, 'hex'), source_tokens, descendant_count,
-           ARRAY(SELECT jsonb_array_elements_text(file_ids)), is_degraded, coalesce(quality ->> 'waits', '') = 'true'
-    FROM summaries WHERE summary_id = ANY(%s)
-"""
+_STATEMENTS = sql.load("compaction/sources.sql")
 _COST = """
     SELECT count(message_id), coalesce(sum(token_count), 0)::bigint
     FROM context_items WHERE conversation_id = %s
 """
 _SOURCE_MESSAGES = "SELECT message_id FROM summary_messages WHERE summary_id = %s ORDER BY ordinal"
-# Whether anything below a summary still has its text.
-_REMAINS = """
-    WITH RECURSIVE below AS (
-        SELECT %s::text AS summary_id
-        UNION
-        SELECT p.parent_summary_id FROM below JOIN summary_parents p USING (summary_id)
-    )
-    SELECT EXISTS (
-        SELECT FROM below JOIN summary_messages l USING (summary_id) JOIN messages m USING (message_id)
-        WHERE m.erased_by_id IS NULL
-    )
-"""
 _SOURCE_SUMMARIES = "SELECT parent_summary_id FROM summary_parents WHERE summary_id = %s ORDER BY ordinal"
-# The newest turns, and the newest summaries, that are in the context.
-_TURNS = """
-    SELECT left(m.content, %s), m.message_id, m.cold_block_id
-    FROM context_items c JOIN messages m USING (message_id)
-    WHERE c.conversation_id = %s AND m.role <> 'system' ORDER BY c.ordinal DESC LIMIT %s
-"""
 _NEWEST_SUMMARIES = """
     SELECT s.content FROM context_items c JOIN summaries s USING (summary_id)
     WHERE c.conversation_id = %s ORDER BY c.ordinal DESC LIMIT %s
 """
-# What the significance gate reads at most: a look, not a study.
+# The most that the significance gate reads.
 _MOST_TURNS = 200
 _MOST_SUMMARIES = 20
 _MOST_CHARACTERS = 4_000
 
 
 def read_turns(conversation_id: int) -> list[str]:
-    """The newest raw turns in the context, oldest first, each cut to what tells what it is about."""
-    found = rows(_TURNS, [_MOST_CHARACTERS, conversation_id, _MOST_TURNS])
+    """The newest raw turns in the context, oldest first, each cut short."""
+    found = sql.rows(_STATEMENTS["newest_turns"], [_MOST_CHARACTERS, conversation_id, _MOST_TURNS])
     cold = cold_texts(block_id for _, _, block_id in found)
     return [
         _searchable(text, message_id, block_id, cold)[:_MOST_CHARACTERS]
@@ -98,12 +46,12 @@ def read_turns(conversation_id: int) -> list[str]:
 
 def read_summary_texts(conversation_id: int) -> list[str]:
     """The texts of the newest summaries in the context."""
-    return [text for (text,) in rows(_NEWEST_SUMMARIES, [conversation_id, _MOST_SUMMARIES])]
+    return [text for (text,) in sql.rows(_NEWEST_SUMMARIES, [conversation_id, _MOST_SUMMARIES])]
 
 
 def read_cost(conversation_id: int) -> tuple[int, int]:
-    """How many messages the active context has, and what all its items cost."""
-    [(messages, tokens)] = rows(_COST, [conversation_id])
+    """The number of messages in the active context, and its tokens."""
+    [(messages, tokens)] = sql.rows(_COST, [conversation_id])
     return messages, tokens
 
 
@@ -120,15 +68,15 @@ def read_slots(conversation_id: int) -> list[Slot]:
             calls=tuple(calls or ()),
             is_answer=bool(is_answer),
         )
-        for ordinal, tokens, message_id, summary_id, role, depth, calls, is_answer in rows(
-            SLOTS, {"conversation_id": conversation_id}
+        for ordinal, tokens, message_id, summary_id, role, depth, calls, is_answer in sql.rows(
+            _STATEMENTS["context_slots"], {"conversation_id": conversation_id}
         )
     ]
 
 
 @dataclass(frozen=True)
 class ChunkSources:
-    """All that a summary of a chunk will be made from, and inherit."""
+    """All that a summary of a chunk is made from, and inherits."""
 
     sources: tuple[Source, ...]
     message_ids: tuple[int, ...]
@@ -142,7 +90,7 @@ class ChunkSources:
     descendant_count: int
     depth: int
     file_ids: tuple[str, ...]
-    # Those of its summaries that were made by something lesser than what was asked for.
+    # Those of its summaries that are degraded.
     degraded_ids: tuple[str, ...] = ()
     # Whether one of these, or of theirs, waits for a model to make it again.
     is_waiting: bool = False
@@ -156,9 +104,9 @@ def read_sources(chunk: Sequence[Slot]) -> ChunkSources:
 
 
 def read_sources_again(summary_id: str, *, instead: Mapping[str, NewSummary]) -> ChunkSources:
-    """What a summary was made from, for another to be made of it; `instead` of some sources, what supersedes them."""
-    message_ids = [message_id for (message_id,) in rows(_SOURCE_MESSAGES, [summary_id])]
-    source_ids = [source_id for (source_id,) in rows(_SOURCE_SUMMARIES, [summary_id])]
+    """The sources of a summary, with replacements for some in `instead`."""
+    message_ids = [message_id for (message_id,) in sql.rows(_SOURCE_MESSAGES, [summary_id])]
+    source_ids = [source_id for (source_id,) in sql.rows(_SOURCE_SUMMARIES, [summary_id])]
     summaries = _read_summaries([source_id for source_id in source_ids if source_id not in instead])
     made = {new.summary_id: _as_read(new) for source_id in source_ids if (new := instead.get(source_id)) is not None}
     return _together(_read_messages(message_ids), {**summaries, **made})
@@ -170,14 +118,14 @@ def text_of(summary_id: str) -> str:
 
 
 def sources_to_redo(summary_id: str, *, only_waiting: bool) -> list[str]:
-    """The summaries that this one was made from which are to be made again: see `to_redo`."""
+    """The sources of this summary that must be made again: see `to_redo`."""
     found = Summary.objects.filter(to_redo("", only_waiting=only_waiting), derived_links__summary_id=summary_id)
     ordered = found.order_by("derived_links__ordinal").values_list("pk", "erased_by_id")
     return [source_id for source_id, erased in ordered if erased is None or remains_of(source_id)]
 
 
 def to_redo(prefix: str, *, only_waiting: bool) -> Q:
-    """Summaries made by something lesser than what was asked for, those whose text was erased, and quarantined ones.
+    """The condition for summaries to make again: degraded, erased, quarantined.
 
     `prefix` is the way to the summary. With `only_waiting`, of the first only those that wait for a model.
     """
@@ -188,7 +136,7 @@ def to_redo(prefix: str, *, only_waiting: bool) -> Q:
 
 
 def _damaged_texts() -> QuerySet[Summary, Any]:
-    """Quarantined summaries that are linked to as many sources as they were made from: another can be made of those."""
+    """Quarantined summaries whose links to their sources are complete."""
     withheld = Quarantine.objects.filter(released_at__isnull=True, target__startswith="sum_").values("target")
     linked = Count("message_links__message", distinct=True) + Count("source_links__source", distinct=True)
     whole = Summary.objects.filter(pk__in=withheld, superseded_by__isnull=True).annotate(linked=linked)
@@ -200,8 +148,8 @@ def is_erased(summary_id: str) -> bool:
 
 
 def remains_of(summary_id: str) -> bool:
-    """Whether anything of what the summary was made from still has its text."""
-    [[remains]] = rows(_REMAINS, [summary_id])
+    """Whether any message below the summary still has its text."""
+    [[remains]] = sql.rows(_STATEMENTS["summary_remains"], [summary_id])
     return bool(remains)
 
 
@@ -232,7 +180,7 @@ def _together(messages: dict[int, _Read], summaries: dict[str, _Read]) -> ChunkS
 class _Read(NamedTuple):
     """One source, a message or a summary, and what a summary of it takes over.
 
-    A NamedTuple: every message of a backlog becomes one, and a frozen dataclass takes four times as long to make.
+    A NamedTuple and no frozen dataclass, because every message of a backlog becomes one.
     """
 
     source: Source
@@ -252,7 +200,7 @@ class _Read(NamedTuple):
 def _read_messages(message_ids: Sequence[int]) -> dict[int, _Read]:
     if not message_ids:
         return {}
-    found = rows(_MESSAGES, [array(message_ids)])
+    found = sql.rows(_STATEMENTS["source_messages"], [sql.array(message_ids)])
     cold = cold_texts(row[-2] for row in found)
     return {
         message_id: _Read(
@@ -277,18 +225,18 @@ def _read_messages(message_ids: Sequence[int]) -> dict[int, _Read]:
 
 
 def _searchable(content: str, message_id: int, block_id: int | None, cold: ColdTexts | None) -> str:
-    """A message's text as its column has it, or had it before it went cold."""
+    """A message's text as its column has it, also if it went cold."""
     return content if block_id is None or cold is None else cold.message(block_id, message_id).content
 
 
 def _read_summaries(summary_ids: Sequence[str]) -> dict[str, _Read]:
     if not summary_ids:
         return {}
-    return {row[0]: _read_of(*row) for row in rows(_SUMMARIES, [list(summary_ids)])}
+    return {row[0]: _read_of(*row) for row in sql.rows(_STATEMENTS["source_summaries"], [list(summary_ids)])}
 
 
 def _as_read(new: NewSummary) -> _Read:
-    """Of a summary that is not written yet."""
+    """The same of a summary that is not written yet."""
     return _read_of(
         new.summary_id,
         new.depth,

@@ -1,6 +1,6 @@
-"""The steps of a run, in order: each proposes one summary, and what became of it decides the next. Pure.
+"""The steps of a run, each decided by what became of the one before. Pure.
 
-A caller sends back, after each step, the slot that now stands for the step's chunk. A run makes that slot from a real
+A caller sends back, after each step, the slot that replaces the step's chunk. A run makes that slot from a real
 summary and a forecast from an expected one, so both follow the same steps.
 """
 
@@ -55,7 +55,7 @@ def _ordinal(slot: Slot) -> int:
 
 
 def leaf_and_condensed_steps(slots: Sequence[Slot], policy: CompactionPolicy) -> Steps:
-    """All steps from these slots on: first of messages, oldest first, then of summaries, shallowest first."""
+    """All steps from these slots on: leaf summaries, then condensed ones."""
     protected = planner.fresh_tail(slots, policy)
     summaries = Summaries(slots)
     leaves: list[tuple[int, Slot]] = []
@@ -75,7 +75,7 @@ def leaf_and_condensed_steps(slots: Sequence[Slot], policy: CompactionPolicy) ->
 
 
 def _with_leaves(slots: Iterable[Slot], protected: Protected, leaves: Sequence[tuple[int, Slot]]) -> list[Slot]:
-    """The context with each leaf in the place of its chunk, from the chunk's first slot to its last."""
+    """The context with each leaf in the place of its chunk."""
     ends = [end for end, _ in leaves]
     context = []
     for slot in slots:

@@ -1,4 +1,4 @@
-"""The records of compaction: why, whether, and what came of it."""
+"""The records and enumerations of compaction."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from conversations.types import SummaryKind
 
 
 class Reason(StrEnum):
-    """Why a compaction was asked for."""
+    """Why a compaction was requested."""
 
     THRESHOLD = "threshold"
     MANUAL = "manual"
     MAINTENANCE = "maintenance"
     # A model is back, and summaries that were made without it are made again.
     REDO = "redo"
-    # The same as a person's wish that is left to a worker: those too whose texts were rejected.
+    # The same as a person's request to a worker: those too whose texts were rejected.
     REDO_ALL = "redo_all"
 
     @property
     def is_automatic(self) -> bool:
-        """Whether nobody asked: such a run starts only under pressure, and stops when the pressure is gone."""
+        """Whether no person requested it: such a run ends when the pressure does."""
         return self in (Reason.THRESHOLD, Reason.MAINTENANCE)
 
 
@@ -70,7 +70,7 @@ class CompactionDecision:
     active_tokens: int
     threshold_tokens: int
     hard_tokens: int
-    # Above the hard threshold, what is there is compacted whatever it is worth.
+    # Above the hard threshold even insignificant messages are compacted.
     is_hard: bool
     model_token_budget: int
     active_messages: int
@@ -117,7 +117,7 @@ class RunRecord:
 
 @dataclass(frozen=True)
 class CompactionStatus(CompactionDecision):
-    """Whether a conversation is under pressure now, and what the last run in it came to, if there was one."""
+    """The pressure on a conversation now, and its last run."""
 
     run_id: str | None = None
     run: RunRecord | None = None
@@ -125,7 +125,7 @@ class CompactionStatus(CompactionDecision):
 
 @dataclass(frozen=True)
 class JobRecord:
-    """A piece of work that somebody will do: the row is the job, the queue only wakes a worker."""
+    """A background job: the row is the job, the task queue only wakes workers."""
 
     job_id: int
     conversation_id: int
@@ -146,7 +146,7 @@ class JobRecord:
 
 @dataclass(frozen=True)
 class RunsInAnHour:
-    """How many runs that began in an hour ended so, and how many tokens they took out of contexts."""
+    """The runs of one hour with one outcome, and the tokens that they freed."""
 
     hour: datetime
     outcome: Outcome
@@ -156,7 +156,7 @@ class RunsInAnHour:
 
 @dataclass(frozen=True)
 class PressedConversation:
-    """A conversation that wants room; `is_hard` where it does so whatever its messages are worth."""
+    """A conversation under pressure; `is_hard` above the hard threshold."""
 
     conversation_id: int
     title: str
@@ -169,10 +169,10 @@ class PressedConversation:
 
 @dataclass(frozen=True)
 class Activity:
-    """What goes on in a workspace. `tokens_saved`: what all messages cost, less what is left of them in contexts.
+    """The statistics of a workspace.
 
-    Jobs that are open wait or are at work; `jobs_failed` were given up since then. Of the conversations under pressure
-    the fullest are told; runs are counted by the hour and by how they ended, hours and endings without any left out.
+    `tokens_saved` is the cost of all messages less what contexts still cost. Open jobs are waiting or at work;
+    `jobs_failed` failed since `since`. `pressed` has the fullest conversations only; hours without runs are left out.
     """
 
     since: datetime
@@ -192,7 +192,7 @@ class Activity:
 
 @dataclass(frozen=True)
 class SeqRange:
-    """Messages that stand next to each other, by seq."""
+    """Neighbouring messages, by seq."""
 
     first_seq: int
     last_seq: int
@@ -200,14 +200,14 @@ class SeqRange:
 
 @dataclass(frozen=True)
 class PlanStep:
-    """One summary that a plan would have made: of what, how long, and what it should cost in the context."""
+    """One planned summary: its sources, target and expected cost."""
 
     number: int
     kind: SummaryKind
     depth: int
     first_seq: int
     last_seq: int
-    # What the summary would stand for; more than one range where something protected is stepped over.
+    # The messages below the summary; more than one range where something protected is skipped.
     ranges: tuple[SeqRange, ...]
     # How many context items it takes, and which earlier steps make some of them.
     item_count: int
@@ -219,7 +219,10 @@ class PlanStep:
 
 @dataclass(frozen=True)
 class PlanAlternative:
-    """Somebody else in the chain, and what the same calls would cost there; None where no price is configured."""
+    """Another summarizer of the chain, and what the same calls would cost there.
+
+    None where no price is configured.
+    """
 
     summarizer: str
     model: str | None
@@ -228,7 +231,7 @@ class PlanAlternative:
 
 @dataclass(frozen=True)
 class PlanOutline:
-    """A dry run in figures: the context as it was and as it should be, and what the summaries should take.
+    """A dry run in figures: the context before and after, calls and cost.
 
     The figures of the calls hold if every first answer is accepted; `cost` is None where no price is configured.
     """
@@ -244,17 +247,16 @@ class PlanOutline:
     messages_expected: int
     items_expected: int
     step_count: int
-    # The first in the chain that can be asked now, and which model that is; None where no model is asked. What is told
-    # of calls, tokens and cost is theirs.
+    # The first in the chain that can be called now, and its model, if any; calls, tokens and cost are for it.
     summarizer: str
     model: str | None
     calls: int
     tokens_in: int
     tokens_out: int
     cost: float | None
-    # The others of the chain, who are asked where those before them do not answer.
+    # The others of the chain, called where those before them do not answer.
     otherwise: tuple[PlanAlternative, ...]
-    # When a worker was asked to carry it out, and the code of what kept it from doing so.
+    # When a worker was requested to carry it out, and the code of a refusal.
     requested_at: datetime | None
     refusal: str
     executed_at: datetime | None
@@ -264,7 +266,7 @@ class PlanOutline:
 
 @dataclass(frozen=True)
 class PlanRecord(PlanOutline):
-    """A dry run with its steps: what a compaction would do, kept so that exactly this can be done."""
+    """A dry run with its steps, stored so that exactly this can be done."""
 
     # SHA-256 over the context items that the steps take and the settings in force.
     context_hash: str
@@ -273,7 +275,10 @@ class PlanRecord(PlanOutline):
 
 @dataclass(frozen=True)
 class BoundaryRecord:
-    """Where a host has cut its own context, under the host's own name for it: behind the message `last_seq`."""
+    """Where a host has cut its context, under the host's name for it.
+
+    The cut is behind the message `last_seq`.
+    """
 
     conversation_id: int
     host_reference: str
@@ -284,9 +289,10 @@ class BoundaryRecord:
 
 @dataclass(frozen=True)
 class FlushResult:
-    """A boundary, and what was done before it was recorded. `created` is false for one that was recorded before.
+    """A boundary, and what was done before it was recorded.
 
-    `job` is the work that was left to a worker: all of it, if asked for in the background, or what a bound cut off.
+    `created` is false for a boundary that was recorded before. `job` is the work left to a worker: all of it, if
+    requested in the background, or what a bound cut off.
     """
 
     boundary: BoundaryRecord
@@ -300,7 +306,7 @@ class GapKind(StrEnum):
 
     # No row has their seq.
     MISSING = "missing"
-    # They are stored, but stand neither in the active context nor below a summary that does.
+    # They are stored, but neither in the active context nor below a summary that is.
     UNREACHABLE = "unreachable"
 
 
@@ -315,7 +321,7 @@ class CoverageGap:
 
 @dataclass(frozen=True)
 class Coverage:
-    """Whether what a host has dropped, all up to `last_seq`, can be had from the archive.
+    """Whether all messages up to `last_seq` can be recovered.
 
     `stored` messages lie up to there; each is `summarized`, `raw` in the active context, or `unreachable`. `missing`
     are in no row. All are counted; of the gaps the first are listed, and `gaps_left_out` says how many more there are.
@@ -337,7 +343,7 @@ class Coverage:
 
 
 class BreakerState(StrEnum):
-    """Whether a model is asked: closed, it is; open, it is left alone; probing, one call is finding out."""
+    """Whether a model is called: closed, open, or one call is probing it."""
 
     CLOSED = "closed"
     OPEN = "open"
@@ -346,7 +352,7 @@ class BreakerState(StrEnum):
 
 @dataclass(frozen=True)
 class EndpointRecord:
-    """One language model: whether it is asked, how it has answered, and what it has cost. Its key is nowhere here."""
+    """One language model: its breaker, its calls and their cost, without its key."""
 
     name: str
     protocol: str
@@ -366,7 +372,7 @@ class EndpointRecord:
     window_calls_limit: int | None
     window_tokens: int
     window_tokens_limit: int | None
-    # In all, since the model was first asked.
+    # In all, since the model was first called.
     calls: int
     failures: int
     tokens_in: int

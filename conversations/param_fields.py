@@ -1,7 +1,7 @@
-"""The fields that params are made of: what a value of each kind is, in JSON and where everything is a text.
+"""The types of params: what each accepts, from JSON and from text.
 
-A text, a word or a number with which nothing is wrong is taken at a glance, as nearly all are: DRF's own way, which
-writes the refusals, asks a dozen questions of each, and one of every character.
+In JSON a number is a number and a flag is a flag. A query, a path or a command line has text alone: values whose names
+are in the validation context came from there, and are read as what their type says (`Params.accepted`).
 """
 
 from __future__ import annotations
@@ -9,227 +9,226 @@ from __future__ import annotations
 import base64
 import math
 import re
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
-from typing import Any, NoReturn
+from typing import Annotated, Any, ClassVar
 
-from rest_framework import serializers
-from rest_framework.exceptions import ValidationError
-from rest_framework.fields import empty
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    ValidationInfo,
+    WithJsonSchema,
+)
+from pydantic_core import ErrorDetails
 
-from conversations.formats.fields import noun_of
+from conversations.content.json_values import noun_of, whole_number
+from conversations.content.lossless_values import MAX_NAME, NO_NUL
+from conversations.errors import Invalid
 from conversations.policy import conversation_knobs
 
 # The largest number that a bigint column holds.
 MOST = 2**63 - 1
+MOST_DIGITS = 1000
+# By which faces know the id of a conversation, to take the name of its session for it.
+CONVERSATION_ID = "conversation-id"
+NEXT = "Where to go on: the next_cursor of the page before."
+# Enough of what is wrong in one request.
+MOST_ERRORS = 100
 
 # One way to write each number: 1.0, +1, 01 and 1_0 would be other names for what has one.
 _WHOLE = re.compile(r"0|-?[1-9][0-9]*")
 _NUMBER = re.compile(r"-?[0-9]{1,400}(\.[0-9]{1,400})?(e[+-]?[0-9]{1,3})?", re.IGNORECASE)
-_SHA256 = re.compile(r"[0-9A-Fa-f]{64}")
-MOST_DIGITS = 1000
-_BOUNDS: dict[str, Any] = {
-    "min_value": "This must be {min_value} at least.",
-    "max_value": "This may be {max_value} at most.",
-}
-# The largest number up to which a double knows every whole one.
-MOST_EXACT = 2.0**53
+_FLAGS = {"true": True, "false": False}
 
 
-class Readable:
-    """A field of what JSON does not write as a text, and which yet has to be read from one here and there."""
+class Params(BaseModel):
+    """The arguments of one service method; an unknown name is refused.
 
-    def read(self, text: str) -> Any:
-        """What the text means; the text itself if it means nothing."""
-        raise NotImplementedError
+    A field that may be left out is `optional`: the service's own default holds then.
+    """
 
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
-class Text(serializers.CharField):
-    """A text as it is: blanks at its ends stay, and a number is not one."""
+    @classmethod
+    def accepted(cls, given: Mapping[str, Any], *, in_text: Collection[str] = ()) -> dict[str, Any]:
+        """Validate arguments, of which those named `in_text` came as text.
 
-    default_error_messages = {"max_length": "This may have {max_length} characters at most."}
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**{"trim_whitespace": False, **options})
-
-    def run_validation(self, data: Any = empty) -> Any:
-        # What can be printed has no NUL and no lone surrogate.
-        if type(data) is str and data.isprintable() and 0 < len(data) <= (self.max_length or MOST):
-            return data
-        return super().run_validation(data)
-
-    def to_internal_value(self, data: Any) -> str:
-        if not isinstance(data, str):
-            _refuse(f"This must be a text, not {noun_of(data)}.")
-        return super().to_internal_value(data)
-
-
-class Sha256(Text):
-    """A SHA-256 in hex, as every tool writes it."""
-
-    # Not every text that can be printed is one.
-    run_validation = serializers.CharField.run_validation
-
-    def to_internal_value(self, data: Any) -> str:
-        text = super().to_internal_value(data)
-        if not _SHA256.fullmatch(text):
-            _refuse(f"This must be 64 hexadecimal digits, not {text[:80]!r}.")
-        return text
-
-
-class WholeNumber(Readable, serializers.IntegerField):
-    """A whole number; by default one that a row can be numbered with."""
-
-    default_error_messages = _BOUNDS
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**{"min_value": 0, "max_value": MOST, **options})
-
-    def run_validation(self, data: Any = empty) -> Any:
-        least, most = self.min_value, self.max_value
-        if type(data) is int and (least is None or data >= least) and (most is None or data <= most):
-            return data
-        return super().run_validation(data)
-
-    def read(self, text: str) -> int | str:
-        # Longer ones take Python longer and longer, until it refuses in words of its own.
-        return int(text) if len(text) <= MOST_DIGITS and _WHOLE.fullmatch(text) else text
-
-    def to_internal_value(self, data: Any) -> int:
-        if isinstance(data, float) and data.is_integer() and abs(data) <= MOST_EXACT:
-            # JSON knows one kind of number: to many a writer, 7.0 is 7.
-            return int(data)
-        if type(data) is not int:
-            _refuse(f"This must be a whole number{_otherwise(self, data)}.")
-        return data
-
-
-class Number(Readable, serializers.FloatField):
-    """A number, whole or not."""
-
-    default_error_messages = _BOUNDS
-
-    def read(self, text: str) -> float | str:
-        return float(text) if _NUMBER.fullmatch(text) else text
-
-    def to_internal_value(self, data: Any) -> float:
-        if type(data) not in (int, float):
-            _refuse(f"This must be a number{_otherwise(self, data)}.")
+        Raises Invalid, with `errors` by field.
+        """
         try:
-            number = float(data)
+            params = cls.model_validate(given, context=in_text)
+        except ValidationError as wrong:
+            raise cls.refusal(wrong, given) from None
+        return {name: value for name, value in params if value is not None or name in params.model_fields_set}
+
+    @classmethod
+    def refusal(cls, wrong: ValidationError, given: Mapping[str, Any]) -> Invalid:
+        """The validation error as every face shows it."""
+        errors = cls.errors_of(wrong, given)
+        detail = " ".join(f"{name}: {' '.join(sentences)}" for name, sentences in list(errors.items())[:3])
+        return Invalid(detail, code="invalid_params", errors=errors)
+
+    @classmethod
+    def errors_of(cls, wrong: ValidationError, given: Mapping[str, Any]) -> dict[str, list[str]]:
+        """What is wrong with each field, and what it takes."""
+        errors: dict[str, list[str]] = {}
+        for error in wrong.errors(include_url=False)[:MOST_ERRORS]:
+            sentence = sentence_of(error)
+            if error["type"] == "extra_forbidden":
+                sentence = f"There is no such field here; those are {', '.join(cls.fields_beside(error))}."
+            errors.setdefault(path_of(error), []).append(sentence)
+        return errors
+
+    @classmethod
+    def fields_beside(cls, error: ErrorDetails) -> Collection[str]:
+        """The names that are known where an unknown one was given."""
+        return cls.model_fields
+
+
+def optional(description: str) -> Any:
+    """A field that may be left out; None stands for the service's own default and is refused in a request."""
+    return Field(None, description=description)
+
+
+def path_of(error: ErrorDetails) -> str:
+    """Where the error is, as `messages[0].parts[1].tool_name`."""
+    path = "".join(f"[{step}]" if isinstance(step, int) else f".{step[:80]}" for step in error["loc"])
+    return path.removeprefix(".")
+
+
+def sentence_of(error: ErrorDetails) -> str:
+    """The sentence of one of pydantic's errors, with what was given where that helps."""
+    given, context = error["input"], error.get("ctx", {})
+    match error["type"]:
+        case "missing":
+            return "This is required."
+        case "int_type" | "int_from_float" | "int_parsing":
+            return f"This must be a whole number{_instead(given)}."
+        case "float_type":
+            return f"This must be a number{_instead(given)}."
+        case "bool_type":
+            return f"This must be true or false, not {_shown(given)}."
+        case "string_type":
+            return f"This must be a text, not {noun_of(given)}."
+        case "dict_type" | "mapping_type":
+            return f"This must be an object, not {noun_of(given)}."
+        case "list_type" | "tuple_type":
+            return f"This must be a list, not {noun_of(given)}."
+        case "dataclass_type":
+            return f"This must be an object, not {noun_of(given)}."
+        case "greater_than_equal":
+            return f"This must be {context['ge']} at least."
+        case "greater_than":
+            return f"This must be above {context['gt']}."
+        case "less_than_equal":
+            return f"This may be {context['le']} at most."
+        case "string_too_short":
+            return "This must not be empty."
+        case "string_too_long":
+            return f"This may have {context['max_length']} characters at most."
+        case "too_long":
+            return f"This may have {context['max_length']} values at most."
+        case "string_pattern_mismatch" if context["pattern"] == NO_NUL:
+            return "This must not hold NUL characters."
+        case "string_unicode":
+            return "This must not hold half of a surrogate pair."
+        case "enum" | "literal_error":
+            choices = context["expected"].replace(" or ", ", ").replace("'", "")
+            return f"{_shown(given)} is none of {choices}."
+        case "value_error":
+            return str(context["error"])
+        case _:
+            return f"{error['msg']}."
+
+
+def _shown(given: Any) -> str:
+    return repr(given[:40]) if isinstance(given, str) else noun_of(given)
+
+
+def _instead(given: Any) -> str:
+    if isinstance(given, float):
+        return f", not {given}"
+    if isinstance(given, str) and not _NUMBER.fullmatch(given):
+        return f" in plain digits, not {given[:40]!r}"
+    return f", not {noun_of(given)}"
+
+
+def _is_text(value: Any, info: ValidationInfo) -> bool:
+    return type(value) is str and info.context is not None and info.field_name in info.context
+
+
+def _whole_number(value: Any, info: ValidationInfo) -> Any:
+    # Longer ones take Python longer and longer, until it refuses in words of its own.
+    if _is_text(value, info):
+        return int(value) if len(value) <= MOST_DIGITS and _WHOLE.fullmatch(value) else value
+    return whole_number(value)
+
+
+def _number(value: Any, info: ValidationInfo) -> Any:
+    if _is_text(value, info) and _NUMBER.fullmatch(value):
+        value = float(value)
+    if type(value) is int:
+        try:
+            value = float(value)
         except OverflowError:
-            number = math.inf
-        if not math.isfinite(number):
-            _refuse("This is too large a number.")
-        return number
+            value = math.inf
+    if type(value) is float and not math.isfinite(value):
+        raise ValueError("This is too large a number.")
+    return value
 
 
-class Flag(Readable, serializers.BooleanField):
-    """True or false, in JSON as in a query."""
-
-    def read(self, text: str) -> bool | str:
-        return {"true": True, "false": False}.get(text.lower(), text)
-
-    def to_internal_value(self, data: Any) -> bool:
-        if not isinstance(data, bool):
-            _refuse(f"This must be true or false{_otherwise(self, data)}.")
-        return data
+def _flag(value: Any, info: ValidationInfo) -> Any:
+    return _FLAGS.get(value.lower(), value) if _is_text(value, info) else value
 
 
-def _otherwise(field: Readable, data: Any) -> str:
-    """What is there instead, for a sentence about it."""
-    if isinstance(data, float):
-        return f", not {data}"
-    if isinstance(data, str) and field.read(data) is data:
-        in_digits = "" if isinstance(field, Flag) else " in plain digits"
-        return f"{in_digits}, not {data[:40]!r}"
-    return f", not {noun_of(data)}"
+def _conversation_id(value: Any, info: ValidationInfo) -> Any:
+    number = _whole_number(value, info)
+    if isinstance(number, str):
+        where = "conversations/find/?session_id=... finds that of a session"
+        raise ValueError(f"This must be a conversation's number{_instead(number)}; {where}.")
+    return number
 
 
-class Id(WholeNumber):
-    """A row's number. One that no row could have is not refused here: it is as unknown as any other."""
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**{"max_value": None, **options})
-
-
-class ConversationId(Id):
-    """The number of a conversation."""
-
-    def to_internal_value(self, data: Any) -> int:
-        if isinstance(data, str):
-            where = "conversations/find/?session_id=... tells that of a session"
-            _refuse(f"This must be a conversation's number{_otherwise(self, data)}; {where}.")
-        return super().to_internal_value(data)
+def _message_id(value: Any, info: ValidationInfo) -> Any:
+    # A text in JSON, too: ids of several kinds are told apart by how they begin.
+    if isinstance(value, str) and value.startswith("msg_") and _WHOLE.fullmatch(value[4 : 4 + MOST_DIGITS]):
+        return int(value[4 : 4 + MOST_DIGITS])
+    return _whole_number(value, info)
 
 
-class MessageId(Id):
-    """The number of a message, bare or as `msg_12`."""
-
-    def read(self, text: str) -> int | str:
-        return super().read(text.removeprefix("msg_"))
-
-    def to_internal_value(self, data: Any) -> int:
-        # A text in JSON, too: ids of several kinds are told apart by how they begin.
-        is_text = isinstance(data, str) and data.startswith("msg_")
-        return super().to_internal_value(self.read(data) if is_text else data)
-
-
-class Choice(serializers.ChoiceField):
-    """One of a few words; a refusal names them all."""
-
-    def run_validation(self, data: Any = empty) -> Any:
-        if type(data) is str and data in self.choice_strings_to_values:
-            return self.choice_strings_to_values[data]
-        return super().run_validation(data)
-
-    def to_internal_value(self, data: Any) -> Any:
-        try:
-            return super().to_internal_value(data)
-        except ValidationError:
-            shown = repr(data[:40]) if isinstance(data, str) else noun_of(data)
-            _refuse(f"{shown} is none of {', '.join(self.choices)}.")
+def _moment(value: Any) -> Any:
+    if not isinstance(value, str):
+        raise ValueError(f"This must be a time in ISO 8601, not {noun_of(value)}.")
+    try:
+        moment = datetime.fromisoformat(value)
+        return (moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise ValueError(
+            f"This must be a time in ISO 8601, such as 2026-01-31T09:00:00Z, not {value[:40]!r}."
+        ) from None
 
 
-class Several(serializers.ListField):
-    """A few short values; where there are no lists, they are separated by commas or said one by one."""
-
-    default_error_messages = {
-        "not_a_list": "This must be a list.",
-        "max_length": "This may have {max_length} values at most.",
-    }
-
-
-class Moment(serializers.Field):
-    """A moment in ISO 8601; one without a time zone is of UTC, a day is its beginning."""
-
-    def to_internal_value(self, data: Any) -> datetime:
-        if not isinstance(data, str):
-            _refuse(f"This must be a moment in ISO 8601, not {noun_of(data)}.")
-        try:
-            moment = datetime.fromisoformat(data)
-            return (moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)).astimezone(UTC)
-        except (ValueError, OverflowError):
-            _refuse(f"This must be a moment in ISO 8601, such as 2026-01-31T09:00:00Z, not {data[:40]!r}.")
+def _bytes(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return value
+    if not isinstance(value, str):
+        raise ValueError(f"This must be bytes as base64, not {noun_of(value)}.")
+    try:
+        return base64.b64decode(value, validate=True)
+    except ValueError:
+        raise ValueError("This is not base64.") from None
 
 
-class JsonObject(serializers.Field):
-    """A JSON object, kept as it is."""
-
-    def to_internal_value(self, data: Any) -> dict[str, Any]:
-        if not isinstance(data, dict):
-            _refuse(f"This must be an object, not {noun_of(data)}.")
-        return data
-
-
-class Overrides(JsonObject):
-    """Settings of a conversation, by their names. In the environment all are texts; here, only those that are texts."""
-
-    def to_internal_value(self, data: Any) -> dict[str, Any]:
-        given = super().to_internal_value(data)
-        for name, (_, kind) in conversation_knobs().items():
-            if name in given and not _is_of(kind, given[name]):
-                _refuse(f"{name} must be {_KINDS[kind]}, not {noun_of(given[name])}.")
-        return given
+def _overrides(value: dict[str, Any]) -> dict[str, Any]:
+    for name, (_, kind) in conversation_knobs().items():
+        if name in value and not _is_of(kind, value[name]):
+            raise ValueError(f"{name} must be {_KINDS[kind]}, not {noun_of(value[name])}.")
+    return value
 
 
 _KINDS = {str: "a text", bool: "true or false", int: "a whole number", float: "a number"}
@@ -241,28 +240,73 @@ def _is_of(kind: type, value: Any) -> bool:
     return type(value) is kind
 
 
-class MessageList(serializers.Field):
-    """Messages as a list of plain objects, which the reader of their format makes records of."""
+class _OverridesSchema:
+    """The JSON Schema of a conversation's settings, which the policies of all rooms declare."""
 
-    def to_internal_value(self, data: Any) -> list[Any]:
-        if not isinstance(data, list):
-            _refuse(f"This must be a list of messages, not {noun_of(data)}.")
-        return data
+    _TYPES: ClassVar[Mapping[type, str]] = {str: "string", bool: "boolean", int: "integer", float: "number"}
 
-
-class Bytes(serializers.Field):
-    """Bytes, which JSON cannot say, as base64; as they are, where something else than JSON brings them."""
-
-    def to_internal_value(self, data: Any) -> bytes:
-        if isinstance(data, bytes):
-            return data
-        if not isinstance(data, str):
-            _refuse(f"This must be bytes as base64, not {noun_of(data)}.")
-        try:
-            return base64.b64decode(data, validate=True)
-        except ValueError:
-            _refuse("This is not base64.")
+    def __get_pydantic_json_schema__(self, core_schema: Any, handler: Any) -> dict[str, Any]:
+        properties = {}
+        for name, (knob, kind) in sorted(conversation_knobs().items()):
+            low, high = knob.metadata["low"], knob.metadata["high"]
+            bounds = {"maxLength": high, "pattern": NO_NUL} if kind is str else {"minimum": low, "maximum": high}
+            properties[name] = {
+                "type": self._TYPES[kind],
+                **{bound: value for bound, value in bounds.items() if value is not None},
+                "description": knob.metadata["help"],
+            }
+        return {"type": "object", "additionalProperties": False, "properties": properties}
 
 
-def _refuse(sentence: str) -> NoReturn:
-    raise ValidationError([sentence])
+Text = Annotated[str, StringConstraints(min_length=1, pattern=NO_NUL)]
+Name = Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME, pattern=NO_NUL)]
+Identifier = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=NO_NUL)]
+"""An id that is a text, such as run_9f86d081884c7d65."""
+Cursor = Annotated[str, StringConstraints(min_length=1, max_length=4000, pattern=NO_NUL)]
+"""Where to go on in a list: the next_cursor of the page before."""
+Sha256 = Annotated[str, StringConstraints(pattern="^[0-9A-Fa-f]{64}$")]
+
+WHOLE = BeforeValidator(_whole_number)
+"""Reads a whole number. The bounds go before it: Annotated[int, Field(ge=1), WHOLE]."""
+NUMBER = BeforeValidator(_number)
+WholeNumber = Annotated[int, Field(ge=0, le=MOST), WHOLE]
+Positive = Annotated[int, Field(ge=1, le=MOST), WHOLE]
+Limit = Annotated[int, Field(ge=1, le=1000), WHOLE]
+Flag = Annotated[bool, BeforeValidator(_flag)]
+
+# One that no row could have is not refused by its type: it is as unknown as any other.
+ConversationId = Annotated[
+    int, Field(ge=0, json_schema_extra={"format": CONVERSATION_ID}), BeforeValidator(_conversation_id)
+]
+MessageId = Annotated[
+    int,
+    Field(ge=0),
+    BeforeValidator(_message_id),
+    WithJsonSchema(
+        {"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "pattern": "^msg_(0|[1-9][0-9]{0,18})$"}]}
+    ),
+]
+
+Moment = Annotated[
+    datetime,
+    BeforeValidator(_moment),
+    WithJsonSchema({"anyOf": [{"type": "string", "format": "date-time"}, {"type": "string", "format": "date"}]}),
+]
+"""A time in ISO 8601; without a zone it is UTC, a date is its beginning."""
+JsonObject = dict[str, Any]
+Overrides = Annotated[dict[str, Any], AfterValidator(_overrides), _OverridesSchema()]
+"""Settings of a conversation, by their names."""
+Bytes = Annotated[
+    bytes,
+    BeforeValidator(_bytes),
+    WithJsonSchema(
+        {
+            "type": "string",
+            "contentEncoding": "base64",
+            "pattern": "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$",
+        }
+    ),
+]
+"""Bytes as base64; as they are where something else than JSON brings them."""
+OneOf = Field(strict=False)
+"""An enum's member, by its value: Annotated[Role, OneOf]."""

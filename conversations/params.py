@@ -1,34 +1,38 @@
-"""What a caller may say to the store: names, types and bounds, for every face alike. Defaults are the services' own."""
+"""The params of the store's operations: names, types and bounds. Defaults are the services' own."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
-from functools import cache, cached_property
-from typing import Any, Self, cast
+from typing import Annotated, Any
 
-from rest_framework import serializers
-from rest_framework.exceptions import ValidationError
-from rest_framework.fields import empty
+from pydantic import BeforeValidator, Field, ValidationError, ValidationInfo
+from pydantic_core import ErrorDetails
 
-from conversations.content.lossless_values import MAX_NAME
-from conversations.errors import Invalid
+from conversations.content.json_values import noun_of
 from conversations.formats import READERS, Format, detect
-from conversations.formats.fields import noun_of
-from conversations.formats.native import Misfit, from_native
+from conversations.formats.native import MESSAGE_FIELDS, PART_FIELDS, as_fields
 from conversations.param_fields import (
+    NEXT,
+    WHOLE,
     Bytes,
-    Choice,
     ConversationId,
+    Cursor,
     Flag,
+    Identifier,
     JsonObject,
+    Limit,
     MessageId,
-    MessageList,
+    Name,
+    OneOf,
     Overrides,
-    Readable,
+    Params,
+    Positive,
     Sha256,
     Text,
     WholeNumber,
+    optional,
+    path_of,
 )
 from conversations.types import NewMessage
 
@@ -37,147 +41,88 @@ _KEY = "idempotency_key"
 _OF_BLOCKS = (Format.OPENAI_CHAT, Format.ANTHROPIC)
 # A larger file is read piece by piece.
 MOST_BYTES_READ = 8 * 1024**2
-
-
-class Params(serializers.Serializer):
-    """The arguments of one service method. A name that is not among them is refused, not passed over."""
-
-    @classmethod
-    @cache
-    def prototype(cls) -> Self:
-        """One instance for all: validation keeps nothing in it, and making fields takes longer than using them."""
-        return cls()
-
-    @classmethod
-    def read_from(cls, texts: Mapping[str, Any]) -> dict[str, Any]:
-        """What was given where everything is a text, as in a query: numbers and flags are read, by the types of fields.
-
-        A text that is none stays one, for `accepted` to refuse.
-        """
-        fields = cls.prototype().by_name
-        return {name: _read(fields.get(name), value) for name, value in texts.items()}
-
-    @classmethod
-    def accepted(cls, given: Mapping[str, Any]) -> dict[str, Any]:
-        """What was given, as the service takes it; Invalid, with `errors` by field, if it cannot be right."""
-        params = cls.prototype()
-        try:
-            return cast("dict[str, Any]", params.validate(params.to_internal_value(given)))
-        except ValidationError as wrong:
-            errors = dict(_flat(wrong.detail))
-            detail = " ".join(f"{name}: {' '.join(texts)}" for name, texts in list(errors.items())[:3])
-            raise Invalid(detail, code="invalid_params", errors=errors) from None
-
-    def to_internal_value(self, data: Any) -> dict[str, Any]:
-        """Each value as its field says. DRF's own loop provides for forms and models, and takes three times as long."""
-        unknown = [str(name)[:80] for name in data if name not in self.by_name]
-        if unknown:
-            known = f"There is no such field here; those are {', '.join(self.by_name)}."
-            raise ValidationError({name: [known] for name in unknown[:10]})
-        values, wrong = {}, {}
-        for name, field in self.by_name.items():
-            if name in data or name in self.awaited:
-                try:
-                    values[name] = field.run_validation(data.get(name, empty))
-                except ValidationError as refusal:
-                    wrong[name] = refusal.detail
-        if wrong:
-            raise ValidationError(wrong)
-        return values
-
-    @cached_property
-    def by_name(self) -> dict[str, serializers.Field]:
-        return dict(self.fields)
-
-    @cached_property
-    def awaited(self) -> frozenset[str]:
-        """The fields that say something also where nothing is given: a refusal, or what is taken instead."""
-        return frozenset(name for name, field in self.by_name.items() if field.required or field.default is not empty)
-
-
-def _read(field: serializers.Field | None, value: Any) -> Any:
-    if isinstance(value, list) and isinstance(field, serializers.ListField):
-        return [_read(field.child, each) for each in value]
-    return field.read(value) if isinstance(value, str) and isinstance(field, Readable) else value
-
-
-def _flat(detail: Any, path: str = "") -> Iterator[tuple[str, list[str]]]:
-    """DRF's nested errors as sentences by field."""
-    if isinstance(detail, Mapping):
-        for name, inner in detail.items():
-            yield from _flat(inner, f"{path}.{name}" if path else str(name))
-    else:
-        yield path, [str(each) for each in detail]
-
+# One answer, not a file.
+MOST_LINES_READ = 10_000
+MOST_ITEMS = 10_000
 
 _OF_A_NEW_ONE = "A conversation that exists keeps its own, as the answer shows."
 
 
 class OpenConversationParams(Params):
-    session_id = Text(max_length=MAX_NAME, help_text="Your own name for the conversation, unique in the workspace.")
-    title = Text(required=False, allow_null=True, max_length=MAX_NAME, help_text=f"What people see. {_OF_A_NEW_ONE}")
-    metadata = JsonObject(required=False, allow_null=True, help_text=f"Anything of yours. {_OF_A_NEW_ONE}")
-    overrides = Overrides(
-        required=False,
-        allow_null=True,
-        help_text=f"Settings of its own, such as fresh_tail_count. {_OF_A_NEW_ONE}",
-    )
+    session_id: Name = Field(description="Your own name for the conversation, unique in the workspace.")
+    title: Name | None = optional(f"What people see. {_OF_A_NEW_ONE}")
+    metadata: JsonObject | None = optional(f"Anything of yours. {_OF_A_NEW_ONE}")
+    overrides: Overrides | None = optional(f"Settings of its own, such as fresh_tail_count. {_OF_A_NEW_ONE}")
 
 
 class ConversationParams(Params):
-    conversation_id = ConversationId(help_text="The conversation.")
+    conversation_id: ConversationId = Field(description="The conversation.")
 
 
 class FindConversationParams(Params):
-    session_id = Text(help_text="Your own name for the conversation.")
+    session_id: Text = Field(description="Your own name for the conversation.")
 
 
 class ListConversationsParams(Params):
-    after_id = WholeNumber(required=False, help_text="Only conversations behind this one.")
-    limit = WholeNumber(required=False, min_value=1, max_value=1000, help_text="The most to list.")
+    cursor: Cursor = optional(NEXT)
+    limit: Limit = optional("The most to list.")
 
 
 class ConfigureConversationParams(ConversationParams):
-    overrides = Overrides(help_text="The settings of its own, in place of those it had, such as fresh_tail_count.")
+    overrides: Overrides = Field(
+        description="The settings of its own, in place of those it had, such as fresh_tail_count."
+    )
+
+
+def _read(row: Any, info: ValidationInfo) -> Any:
+    """What pydantic makes a `NewMessage` of; for a foreign form, the message itself."""
+    form = info.data.get("format") or Format.LCM
+    if form is Format.LCM or not isinstance(row, dict):
+        return as_fields(row)
+    # A foreign form has no word for the key that keeps a message from being stored twice.
+    key = row.get(_KEY)
+    if key is not None and not isinstance(key, str):
+        raise ValueError(f"{_KEY} must be a text, not {noun_of(key)}.")
+    message = READERS[form]({name: value for name, value in row.items() if name != _KEY})
+    return message if key is None else replace(message, idempotency_key=key)
+
+
+IncomingMessage = Annotated[NewMessage, BeforeValidator(_read)]
 
 
 class AppendMessagesParams(ConversationParams):
-    messages = MessageList(help_text="1 to 1000 messages, oldest first.")
-    format = Choice(
-        choices=list(READERS),
-        required=False,
-        help_text="What the messages look like: LCM's own form, the neutral form, OpenAI chat completions, items of "
+    # Before the messages, which are read by it.
+    format: Annotated[Format, OneOf] = optional(
+        "What the messages look like: LCM's own form, the neutral form, OpenAI chat completions, items of "
         "OpenAI's Responses API, or Anthropic messages. In any of them a message may have an `idempotency_key`.",
     )
+    messages: list[IncomingMessage] = Field(description="1 to 1000 messages, oldest first.")
 
-    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        read = READERS[attrs.pop("format", Format.LCM)]
-        attrs["messages"] = [_message(read, row, place) for place, row in enumerate(attrs["messages"])]
-        return attrs
+    @classmethod
+    def accepted(cls, given: Mapping[str, Any], *, in_text: Collection[str] = ()) -> dict[str, Any]:
+        values = super().accepted(given, in_text=in_text)
+        # It has done its work.
+        values.pop("format", None)
+        return values
 
+    @classmethod
+    def fields_beside(cls, error: ErrorDetails) -> Collection[str]:
+        match len(error["loc"]):
+            case 1:
+                return cls.model_fields
+            case 3:
+                return sorted(MESSAGE_FIELDS)
+            case _:
+                return sorted(PART_FIELDS)
 
-def _message(read: Callable[[Mapping[str, Any]], NewMessage], row: Any, place: int) -> NewMessage:
-    where = f"messages[{place}]"
-    try:
-        if not isinstance(row, dict):
-            raise Misfit("", f"A message is an object, not {noun_of(row)}.")
-        return read(row) if read is from_native else _with_our_key(read, row)
-    except Misfit as wrong:
-        raise ValidationError(
-            {f"{where}.{wrong.path}" if wrong.path else where: [wrong.sentence + _hint(row)]}
-        ) from None
-    except ValueError as wrong:
-        raise ValidationError({where: [str(wrong)]}) from None
-
-
-def _with_our_key(read: Callable[[Mapping[str, Any]], NewMessage], row: Mapping[str, Any]) -> NewMessage:
-    """The message of a row in a foreign form, which has no word for the key that keeps it from being stored twice."""
-    key = row.get(_KEY)
-    if key is None:
-        return read(row)
-    if not isinstance(key, str):
-        raise Misfit(_KEY, f"This must be a text, not {noun_of(key)}.")
-    return replace(read({name: value for name, value in row.items() if name != _KEY}), idempotency_key=key)
+    @classmethod
+    def errors_of(cls, wrong: ValidationError, given: Mapping[str, Any]) -> dict[str, list[str]]:
+        """The sentences by field; the first about a message says if it looks like one in another form."""
+        errors = super().errors_of(wrong, given)
+        found = wrong.errors(include_url=False)[0]
+        if found["loc"][0] == "messages" and len(found["loc"]) > 1 and not given.get("format"):
+            errors[path_of(found)][0] += _hint(given["messages"][found["loc"][1]])
+        return errors
 
 
 def _hint(row: Any) -> str:
@@ -199,67 +144,68 @@ def _hint(row: Any) -> str:
 
 
 class ListMessagesParams(ConversationParams):
-    after_seq = WholeNumber(required=False, help_text="Only messages behind this seq.")
-    limit = WholeNumber(required=False, min_value=1, max_value=1000, help_text="The most to list.")
+    after_seq: WholeNumber = optional("Only messages after this seq.")
+    limit: Limit = optional("The most to list.")
+    cursor: Cursor = optional(NEXT)
 
 
 class ListContextItemsParams(ConversationParams):
-    after_ordinal = WholeNumber(required=False, allow_null=True, help_text="Only slots behind this ordinal.")
-    limit = WholeNumber(required=False, min_value=1, max_value=10_000, help_text="The most to list.")
+    cursor: Cursor = optional(NEXT)
+    limit: Annotated[int, Field(ge=1, le=MOST_ITEMS), WHOLE] = optional("The most to list.")
 
 
 class MessageParams(Params):
-    message_id = MessageId(help_text="The message, as 12 or msg_12.")
+    message_id: MessageId = Field(description="The message, as 12 or msg_12.")
 
 
 class GetMessageParams(MessageParams):
-    whole = Flag(required=False, help_text="Put back what was too long for the message and became a file.")
+    whole: Flag = optional("Put back what was too long for the message and became a file.")
 
 
 class StoreFileParams(ConversationParams):
-    content = Bytes(help_text="The file's bytes, as base64.")
-    file_name = Text(required=False, allow_null=True, help_text="What the file is called.")
-    mime_type = Text(required=False, allow_null=True, help_text="What kind of file it is, such as text/csv.")
+    content: Bytes = Field(description="The file's bytes, as base64.")
+    file_name: Text | None = optional("What the file is called.")
+    mime_type: Text | None = optional("What kind of file it is, such as text/csv.")
 
 
 class FileParams(Params):
-    file_id = Text(max_length=200, help_text="The file.")
+    file_id: Identifier = Field(description="The file.")
 
 
 class ListFilesParams(Params):
-    conversation_id = ConversationId(required=False, help_text="The conversation; all of the workspace without one.")
-    before = Text(required=False, max_length=200, help_text="Only files behind this one, the newest being first.")
-    limit = WholeNumber(required=False, min_value=1, max_value=1000, help_text="The most to list.")
+    conversation_id: ConversationId = optional("The conversation; all of the workspace without one.")
+    cursor: Cursor = optional(NEXT)
+    limit: Limit = optional("The most to list.")
 
 
 class ReadFileParams(FileParams):
-    offset = WholeNumber(required=False, help_text="How many bytes to pass over.")
-    length = WholeNumber(
-        default=MOST_BYTES_READ, min_value=1, max_value=MOST_BYTES_READ, help_text="The most bytes to give."
+    offset: WholeNumber = optional("How many bytes to pass over.")
+    length: Annotated[int, Field(ge=1, le=MOST_BYTES_READ), WHOLE] = Field(
+        MOST_BYTES_READ, description="The most bytes to give."
     )
 
 
 class ReadFileLinesParams(FileParams):
-    first_line = WholeNumber(required=False, min_value=1, help_text="The first line, counted from 1.")
-    line_count = WholeNumber(required=False, min_value=1, max_value=10_000, help_text="The most lines to give.")
+    first_line: Positive = optional("The first line, counted from 1.")
+    line_count: Annotated[int, Field(ge=1, le=MOST_LINES_READ), WHOLE] = optional("The most lines to give.")
 
 
 class BeginUploadParams(ConversationParams):
-    byte_size = WholeNumber(help_text="How many bytes the whole file has.")
-    file_name = Text(required=False, allow_null=True, help_text="What the file is called.")
-    mime_type = Text(required=False, allow_null=True, help_text="What kind of file it is, such as text/csv.")
-    sha256 = Sha256(required=False, allow_null=True, help_text="The SHA-256 of the whole file, in hex, to be checked.")
+    byte_size: WholeNumber = Field(description="How many bytes the whole file has.")
+    file_name: Text | None = optional("What the file is called.")
+    mime_type: Text | None = optional("What kind of file it is, such as text/csv.")
+    sha256: Sha256 | None = optional("The SHA-256 of the whole file, in hex, to be checked.")
 
 
 class ListUploadsParams(ConversationParams):
-    before_upload = Text(required=False, max_length=200, help_text="Only uploads that were begun before this one.")
-    limit = WholeNumber(required=False, min_value=1, max_value=1000, help_text="The most to list.")
+    cursor: Cursor = optional(NEXT)
+    limit: Limit = optional("The most to list.")
 
 
 class UploadParams(Params):
-    upload_id = Text(max_length=200, help_text="The upload.")
+    upload_id: Identifier = Field(description="The upload.")
 
 
 class PutChunkParams(UploadParams):
-    offset = WholeNumber(help_text="Where in the file the chunk begins: a multiple of chunk_bytes.")
-    content = Bytes(help_text="The chunk's bytes, as base64.")
+    offset: WholeNumber = Field(description="Where in the file the chunk begins: a multiple of chunk_bytes.")
+    content: Bytes = Field(description="The chunk's bytes, as base64.")

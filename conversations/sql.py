@@ -1,127 +1,118 @@
-"""Reads that belong together: rows of prepared statements, all from one moment of the database."""
+"""Run a room's own SQL: statements by name from `.sql` files, prepared, and read from one snapshot.
+
+A statement of more than three lines stands in `<room>/sql/<subject>.sql`, under a name and with a sentence:
+
+    -- name: newest_matches
+    -- The newest messages of a conversation that hold all the words.
+    SELECT message_id, seq FROM messages
+    WHERE conversation_id = %(conversation_id)s AND content_tsv @@ %(query)s::tsquery
+    ORDER BY seq DESC LIMIT %(limit)s
+
+Python loads it once and holds the parameters only:
+
+    _NEWEST = sql.load("retrieval/newest.sql")["newest_matches"]
+    found = sql.rows(_NEWEST, {"conversation_id": 7, "query": "'boat'", "limit": 20})
+
+`rows` gives tuples and `first_row` a dictionary; both have the server prepare the statement once for a connection.
+A statement that is planned for the values at hand goes through `bound` and `rows_as_planned`. Reads that
+belong together stand in `with sql.snapshot():`. Lines that are comments are not sent. A percent sign is written twice.
+Where a statement has conditions that depend on the caller, the room has one module that builds them.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
-from itertools import count
-from typing import Any, cast
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 import psycopg
-from django.db import transaction
+from django.db import connection, transaction
+from psycopg.rows import dict_row
 from psycopg.types.numeric import Int8
 
-from conversations.fast.prepared import cursor_for, let_go, opened
-from conversations.reading_block import ReadingBlock
+from conversations.fast.prepared import prepared_cursor
+
+ROOMS = Path(__file__).parents[1]
+
+Values = Sequence[Any] | Mapping[str, Any]
+
+_NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
+_COMMENT = re.compile(r"^\s*--.*\n", re.MULTILINE)
 
 
-@contextmanager
-def snapshot(*, planned_once: bool = False) -> Iterator[Callable[[], None]]:
-    """Let every read in the block see one moment of the database, whatever others commit meanwhile; nothing is written.
-
-    Inside a transaction that is open already the reads are that transaction's, as isolated as it is. `planned_once`:
-    what is prepared here is surely planned once, for any values. It gives `nothing_more_is_read`, which may be called
-    where much is left to do with what was read: the block ends meanwhile, and to read in it after all is an error.
-    """
-    current = opened()
-    if current.in_atomic_block or not current.autocommit:
-        yield _nothing
-        return
-    block = ReadingBlock(current)
-    with block:
-        block.begin(planned_once=planned_once)
-        yield block.nothing_more_is_read
+@cache
+def load(path: str) -> Mapping[str, str]:
+    """The statements of a file by name: `retrieval/newest.sql` is the file `retrieval/sql/newest.sql`."""
+    room, _, name = path.partition("/")
+    before, *sections = _NAME.split((ROOMS / room / "sql" / name).read_text())
+    names, texts = sections[::2], [_COMMENT.sub("", text).strip() for text in sections[1::2]]
+    if _COMMENT.sub("", before).strip() or not names or len(set(names)) < len(names) or not all(texts):
+        raise ValueError(f"{path}: each statement needs a line `-- name: ...` with a name of its own.")
+    return MappingProxyType(dict(zip(names, texts, strict=True)))
 
 
-def _nothing() -> None:
-    """The transaction is not ours to end."""
+def rows(statement: str, values: Values = (), *, binary: bool = False) -> list[tuple[Any, ...]]:
+    """All rows of a prepared statement; `binary` has the server send numbers as they are, and enums as bytes."""
+    with prepared_cursor(binary=binary) as cursor:
+        cursor.execute(statement, values)
+        return cursor.fetchall()
 
 
-def rows(
-    statement: str, values: Sequence[Any] | Mapping[str, Any] = (), *, binary: bool = False
-) -> list[tuple[Any, ...]]:
-    """All rows of a statement that the server prepares once a connection; see `db.prepared` for what that saves.
-
-    `binary`: in the server's own form, of which hundreds of numbers are read in a third of the time; of enums, that is
-    bytes.
-    """
-    return _asked(statement, values, prepare=True, binary=binary)
+def first_row(statement: str, values: Values = ()) -> dict[str, Any] | None:
+    """The first row of a prepared statement by column, or None."""
+    with prepared_cursor(row_factory=dict_row) as cursor:
+        cursor.execute(statement, values)
+        found: Any = cursor.fetchone()
+        return found
 
 
-def bound(statement: str, values: Mapping[str, Any]) -> str:
-    """The statement with its values in it: what is planned for them (`rows_as_planned`), alone or as a piece."""
-    current = opened()
-    return psycopg.ClientCursor(cast(Any, current.connection)).mogrify(cast(Any, statement), values)
+def bound(statement: str, values: Values) -> str:
+    """The statement with its values in it, alone or as a piece of another, for `rows_as_planned`."""
+    connection.ensure_connection()
+    return psycopg.ClientCursor(connection.connection).mogrify(statement, values)
 
 
 def rows_as_planned(statement: str, *, binary: bool = False) -> list[tuple[Any, ...]]:
-    """All rows of a statement that has its values in it, for which the server plans it."""
-    return _asked(statement, None, prepare=False, binary=binary)
+    """All rows of a statement that has its values in it: the server plans it for these values each time."""
+    with prepared_cursor(kind=psycopg.Cursor, binary=binary) as cursor:
+        cursor.execute(statement)
+        return cursor.fetchall()
 
 
-def _asked(
-    statement: str, values: Sequence[Any] | Mapping[str, Any] | None, *, prepare: bool, binary: bool
-) -> list[tuple[Any, ...]]:
-    current = opened()
-    current.validate_no_broken_transaction()
-    if current.queries_logged:
-        # Whoever counts queries counts these, too.
-        current.queries_log.append({"sql": statement, "time": "0"})
-    try:
-        with current.wrap_database_errors:
-            sent, names = numbered(statement) if values is not None else (statement, ())
-            if isinstance(values, Mapping):
-                values = [values[name] for name in names]
-            cursor = cursor_for(sent, current, psycopg.RawCursor)
-            cursor.execute(cast(Any, sent), values, prepare=prepare, binary=binary)
-            try:
-                return cursor.fetchall()
-            finally:
-                let_go(cursor)
-    except Exception:
-        if current.in_atomic_block:
-            transaction.set_rollback(True)
-        raise
+@contextmanager
+def snapshot(*, generic_plans: bool = False) -> Iterator[None]:
+    """Let all reads of the block see one moment of the database, whatever others commit; nothing can be written.
 
-
-_PLACEHOLDER = re.compile(r"%(?:\((\w+)\)s|(.?))", re.DOTALL)
-
-
-@lru_cache(maxsize=256)
-def numbered(statement: str) -> tuple[bytes, tuple[str, ...]]:
-    """The statement as the server takes it, and the names of its values in their order, if they have names.
-
-    The driver would look through a statement of more than 4 kB anew each time: of a ranked search, that is a thirtieth.
+    Inside an open transaction the reads are that transaction's, as isolated as it is. `generic_plans`: the server is to
+    plan what is prepared once for any values, and not again for those at hand.
     """
-    names: dict[str, int] = {}
-    places = count(1)
+    if connection.in_atomic_block or not connection.get_autocommit():
+        yield
+        return
+    with transaction.atomic():
+        with connection.cursor() as cursor:
+            cursor.execute(_SNAPSHOT_WITH_GENERIC_PLANS if generic_plans else _SNAPSHOT)
+        yield
 
-    def number(found: re.Match[str]) -> str:
-        name, other = found.groups()
-        if other == "%":
-            return "%"
-        if name is None and other != "s":
-            raise ValueError(f"{found[0]!r} is no placeholder, and a lone % is written twice: {statement[:80]}")
-        return f"${next(places)}" if name is None else f"${names.get(name) or names.setdefault(name, next(places))}"
 
-    return _PLACEHOLDER.sub(number, statement).encode(), tuple(names)
+_SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_SNAPSHOT_WITH_GENERIC_PLANS = f"{_SNAPSHOT}; SET LOCAL plan_cache_mode = force_generic_plan"
 
 
 def bigint(given: int) -> int:
-    """A whole number as a value of one type, where the driver takes the least that holds it.
-
-    The server prepares a statement once for all types of its values: of two places, it would do so up to four times.
-    """
+    """A whole number as `bigint`. The driver takes the smallest type that holds it, and each type is prepared apart."""
     return Int8(given)
 
 
 def array(ids: Iterable[int]) -> str:
-    """Whole numbers as a value for `= ANY(%s)`: the driver would take longer over a list of them than the server."""
+    """Whole numbers as the text of an array, for `= ANY(%s::bigint[])`, whatever the size of the numbers."""
     return "{" + ",".join(map(str, ids)) + "}"
 
 
 def texts(given: Iterable[str]) -> str:
-    """The same of texts, of which none is to be NULL."""
+    """Texts as the text of an array, for `= ANY(%s::text[])`; none of them is NULL."""
     return "{" + ",".join('"' + each.replace("\\", "\\\\").replace('"', '\\"') + '"' for each in given) + "}"

@@ -5,9 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from decimal import Decimal
 from enum import StrEnum
 from typing import Any
+
+from pydantic import ConfigDict
+
+from conversations.content.json_values import Count, Flag, Moment, Name, Price
+
+# What callers send has no other fields than these.
+INCOMING = ConfigDict(extra="forbid")
 
 
 class Role(StrEnum):
@@ -54,10 +60,12 @@ class Level(StrEnum):
 class NewPart:
     """One typed piece of a message, as the caller has it."""
 
+    __pydantic_config__ = INCOMING
+
     part_type: PartType
     text_content: str | None = None
-    is_ignored: bool | None = None
-    is_synthetic: bool | None = None
+    is_ignored: Flag | None = None
+    is_synthetic: Flag | None = None
     tool_call_id: str | None = None
     tool_name: str | None = None
     tool_status: str | None = None
@@ -74,11 +82,11 @@ class NewPart:
     subtask_desc: str | None = None
     subtask_agent: str | None = None
     step_reason: str | None = None
-    step_cost: Decimal | None = None
-    step_tokens_in: int | None = None
-    step_tokens_out: int | None = None
+    step_cost: Price | None = None
+    step_tokens_in: Count | None = None
+    step_tokens_out: Count | None = None
     snapshot_hash: str | None = None
-    compaction_auto: bool | None = None
+    compaction_auto: Flag | None = None
     metadata: Any = None
 
 
@@ -86,12 +94,14 @@ class NewPart:
 class NewMessage:
     """One turn to be stored. Without `content`, the text is flattened from the parts."""
 
+    __pydantic_config__ = INCOMING
+
     role: Role
     content: str | None = None
     parts: tuple[NewPart, ...] = ()
-    author: str | None = None
-    created_at: datetime | None = None
-    idempotency_key: str | None = None
+    author: Name | None = None
+    created_at: Moment | None = None
+    idempotency_key: Name | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 

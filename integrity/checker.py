@@ -1,4 +1,4 @@
-"""Looks whether every promise holds, from the rows themselves, and says where one does not."""
+"""Check every invariant against the rows, and report each violation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from integrity.invariants import INVARIANTS, Invariant
 from integrity.repairs import repair_plans
 from integrity.scans import changes
 from integrity.scans import scan_rows as scans
-from integrity.state import state_of
 from integrity.types import (
     IntegrityReport,
     IntegrityState,
@@ -32,7 +31,7 @@ from integrity.types import (
 
 @dataclass(frozen=True)
 class IntegrityChecker:
-    """Checks what is stored, and keeps a report of what it found; changes nothing."""
+    """Checks stored rows and keeps reports; it repairs nothing."""
 
     scope: Scope = EVERYTHING
     invariants: tuple[Invariant, ...] = tuple(INVARIANTS)
@@ -44,11 +43,11 @@ class IntegrityChecker:
     def run(
         self, *, conversation_id: int | None = None, extent: ScanMode | str = ScanMode.FULL, with_plan: bool = False
     ) -> IntegrityReport:
-        """Check one conversation, or all, and keep the report; NotFound if there is no such one.
+        """Check one conversation, or all, and keep the report.
 
-        Everything is read at one moment of the database, so that writers at work cause no finding. A full check reads
-        all there is; an incremental one looks at the conversations that have changed since they were last found clean,
-        and counts the tokens and reads the files of a sample. `with_plan` plans repairs, if anything is found.
+        Raises NotFound if it does not exist. Everything is read in one snapshot, so concurrent writes cause no finding.
+        A full check reads everything. An incremental check reads the conversations that have changed since they were
+        last found clean, and only a sample of token counts and files. `with_plan` plans repairs if anything is found.
         """
         mode = _extent(extent)
         started_at = timezone.now()
@@ -60,7 +59,7 @@ class IntegrityChecker:
         examined = Examination(self.invariants, thorough=mode is ScanMode.FULL)
         versions: dict[int, str] = {}
         with snapshot():
-            _call_all_hands()
+            _allow_parallel_workers()
             for batch in batches_of(rows):
                 versions |= changes.versions_of(batch)
                 examined.look_at(batch)
@@ -84,19 +83,25 @@ class IntegrityChecker:
     def request(
         self, *, conversation_id: int | None = None, extent: ScanMode | str = ScanMode.FULL, with_plan: bool = False
     ) -> ScanRecord:
-        """Have one conversation, or all, looked through in the background, and repairs planned if anything is found."""
+        """Check one conversation, or all, in the background.
+
+        `with_plan` plans repairs if anything is found.
+        """
         if conversation_id is not None:
             self.scope.conversation(conversation_id)
         scan = scans.request(self.scope, conversation_id=conversation_id, mode=_extent(extent), with_plan=with_plan)
         return scans.record_of(scan)
 
     def get_scan(self, *, scan_id: int) -> ScanRecord:
-        """A check in the background: how far it is, and its report and plan; NotFound if there is none."""
+        """Show a background check: its progress, report and plan.
+
+        Raises NotFound if it does not exist.
+        """
         return scans.record_of(scans.scan_of(self.scope, scan_id))
 
     def get_state(self) -> IntegrityState:
-        """Whether everything was checked, how much of it and when, and whether anything is known to be damaged."""
-        return state_of(self.scope)
+        """Show how much was checked, when, and whether any damage is known."""
+        return reports.state_of(self.scope)
 
     def list_reports(
         self,
@@ -107,11 +112,11 @@ class IntegrityChecker:
         before_report: str | None = None,
         limit: int = 20,
     ) -> list[ReportOutline]:
-        """What checks found, in figures, the newest first; of one conversation, or of all; of one extent, or of both.
+        """List reports in figures, newest first.
 
-        `whole` leaves out the checks of single conversations: with the extent `full`, the first of the others says when
-        everything was last looked through. `before_report` continues behind the last of an earlier answer. NotFound if
-        there is no such conversation or report.
+        `whole` leaves out checks of single conversations: with extent `full`, the first report shows when everything
+        was last checked. `before_report` continues after the last of an earlier answer. NotFound if the conversation
+        or report does not exist.
         """
         if conversation_id is not None:
             self.scope.conversation(conversation_id)
@@ -125,20 +130,20 @@ class IntegrityChecker:
         )
 
     def get_report(self, *, report_id: str, code: str | None = None, after_id: int = 0, limit: int = 100) -> ReportPage:
-        """A report with its findings, of one invariant or of all, page by page; NotFound if there is none.
+        """Show a report with its findings, of one invariant or all, page by page.
 
-        Of each invariant the first thousand places are listed, and all are counted. `after_id` continues behind the
-        last of an earlier page.
+        Raises NotFound if it does not exist. A report lists the first thousand findings of each invariant and counts
+        all. `after_id` continues after the last of an earlier page.
         """
         report = reports.report_of(self.scope, report_id)
         return reports.page_of(report, code=code, after_id=after_id, limit=limit)
 
     def plan_repairs(self, *, report_id: str, ledger_file_id: str | None = None) -> RepairPlanRecord:
-        """What could be done about a report's findings, step by step, with what stands there now and what would.
+        """Plan repair steps for a report's findings, with the values before and after.
 
-        Nothing is touched: a person approves steps, and only those are carried out. With the id of a stored file that
-        holds a ledger, what was damaged or lost is put back from it, as far as it fits the seals. Raises NotFound, and
-        Conflict for a report that is not finished.
+        Nothing changes: a person approves steps, and only those are applied. With the id of a stored file that holds a
+        ledger, steps restore damaged and lost texts from it, where they match the hashes. Raises NotFound, and Conflict
+        for a report that is not finished.
         """
         report = reports.report_of(self.scope, report_id)
         if ledger_file_id is not None:
@@ -146,17 +151,17 @@ class IntegrityChecker:
         return repair_plans.record_of(repair_plans.make_plan(report, ledger_file_id=ledger_file_id or ""))
 
 
-def _extent(asked: ScanMode | str) -> ScanMode:
+def _extent(name: ScanMode | str) -> ScanMode:
     try:
-        return ScanMode(asked)
+        return ScanMode(name)
     except ValueError:
-        raise Invalid(f"extent: {str(asked)[:80]!r} is none of {', '.join(ScanMode)}.") from None
+        raise Invalid(f"extent: {str(name)[:80]!r} is not one of {', '.join(ScanMode)}.") from None
 
 
-def _call_all_hands() -> None:
-    """Let the server's parallel workers look, too, until the transaction ends: somebody waits for this check.
+def _allow_parallel_workers() -> None:
+    """Make parallel plans cheaper until the transaction ends.
 
-    Left to itself, the planner expects them to pass on row after row, where what they find is nothing or little.
+    The planner expects workers to return many rows, but violations are few.
     """
     with connection.cursor() as cursor:
         cursor.execute("SELECT set_config('parallel_tuple_cost', '0', true)")

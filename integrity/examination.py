@@ -1,4 +1,4 @@
-"""Looks through conversations with every invariant, and adds up what each has found and what it took."""
+"""Check conversations against every invariant, and add up findings and costs."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from conversations.models import Conversation
 from integrity.invariants import Found, Invariant
 from integrity.types import Finding
 
-# Conversations are looked through a batch at a time: enough for a set-based query to pay, few enough to stay small.
+# The bounds of one batch: enough for a set-based query to pay, few enough to keep results small.
 BATCH_MESSAGES = 200_000
 BATCH_CONVERSATIONS = 2_000
 
 
 @dataclass
 class Examination:
-    """What was found so far, by the code of each invariant."""
+    """The findings so far, by invariant code."""
 
     invariants: Sequence[Invariant]
     thorough: bool = True
-    # Called with the seconds that each look took: whoever is in no hurry rests in between.
+    # Called with the seconds that each invariant took: a background scan pauses there.
     rest: Callable[[float], None] = lambda seconds: None
     found: dict[str, Found] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
@@ -32,7 +32,7 @@ class Examination:
     messages: int = 0
 
     def look_at(self, batch: Mapping[int, int]) -> None:
-        """Look through these conversations; the batch says how many messages each has."""
+        """Check a batch of conversations, given with the number of messages of each."""
         for invariant in self.invariants:
             if not invariant.of_the_site:
                 self._add(invariant.code, partial(invariant.look, list(batch), thorough=self.thorough))
@@ -40,7 +40,7 @@ class Examination:
         self.messages += sum(batch.values())
 
     def look_at_the_site(self, workspace_id: int | None) -> None:
-        """Look through what belongs to no conversation: that of a workspace, or, with None, everything."""
+        """Check the rows of no conversation: those of a workspace or, with None, all."""
         for invariant in self.invariants:
             if invariant.of_the_site:
                 self._add(invariant.code, partial(invariant.find, workspace_id))
@@ -59,21 +59,24 @@ class Examination:
 
     @property
     def costs(self) -> dict[str, int]:
-        """How many milliseconds each took."""
+        """The milliseconds that each invariant took."""
         return {code: round(1000 * seconds) for code, seconds in self.seconds.items()}
 
     @property
     def places(self) -> set[tuple[str, Finding]]:
-        """Every finding that is listed, with the code of its invariant."""
+        """All listed findings, each with the code of its invariant."""
         return {(code, finding) for code, found in self.found.items() for finding in found.findings}
 
     def lists_all(self, code: str) -> bool:
-        """Whether every finding of this invariant is listed."""
+        """Whether all findings of this invariant are listed."""
         found = self.found.get(code, Found())
         return len(found.findings) == found.count
 
     def is_clean(self, conversation_id: int) -> bool:
-        """Whether nothing was found in this conversation; false, to be safe, where not every finding is listed."""
+        """Whether this conversation has no finding.
+
+        False, to be safe, if not all findings are listed.
+        """
         return not any(
             not self.lists_all(code) or any(each.conversation_id == conversation_id for each in found.findings)
             for code, found in self.found.items()
@@ -81,7 +84,7 @@ class Examination:
 
 
 def batches_of(rows: QuerySet[Conversation]) -> Iterator[dict[int, int]]:
-    """The conversations' ids with the number of their messages, in the order of their ids, some at a time."""
+    """Yield batches of conversation ids with their numbers of messages."""
     batch: dict[int, int] = {}
     in_order = rows.order_by("conversation_id").values_list("conversation_id", "next_seq")
     for id, next_seq in in_order.iterator(chunk_size=BATCH_CONVERSATIONS):

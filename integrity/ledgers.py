@@ -1,8 +1,11 @@
-"""Whole conversations out of the database and back: the ledger with what every room adds to it."""
+"""Export, verify, continue and import ledgers with the lines of every room.
+
+Rebuild contexts.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,30 +17,95 @@ from django.db.models.functions import Collate
 from compaction.ledger_sections import SECTIONS
 from compaction.rendering import context_cost_of
 from conversations.audit import Act, AuditLog
-from conversations.cold_storage.cold_texts import ColdBlockDamaged, WhatIsLeft
+from conversations.cold_storage.cold_texts import ColdBlockDamaged, ReadableTexts
 from conversations.content.tokens import TokenEstimator
 from conversations.errors import Conflict, Invalid
-from conversations.ledger.continuing import Continuation, continuation_of, require_same
-from conversations.ledger.file_bytes import FileBytes
-from conversations.ledger.ledger_export import LedgerExporter
+from conversations.files.large_files import LargeFileService
+from conversations.ledger.ledger_export import Continuation, LedgerExporter, continuation_of, require_same
 from conversations.ledger.ledger_import import LedgerImporter
-from conversations.ledger.progress import Pen
+from conversations.ledger.lines import Pen
 from conversations.ledger.types import ExportReport, ImportReport, LedgerReport
 from conversations.ledger.verifying import Verifier, lines_in
 from conversations.models import Conversation, Workspace
 from conversations.scope import Scope
 from conversations.store.base import EVERYTHING
-from conversations.store.context import hold, misfit_ranges, rebuild_context, recount
+from conversations.store.context import (
+    ContextChange,
+    CountsChange,
+    ItemRow,
+    hold,
+    misfit_ranges,
+    rebuild_context,
+    recount,
+)
 from integrity.anchors.expectations import NOTHING_EXPECTED, Expected
-from integrity.rebuild import Rebuilt
 
-# Of the sessions of a workspace, which may be many, so many are listed at a time.
+# Sessions of a workspace are read in portions of this size.
 PORTION = 500
+# A rebuild lists this many of the items that it removed or added.
+MOST_LISTED = 100
+
+
+@dataclass(frozen=True)
+class CounterChange:
+    """One counter that differed from a recount."""
+
+    conversation_id: int
+    name: str
+    before: int | str
+    after: int | str
+
+
+@dataclass(frozen=True)
+class ItemChange:
+    """One item that was removed from the context, or added to it."""
+
+    change: str
+    conversation_id: int
+    ordinal: int
+    id: str
+    token_count: int
+
+
+@dataclass(frozen=True)
+class Rebuilt:
+    """The changes of a rebuild: all are counted, and the first items listed."""
+
+    conversation_id: int
+    is_changed: bool
+    items_removed: int
+    items_added: int
+    items: tuple[ItemChange, ...] = ()
+    counters: tuple[CounterChange, ...] = ()
+    # Summaries whose range is not that of their sources: only a ledger or a backup restores them.
+    misfit_summaries: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, context: ContextChange, counts: Sequence[CountsChange], *, misfits: tuple[str, ...]) -> Rebuilt:
+        listed = [("removed", row) for row in context.removed[:MOST_LISTED]]
+        listed += [("added", row) for row in context.added[:MOST_LISTED]]
+        return cls(
+            conversation_id=context.conversation_id,
+            is_changed=context.is_needed or any(change.is_needed for change in counts),
+            items_removed=len(context.removed),
+            items_added=len(context.added),
+            items=tuple(_item(change, row) for change, row in listed),
+            counters=tuple(
+                CounterChange(change.conversation_id, name, before, vars(change.after)[name])
+                for change in counts
+                for name, before in vars(change.before).items()
+                if before != vars(change.after)[name]
+            ),
+            misfit_summaries=misfits,
+        )
+
+    def counters_as_json(self) -> list[dict[str, Any]]:
+        return [vars(counter) for counter in self.counters]
 
 
 @dataclass(frozen=True)
 class Ledgers:
-    """Writes ledgers, verifies them, and rebuilds from them, in one workspace."""
+    """The ledgers of one workspace."""
 
     tokens: TokenEstimator
     scope: Scope = EVERYTHING
@@ -47,10 +115,10 @@ class Ledgers:
         return cls(tokens=TokenEstimator.from_settings(), scope=scope)
 
     def lines(self, *, conversation_id: int | None = None, with_files: bool = True) -> Iterator[bytes]:
-        """The ledger of one conversation, or of all in the order of their sessions, line by line.
+        """Yield the ledger of one conversation, or of all, line by line.
 
-        Each conversation is written as it was at one moment. NotFound if there is no such one. The export is on record
-        before its first line, and again when the last line was taken or the reader has broken off.
+        Each conversation is read in one snapshot. NotFound if it does not exist. The audit log records the export
+        before the first line, and again after the last line or when the reader stops.
         """
         pen = Pen()
         ids = self._conversations(conversation_id)
@@ -60,7 +128,7 @@ class Ledgers:
     def export(
         self, file: BinaryIO, *, name: str, conversation_id: int | None = None, with_files: bool = True
     ) -> ExportReport:
-        """Write the ledger of one conversation, or of all."""
+        """Write the ledger of one conversation, or of all, to a file."""
         pen = Pen()
         ids = self._conversations(conversation_id)
         lines = self._exporter(with_files).export(self._workspace.name, ids, pen=pen)
@@ -70,11 +138,11 @@ class Ledgers:
     def resume(
         self, file: BinaryIO, *, name: str, conversation_id: int | None = None, with_files: bool = True
     ) -> ExportReport:
-        """Go on with a ledger that broke off, or that was written when the conversation was shorter.
+        """Continue an interrupted ledger, or one of a conversation that has grown since.
 
-        The result is, byte for byte, what one export now would write; messages that are in the file already are not
-        read again. Invalid if the file does not verify up to where it breaks off; Conflict if it is of something else,
-        or of several conversations and whole, as the earlier ones would stay as they were.
+        The result is byte for byte what a new export would write, without reading the messages in the file again.
+        Invalid if the file does not verify up to its end; Conflict if it is of another conversation, or is a complete
+        ledger of several, because the earlier ones would stay outdated.
         """
         found = continuation_of(file, name=name)
         if found is None:
@@ -91,41 +159,44 @@ class Ledgers:
         return self._written(file, name, pen, audited, continued_after=found.place.lines)
 
     def verify_file(self, file: BinaryIO, *, name: str, expected: Expected = NOTHING_EXPECTED) -> LedgerReport:
-        """Compute anew everything that a ledger says, in one pass, and compare it with what was kept of it."""
+        """Verify a ledger in one pass, and compare it with kept evidence."""
         with Verifier() as verifier:
             return expected.verify(verifier, lines_in(file), source=name, has_all=False)
 
     def verify_live(self, *, conversation_id: int | None = None, expected: Expected = NOTHING_EXPECTED) -> LedgerReport:
-        """The same of what an export would write now; a damaged cold block is a finding, and the rest is verified."""
-        with Verifier() as verifier:
-            told: set[int] = set()
+        """Verify what an export would write now.
 
-            def tell(damage: ColdBlockDamaged) -> None:
-                if damage.context["cold_block_id"] not in told:
-                    told.add(damage.context["cold_block_id"])
+        A damaged cold block is a finding, and the rest is verified.
+        """
+        with Verifier() as verifier:
+            damaged: set[int] = set()
+
+            def add_once(damage: ColdBlockDamaged) -> None:
+                if damage.context["cold_block_id"] not in damaged:
+                    damaged.add(damage.context["cold_block_id"])
                     verifier.findings.add(damage.code, damage.detail)
 
-            exporter = replace(self._exporter(with_files=True), cold=lambda: WhatIsLeft(tell=tell))
+            exporter = replace(self._exporter(with_files=True), cold=lambda: ReadableTexts(on_damage=add_once))
             lines = exporter.export(self._workspace.name, self._conversations(conversation_id))
             return expected.verify(verifier, lines, source="the database", has_all=conversation_id is None)
 
     def import_file(self, path: Path, *, session_id: str | None = None, skip_existing: bool = False) -> ImportReport:
-        """Rebuild the conversations of a ledger: see `LedgerImporter.run`."""
+        """Import the conversations of a ledger: see `LedgerImporter.run`."""
         importer = LedgerImporter(
             scope=self.scope,
             workspace_id=self._workspace.pk,
             exporter=self._exporter(with_files=True),
             cost_of=context_cost_of(self.tokens),
-            keep_file=FileBytes(self.scope, self._workspace.pk).keep,
+            files=LargeFileService.from_settings(self.scope),
         )
         return importer.run(path, session_id=session_id, skip_existing=skip_existing)
 
     @transaction.atomic
     def rebuild(self, *, conversation_id: int) -> Rebuilt:
-        """Derive context and counters anew from messages, summaries and lineage, and tell what that has changed.
+        """Derive context and counters again, and return the changes.
 
-        Canonical rows are only read. What cannot be derived is named: summaries that do not cover what they say.
-        Raises NotFound, and Conflict where the lineage contradicts itself.
+        Canonical rows are only read. The answer lists summaries whose recorded range is wrong, which a rebuild cannot
+        correct. Raises NotFound, and Conflict if the lineage contradicts itself.
         """
         self.scope.conversation(conversation_id)
         hold([conversation_id])
@@ -146,9 +217,9 @@ class Ledgers:
     def _audited(
         self, lines: Iterator[bytes], pen: Pen, *, conversation_id: int | None, with_files: bool
     ) -> Generator[bytes]:
-        """The lines, with an act before the first of them and one behind the last that was taken.
+        """Yield the lines, and record an act before the first and after the last.
 
-        Two acts, as nothing runs in a process that is killed: an export without its second act was broken off so.
+        A killed process writes no second act, so an export without one was interrupted.
         """
         target = "" if conversation_id is None else self.scope.conversation(conversation_id).session_id
         continued_after = pen.place.lines
@@ -158,9 +229,9 @@ class Ledgers:
             yield from lines
             is_whole = True
         finally:
-            # The lines are closed by now, and the transaction in which they were read is over.
+            # Here the lines are closed, and the transaction that read them has ended.
             place = pen.place
-            # Those of a conversation are added when it ends; the reader may have broken off before.
+            # A conversation's counts are added at its end; the reader may have stopped before.
             counts = place.counts if place.session_id is None else place.counts + place.counts_of_it
             self._record(
                 Act.EXPORT_LEDGER,
@@ -185,12 +256,12 @@ class Ledgers:
     @property
     def _workspace(self) -> Workspace:
         if self.scope.workspace_id is None:
-            raise Invalid("A ledger is of one workspace; say of which.")
+            raise Invalid("A ledger belongs to one workspace; name it.")
         return Workspace.objects.get(pk=self.scope.workspace_id)
 
     def _exporter(self, with_files: bool) -> LedgerExporter:
-        read = FileBytes(self.scope, self._workspace.pk).read if with_files else None
-        return LedgerExporter(sections=SECTIONS, read_file=read)
+        files = LargeFileService.from_settings(self.scope) if with_files else None
+        return LedgerExporter(sections=SECTIONS, files=files)
 
     def _conversations(self, conversation_id: int | None, after: str | None = None) -> Iterator[int]:
         if conversation_id is not None:
@@ -201,7 +272,7 @@ class Ledgers:
             after = found[-1][1]
 
     def _sessions(self, after: str | None) -> list[tuple[int, str]]:
-        """By name, character by character: in that order two databases have them, whatever their language."""
+        """Read sessions in an order that is the same for every database collation."""
         rows = Conversation.objects.annotate(name=Collate("session_id", "C")).order_by("name")
         if after is not None:
             rows = rows.filter(name__gt=after)
@@ -212,20 +283,20 @@ class Ledgers:
             raise Conflict(f"{name} is a ledger of the workspace {found.workspace[:80]!r}.")
         if conversation_id is None and found.is_whole:
             raise Conflict(
-                f"{name} is whole. A ledger of one conversation can be continued as it grows; of all, export anew."
+                f"{name} is complete. Only a ledger of one conversation can be continued; export all of them again."
             )
         if conversation_id is not None and found.finished:
             raise Conflict(f"{name} holds several conversations; it cannot be continued as the ledger of one.")
 
     def _rest(self, found: Continuation, conversation_id: int | None, name: str) -> Iterator[int]:
-        """The conversations that are to be written: first the one that the file is in."""
+        """Return the conversations still to be written, the current one first."""
         session_id = found.place.session_id
         if session_id is None:
             return self._conversations(conversation_id)
         rows = self.scope.narrow(Conversation.objects.filter(session_id=session_id))
         conversation = self.scope.conversation(conversation_id) if conversation_id is not None else rows.first()
         if conversation is None:
-            raise Conflict(f"The conversation {session_id[:80]!r} in {name} is not there; export into another file.")
+            raise Conflict(f"The conversation {session_id[:80]!r} in {name} does not exist; export to another file.")
         require_same(conversation, found, name=name)
         return self._from(conversation, is_only=conversation_id is not None)
 
@@ -237,7 +308,7 @@ class Ledgers:
     def _written(
         self, file: BinaryIO, name: str, pen: Pen, lines: Generator[bytes], *, continued_after: int = 0
     ) -> ExportReport:
-        # Closed at once where the file cannot be written, so that the act says how far it came.
+        # Closed at once if the file cannot be written, so that the act has the right counts.
         with closing(lines):
             for line in lines:
                 file.write(line)
@@ -250,3 +321,8 @@ class Ledgers:
             line_hash=pen.place.line_hash,
             continued_after=continued_after,
         )
+
+
+def _item(change: str, row: ItemRow) -> ItemChange:
+    shown = row.summary_id if row.message_id is None else f"msg_{row.message_id}"
+    return ItemChange(change, row.conversation_id, row.ordinal, shown or "", row.token_count)

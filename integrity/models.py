@@ -1,56 +1,45 @@
-"""What integrity keeps: what was found, what was proposed against it, and what became of that."""
+"""Tables of integrity: reports and findings, repair plans, scans, and retention."""
 
 from __future__ import annotations
 
 from typing import ClassVar
 
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q, Value
 from django.db.models.functions import Now
 
-from conversations.models import Conversation, Workspace
-from integrity.retention.models import ColdProgress, Erasure
+from conversations.models import AuditEntry, Conversation, Workspace
 from integrity.types import PlanState, Risk, ScanMode, ScanState, Severity, StepState
 
-__all__ = [
-    "ColdProgress",
-    "ConversationCheck",
-    "Erasure",
-    "Finding",
-    "IntegrityReport",
-    "IntegrityScan",
-    "RepairPlan",
-    "RepairStep",
-]
 
-
-def _nothing() -> Value:
+def _empty_object() -> Value:
     return Value("{}", models.JSONField())
 
 
-def _nobody() -> Value:
+def _empty_list() -> Value:
     return Value("[]", models.JSONField())
 
 
 class IntegrityReport(models.Model):
-    """What one check looked at, and how often each invariant was broken; the places are its findings."""
+    """The result of one check: its extent, and the violations of each invariant."""
 
     report_id = models.TextField(primary_key=True)
-    # Of which workspace or conversation; of everything there is where both are NULL.
+    # The workspace or conversation that was checked; everything where both are NULL.
     workspace = models.ForeignKey(Workspace, models.CASCADE, null=True, related_name="integrity_reports")
     conversation = models.ForeignKey(Conversation, models.CASCADE, null=True, related_name="integrity_reports")
     mode = models.TextField(choices=[(mode.value, mode.value) for mode in ScanMode])
     started_at = models.DateTimeField()
-    # NULL while a scan is still at it.
+    # NULL while a scan is running.
     finished_at = models.DateTimeField(null=True)
     conversations_checked = models.BigIntegerField(default=0, db_default=0)
     messages_checked = models.BigIntegerField(default=0, db_default=0)
-    # By invariant: how often it is broken, exactly, and how many milliseconds it took to know.
-    counts = models.JSONField(default=dict, db_default=_nothing())
-    costs = models.JSONField(default=dict, db_default=_nothing())
+    # By invariant: the exact number of violations, and the milliseconds that the check took.
+    counts = models.JSONField(default=dict, db_default=_empty_object())
+    costs = models.JSONField(default=dict, db_default=_empty_object())
     is_clean = models.BooleanField(default=True, db_default=True)
-    # Conversations that took longer to look through than a scan may.
-    unchecked = models.JSONField(default=list, db_default=_nobody())
+    # Conversations whose check timed out.
+    unchecked = models.JSONField(default=list, db_default=_empty_list())
 
     class Meta:
         db_table = "integrity_reports"
@@ -65,13 +54,13 @@ class IntegrityReport(models.Model):
 
 
 class Finding(models.Model):
-    """One place where an invariant did not hold. So many are listed for each invariant; the report counts them all."""
+    """One violation of an invariant; a report lists the first of them and counts all."""
 
     finding_id = models.BigAutoField(primary_key=True)
     report = models.ForeignKey(IntegrityReport, models.CASCADE, related_name="findings")
     code = models.TextField()
     severity = models.TextField(choices=[(severity.value, severity.value) for severity in Severity])
-    # Not a foreign key: that the conversation is gone may be what was found. NULL for what belongs to none: a grant.
+    # Not a foreign key: the finding may be that the conversation is missing. NULL for rows of none, such as a grant.
     conversation_id = models.BigIntegerField(null=True)
     target = models.TextField()
     detail = models.TextField()
@@ -88,7 +77,10 @@ class Finding(models.Model):
 
 
 class RepairPlan(models.Model):
-    """What could be done about the findings of a report. Nothing is done but what a person has approved."""
+    """Repair steps for the findings of a report.
+
+    Only steps that a person approved are applied.
+    """
 
     plan_id = models.TextField(primary_key=True)
     report = models.ForeignKey(IntegrityReport, models.CASCADE, related_name="plans")
@@ -100,12 +92,12 @@ class RepairPlan(models.Model):
     )
     applied_at = models.DateTimeField(null=True)
     undone_at = models.DateTimeField(null=True)
-    # The file that holds the ledger from which texts and rows are put back; empty without one.
+    # The file with the ledger to restore texts and rows from; empty without one.
     ledger_file_id = models.TextField(default="", db_default="")
-    # The findings that no operation mends, each with the reason: they are a person's.
-    unplanned = models.JSONField(default=list, db_default=_nobody())
-    # Why it was refused, and how often invariants were broken before and after.
-    outcome = models.JSONField(default=dict, db_default=_nothing())
+    # The findings that no step repairs, each with the reason.
+    unplanned = models.JSONField(default=list, db_default=_empty_list())
+    # Why it was refused, or how often invariants were broken before and after.
+    outcome = models.JSONField(default=dict, db_default=_empty_object())
 
     class Meta:
         db_table = "repair_plans"
@@ -116,22 +108,22 @@ class RepairPlan(models.Model):
 
 
 class RepairStep(models.Model):
-    """One thing to do: what it is done to, what stands there now and what will, and how to take it back."""
+    """One step of a repair plan, with the values before and after."""
 
     step_id = models.BigAutoField(primary_key=True)
     plan = models.ForeignKey(RepairPlan, models.CASCADE, related_name="steps")
     ordinal = models.IntegerField()
     operation = models.TextField()
-    # NULL for what belongs to no conversation, such as a grant.
+    # NULL for rows of no conversation, such as a grant.
     conversation_id = models.BigIntegerField(null=True)
     target = models.TextField()
-    before = models.JSONField(default=dict, db_default=_nothing())
-    after = models.JSONField(default=dict, db_default=_nothing())
+    before = models.JSONField(default=dict, db_default=_empty_object())
+    after = models.JSONField(default=dict, db_default=_empty_object())
     risk = models.TextField(choices=[(risk.value, risk.value) for risk in Risk])
     reversible = models.BooleanField()
     why = models.TextField()
-    # The invariants that it is to mend.
-    codes = models.JSONField(default=list, db_default=_nobody())
+    # The invariants that it repairs.
+    codes = models.JSONField(default=list, db_default=_empty_list())
     state = models.TextField(
         choices=[(state.value, state.value) for state in StepState],
         default=StepState.PROPOSED,
@@ -140,7 +132,7 @@ class RepairStep(models.Model):
     approved_by = models.TextField(default="", db_default="")
     approved_at = models.DateTimeField(null=True)
     applied_at = models.DateTimeField(null=True)
-    # What undoing it needs to know; NULL until it is applied.
+    # The values that undoing needs; NULL until it is applied.
     undo = models.JSONField(null=True)
 
     class Meta:
@@ -158,9 +150,10 @@ class RepairStep(models.Model):
 
 
 class IntegrityScan(models.Model):
-    """A check that somebody must carry out. The row is the job: claimed, leased and fenced as those of compaction.
+    """A check in the background.
 
-    It goes on where it was left: `position` is the last conversation that was looked through.
+    The row is the job: claimed, leased and fenced like those of compaction. It resumes after `position`, the last
+    conversation that was checked.
     """
 
     scan_id = models.BigAutoField(primary_key=True)
@@ -205,12 +198,15 @@ class IntegrityScan(models.Model):
 
 
 class ConversationCheck(models.Model):
-    """When a conversation was last looked through, and what its row was then: an incremental scan passes it over."""
+    """The last check of a conversation.
+
+    An incremental scan skips a conversation that has not changed since.
+    """
 
     conversation = models.OneToOneField(Conversation, models.CASCADE, primary_key=True, related_name="integrity_check")
     checked_at = models.DateTimeField()
     is_clean = models.BooleanField()
-    # The version of the conversation's row (`xmin`): whatever is written to a conversation moves a counter of its row.
+    # The version of the conversation's row (`xmin`): any write to a conversation changes a counter of its row.
     row_version = models.TextField()
 
     class Meta:
@@ -218,3 +214,51 @@ class ConversationCheck(models.Model):
 
     def __str__(self) -> str:
         return f"{self.conversation_id}: {'clean' if self.is_clean else 'not clean'}"
+
+
+class ColdProgress(models.Model):
+    """The last message up to which a conversation was moved to the cold tier."""
+
+    conversation = models.OneToOneField(Conversation, models.CASCADE, primary_key=True, related_name="cold_progress")
+    through_seq = models.BigIntegerField()
+    moved_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        db_table = "cold_progress"
+        verbose_name_plural = "cold progress"
+
+    def __str__(self) -> str:
+        return f"{self.conversation_id}: through {self.through_seq}"
+
+
+class Erasure(models.Model):
+    """An erasure that was previewed and, once confirmed, carried out.
+
+    It holds no text.
+    """
+
+    erasure_id = models.TextField(primary_key=True)
+    conversation = models.ForeignKey(Conversation, models.CASCADE, related_name="erasures")
+    requested_by = models.TextField()
+    requested_at = models.DateTimeField(db_default=Now())
+    expires_at = models.DateTimeField()
+    message_ids = ArrayField(models.BigIntegerField())
+    file_ids = ArrayField(models.TextField())
+    # Whether it covers the whole conversation, with its title and metadata.
+    is_whole = models.BooleanField(default=False, db_default=False)
+    # A hash of everything that the preview would remove.
+    fingerprint = models.TextField()
+    confirmation = models.TextField()
+    act = models.ForeignKey(AuditEntry, models.RESTRICT, null=True, related_name="+")
+    # Paths of unreferenced bytes that are not removed yet.
+    bytes_left = ArrayField(models.TextField(), default=list, db_default=[])
+
+    class Meta:
+        db_table = "erasures"
+        indexes: ClassVar = [
+            models.Index(fields=["conversation", "-requested_at"], name="erasures_conv_idx"),
+            models.Index(fields=["erasure_id"], condition=~models.Q(bytes_left=[]), name="erasures_unfinished_idx"),
+        ]
+
+    def __str__(self) -> str:
+        return self.erasure_id

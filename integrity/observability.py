@@ -1,4 +1,4 @@
-"""Counters of integrity: each place where a report found an invariant broken."""
+"""Metrics of integrity."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from integrity.invariants import INVARIANTS
 
 FAILURES = Counter(
     "lcm_integrity_failures_total",
-    "Findings of finished reports, by invariant; one that stays counts in each report that finds it.",
+    "Findings of finished reports, by invariant; a finding counts in each report that lists it.",
     ["code"],
 )
 for _invariant in INVARIANTS:

@@ -1,4 +1,4 @@
-"""How long texts stay where they are, and how gently they are moved."""
+"""Policies of retention and of checks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from conversations.policy import Policy, knob
 
-# A hundred years: what a workspace says whose texts are to stay whatever the site's default is.
+# A hundred years: the setting for a workspace whose texts stay hot whatever the site's default is.
 MOST_DAYS = 36_500
 
 
@@ -14,13 +14,12 @@ MOST_DAYS = 36_500
 class RetentionPolicy(Policy):
     cold_after_days: int = knob(
         0,
-        "Whole days without use after which a conversation's texts move to the cold tier, in workspaces that say "
-        "nothing else; 0 for never.",
+        "Days without use after which a conversation's texts move to the cold tier, unless its workspace has its own "
+        "setting; 0 for never.",
         low=0,
         high=MOST_DAYS,
     )
-    # How long one request or one wake-up of the worker goes on moving texts to the cold tier or back; the next
-    # one goes on from there.
+    # How long one request or one sweep moves texts to the cold tier or back, in seconds; the next one continues.
     archive_seconds: int = 20
     # How long a previewed erasure can be confirmed, in minutes.
     erasure_minutes: int = 60
@@ -28,23 +27,23 @@ class RetentionPolicy(Policy):
 
 @dataclass(frozen=True)
 class IntegrityPolicy(Policy):
-    """How often everything is looked through, and how gently."""
+    """How often and how gently checks run."""
 
-    # How often the conversations that have changed are looked through for damage, in minutes; 0 for never.
+    # How often changed conversations are checked, in minutes; 0 for never.
     scan_interval_minutes: int = 60
     full_scan_hour: int = knob(
         3,
-        "The hour of the day (UTC) at which everything is looked through, unchanged or not; -1 for never.",
+        "The hour of the day (UTC) of the full check; -1 for never.",
         low=-1,
         high=23,
     )
-    # How long a scan works at a time before it lets others have the worker.
+    # How long a scan runs before it yields the worker to other tasks, in seconds.
     scan_seconds: int = 60
-    # How long a scan rests between two batches of conversations, in milliseconds.
+    # How long a scan pauses between two batches of conversations, in milliseconds.
     scan_pause_ms: int = 100
-    # How long one question of a scan may take; a conversation that takes longer is named in the report.
+    # The timeout of one query of a scan, in seconds; the report names conversations that exceed it.
     scan_statement_seconds: int = 300
-    # How long reports are kept whose repairs nobody has applied, in days.
+    # How long reports without an applied repair are kept, in days.
     kept_report_days: int = 90
-    # How often the heads of all chains are signed and kept as an anchor, in minutes; 0 for never.
+    # How often an anchor with the heads of all chains is signed, in minutes; 0 for never.
     anchor_interval_minutes: int = 24 * 60

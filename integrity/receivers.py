@@ -1,4 +1,4 @@
-"""What integrity does when others act: a scan that is due wakes a worker."""
+"""Enqueue a worker when a scan is due."""
 
 from __future__ import annotations
 

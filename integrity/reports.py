@@ -1,4 +1,4 @@
-"""Keeps what checks found, and gives it back: the figures at once, the findings page by page."""
+"""Store reports of checks, and read them: figures at once, findings page by page."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 
 import structlog
 from django.db import transaction
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, Q
 from django.utils import timezone
 
 from conversations.errors import NotFound
 from conversations.models import Quarantine
 from conversations.scope import Scope
-from conversations.sql import rows
-from conversations.store.paging import behind
+from conversations.sql import load, rows
+from conversations.store.pages import behind
 from integrity import models, observability
 from integrity.examination import Examination
 from integrity.invariants import INVARIANTS, MOST_FINDINGS, MOST_KEPT, Found
@@ -25,6 +25,7 @@ from integrity.types import (
     Finding,
     FindingRecord,
     IntegrityReport,
+    IntegrityState,
     InvariantResult,
     ReportOutline,
     ReportPage,
@@ -34,23 +35,14 @@ from integrity.types import (
 
 logger = structlog.get_logger(__name__)
 
-# Of each as many as are told, and no row more than that is looked at.
-_FIRST = """
-    SELECT asked.code, found.conversation_id, found.target, found.detail
-    FROM unnest(%s::text[]) AS asked(code), LATERAL (
-        SELECT finding_id, conversation_id, target, detail FROM integrity_findings
-        WHERE report_id = %s AND code = asked.code ORDER BY finding_id LIMIT %s
-    ) found
-    ORDER BY found.finding_id
-"""
-
+SQL = load("integrity/reports.sql")
 _SEVERITIES = {invariant.code: invariant.severity for invariant in INVARIANTS}
 
 
 def begin(
     *, mode: ScanMode, workspace_id: int | None, conversation_id: int | None, started_at: datetime
 ) -> models.IntegrityReport:
-    """A report that says nothing yet."""
+    """Create an empty report."""
     return models.IntegrityReport.objects.create(
         report_id=f"report_{secrets.token_hex(8)}",
         workspace_id=workspace_id,
@@ -61,7 +53,7 @@ def begin(
 
 
 def add(report: models.IntegrityReport, examined: Examination) -> None:
-    """Write down what was found in some more conversations."""
+    """Add the findings of a batch of conversations."""
     listed = []
     for code, found in examined.found.items():
         room = max(0, MOST_KEPT - report.counts.get(code, 0))
@@ -77,7 +69,7 @@ def add(report: models.IntegrityReport, examined: Examination) -> None:
 
 
 def finish(report: models.IntegrityReport) -> None:
-    """Close a report; what it found is an event in the log: where and how often, never what was said."""
+    """Close a report and log its findings: where and how often, without texts."""
     report.finished_at = timezone.now()
     report.save(update_fields=["finished_at"])
     if not report.is_clean:
@@ -92,7 +84,7 @@ def finish(report: models.IntegrityReport) -> None:
 
 
 def report_of(scope: Scope, report_id: str) -> models.IntegrityReport:
-    """The row of a report; NotFound if there is none that the scope may see."""
+    """Return the row of a report; NotFound if the scope has none."""
     reports = scope.narrow(models.IntegrityReport.objects.all())
     report = reports.filter(report_id=report_id).first() if report_id.isprintable() else None
     if report is None:
@@ -109,7 +101,7 @@ def list_of(
     before_report: str | None,
     limit: int,
 ) -> list[ReportOutline]:
-    """The newest reports first; those behind one of them."""
+    """List reports, newest first, or those older than one of them."""
     reports = scope.narrow(models.IntegrityReport.objects.order_by("-started_at", "-report_id"))
     if conversation_id is not None:
         reports = reports.filter(conversation_id=conversation_id)
@@ -124,7 +116,7 @@ def list_of(
 
 
 def page_of(report: models.IntegrityReport, *, code: str | None, after_id: int, limit: int) -> ReportPage:
-    """The report with so many of its findings, of one invariant or of all."""
+    """Return a report with a page of its findings, of one invariant or of all."""
     held = Quarantine.objects.filter(target=OuterRef("target"), released_at__isnull=True)
     listed = (
         report.findings.filter(finding_id__gt=after_id).annotate(is_quarantined=Exists(held)).order_by("finding_id")
@@ -141,12 +133,12 @@ def page_of(report: models.IntegrityReport, *, code: str | None, after_id: int, 
 
 
 def outline_of(report: models.IntegrityReport) -> ReportOutline:
-    """What it looked at until now, and in how many places something does not hold."""
+    """Return the figures of a report so far."""
     return ReportOutline(**_figures(report))
 
 
 def record_of(report: models.IntegrityReport, found: Mapping[str, Found]) -> IntegrityReport:
-    """The report as it is told, with the first places of each invariant."""
+    """Return the report with the first findings of each invariant."""
     return IntegrityReport(
         **_figures(report),
         invariants=tuple(
@@ -167,11 +159,42 @@ def record_of(report: models.IntegrityReport, found: Mapping[str, Found]) -> Int
 
 
 def first_findings(report: models.IntegrityReport) -> dict[str, Found]:
-    """The first places of each invariant, from the rows: in one question, however many did not hold."""
+    """Read the first findings of each broken invariant in one query."""
     places: dict[str, list[Finding]] = {code: [] for code, count in report.counts.items() if count}
-    for code, *place in rows(_FIRST, [list(places), report.report_id, MOST_FINDINGS]) if places else ():
+    for code, *place in rows(SQL["first_findings"], [list(places), report.report_id, MOST_FINDINGS]) if places else ():
         places[code].append(Finding(*place))
     return {code: Found(count=report.counts[code], findings=tuple(found)) for code, found in places.items()}
+
+
+def state_of(scope: Scope) -> IntegrityState:
+    """Return what is known of the integrity of a workspace, or of the whole site."""
+    [[conversations, messages, checked_conversations, checked_messages, damaged]] = rows(
+        SQL["checked_conversations"], {"workspace_id": scope.workspace_id}
+    )
+    # The whole site has its own reports, which belong to no workspace.
+    reports = models.IntegrityReport.objects.filter(conversation=None, workspace=scope.workspace_id)
+    newest_first = reports.filter(finished_at__isnull=False).order_by("-started_at", "-report_id").values("pk")
+    # A check that skipped conversations does not count as a check of everything.
+    full = newest_first.filter(mode=ScanMode.FULL, unchecked=[])
+    found = reports.filter(Q(pk__in=newest_first[:1]) | Q(pk__in=full[:1])).order_by("-started_at", "-report_id")
+    newest = next((outline_of(report) for report in found), None)
+    whole = next(
+        (outline_of(report) for report in found if report.mode == ScanMode.FULL and not report.unchecked), None
+    )
+    findings = newest.finding_count if newest is not None else 0
+    return IntegrityState(
+        conversations=conversations,
+        messages=messages,
+        conversations_checked=checked_conversations,
+        messages_checked=checked_messages,
+        conversations_with_findings=damaged,
+        finding_count=findings,
+        messages_since_whole_check=max(0, messages - whole.messages_checked) if whole is not None else messages,
+        is_clean=False if damaged or findings else None if whole is None else True,
+        whole_report_id=whole.report_id if whole is not None else None,
+        whole_checked_at=whole.started_at if whole is not None else None,
+        newest_report_id=newest.report_id if newest is not None else None,
+    )
 
 
 def _row(report: models.IntegrityReport, code: str, finding: Finding) -> models.Finding:

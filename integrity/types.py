@@ -1,4 +1,4 @@
-"""The records of integrity: what was checked, and what was found."""
+"""Records of integrity: reports, findings, scans and repair plans."""
 
 from __future__ import annotations
 
@@ -6,22 +6,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 
 class Severity(StrEnum):
-    """What a finding puts in doubt."""
+    """How severe a finding is."""
 
-    # What was said: a message is gone, altered, or cannot be reached.
+    # A message is missing, altered, or cannot be reached.
     CRITICAL = "critical"
-    # What is told of it: context and lineage do not say the truth, which messages and links still know.
+    # Messages are complete, but context or lineage contradict them; both can be derived again.
     ERROR = "error"
-    # What is known without looking: a figure that can be counted again.
+    # A figure is wrong and can be counted again.
     WARNING = "warning"
 
 
 class ScanMode(StrEnum):
-    """How much a check looks through."""
+    """How much a check covers."""
 
     # All conversations, with all invariants.
     FULL = "full"
@@ -37,13 +39,13 @@ class ScanState(StrEnum):
 
 
 class Risk(StrEnum):
-    """What could be lost if a repair is wrong."""
+    """What a wrong repair could lose."""
 
-    # Nothing: what is written is derived from what stays.
+    # Nothing: the step writes values derived from rows that stay.
     LOW = "low"
-    # What a model sees changes.
+    # The step changes what a model sees.
     MEDIUM = "medium"
-    # A text comes in from outside.
+    # The step writes a text from outside the database.
     HIGH = "high"
 
 
@@ -51,7 +53,7 @@ class PlanState(StrEnum):
     PROPOSED = "proposed"
     APPROVED = "approved"
     APPLIED = "applied"
-    # It was to be applied, and nothing was done; `outcome` says why.
+    # Applying it failed and changed nothing; `outcome` has the reason.
     REFUSED = "refused"
     UNDONE = "undone"
 
@@ -61,15 +63,18 @@ class StepState(StrEnum):
     APPROVED = "approved"
     APPLIED = "applied"
     UNDONE = "undone"
-    # A person has said no.
+    # A person rejected it.
     REFUSED = "refused"
-    # What it was made for had changed when it was to be applied.
+    # Its target had changed before it was applied.
     STALE = "stale"
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One place where an invariant does not hold; of no conversation where it belongs to none."""
+    """One violation of an invariant.
+
+    `conversation_id` is None for rows of no conversation.
+    """
 
     conversation_id: int | None
     id: str
@@ -78,7 +83,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class InvariantResult:
-    """What became of one invariant: how often it is broken, exactly, the first places, and what it took to know."""
+    """The result of one invariant: number of violations, first findings, cost."""
 
     code: str
     severity: Severity
@@ -90,14 +95,14 @@ class InvariantResult:
 
 @dataclass(frozen=True)
 class ReportOutline:
-    """What one check looked at, and in how many places something does not hold."""
+    """One check in figures: what it covered, and how many findings it has."""
 
     report_id: str
     extent: ScanMode
-    # None for a check of the whole workspace, or, if that is None too, of everything.
+    # None for a check of a whole workspace, or of everything.
     conversation_id: int | None
     started_at: datetime
-    # None while a scan is still at it.
+    # None while a scan is running.
     finished_at: datetime | None
     conversations_checked: int
     messages_checked: int
@@ -107,11 +112,11 @@ class ReportOutline:
 
 @dataclass(frozen=True)
 class IntegrityState:
-    """How much of everything was checked, and what is known of it.
+    """How much was checked, and whether any damage is known.
 
-    `is_clean` is true only where a full check of everything has ended and nothing is known to be damaged since; None
-    where everything was never checked at once. `conversations_checked` and their messages were each looked through at
-    some time; `messages_since_whole_check` have come after the last check of everything.
+    `is_clean` is true only after a finished full check of everything without known damage since; None if there was no
+    such check. `conversations_checked` and `messages_checked` were checked at some time;
+    `messages_since_whole_check` were added after the last full check of everything.
     """
 
     conversations: int
@@ -119,7 +124,7 @@ class IntegrityState:
     conversations_checked: int
     messages_checked: int
     conversations_with_findings: int
-    # Of the newest check of everything, or of what had changed in it.
+    # Findings of the newest check of everything, full or incremental.
     finding_count: int
     messages_since_whole_check: int
     is_clean: bool | None
@@ -129,32 +134,32 @@ class IntegrityState:
 
     @property
     def whole_messages(self) -> int:
-        """How many of today's messages the last check of everything has seen."""
+        """The number of current messages that the last full check of everything covered."""
         return self.messages - self.messages_since_whole_check
 
 
 @dataclass(frozen=True)
 class IntegrityReport(ReportOutline):
-    """What one check found, invariant by invariant.
+    """The result of one check, by invariant.
 
-    A check that somebody waits for reads one moment of the database, `started_at`; a scan in the background, one moment
-    for each batch. `unchecked` are conversations that took longer than a scan may.
+    A check in the foreground reads one snapshot, at `started_at`; a scan in the background reads one for each batch.
+    `unchecked` are conversations whose check timed out.
     """
 
     invariants: tuple[InvariantResult, ...] = ()
     unchecked: tuple[int, ...] = ()
-    # The newest plan against it.
+    # The newest repair plan for it.
     repair_id: str | None = None
 
     @property
     def broken(self) -> tuple[InvariantResult, ...]:
-        """The invariants that do not hold."""
+        """The invariants with findings."""
         return tuple(result for result in self.invariants if result.count)
 
 
 @dataclass(frozen=True)
 class FindingRecord:
-    """A finding of a report. One that `is_quarantined` is known, and what it is about is shown to no model."""
+    """A finding of a report; if `is_quarantined`, no model is shown its target."""
 
     finding_id: int
     code: str
@@ -167,16 +172,20 @@ class FindingRecord:
 
 @dataclass(frozen=True)
 class ReportPage:
-    """A report, and some of its findings; `next_after_id` continues behind them, or is None at the end."""
+    """A report with a page of its findings.
+
+    `next_after_id` continues, or is None at the end.
+    """
 
     report: IntegrityReport
-    findings: tuple[FindingRecord, ...]
-    next_after_id: int | None
+    findings: Annotated[tuple[FindingRecord, ...], Field(serialization_alias="items")]
+    next_after_id: Annotated[int | None, Field(exclude=True)]
+    next_cursor: str | None = None
 
 
 @dataclass(frozen=True)
 class ScanRecord:
-    """A check in the background, how far it is, and what came of it."""
+    """A check in the background, its progress and its result."""
 
     scan_id: int
     conversation_id: int | None
@@ -188,13 +197,13 @@ class ScanRecord:
     attempts: int
     report_id: str | None
     repair_id: str | None
-    # What its report says until now; None before a worker has begun with it.
+    # The report so far; None before a worker has begun.
     report: ReportOutline | None
 
 
 @dataclass(frozen=True)
 class StepRecord:
-    """One step of a repair plan: what is done to what, what stands there and what will, and why."""
+    """One step of a repair plan, with the values before and after."""
 
     ordinal: int
     operation: str
@@ -214,7 +223,7 @@ class StepRecord:
 
 @dataclass(frozen=True)
 class Unplanned:
-    """A finding that no operation mends, and why."""
+    """A finding that no step repairs, and why."""
 
     code: str
     conversation_id: int | None
@@ -224,7 +233,7 @@ class Unplanned:
 
 @dataclass(frozen=True)
 class RepairPlanOutline:
-    """A repair plan in figures: how many steps it has, how many of them await an answer, and what nothing mends."""
+    """A repair plan in figures."""
 
     repair_id: str
     report_id: str
@@ -240,7 +249,10 @@ class RepairPlanOutline:
 
 @dataclass(frozen=True)
 class RepairPlanRecord:
-    """What could be done about the findings of a report. `outcome` says what came of it."""
+    """A repair plan for the findings of a report.
+
+    `outcome` is the result of applying it.
+    """
 
     repair_id: str
     report_id: str
@@ -256,7 +268,7 @@ class RepairPlanRecord:
 
 @dataclass(frozen=True)
 class QuarantineRecord:
-    """A damaged thing that is shown to no model until it is put right."""
+    """A damaged item that no model is shown until it is released."""
 
     quarantine_id: int
     conversation_id: int

@@ -16,13 +16,10 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django_prometheus.middleware import PrometheusAfterMiddleware
 
 from lcmsite.api.cancelling import CLIENT
+from lcmsite.api.responses import problem_response
 from lcmsite.server.disconnected import DISCONNECTED
 
 logger = structlog.get_logger(__name__)
-
-
-OPERATION = "lcm.operation"
-"""Where a view that knows which operation it performs says so, in the request's META."""
 
 
 REFUSALS = {400: "This request says wrongly how long it is.", 413: "This is more than LCM_MAX_REQUEST_BYTES allows."}
@@ -77,9 +74,6 @@ class RequestSize:
         is_number = declared.isascii() and declared.isdigit()
         if is_number and int(declared[:19]) <= settings.DATA_UPLOAD_MAX_MEMORY_SIZE:
             return self.get_response(request)
-        # Not imported above: these views import this module.
-        from lcmsite.api.views import problem_response
-
         refusal = problem_response(RequestDataTooBig() if is_number else SuspiciousOperation())
         if not request.path_info.startswith(settings.MACHINE_PATHS):
             # Before anybody knows who asks, there is no page to show it in.
@@ -94,7 +88,7 @@ class RequestMetrics(PrometheusAfterMiddleware):
         self, metric: Any, request: HttpRequest, response: HttpResponseBase | None = None, **labels: str
     ) -> Any:
         if "view" in labels:
-            labels["view"] = request.META.get(OPERATION, labels["view"])
+            labels["view"] = getattr(request, "operation", labels["view"])
         return super().label_metric(metric, request, response, **labels)
 
 

@@ -290,7 +290,7 @@ FILE_GIST = "compaction.summarizing.excerpt.gist"
 DATA_UPLOAD_MAX_MEMORY_SIZE = DEPLOYMENT.max_request_bytes
 
 REST_FRAMEWORK: dict[str, Any] = {
-    "EXCEPTION_HANDLER": "lcmsite.api.views.of_drf",
+    "EXCEPTION_HANDLER": "lcmsite.api.responses.exception_handler",
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "UNAUTHENTICATED_USER": None,
 }

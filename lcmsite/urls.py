@@ -17,5 +17,5 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("lcmsite.dashboard.urls")),
 ]
 
-handler400 = "lcmsite.api.views.refused"
-handler500 = "lcmsite.api.views.failed"
+handler400 = "lcmsite.api.responses.refused"
+handler500 = "lcmsite.api.responses.failed"

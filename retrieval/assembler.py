@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
@@ -41,7 +41,7 @@ from retrieval.assembly.types import (
 from retrieval.formats import FORMATS
 from retrieval.policy import RetrievalPolicy
 from retrieval.search.grep import Grep
-from retrieval.search.relevance.relevance_search import Found
+from retrieval.search.relevance.relevance_search import RankedMatch
 
 _OF_TODAY = "The context is of that moment; the settings it is given by (budget, fresh tail) are today's."
 MOST_TOKENS = next(each for each in fields(CompactionPolicy) if each.name == "model_token_budget").metadata["high"]
@@ -86,7 +86,7 @@ class ContextAssembler:
         _check_tokens("budget", budget, least=1)
         _check_tokens("reserve", reserve, least=0)
         wanted = _format(format)
-        with self._at_hand(conversation_id, query) as (conversation, hits, nothing_more_is_read):
+        with self._at_hand(conversation_id, query) as (conversation, hits):
             sought = in_turn(hits, last_seq=conversation.counters.message_count)
             slots: ContextSlots = (
                 stored_context(conversation, sought=sought)
@@ -100,7 +100,6 @@ class ContextAssembler:
                 reserve=reserve,
                 query=query,
                 hits=hits,
-                nothing_more_is_read=nothing_more_is_read,
             )
         note_use(conversation)
         if keep_receipt:
@@ -166,13 +165,11 @@ class ContextAssembler:
         )
 
     @contextmanager
-    def _at_hand(
-        self, conversation_id: int, query: str | None
-    ) -> Iterator[tuple[Conversation, Sequence[Found], Callable[[], None]]]:
-        """The conversation and what answers the query, of one moment with whatever is read until nothing more is."""
+    def _at_hand(self, conversation_id: int, query: str | None) -> Iterator[tuple[Conversation, Sequence[RankedMatch]]]:
+        """Yield the conversation and what answers the query, in one snapshot with all that is read within."""
         if query is None or not query.strip():
-            with snapshot(planned_once=True) as nothing_more_is_read:
-                yield self.scope.conversation(conversation_id), (), nothing_more_is_read
+            with snapshot(generic_plans=True):
+                yield self.scope.conversation(conversation_id), ()
             return
         grep = Grep(policy=self.limits, scope=self.scope)
         with grep.ranked_messages(query=query, conversation_id=conversation_id, limit=HITS) as found:
@@ -186,8 +183,7 @@ class ContextAssembler:
         budget: int | None,
         reserve: int,
         query: str | None,
-        hits: Sequence[Found],
-        nothing_more_is_read: Callable[[], None],
+        hits: Sequence[RankedMatch],
     ) -> AssembledContext:
         policy = self.policy.overridden(conversation.overrides)
         tokens, source = _budget(conversation, policy, budget)
@@ -202,7 +198,6 @@ class ContextAssembler:
         items = read_items(
             selection.included,
             some_are_cold=bool(conversation.cold_messages),
-            nothing_more_is_read=nothing_more_is_read,
         )
         return AssembledContext(
             conversation_id=conversation.conversation_id,
@@ -220,7 +215,7 @@ class ContextAssembler:
         )
 
 
-def _with_recalled(slots: ContextSlots, window: Window, hits: Sequence[Found]) -> list[Group]:
+def _with_recalled(slots: ContextSlots, window: Window, hits: Sequence[RankedMatch]) -> list[Group]:
     """The groups with those that the query adds: its hits, and the summaries that stand for them."""
     last_seq = slots.counters.message_count
     known = [candidate for group in window.groups for candidate in group.candidates]

@@ -1,12 +1,11 @@
-"""Keeps a search from taking longer than it may, and the planner from the few plans that are never right for one."""
+"""Limit how long a search takes, and keep the planner from plans that are never right for one."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Any, Protocol
 
 import psycopg
 from django.db import DEFAULT_DB_ALIAS, OperationalError, connections, transaction
@@ -14,52 +13,31 @@ from django.db import DEFAULT_DB_ALIAS, OperationalError, connections, transacti
 from conversations.errors import LcmError
 from conversations.sql import rows, snapshot
 
-_IMPOSED = {
-    "statement_timeout": "%(milliseconds)s",
-    "enable_seqscan": "'off'",
-    "jit": "'off'",
-    "plan_cache_mode": "'force_generic_plan'",
-}
+# An index always serves a search, but the planner may think otherwise of a word without statistics. To compile a plan
+# takes longer than to run it. What is prepared is planned once, for any values.
+_SETTINGS = {"enable_seqscan": "off", "jit": "off", "plan_cache_mode": "force_generic_plan"}
+_NAMES = ("statement_timeout", *_SETTINGS)
+_READ = "SELECT " + ", ".join(f"current_setting('{name}')" for name in _NAMES)
+_SET = "SELECT " + ", ".join(f"set_config('{name}', %s, true)" for name in _NAMES)
 # A search that stops a tenth late has kept its promise.
 _NEARLY_ALL = 0.9
-_SET = "SELECT " + ", ".join(f"set_config('{name}', %s, true)" for name in _IMPOSED)
-# A value that sets them, and tells what they were: those are read in a step of their own, which comes first.
-IMPOSED = f"""(
-    SELECT ARRAY[{", ".join(f"before_{name}, set_config('{name}', {value}, true)" for name, value in _IMPOSED.items())}]
-    FROM (SELECT {", ".join(f"current_setting('{name}') AS before_{name}" for name in _IMPOSED)} OFFSET 0) AS earlier
-)"""
-
-
-class First(Protocol):
-    """A question to be asked together with setting the limits: the first column of its rows is `IMPOSED`."""
-
-    @property
-    def statement(self) -> str: ...
-
-    @property
-    def values(self) -> Mapping[str, Any]: ...
 
 
 @dataclass(frozen=True)
 class Deadline:
-    """When a search has to be over. `told`: the rows that its first question was answered with.
-
-    `nothing_more_is_read` may be called before an answer is made of what was read, see `reading.snapshot`.
-    """
+    """When a search has to be over."""
 
     at: float
     milliseconds: int
-    told: Sequence[tuple[Any, ...]]
-    nothing_more_is_read: Callable[[], None]
 
     def remaining_ms(self) -> int:
         """At least 1, because PostgreSQL takes 0 for no limit at all."""
         return max(1, int((self.at - time.monotonic()) * 1000))
 
     def impose(self) -> None:
-        """Give every statement from here on only what is left; within `bounded`.
+        """Give every statement from here on only what is left, within `bounded`.
 
-        To say so takes as long as a small search: while nearly everything is left, it is not worth it.
+        It takes as long as a small search, and so is not done while nearly everything is left.
         """
         if self.remaining_ms() >= _NEARLY_ALL * self.milliseconds:
             return
@@ -67,22 +45,21 @@ class Deadline:
 
 
 @contextmanager
-def bounded(*, milliseconds: int, refusal: LcmError, first: First) -> Iterator[Deadline]:
-    """Reads of one moment; raises the refusal when they are not done in time. `first` is asked at once.
+def bounded(*, milliseconds: int, refusal: LcmError) -> Iterator[Deadline]:
+    """Read from one snapshot; raise the refusal if that is not done in time.
 
-    Sequential scans are out: an index always serves a search here, but for a word that the statistics do not know the
-    planner may think otherwise. So is compiling plans, which takes longer than they run. What is prepared
-    (`reading.rows`) is planned once, for any values; what has to be planned for the values at hand is not prepared.
+    What has to be planned for its values is not to be prepared here (`rows_as_planned`).
     """
-    at = time.monotonic() + milliseconds / 1000
+    deadline = Deadline(time.monotonic() + milliseconds / 1000, milliseconds)
     is_inside = connections[DEFAULT_DB_ALIAS].in_atomic_block
     try:
-        with transaction.atomic() if is_inside else nullcontext(), snapshot() as nothing_more_is_read:
-            told = rows(first.statement, {**first.values, "milliseconds": str(milliseconds)})
-            yield Deadline(at, milliseconds, [row[1:] for row in told], nothing_more_is_read)
-            if is_inside:
-                # Somebody else's transaction gets its own settings back; ours takes them along when it ends.
-                rows(_SET, told[0][0][::2])
+        with transaction.atomic() if is_inside else nullcontext(), snapshot():
+            before = rows(_READ)[0] if is_inside else None
+            rows(_SET, [str(milliseconds), *_SETTINGS.values()])
+            yield deadline
+            if before is not None:
+                # A transaction that is not ours gets its own settings back.
+                rows(_SET, before)
     except OperationalError as error:
         if isinstance(error.__cause__, psycopg.errors.QueryCanceled):
             raise refusal from error

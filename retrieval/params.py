@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from conversations.param_fields import Choice, ConversationId, Flag, Moment, Number, Several, Text, WholeNumber
-from conversations.params import ConversationParams, Params
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, WithJsonSchema
+
+from conversations.content.lossless_values import NO_NUL
+from conversations.param_fields import (
+    NEXT,
+    NUMBER,
+    WHOLE,
+    ConversationId,
+    Cursor,
+    Flag,
+    Identifier,
+    Moment,
+    OneOf,
+    Params,
+    Positive,
+    Text,
+    WholeNumber,
+    optional,
+)
+from conversations.params import ConversationParams
 from conversations.types import PartType, Role
 from retrieval.assembly.types import MessageFormat
-from retrieval.describing.browsing import MOST_PAGES, BrowseSort
+from retrieval.describing.browsing import BrowseSort
 from retrieval.search.criteria import MOST_NAMED
 from retrieval.types import GrepScope, GrepSort
 
@@ -23,63 +41,47 @@ LONGEST_QUESTION = 10_000
 
 
 class GrepParams(Params):
-    conversation_id = ConversationId(required=False, help_text="The conversation; all of the workspace without one.")
-    query = Text(max_length=LONGEST_QUERY, help_text="What to look for.")
-    mode = Choice(
-        choices=["full_text", "regex"], required=False, help_text="Words in websearch syntax, or a regular expression."
+    conversation_id: ConversationId = optional("The conversation; all of the workspace without one.")
+    query: Annotated[Text, Field(max_length=LONGEST_QUERY)] = Field(description="What to look for.")
+    mode: Literal["full_text", "regex"] = optional("Words in websearch syntax, or a regular expression.")
+    scope: Annotated[GrepScope, OneOf] = optional("Where to look; both is messages and summaries.")
+    conversation_ids: Annotated[list[ConversationId], Field(max_length=MOST_NAMED)] = optional(
+        "Several conversations instead of one."
     )
-    scope = Choice(choices=list(GrepScope), required=False, help_text="Where to look; both is messages and summaries.")
-    conversation_ids = Several(
-        child=ConversationId(), max_length=MOST_NAMED, required=False, help_text="Several conversations instead of one."
+    since: Moment = optional("Only what is of this moment or later, such as 2026-01-31T09:00:00Z.")
+    until: Moment = optional("Only what is of before this moment.")
+    roles: Annotated[list[Annotated[Role, OneOf]], Field(max_length=MOST_NAMED)] = optional(
+        "Only messages of these roles."
     )
-    since = Moment(required=False, help_text="Only what is of this moment or later, such as 2026-01-31T09:00:00Z.")
-    until = Moment(required=False, help_text="Only what is of before this moment.")
-    roles = Several(
-        child=Choice(choices=list(Role)),
-        max_length=MOST_NAMED,
-        required=False,
-        help_text="Only messages of these roles.",
+    part_types: Annotated[list[Annotated[PartType, OneOf]], Field(max_length=MOST_NAMED)] = optional(
+        "Only messages with a part of these types."
     )
-    part_types = Several(
-        child=Choice(choices=list(PartType)),
-        max_length=MOST_NAMED,
-        required=False,
-        help_text="Only messages with a part of these types.",
+    tool_names: Annotated[list[Annotated[Text, Field(max_length=500)]], Field(max_length=MOST_NAMED)] = optional(
+        "Only calls of these tools and their results."
     )
-    tool_names = Several(
-        child=Text(max_length=500),
-        max_length=MOST_NAMED,
-        required=False,
-        help_text="Only calls of these tools and their results.",
+    from_seq: WholeNumber = optional("Only messages from this seq on, and summaries that reach there.")
+    to_seq: WholeNumber = optional("Only messages up to this seq, and summaries that begin there.")
+    depth: WholeNumber = optional("Only summaries of this depth; 0 for those made from messages.")
+    under: Identifier = optional("Only what this summary was made from, all the way down.")
+    sort: Annotated[GrepSort, OneOf] = optional(
+        "By relevance unless given, a regular expression by recency; hybrid weighs what is newer higher.",
     )
-    from_seq = WholeNumber(required=False, help_text="Only messages from this seq on, and summaries that reach there.")
-    to_seq = WholeNumber(required=False, help_text="Only messages up to this seq, and summaries that begin there.")
-    depth = WholeNumber(required=False, help_text="Only summaries of this depth; 0 for those made from messages.")
-    under = Text(required=False, max_length=200, help_text="Only what this summary was made from, all the way down.")
-    sort = Choice(
-        choices=list(GrepSort),
-        required=False,
-        help_text="By relevance if not said, a regular expression by recency; for hybrid, what is newer is worth more.",
-    )
-    limit = WholeNumber(required=False, min_value=1, max_value=MOST_MATCHES, help_text="The most matches to give.")
-    max_tokens = WholeNumber(
-        required=False, allow_null=True, min_value=1, max_value=MOST_TOKENS, help_text="The most tokens to give."
-    )
-    cursor = Text(required=False, allow_null=True, max_length=4000, help_text="Where an earlier answer left off.")
-    cold = Flag(required=False, help_text="Whether to search the messages that have gone cold, and no others.")
+    limit: Annotated[int, Field(ge=1, le=MOST_MATCHES), WHOLE] = optional("The most matches to give.")
+    max_tokens: Annotated[int, Field(ge=1, le=MOST_TOKENS), WHOLE] | None = optional("The most tokens to give.")
+    cursor: Cursor | None = optional(NEXT)
+    cold: Flag = optional("Whether to search the messages that have gone cold, and no others.")
 
 
 class DescribeParams(Params):
-    id = Text(
-        max_length=200,
-        help_text="A summary (sum_...), a message (msg_...), a file (file_...), a run (run_...), a conversation "
-        "(conv_...) or its session.",
+    id: Identifier = Field(
+        description="A summary (sum_...), a message (msg_...), a file (file_...), a run (run_...), a conversation "
+        "(conv_...) or its session."
     )
 
 
 class RangeParams(ConversationParams):
-    from_seq = WholeNumber(min_value=1, help_text="The first message of the range.")
-    to_seq = WholeNumber(min_value=1, help_text="The last message of the range.")
+    from_seq: Positive = Field(description="The first message of the range.")
+    to_seq: Positive = Field(description="The last message of the range.")
 
 
 class DescribeRangeParams(RangeParams):
@@ -87,72 +89,57 @@ class DescribeRangeParams(RangeParams):
 
 
 class ImpactParams(Params):
-    id = Text(max_length=200, help_text="A summary (sum_...) or a message (msg_...).")
-    limit = WholeNumber(required=False, min_value=1, max_value=MOST_LISTED, help_text="The most summaries to list.")
+    id: Identifier = Field(description="A summary (sum_...) or a message (msg_...).")
+    limit: Annotated[int, Field(ge=1, le=MOST_LISTED), WHOLE] = optional("The most summaries to list.")
 
 
-class Levels(WholeNumber):
-    """How far down: a number of levels, or -1 for all."""
+def _level(value: int) -> int:
+    if value == 0:
+        raise ValueError("This must be at least 1, or -1 for all levels.")
+    return value
 
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**{"min_value": -1, "max_value": 1000, **options})
+
+Levels = Annotated[int, Field(ge=-1, le=1000, json_schema_extra={"not": {"const": 0}}), WHOLE, AfterValidator(_level)]
+"""How far down: a number of levels, or -1 for all."""
 
 
 class Opening(Params):
     """How far to open, and how much of it to give."""
 
-    depth = Levels(required=False, help_text="How many levels down, from 1 up; -1 for all.")
-    include_messages = Flag(required=False, help_text="Whether to give the messages themselves.")
-    token_cap = WholeNumber(required=False, min_value=1, max_value=MOST_TOKENS, help_text="The most tokens to give.")
-    keep_ends = Flag(required=False, help_text="Whether a page that cannot hold everything ends with the last item.")
-    cursor = Text(required=False, allow_null=True, max_length=4000, help_text="Where an earlier answer left off.")
+    depth: Levels = optional("How many levels down, from 1 up; -1 for all.")
+    include_messages: Flag = optional("Whether to give the messages themselves.")
+    token_cap: Annotated[int, Field(ge=1, le=MOST_TOKENS), WHOLE] = optional("The most tokens to give.")
+    keep_ends: Flag = optional("Whether a page that cannot hold everything ends with the last item.")
+    cursor: Cursor | None = optional(NEXT)
 
 
 class ExpandParams(Opening):
-    summary_id = Text(max_length=200, help_text="The summary to open.")
+    summary_id: Identifier = Field(description="The summary to open.")
 
 
 class ExpandRangeParams(Opening, RangeParams):
-    only_messages = Flag(required=False, help_text="Whether to give nothing but the messages, every one of them.")
+    only_messages: Flag = optional("Whether to give nothing but the messages, every one of them.")
 
 
 class ExpandQueryParams(Params):
-    question = Text(max_length=LONGEST_QUESTION, help_text="What is to be found out.")
-    ids = Several(
-        child=Text(max_length=200),
-        required=False,
-        max_length=MOST_IDS,
-        help_text="The summaries and messages to look into.",
+    question: Annotated[Text, Field(max_length=LONGEST_QUESTION)] = Field(description="What is to be found out.")
+    ids: Annotated[list[Identifier], Field(max_length=MOST_IDS)] = optional("The summaries and messages to look into.")
+    query: Annotated[Text, Field(max_length=LONGEST_QUERY)] | None = optional(
+        "What to search for instead; without ids, the question."
     )
-    query = Text(
-        required=False,
-        allow_null=True,
-        max_length=LONGEST_QUERY,
-        help_text="What to search for instead; without ids, the question.",
-    )
-    conversation_id = ConversationId(
-        required=False, allow_null=True, help_text="The conversation to search; all of the workspace without one."
-    )
-    depth = WholeNumber(required=False, min_value=1, max_value=3, help_text="How many levels down may be read.")
-    token_cap = WholeNumber(
-        required=False,
-        allow_null=True,
-        min_value=LEAST_ROOM,
-        max_value=MOST_TOKENS,
-        help_text="The most tokens to read.",
-    )
-    grant_id = Text(
-        required=False, allow_null=True, max_length=200, help_text="The grant of an earlier answer, to ask again by it."
-    )
+    conversation_id: ConversationId | None = optional("The conversation to search; all of the workspace without one.")
+    depth: Annotated[int, Field(ge=1, le=3), WHOLE] = optional("How many levels down may be read.")
+    token_cap: Annotated[int, Field(ge=LEAST_ROOM, le=MOST_TOKENS), WHOLE] | None = optional("The most tokens to read.")
+    grant_id: Identifier | None = optional("The grant of an earlier answer, to ask again by it.")
 
 
 class ListGrantsParams(Params):
-    before_grant = Text(required=False, max_length=200, help_text="Only grants older than this one.")
-    limit = WholeNumber(required=False, min_value=1, max_value=MOST_LISTED, help_text="The most grants to list.")
+    cursor: Cursor = optional(NEXT)
+    limit: Annotated[int, Field(ge=1, le=MOST_LISTED), WHOLE] = optional("The most grants to list.")
 
 
 class GrantParams(Params):
-    grant_id = Text(max_length=200, help_text="The grant (grant_...).")
+    grant_id: Identifier = Field(description="The grant (grant_...).")
 
 
 class LineageParams(ConversationParams):
@@ -162,89 +149,79 @@ class LineageParams(ConversationParams):
 class BrowseParams(Params):
     """Which of the conversations, and in which order."""
 
-    query = Text(max_length=200, required=False, help_text="A piece of a title or of a session's name.")
-    sort = Choice(
-        choices=list(BrowseSort),
-        required=False,
-        help_text="The newest use first, the largest or the coldest first, or by title.",
+    query: Identifier = optional("A piece of a title or of a session's name.")
+    sort: Annotated[BrowseSort, OneOf] = optional(
+        "The newest use first, the largest or the coldest first, or by title."
     )
-    page = WholeNumber(min_value=1, max_value=MOST_PAGES, required=False, help_text="Which page, from 1.")
-    limit = WholeNumber(min_value=1, max_value=200, required=False, help_text="How many on a page.")
+    cursor: Cursor = optional(NEXT)
+    limit: Annotated[int, Field(ge=1, le=200), WHOLE] = optional("How many on a page.")
 
 
 class LineageWindowParams(ConversationParams):
     """From which seq to which, and when."""
 
-    from_seq = WholeNumber(min_value=1, required=False, help_text="The first seq of the window; 1 when not given.")
-    to_seq = WholeNumber(min_value=1, required=False, help_text="The last seq; the newest message's when not given.")
-    with_messages = Flag(required=False, help_text="Whether single messages are told where they are few. Default: yes.")
-    as_of_run = Text(
-        max_length=200, required=False, help_text="A run: the window shows what there was when it was through."
-    )
-    resolution = WholeNumber(
-        min_value=1,
-        max_value=10_000,
-        required=False,
-        help_text="So many parts of it can be told apart; narrower summaries that no model sees come in bundles.",
+    from_seq: Positive = optional("The first seq of the window; 1 when not given.")
+    to_seq: Positive = optional("The last seq; the newest message's when not given.")
+    with_messages: Flag = optional("Whether single messages are told where they are few. Default: yes.")
+    as_of_run: Identifier = optional("A run: the window shows what there was when it was through.")
+    resolution: Annotated[int, Field(ge=1, le=10_000), WHOLE] = optional(
+        "So many parts of it can be told apart; narrower summaries that no model sees come in bundles.",
     )
 
 
-class AsOf(Text):
-    """A past moment, told in one of three ways; which, and whether there is such, the service says."""
-
-    def to_internal_value(self, data: Any) -> str:
-        is_seq = isinstance(data, int) and not isinstance(data, bool)
-        return super().to_internal_value(str(data) if is_seq else data)
+def _as_of(value: Any) -> Any:
+    is_seq = isinstance(value, int) and not isinstance(value, bool)
+    return str(value) if is_seq else value
 
 
-class Share(Number):
-    """A part of a whole: above nothing, up to all of it."""
+AsOf = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=80, pattern=NO_NUL),
+    BeforeValidator(_as_of),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "string", "pattern": "^(0|[1-9][0-9]{0,18})$"},
+                {"type": "string", "pattern": "^run_[0-9a-zA-Z]{1,70}$"},
+                {"type": "string", "format": "date-time"},
+            ]
+        }
+    ),
+]
+"""A past moment: a seq, a time or a run; which, and whether there is such, the service says."""
+Share = Annotated[float, Field(gt=0, le=1), NUMBER]
 
 
 class AssembleParams(ConversationParams):
-    budget = WholeNumber(
-        required=False, allow_null=True, min_value=1, max_value=MOST_TOKENS, help_text="The most tokens to give."
+    budget: Annotated[int, Field(ge=1, le=MOST_TOKENS), WHOLE] | None = optional("The most tokens to give.")
+    query: Annotated[Text, Field(max_length=LONGEST_QUERY)] | None = optional("What the next turn is about.")
+    format: Annotated[MessageFormat, OneOf] | None = optional(
+        "Whose messages to give it as; without one, it comes as LCM's own items."
     )
-    query = Text(required=False, allow_null=True, max_length=LONGEST_QUERY, help_text="What the next turn is about.")
-    format = Choice(
-        choices=[each.value for each in MessageFormat],
-        required=False,
-        allow_null=True,
-        help_text="Whose messages to give it as; without one, it comes as LCM's own items.",
+    reserve: Annotated[int, Field(ge=0, le=MOST_TOKENS), WHOLE] = optional(
+        "Tokens of the budget to leave for the model's answer."
     )
-    reserve = WholeNumber(
-        required=False, max_value=MOST_TOKENS, help_text="Tokens of the budget to leave for the model's answer."
+    as_of: AsOf | None = optional(
+        "A past moment: a seq, a time such as 2026-01-31T12:00:00Z, or a run's id; settings are today's.",
     )
-    as_of = AsOf(
-        required=False,
-        allow_null=True,
-        max_length=80,
-        help_text="A past moment: a seq, a time such as 2026-01-31T12:00:00Z, or a run's id; settings are today's.",
-    )
-    keep_receipt = Flag(required=False, help_text="Whether to keep the receipt, to be compared with another one later.")
+    keep_receipt: Flag = optional("Whether to keep the receipt, to be compared with another one later.")
 
 
 class ListReceiptsParams(ConversationParams):
-    before_receipt = Text(required=False, max_length=200, help_text="Only receipts kept before this one.")
-    limit = WholeNumber(required=False, min_value=1, max_value=MOST_LISTED, help_text="The most receipts to list.")
+    cursor: Cursor = optional(NEXT)
+    limit: Annotated[int, Field(ge=1, le=MOST_LISTED), WHOLE] = optional("The most receipts to list.")
 
 
 class ReceiptParams(Params):
-    receipt_id = Text(max_length=200, help_text="The receipt (rcp_...).")
+    receipt_id: Identifier = Field(description="The receipt (rcp_...).")
 
 
 class CompareReceiptsParams(ReceiptParams):
-    other = Text(max_length=200, help_text="The receipt to compare it with, as a rule a later one.")
+    other: Identifier = Field(description="The receipt to compare it with, as a rule a later one.")
 
 
 class RecallParams(ConversationParams):
-    budget = WholeNumber(
-        required=False,
-        allow_null=True,
-        min_value=1,
-        max_value=MOST_TOKENS,
-        help_text="The tokens of the whole prompt; its model's without one.",
+    budget: Annotated[int, Field(ge=1, le=MOST_TOKENS), WHOLE] | None = optional(
+        "The tokens of the whole prompt; its model's without one."
     )
-    share = Share(
-        required=False, min_value=0, max_value=1, help_text="How much of the budget the section may take, above 0."
-    )
+    share: Share = optional("How much of the budget the section may take, above 0.")

@@ -1,4 +1,4 @@
-"""Counts what really goes to the database, past Django too, whose own counter does not see prepared statements."""
+"""Count the statements that go to the database, and the rows that they read."""
 
 from __future__ import annotations
 
@@ -11,31 +11,22 @@ from unittest.mock import patch
 import psycopg
 from django.db import connection
 
-from conversations import sql
-
 _GONE_THROUGH = """
     SELECT coalesce(sum(coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0)), 0) FROM pg_stat_xact_user_tables
 """
 _REAL = psycopg.Cursor.execute
-_NUMBERED = sql.numbered
 
 
 @contextmanager
 def counted_statements() -> Iterator[list[str]]:
     """The statements sent within, as they are written."""
     sent: list[str] = []
-    written: dict[bytes, str] = {}
-
-    def numbered(statement: str) -> tuple[bytes, tuple[str, ...]]:
-        with_numbers, names = _NUMBERED(statement)
-        written[with_numbers] = statement
-        return with_numbers, names
 
     def execute(cursor: psycopg.Cursor[Any], query: Any, *args: Any, **options: Any) -> Any:
-        sent.append(written.get(query) or str(query))
+        sent.append(str(query))
         return _REAL(cursor, query, *args, **options)
 
-    with patch.object(psycopg.Cursor, "execute", execute), patch.object(sql, "numbered", numbered):
+    with patch.object(psycopg.Cursor, "execute", execute):
         yield sent
 
 

@@ -1,4 +1,4 @@
-"""Jobs: requests to compact a conversation, merged into one row and claimed by one worker."""
+"""Jobs: queued requests to compact a conversation, each claimed by one worker."""
 
 from __future__ import annotations
 
@@ -10,27 +10,11 @@ from django.db.models.functions import Now
 from compaction.models import CompactionJob
 from compaction.signals import job_due
 from compaction.types import JobState, Reason
-from conversations.fast.prepared import prepared
+from conversations import sql
 from conversations.work.queue import Lease, WorkQueue, WorkState
 
-# It runs at appends under pressure, so a request that is queued already costs a look and no write. A person's request
-# outranks the machine's: it runs under pressure or not. Pressure outranks a redo, which the sweep requests again.
-_REQUEST = """
-    WITH waiting AS (
-        SELECT job_id, reason FROM compaction_jobs WHERE conversation_id = %(conversation_id)s AND state = 'queued'
-    ), written AS (
-        INSERT INTO compaction_jobs (conversation_id, reason, state, fence, attempts, last_error, request_id)
-        SELECT %(conversation_id)s, %(reason)s, 'queued', 0, 0, '', %(request_id)s
-        WHERE NOT EXISTS (SELECT FROM waiting WHERE reason = 'manual' OR reason = %(reason)s)
-        ON CONFLICT (conversation_id) WHERE state = 'queued' DO UPDATE
-          SET reason = CASE WHEN excluded.reason IN ('manual', 'redo_all') OR compaction_jobs.reason = 'redo'
-                            THEN excluded.reason ELSE compaction_jobs.reason END
-        RETURNING job_id, xmax = 0 AS is_new
-    )
-    SELECT job_id, is_new FROM written
-    UNION ALL
-    SELECT job_id, false FROM waiting WHERE NOT EXISTS (SELECT FROM written)
-"""
+# It runs at appends under pressure, so a request that is queued already costs a look and no write.
+_REQUEST = sql.load("compaction/jobs.sql")["request_job"]
 
 
 def wake(job_id: int, delay_seconds: float) -> None:
@@ -39,7 +23,10 @@ def wake(job_id: int, delay_seconds: float) -> None:
 
 
 class JobLease(Lease[CompactionJob]):
-    """A claimed job. While it is leased, one more job of its conversation may be queued, and waits for its end."""
+    """A claimed job.
+
+    While it is leased, one more job of its conversation may be queued, and waits for its end.
+    """
 
     def end(self, state: WorkState, **values: object) -> None:
         super().end(state, **values)
@@ -48,7 +35,7 @@ class JobLease(Lease[CompactionJob]):
             wake(job_id, 0.0)
 
     def release(self, *, attempts: int = 0, error: str = "", delay_seconds: float = 0.0) -> None:
-        """Let the job be claimed again, unless another of its conversation is queued, which then takes its place."""
+        """Let the job be claimed again, or give way to a queued one."""
         with transaction.atomic():
             queued = CompactionJob.objects.select_for_update().filter(
                 conversation_id=self.row.conversation_id, state=JobState.QUEUED
@@ -83,9 +70,11 @@ QUEUE = WorkQueue(
 
 
 def request(*, conversation_id: int, reason: Reason) -> int:
-    """The id of the job that will compact the conversation; a queued one is enough for all requests."""
+    """Queue a job for the conversation and give its id; one queued job is enough."""
     request_id = structlog.contextvars.get_contextvars().get("request_id", "")
-    row = prepared(_REQUEST, {"conversation_id": conversation_id, "reason": reason.value, "request_id": request_id})
+    row = sql.first_row(
+        _REQUEST, {"conversation_id": conversation_id, "reason": reason.value, "request_id": request_id}
+    )
     assert row is not None, "either the job is written, or one waits"
     if row["is_new"]:
         wake(row["job_id"], 0.0)
@@ -93,7 +82,7 @@ def request(*, conversation_id: int, reason: Reason) -> int:
 
 
 def open_jobs() -> QuerySet[CompactionJob]:
-    """The queued and leased jobs of a conversation, as a subquery of a query about conversations."""
+    """The open jobs of a conversation, as a subquery on conversations."""
     return CompactionJob.objects.filter(
         conversation_id=OuterRef("conversation_id"), state__in=[JobState.QUEUED, JobState.LEASED]
     )

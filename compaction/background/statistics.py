@@ -1,4 +1,4 @@
-"""Statistics of a workspace: tokens saved, conversations under pressure, jobs, and runs by the hour.
+"""Statistics of a workspace: tokens saved, pressure, jobs, runs by the hour.
 
 Each is one statement over counters, open jobs, or the runs of a few days; no message is read.
 """
@@ -16,10 +16,10 @@ from compaction.models import CompactionJob
 from compaction.planning.thresholds import decide, threshold_tokens
 from compaction.policy import CompactionPolicy
 from compaction.types import Activity, JobRecord, JobState, Outcome, PressedConversation, RunsInAnHour
+from conversations import sql
 from conversations.errors import Invalid
 from conversations.models import Conversation
 from conversations.scope import Scope
-from conversations.sql import rows
 from conversations.store.base import EVERYTHING
 
 MOST_HOURS = 24 * 7
@@ -27,36 +27,7 @@ MOST_HOURS = 24 * 7
 MOST_LOOKED_AT = 1_000
 MOST_PRESSED = 5
 
-_OWNED = "(%(workspace_id)s::bigint IS NULL OR c.workspace_id = %(workspace_id)s)"
-_TOTALS = f"""
-    WITH totals AS (
-        SELECT count(*) AS conversations, coalesce(sum(next_seq - 1), 0)::bigint AS messages,
-               coalesce(sum(total_tokens), 0)::bigint AS total_tokens,
-               coalesce(sum(active_tokens), 0)::bigint AS active_tokens,
-               coalesce(sum(greatest(0, total_tokens - active_tokens)), 0)::bigint AS tokens_saved
-        FROM conversations c WHERE {_OWNED}
-    ), open AS (
-        SELECT count(*) FILTER (
-                   WHERE state = 'leased' AND run_after <= clock_timestamp() AND leased_until >= clock_timestamp()
-               ) AS at_work,
-               count(*) AS open, min(requested_at) AS oldest_at
-        FROM compaction_jobs JOIN conversations c USING (conversation_id)
-        WHERE state IN ('queued', 'leased') AND {_OWNED}
-    ), failed AS (
-        SELECT count(*) AS failed FROM compaction_jobs JOIN conversations c USING (conversation_id)
-        WHERE state = 'failed' AND finished_at >= %(since)s AND {_OWNED}
-    )
-    SELECT conversations, messages, total_tokens, active_tokens, tokens_saved,
-           open - at_work, at_work, failed, oldest_at
-    FROM totals, open, failed
-"""
-_RUNS = f"""
-    SELECT date_trunc('hour', started_at, 'UTC') AS hour, outcome, count(*),
-           coalesce(sum(greatest(0, tokens_before - tokens_after)), 0)::bigint
-    FROM compaction_runs JOIN conversations c USING (conversation_id)
-    WHERE started_at >= %(since)s AND {_OWNED}
-    GROUP BY hour, outcome ORDER BY hour, outcome
-"""
+_STATEMENTS = sql.load("compaction/statistics.sql")
 
 
 @dataclass(frozen=True)
@@ -72,7 +43,7 @@ class CompactionActivity:
         return cls(policy=CompactionPolicy.from_settings(), scope=scope)
 
     def activity(self, *, hours: int = 24) -> Activity:
-        """Tokens saved, conversations under pressure, jobs, and the runs of the last hours.
+        """Tokens saved, pressure, jobs, and the runs of the last hours.
 
         Invalid for more hours than a week has.
         """
@@ -81,7 +52,9 @@ class CompactionActivity:
         # From a full hour on: the first one is as long as the others.
         since = self.now().replace(minute=0, second=0, microsecond=0) - timedelta(hours=hours - 1)
         values = {"workspace_id": self.scope.workspace_id, "since": since}
-        [[conversations, messages, total, active, saved, waiting, at_work, failed, oldest_at]] = rows(_TOTALS, values)
+        [[conversations, messages, total, active, saved, waiting, at_work, failed, oldest_at]] = sql.rows(
+            _STATEMENTS["activity_totals"], values
+        )
         pressed = self._pressed()
         return Activity(
             since=since,
@@ -98,7 +71,7 @@ class CompactionActivity:
             pressed=tuple(pressed[:MOST_PRESSED]),
             runs=tuple(
                 RunsInAnHour(hour=hour, outcome=Outcome(outcome), runs=count, tokens_freed=freed)
-                for hour, outcome, count, freed in rows(_RUNS, values)
+                for hour, outcome, count, freed in sql.rows(_STATEMENTS["runs_by_hour"], values)
             ),
         )
 
@@ -110,7 +83,7 @@ class CompactionActivity:
         before_id: int | None = None,
         limit: int = 50,
     ) -> list[JobRecord]:
-        """List the background jobs of one conversation or of all, newest first, in one state or in any.
+        """List background jobs, newest first, by conversation and state.
 
         `before_id` is the last job of the previous page. NotFound if there is no such conversation.
         """

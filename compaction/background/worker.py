@@ -1,4 +1,4 @@
-"""Work on jobs: one claim at a time, and a sweep for what nobody requested or woke a worker for."""
+"""The worker: claims and does one job at a time, and sweeps for what was missed."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class CompactionWorker:
         return self.engine.compact(conversation_id=conversation_id, reason=reason, lease=lease)
 
     def sweep(self) -> None:
-        """Wake a worker for every job that is due, and request one where there is pressure, or a redo, and no job.
+        """Wake workers for due jobs; request jobs for pressure and for redos.
 
         It finds what a lost wake-up, a crash, a changed setting or an unavailable model has left behind.
         """
@@ -86,7 +86,7 @@ class CompactionWorker:
             jobs.request(conversation_id=conversation.conversation_id, reason=Reason.REDO)
 
     def _to_redo(self) -> Iterator[Conversation]:
-        """Conversations with summaries that wait for a model, where one may be called again.
+        """Conversations whose summaries wait for a model that may be called again.
 
         Of those whose models have just ended their pause, one conversation only: it finds out for the others, which
         would all be refused meanwhile. After an answer, the next sweep finds the rest.

@@ -1,4 +1,4 @@
-"""A boundary as a host says it, and as it is recorded: once under each name, and never with another meaning."""
+"""A host's boundary: checked, and recorded once under its name."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ from conversations.store.append import checked_name
 
 @dataclass(frozen=True)
 class NewBoundary:
-    """What a host says of a boundary; what it leaves unsaid (None) contradicts nothing that is recorded."""
+    """A boundary as a host reports it.
+
+    A field that is None contradicts nothing that is recorded.
+    """
 
     conversation_id: int
     host_reference: str
@@ -29,7 +32,7 @@ class NewBoundary:
     def checked(
         cls, conversation_id: int, host_reference: str, *, last_seq: int | None, metadata: Mapping[str, Any] | None
     ) -> NewBoundary:
-        """Invalid for what the database could not hold as it was said."""
+        """Check the values; Invalid for what the database cannot hold exactly."""
         return cls(
             conversation_id=conversation_id,
             host_reference=exact_name("host_reference", host_reference),
@@ -38,14 +41,14 @@ class NewBoundary:
         )
 
     def found(self) -> BoundaryRecord | None:
-        """The boundary of this name, if it is recorded already; Conflict if it was recorded as another."""
+        """The recorded boundary of this name, if any; Conflict if it differs."""
         found = CompactionBoundary.objects.filter(
             conversation_id=self.conversation_id, host_reference=self.host_reference
         ).first()
         return None if found is None else self._same(found)
 
     def record(self, *, newest: int) -> tuple[BoundaryRecord, bool]:
-        """The recorded boundary, and whether it is new: somebody else may have been first."""
+        """Record the boundary; whether it is new, for another may have been first."""
         boundary, created = CompactionBoundary.objects.get_or_create(
             conversation_id=self.conversation_id,
             host_reference=self.host_reference,

@@ -1,7 +1,7 @@
-"""Beside a host that compacts its own context: what it is about to drop is summarized first, where it cut is
-remembered, and afterwards it is shown that nothing went with it.
+"""For hosts that compact their own context: flush before, verify coverage after.
 
-LCM has no part in the host's compaction. The host's own name for each one is the key: said again, it means the same.
+What a host is about to drop is summarized first, and its boundary is recorded under the host's own name for it; the
+same name means the same boundary. LCM has no part in the host's compaction.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from conversations.scope import Scope
 from conversations.sql import snapshot
 from conversations.store.base import EVERYTHING
 
-# The most of its own messages that a host can ask about at once.
+# The most keys that a host can check at once.
 MOST_KEYS = 1000
 
 
@@ -41,17 +41,17 @@ class HostCompaction:
     def flush(
         self, *, conversation_id: int, host_reference: str, metadata: Mapping[str, Any] | None = None
     ) -> FlushResult:
-        """Before the host compacts: make the summaries that are pending, then record the boundary.
+        """Before the host compacts: make pending summaries, then record the boundary.
 
         Everything outside the fresh tail is summarized. The boundary is the newest message at the moment of the call.
-        The same reference again gives the same boundary back, and compacts nothing; Conflict if its metadata are now
-        said to differ. ConversationBusy, retryable and with nothing recorded, while another compaction is at work.
+        The same reference again gives the same boundary back, and compacts nothing; Conflict if its metadata
+        differ now. ConversationBusy, retryable and with nothing recorded, while another compaction is in progress.
         """
         newest = self.scope.conversation(conversation_id).next_seq - 1
         boundary = NewBoundary.checked(conversation_id, host_reference, last_seq=None, metadata=metadata)
         if (recorded := boundary.found()) is not None:
             return FlushResult(boundary=recorded, created=False)
-        # A compaction may take as long as a model does: no transaction is open here.
+        # No transaction is open here, for a model may be called.
         result = self.engine.compact(conversation_id=conversation_id, reason=Reason.MANUAL)
         # One that a bound of its own has stopped left something; a worker goes on, and the host need not wait.
         job = self._request(conversation_id) if result.outcome is Outcome.STOPPED else None
@@ -61,7 +61,7 @@ class HostCompaction:
     def flush_in_background(
         self, *, conversation_id: int, host_reference: str, metadata: Mapping[str, Any] | None = None
     ) -> FlushResult:
-        """Record the boundary at once and leave the pending summaries to a worker; for the rest, as `flush`."""
+        """Record the boundary and queue the pending summaries; otherwise as `flush`."""
         newest = self.scope.conversation(conversation_id).next_seq - 1
         boundary = NewBoundary.checked(conversation_id, host_reference, last_seq=None, metadata=metadata)
         if (recorded := boundary.found()) is not None:
@@ -78,10 +78,10 @@ class HostCompaction:
         last_seq: int | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> BoundaryRecord:
-        """Remember where the host has cut its own context: behind `last_seq`, or behind the newest message.
+        """Record where the host has cut its context: after `last_seq`, or the newest.
 
-        The same reference again gives the same boundary back; Conflict if its last_seq or metadata are now said to
-        differ. Invalid if it would lie beyond the conversation.
+        The same reference again gives the same boundary back; Conflict if its last_seq or metadata differ
+        now. Invalid if it would lie beyond the conversation.
         """
         newest = self.scope.conversation(conversation_id).next_seq - 1
         boundary = NewBoundary.checked(conversation_id, host_reference, last_seq=last_seq, metadata=metadata)
@@ -109,7 +109,7 @@ class HostCompaction:
     def verify_coverage(
         self, *, conversation_id: int, host_reference: str | None = None, idempotency_keys: Sequence[str] = ()
     ) -> Coverage:
-        """After the host has compacted: whether every message up to the boundary can still be had; if not, which.
+        """After the host has compacted: check that every message can be recovered.
 
         A message is raw in the active context, or below a summary that is in it; one that is neither, or is not
         stored at all, is a gap. Without a reference, the whole conversation is looked at. `idempotency_keys` are the
@@ -117,7 +117,7 @@ class HostCompaction:
         boundary has this reference.
         """
         if len(idempotency_keys) > MOST_KEYS:
-            raise Invalid(f"At most {MOST_KEYS} idempotency_keys can be asked about at once.")
+            raise Invalid(f"At most {MOST_KEYS} idempotency_keys can be checked at once.")
         keys = [exact_name("idempotency_key", key) for key in idempotency_keys]
         # One moment for all of it: an append between two reads would look like a gap.
         with snapshot():

@@ -1,4 +1,4 @@
-"""The Anthropic messages protocol: what is sent, and the reply in what comes back. Pure."""
+"""The Anthropic messages protocol: build requests, read replies. Pure."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def request_of(endpoint: Endpoint, prompt: Prompt) -> HttpRequest:
 
 
 def reply_of(endpoint: Endpoint, body: bytes) -> Reply:
-    """The reply in the answer, of which only the text counts, not the thinking; BadAnswer if there is none."""
+    """The text of the answer, without its thinking; BadAnswer if there is none."""
     payload = read_json(body)
     counts = payload.get("usage")
     usage = Usage(

@@ -1,4 +1,4 @@
-"""The chat-completions protocol: what is sent, and the reply in what comes back. Pure."""
+"""The chat-completions protocol: build requests, read replies. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NEW_LIMIT_AT = ("api.openai.com", ".openai.azure.com")
 
 
 def request_of(endpoint: Endpoint, prompt: Prompt) -> HttpRequest:
-    """The request that asks this prompt; the base URL is the one that vendors give, usually ending in /v1."""
+    """The request for a prompt; the base URL usually ends in /v1."""
     base = endpoint.base_url.rstrip("/")
     host = urlsplit(base).hostname or ""
     limit = "max_completion_tokens" if host.endswith(_NEW_LIMIT_AT) else "max_tokens"
@@ -69,7 +69,7 @@ def reply_of(endpoint: Endpoint, body: bytes) -> Reply:
 
 
 def _text(content: Any) -> str:
-    """The text of a message: a string, or parts of which those that are text count. Reasoning is no part of it."""
+    """The text of a message: a string, or its text parts. Reasoning is left out."""
     if isinstance(content, str):
         return content
     if not isinstance(content, list):

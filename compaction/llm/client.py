@@ -1,8 +1,8 @@
-"""Asks a language model over HTTP and comes back in time: with a reply, or with the failure that it was.
+"""Call a language model over HTTP, with retries, within a deadline.
 
 A call is bounded as a whole, from looking the name up to the last byte: a server that accepts and says nothing, or
-sends a byte now and then, holds nobody longer than one that is not there. What may pass is tried again, with growing
-pauses.
+sends a byte now and then, blocks no longer than one that is not there. Transient failures are retried, with a growing
+backoff.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _nothing_before() -> None:
 
 
 def _nothing_after(outcome: CallOutcome, usage: Usage) -> None:
-    """Nobody counts the calls."""
+    """Calls are not counted."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class ModelClient:
     secrets: Secrets = field(default_factory=Secrets)
 
     def complete(self, prompt: Prompt, *, deadline: float | None = None) -> Reply:
-        """The reply to a prompt, by the moment `deadline` of the clock; ModelFailed if there is none.
+        """The reply to a prompt, before the deadline; ModelFailed if there is none.
 
         Without a deadline it takes as long as its attempts may take. It waits for nothing that would come after the
         deadline, and makes no call then.
@@ -124,7 +124,7 @@ class ModelClient:
         return reply
 
     def _require_no_secret(self, reply: Reply, prompt: Prompt) -> None:
-        """Raise Leaked for a reply with a secret in it; the log names the setting, never the value."""
+        """Raise Leaked for a reply with a secret; the log names the setting only."""
         known = prompt.system + prompt.user
         # The model's name is the server's own words, too, and is stored with the text.
         for text in (reply.text, reply.model):
@@ -153,14 +153,14 @@ def _may_pass(failed: BaseException) -> bool:
 
 
 def _pause(state: RetryCallState) -> float:
-    """Growing and uneven, so that workers turned away together do not come back together."""
+    """A growing pause with jitter, so that rejected workers do not return together."""
     failed = state.outcome.exception() if state.outcome is not None else None
-    asked = failed.retry_after if isinstance(failed, ModelFailed) else None
-    return _BACKOFF(state) + (asked or 0.0)
+    wanted = failed.retry_after if isinstance(failed, ModelFailed) else None
+    return _BACKOFF(state) + (wanted or 0.0)
 
 
 def _send(request: HttpRequest, seconds: float, cost: Usage) -> httpx2.Response | ModelFailed:
-    """The answer, read to its end, or why there is none; within so many seconds whatever the other side does.
+    """The complete answer within the given seconds, or why there is none.
 
     On an event loop of its own, because only there can a call be broken off anywhere: the timeouts of a blocking
     client are for one read each, and a head sent byte by byte never runs into them.
@@ -201,7 +201,7 @@ async def _answer(request: HttpRequest) -> httpx2.Response | ModelFailed:
     client = httpx2.AsyncClient(trust_env=False, follow_redirects=False, timeout=None, verify=_certificates())
     async with client, client.stream("POST", request.url, headers=headers, content=request.body) as response:
         if response.headers.get("content-encoding", "identity") != "identity":
-            return BadAnswer("the answer is packed, and was asked for plain")
+            return BadAnswer("the answer is compressed, against the request")
         body = bytearray()
         async for piece in response.aiter_raw():
             body += piece
@@ -212,5 +212,5 @@ async def _answer(request: HttpRequest) -> httpx2.Response | ModelFailed:
 
 @cache
 def _certificates() -> ssl.SSLContext:
-    """Whom to trust; read once, for that takes longer than a call on the same machine."""
+    """The trusted certificates, loaded once a process."""
     return httpx2.create_ssl_context()

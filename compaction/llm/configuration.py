@@ -1,4 +1,4 @@
-"""Which language models there are, and in which order they are asked: settings in, endpoints out.
+"""Which language models there are, and in which order they are called.
 
 Pure but for the file that a key may be kept in, which is read each time, so that a new key is taken up at once.
 """
@@ -9,12 +9,11 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
-from compaction.llm.types import Endpoint, Protocol
-from compaction.llm.withheld_calls import Misconfigured
+from compaction.llm.types import Endpoint, Misconfigured, Protocol
 from conversations.errors import Invalid
 from conversations.policy import Policy, Secret, knob
 
-# The summarizer that needs no model. It always answers, so whoever stands behind it would never be asked.
+# The summarizer that needs no model. It always answers, so no summarizer after it would be called.
 EXTRACTIVE = "extractive"
 MODELS = tuple(protocol.value for protocol in Protocol)
 
@@ -26,7 +25,7 @@ _LONGEST_KEY_FILE = 10_000
 
 @dataclass(frozen=True)
 class ModelsPolicy(Policy):
-    """The endpoints, and how patient and how generous LCM is with each of them."""
+    """The settings of the language models: endpoints, timeouts, breaker, spend."""
 
     chat_url: str = knob(
         "", "A server that speaks chat completions: its base URL, such as https://host/v1.", schemes=_HTTP
@@ -50,14 +49,14 @@ class ModelsPolicy(Policy):
         "", "What a million tokens cost there, read and written, as 3/15; empty if that is not known."
     )
     model_timeout_seconds: int = knob(60, "How long one call to a model may take.", low=1, high=3600)
-    # How often one question is put to a model that does not answer.
+    # The most attempts of one call to a model that does not answer.
     model_attempts: int = 3
     model_max_output_tokens: int = knob(
         4096, "The most tokens that a model may write; thinking counts for those that think.", low=64, high=1_000_000
     )
-    # After so many failed calls in a row a model is left alone for a while.
+    # After so many failed calls in a row, calls to a model pause.
     breaker_failures: int = 5
-    # How long it is left alone; each time one call then finds it still failing, twice as long, up to four times.
+    # How long calls pause, in seconds; after each failed probe twice as long, up to four times.
     breaker_pause_seconds: int = 300
     # The time that the two limits on spending are for.
     spend_window_seconds: int = 600
@@ -65,8 +64,8 @@ class ModelsPolicy(Policy):
     spend_max_calls: int = 1_000
     spend_max_tokens: int = knob(
         20_000_000,
-        "The most tokens, read and written, of each model in that time; 0 for no limit. A call that has begun is "
-        "let end, so what is then under way comes on top.",
+        "The most tokens, read and written, of each model in that time; 0 for no limit. A call in progress ends "
+        "normally, so its tokens come on top.",
         low=0,
         high=1_000_000_000_000,
     )
@@ -84,7 +83,7 @@ class ModelsPolicy(Policy):
         return int(getattr(self, f"{name}_window_tokens"))
 
     def prices(self, name: str) -> tuple[float, float] | None:
-        """What a million tokens cost, read and written; None if that is not known, Misconfigured if it is no price."""
+        """The cost of a million tokens, read and written; None if unknown, Misconfigured if it is no price."""
         given = str(getattr(self, f"{name}_prices"))
         if not given:
             return None
@@ -97,7 +96,7 @@ class ModelsPolicy(Policy):
         return price_in, price_out
 
     def keys(self) -> dict[str, Secret]:
-        """The key of each model that has one, by its setting; what cannot be read is passed over."""
+        """The configured keys by setting, without files that cannot be read."""
         found = {}
         for name in MODELS:
             given, path = Secret(getattr(self, f"{name}_key")), getattr(self, f"{name}_key_file")
@@ -108,7 +107,7 @@ class ModelsPolicy(Policy):
         return found
 
     def missing(self, name: str) -> tuple[str, ...]:
-        """The settings without which this model cannot be asked."""
+        """The settings without which this model cannot be called."""
         lacking = [each for each in (f"{name}_url", f"{name}_model") if not getattr(self, each)]
         # A server of one's own may want no key. The vendor's does.
         if self.url(name).startswith(_ANTHROPIC) and not (self.anthropic_key or self.anthropic_key_file):
@@ -116,7 +115,7 @@ class ModelsPolicy(Policy):
         return tuple(_setting(each) for each in lacking)
 
     def endpoint(self, name: str) -> Endpoint:
-        """The model of this name, ready to be called; Misconfigured, naming the setting, if it is not."""
+        """The endpoint of this name; Misconfigured, with the setting, if not ready."""
         missing = self.missing(name)
         if missing:
             raise Misconfigured(_is_missing(name, missing))
@@ -124,7 +123,7 @@ class ModelsPolicy(Policy):
         given = Secret(getattr(self, f"{name}_key"))
         key, wrong = _read_key(key_file) if key_file else (given, "")
         if key_file and given:
-            wrong = f"{_setting(f'{name}_key')} is given too, and which of the two is meant cannot be told"
+            wrong = f"{_setting(f'{name}_key')} is set too, and only one of the two may be"
         if wrong:
             raise Misconfigured(f"{_setting(f'{name}_key_file')}: {wrong}.")
         try:
@@ -145,9 +144,9 @@ class ModelsPolicy(Policy):
 
 
 def chain_of(text: str) -> tuple[str, ...]:
-    """The summarizers that a chain such as `chat,anthropic,extractive` names, in the order in which they are asked.
+    """The summarizers of a chain such as `chat,anthropic,extractive`, in order.
 
-    Invalid if it names one that there is not, one twice, or one that would never be asked.
+    Invalid if it names one that there is not, one twice, or one that would never be called.
     """
     names = tuple(name.strip() for name in text.split(","))
     for place, name in enumerate(names):
@@ -157,12 +156,12 @@ def chain_of(text: str) -> tuple[str, ...]:
         if name in names[:place]:
             raise Invalid(f"summarizer: {name!r} is named twice.")
         if EXTRACTIVE in names[:place]:
-            raise Invalid(f"summarizer: {name!r} would never be asked, for {EXTRACTIVE!r} before it always answers.")
+            raise Invalid(f"summarizer: {name!r} would never be called, for {EXTRACTIVE!r} before it always answers.")
     return names
 
 
 def checked_chain(text: str, policy: ModelsPolicy | None = None) -> tuple[str, ...]:
-    """The same, and Invalid if one of them is not configured, with the settings that are missing."""
+    """The chain, if all its models are configured; Invalid names what is missing."""
     names = chain_of(text)
     models = [name for name in names if name != EXTRACTIVE]
     policy = policy or (ModelsPolicy.from_settings() if models else ModelsPolicy())
@@ -182,7 +181,10 @@ def _is_missing(name: str, missing: tuple[str, ...]) -> str:
 
 
 def _read_key(path: str) -> tuple[Secret, str]:
-    """The key in a file, or what is wrong with the file: not its path, which may be a key in the wrong place."""
+    """The key in a file, or what is wrong with the file.
+
+    Not the path of the file, which may be a key in the wrong place.
+    """
     try:
         with Path(path).expanduser().open("rb") as file:
             content = file.read(_LONGEST_KEY_FILE + 1)

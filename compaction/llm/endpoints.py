@@ -1,4 +1,4 @@
-"""The language models as whoever runs LCM sees them: whether they are asked, what they have cost, and asking anew."""
+"""Show the language models to the operator, and reset their breakers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ _RESET = (
 
 @dataclass(frozen=True)
 class ModelEndpoints:
-    """Shows and resets what all workers know together of the models. They belong to the site, not to a workspace."""
+    """The state that all workers share about the models.
+
+    Models belong to the site, not to a workspace.
+    """
 
     policy: ModelsPolicy
     scope: Scope = EVERYTHING
@@ -42,19 +45,19 @@ class ModelEndpoints:
         return cls(policy=ModelsPolicy.from_settings(), scope=scope)
 
     def list_endpoints(self) -> list[EndpointRecord]:
-        """The language models, configured or not, with the state of their breakers and what they have cost."""
+        """List the language models with their breakers and what they have cost."""
         rows = ModelEndpoint.objects.in_bulk(MODELS)
         return [self._record(rows.get(name) or self._untried(name)) for name in MODELS]
 
     def reset_endpoint(self, *, name: str) -> EndpointRecord:
-        """Let the model be asked again at once, with nothing spent in this window; NotFound if there is no such model.
+        """Close a model's breaker and reset its window; NotFound if unknown.
 
         What it has cost in all stays counted.
         """
         if name not in MODELS:
             raise NotFound(f"There is no model {name[:80]!r}; those are {', '.join(MODELS)}.")
         with transaction.atomic():
-            # One statement, as all that change the row; it makes the row if nobody has asked this model yet.
+            # One statement, as all that change the row; it makes the row of a model that was never called.
             ModelEndpoint.objects.bulk_create(
                 [self._untried(name)], update_conflicts=True, unique_fields=["name"], update_fields=_RESET
             )

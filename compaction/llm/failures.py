@@ -1,4 +1,4 @@
-"""From an HTTP answer that is no reply to the failure that it is. Pure; the answer's own words are never passed on."""
+"""Read the failure in an HTTP answer. Pure; it never quotes the answer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from compaction.llm.types import (
 )
 
 # How vendors and servers for open models say that a prompt is too long. They agree on no code, so what they write is
-# read as well; it is looked for in error answers only, never in what a model said.
+# read as well; it is looked for in error answers only, never in a model's text.
 _TOO_LONG = re.compile(
     r"context_length_exceeded|exceed_context_size|request_too_large|string_above_max_length"
     r"|maximum context length|maximum model length|context (?:length|window|size)[^.]{0,60}exceed"
@@ -57,15 +57,15 @@ def read_json(body: bytes) -> dict[str, Any]:
 def failure_of(
     *, status: int, body: bytes, headers: Mapping[str, str] | None = None, now: float = 0.0
 ) -> ModelFailed | None:
-    """The failure that an HTTP answer is, or None if it is a success; `now` is the time of day, in seconds."""
+    """The failure in an HTTP answer, or None; `now` is the time in seconds."""
     if 200 <= status < 300:
         return None
-    said = body[:_MOST_READ].decode(errors="replace")
+    text = body[:_MOST_READ].decode(errors="replace")
     retry_after = seconds_to_wait(headers or {}, now=now)
-    if status == _TOO_LARGE or (400 <= status < 500 and status != _TOO_MANY and _TOO_LONG.search(said)):
+    if status == _TOO_LARGE or (400 <= status < 500 and status != _TOO_MANY and _TOO_LONG.search(text)):
         return ContextLength("the prompt is longer than the model takes", status=status)
     if status == _TOO_MANY:
-        if _LARGER_THAN_THE_LIMIT.search(said):
+        if _LARGER_THAN_THE_LIMIT.search(text):
             return ContextLength("the prompt is larger than the limit on tokens", status=status)
         return RateLimited("too many calls", status=status, retry_after=retry_after)
     if status >= 500:
@@ -78,7 +78,7 @@ def failure_of(
 
 
 def error_in(payload: Mapping[str, Any]) -> ModelFailed | None:
-    """The failure in an answer of status 200 that is an error all the same, as routers before vendors send it."""
+    """The failure in an answer of status 200, as some routers send it."""
     error = payload.get("error")
     if not error:
         return None
@@ -88,14 +88,14 @@ def error_in(payload: Mapping[str, Any]) -> ModelFailed | None:
 
 
 def seconds_to_wait(headers: Mapping[str, str], *, now: float) -> float | None:
-    """What Retry-After asks for, given as seconds or as a date; None if it is absent or nonsense."""
-    asked = headers.get("retry-after", "").strip()
-    if not asked:
+    """The seconds of Retry-After, given as seconds or a date; None if unusable."""
+    value = headers.get("retry-after", "").strip()
+    if not value:
         return None
     try:
-        seconds = float(asked)
+        seconds = float(value)
     except ValueError:
-        until = _moment(asked)
+        until = _moment(value)
         # By the clock of the one who asks, where it tells its own.
         since = _moment(headers.get("date", ""))
         if until is None:

@@ -1,4 +1,4 @@
-"""Finds configured secrets in a model's answer, also where they are encoded or broken up. Pure."""
+"""Find configured secrets in a model's answer, encoded or broken up. Pure."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ class Secrets:
         """The setting whose value the text gives away; None if there is none.
 
         Compared without case, blanks and punctuation: the value as it is, and as hex, base64 or percent-encoded text;
-        of a long value half is enough. A value that stands in `known`, what the model was asked, gives nothing away.
+        of a long value half is enough. A value that stands in `known`, the prompt, gives nothing away.
         """
         folded = _folded(text)
         for name, value in self.values.items():
-            if _stands_in(value, folded) and not _stands_in(value, _folded(known)):
+            if _is_in(value, folded) and not _is_in(value, _folded(known)):
                 return name
         return None
 
 
-def _stands_in(value: str, folded: str) -> bool:
+def _is_in(value: str, folded: str) -> bool:
     return any(piece in folded for form in _forms_of(value) for piece in _pieces_of(form))
 
 
@@ -45,7 +45,7 @@ def _forms_of(value: str) -> Iterator[str]:
     yield _folded(quote(value, safe=""))
     yield raw.hex()
     # Inside a longer encoded text a value begins at one of three places within a group; the characters at its ends
-    # hold bits of what stands beside it.
+    # hold bits of what is beside it.
     for before in range(3):
         encoded = base64.b64encode(bytes(before) + raw).decode()
         yield _folded(encoded[-(-8 * before // 6) : 8 * (before + len(raw)) // 6])

@@ -1,23 +1,24 @@
-"""What a language model is asked with, what it answers, and the ways it fails. A key is in none of their texts."""
+"""Prompts, replies and failures of language models. No text holds a key."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 
 class Protocol(StrEnum):
-    """The two languages that nearly every vendor and every server for open models speaks."""
+    """The two protocols of nearly all vendors and servers for open models."""
 
     CHAT = "chat"
     ANTHROPIC = "anthropic"
 
 
 class CallOutcome(StrEnum):
-    """How one HTTP call ended, for whoever counts calls."""
+    """How one HTTP call ended, for counting."""
 
     ANSWERED = "answered"
     UNREACHABLE = "unreachable"
@@ -31,7 +32,7 @@ class CallOutcome(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Endpoint:
-    """One model at one place. Raises ValueError, which never quotes the key, for what could not be called.
+    """One model at one place; ValueError, without the key, if not callable.
 
     `timeout_seconds` is for one call from name look-up to the last byte. `max_output_tokens` must leave a reasoning
     model room to think. `extra` goes into every request as it is; an entry that is None removes ours.
@@ -64,7 +65,7 @@ class Endpoint:
 
 @dataclass(frozen=True, kw_only=True)
 class Prompt:
-    """What is sent, the tag that the reply must come back in, and which version of the templates it was made with."""
+    """The texts to send, the tag of the reply, and the version of the templates."""
 
     system: str = field(repr=False)
     user: str = field(repr=False)
@@ -74,7 +75,7 @@ class Prompt:
 
 @dataclass(frozen=True)
 class Usage:
-    """The tokens that a call cost: the vendor's own count, or an estimate of ours where it gives none."""
+    """The tokens of a call: the vendor's own count, or an estimate."""
 
     tokens_in: int = 0
     tokens_out: int = 0
@@ -85,7 +86,7 @@ class Usage:
 
 @dataclass(frozen=True, kw_only=True)
 class Reply:
-    """A complete answer. `model` is the one that says it answered; the text is as yet unchecked."""
+    """A complete answer, not checked yet; `model` is the one that it names."""
 
     text: str = field(repr=False)
     model: str
@@ -107,7 +108,7 @@ class HttpRequest:
 
 
 class ModelFailed(Exception):
-    """No usable answer. `detail` is in our own words: no key, no prompt and nothing of what was answered."""
+    """No usable answer. `detail` quotes no key, no prompt and no answer."""
 
     reason: ClassVar[CallOutcome]
     # Whether the same call may succeed a little later.
@@ -125,21 +126,21 @@ class ModelFailed(Exception):
 
 
 class Unreachable(ModelFailed):
-    """Nobody answered in time, the connection broke, or the vendor has a fault of its own (5xx)."""
+    """No answer in time, a broken connection, or a fault of the vendor (5xx)."""
 
     reason = CallOutcome.UNREACHABLE
     is_transient = True
 
 
 class RateLimited(ModelFailed):
-    """Too many calls (429); `retry_after` is what the vendor asked for, in seconds."""
+    """Too many calls (429); `retry_after` is the vendor's value in seconds."""
 
     reason = CallOutcome.RATE_LIMITED
     is_transient = True
 
 
 class Refused(ModelFailed):
-    """The vendor will not answer this request, however often it is asked: something in its body is wrong."""
+    """The vendor rejects this request for what it contains; a retry cannot help."""
 
     reason = CallOutcome.REFUSED
 
@@ -157,7 +158,7 @@ class BadAnswer(ModelFailed):
 
 
 class Leaked(ModelFailed):
-    """The answer gives away a secret of this site, such as the key that was sent along; it is kept nowhere."""
+    """The answer holds a secret of this site; it is stored nowhere."""
 
     reason = CallOutcome.LEAKED
 
@@ -166,3 +167,39 @@ class ContextLength(ModelFailed):
     """The prompt is longer than the model takes: a shorter one may do."""
 
     reason = CallOutcome.CONTEXT_LENGTH
+
+
+class Withheld(StrEnum):
+    """Why a call was not made."""
+
+    MISCONFIGURED = "misconfigured"
+    BREAKER_OPEN = "breaker_open"
+    SPEND_EXHAUSTED = "spend_exhausted"
+
+
+class CallWithheld(ModelFailed):
+    """No call was made; the same one may be made at `retry_at`, if that is known."""
+
+    reason: ClassVar[Withheld]  # type: ignore[assignment]  # of a call that has no outcome
+
+    def __init__(self, detail: str, *, retry_at: datetime | None = None) -> None:
+        super().__init__(detail)
+        self.retry_at = retry_at
+
+
+class Misconfigured(CallWithheld):
+    """A setting or key is missing; the detail names the setting, no value."""
+
+    reason = Withheld.MISCONFIGURED
+
+
+class BreakerOpen(CallWithheld):
+    """The model failed too often: calls pause, or one is probing it."""
+
+    reason = Withheld.BREAKER_OPEN
+
+
+class SpendExhausted(CallWithheld):
+    """The calls or the tokens of this window are spent."""
+
+    reason = Withheld.SPEND_EXHAUSTED

@@ -1,4 +1,4 @@
-"""Forecast what a run would do. Pure: slots and a policy in, steps and the expected context out.
+"""Forecast what a run would do. Pure.
 
 It follows the same steps as a run, with summaries of exactly their target length in place of real ones.
 """
@@ -31,7 +31,10 @@ class PlannedItem:
 
 @dataclass(frozen=True)
 class PlannedStep:
-    """A step with the ordinals of all its slots, and those of its items that were in the context already."""
+    """A step with the ordinals of its slots, and its items in the context.
+
+    The items are those that were in the context before the first step.
+    """
 
     step: PlanStep
     ordinals: tuple[int, ...]
@@ -50,7 +53,7 @@ class Forecast:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What making the summaries should take: calls to a language model, tokens read and written, and money."""
+    """The expected cost of a plan: calls, tokens read and written, and money."""
 
     calls: int
     tokens_in: int
@@ -66,7 +69,7 @@ def forecast(
     is_automatic: bool = False,
     last_seqs: Mapping[int, int] | None = None,
 ) -> Forecast:
-    """The run that would follow on these slots; an automatic one stops as soon as there is room again.
+    """The run that would follow; an automatic one stops when there is room.
 
     `last_seqs` has the last seq of each summary, by ordinal; the last seq of a message is its ordinal.
     """
@@ -145,7 +148,7 @@ def item_of(slot: Slot) -> PlannedItem:
 def estimate(
     steps: Sequence[PlannedStep], *, asks_a_model: bool, prices: tuple[float, float] | None = None
 ) -> Estimate:
-    """What the steps take if each first answer is accepted; nothing where no language model is called.
+    """The cost of the steps if each first answer is accepted; 0 without a model.
 
     `prices` are those of a million tokens, read and written; None where they are not known.
     """

@@ -1,7 +1,7 @@
-"""Which part of the active context to summarize next. Pure: slots and a policy in, chunks of slots out.
+"""Choose what to summarize next. Pure: slots and a policy in, chunks out.
 
 The words: a *slot* is one context item. An *atom* is a run of raw slots that must stay together: a tool call, its
-results, and what stands between them. A *chunk* is what one summary will be made from.
+results, and what lies between them. A *chunk* is what one summary will be made from.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TAIL_REACH = 2
 
 
 class AnySlot(Protocol):
-    """What tail and atoms are told by: a slot, as a record of a plan or of whoever else asks where they are."""
+    """What tail and atoms need to know of a slot."""
 
     @property
     def ordinal(self) -> int: ...
@@ -66,7 +66,7 @@ class Slot(NamedTuple):
     depth: int | None = None
     # The ids of the tool calls that this message makes or answers.
     calls: tuple[Hashable, ...] = ()
-    # A user's message that only carries tool results is nobody's question.
+    # A user's message that only carries tool results is no question.
     is_answer: bool = False
 
     @property
@@ -81,7 +81,7 @@ class Protected:
     system: frozenset[int]
     tail: frozenset[int]
     pinned: frozenset[int]
-    # What no summary reaches over, so that the context is read in order: a pinned question, unless it was asked in the
+    # What no summary reaches over, so that the context is read in order: a pinned question, unless it lies in the
     # middle of an exchange, which must not be torn either.
     borders: frozenset[int] = frozenset()
 
@@ -90,7 +90,7 @@ class Protected:
 
 
 def atoms(slots: Iterable[S]) -> list[tuple[S, ...]]:
-    """Raw slots, in order, in the groups that must not be torn apart; system messages stand apart from all of them.
+    """Raw slots in the groups that must stay together, without system messages.
 
     A tool message belongs to what it follows; a result belongs to the latest call of its id, with all between.
     """
@@ -98,7 +98,7 @@ def atoms(slots: Iterable[S]) -> list[tuple[S, ...]]:
 
 
 def each_atom(slots: Iterable[S]) -> Iterator[tuple[S, ...]]:
-    """The atoms one by one: no more is held than decides the next, so that a history of any length takes no memory."""
+    """The atoms one by one, with no more of the history held than needed."""
     held: list[S] = []
     # The place of the first that is held, and of each that others belong to, that of the last of them.
     start = 0
@@ -131,7 +131,10 @@ def each_atom(slots: Iterable[S]) -> Iterator[tuple[S, ...]]:
 
 
 def _groups(held: Sequence[S], reach: Mapping[int, int], start: int, end: int) -> list[tuple[S, ...]]:
-    """The groups of what is held that end before `end`, `start` being the place of the first slot."""
+    """The groups of the held slots that end before `end`.
+
+    `start` is the place of the first held slot.
+    """
     groups: list[tuple[S, ...]] = []
     first = 0
     while first < end:
@@ -156,7 +159,7 @@ def _groups(held: Sequence[S], reach: Mapping[int, int], start: int, end: int) -
 def fresh_tail(
     slots: Collection[S], policy: CompactionPolicy, *, groups: Iterable[tuple[S, ...]] | None = None
 ) -> Protected:
-    """What compaction leaves alone: system messages, the newest raw messages in whole atoms, and the newest question.
+    """What compaction leaves alone: system messages, newest messages, question.
 
     A question that lies a little farther back draws the tail to itself, so that the turn at work is whole. One that
     lies far back, as under an agent that has worked on its own for long, is pinned: it stays, what follows it may go.
@@ -165,17 +168,17 @@ def fresh_tail(
     # Each atom has a slot at least, so that no more of them can be wanted.
     newest: deque[tuple[S, ...]] = deque(maxlen=TAIL_REACH * policy.fresh_tail_count)
     question: S | None = None
-    asked_in: tuple[S, ...] = ()
+    question_atom: tuple[S, ...] = ()
     back = 0
     for group in each_atom(slots) if groups is None else groups:
         newest.append(group)
         back += len(group)
         for slot in group:
             if slot.role is Role.USER and not slot.is_answer:
-                question, asked_in, back = slot, group, len(group)
+                question, question_atom, back = slot, group, len(group)
     wanted = policy.fresh_tail_count
     if question is not None:
-        back -= asked_in.index(question)
+        back -= question_atom.index(question)
         if back <= TAIL_REACH * policy.fresh_tail_count:
             wanted = max(wanted, back)
     tail: set[int] = set()
@@ -188,15 +191,15 @@ def fresh_tail(
         system=frozenset(slot.ordinal for slot in slots if slot.role is Role.SYSTEM),
         tail=frozenset(tail),
         pinned=pinned,
-        borders=pinned if len(asked_in) == 1 else frozenset(),
+        borders=pinned if len(question_atom) == 1 else frozenset(),
     )
 
 
 def leaf_chunks(slots: Iterable[Slot], protected: Protected, policy: CompactionPolicy) -> Iterator[tuple[Slot, ...]]:
-    """The chunks of the leaf pass, oldest first: neighbouring raw slots, up to the chunk size, in whole atoms.
+    """The chunks of the leaf pass, oldest first, in whole atoms.
 
-    System messages are stepped over; a summary or a pinned question ends a chunk, so that what was said is read in the
-    order in which it was said. A single atom larger than a chunk is a chunk of its own.
+    System messages are stepped over; a summary or a pinned question ends a chunk, so that the
+    context stays in order. A single atom larger than a chunk is a chunk of its own.
     """
     for run in _runs_of_raw(slots, protected):
         chunk: list[Slot] = []
@@ -228,12 +231,14 @@ def _if_worthwhile(chunk: Sequence[Slot], target: int) -> Iterator[tuple[Slot, .
 
 
 def is_worthwhile(chunk: Sequence[Slot], target: int) -> bool:
-    """Whether a summary of so many tokens would be enough cheaper than the chunk to be worth making."""
+    """Whether a summary of so many tokens is enough cheaper than the chunk."""
     return bool(chunk) and is_worth_summarizing(sum_tokens(chunk), target)
 
 
 def condensed_chunk(slots: Iterable[Slot], protected: Protected, policy: CompactionPolicy) -> tuple[Slot, ...] | None:
-    """The next chunk of the condensed pass: the oldest neighbouring summaries of the shallowest depth that has enough.
+    """The next chunk of the condensed pass, or None.
+
+    It has the oldest neighbouring summaries of the shallowest depth that has enough of them.
 
     Raw slots that no leaf pass found worth a summary may lie before and between them; they go along. System messages
     are stepped over, and a pinned question parts the neighbours.

@@ -1,6 +1,6 @@
-"""Whether what has been said since the last summary is worth one. Pure.
+"""Whether the messages since the last summary are worth one. Pure.
 
-Automatic compaction is skipped only when all three figures are low: few turns of substance, few names that nobody knew,
+Automatic compaction is skipped only when all three figures are low: few turns of substance, few new names,
 and little that the summaries do not say already. What is skipped stays in the context as it is; nothing is lost by it.
 """
 
@@ -53,15 +53,15 @@ def significance(turns: Sequence[str], *, summaries: Iterable[str]) -> Significa
     for text in summaries:
         known_words |= _words_of(text)
         known_names |= _names_of(text)
-    said = [_words_of(turn) for turn in turns]
-    words = set().union(*said) if said else set()
-    names = set().union(*map(_names_of, turns)) if turns else set()
-    # A turn that says again what an earlier one has said is no turn of substance.
-    heard: set[str] = set()
+    words_by_turn = [_words_of(turn) for turn in turns]
+    words = set().union(*words_by_turn)
+    names = set().union(*map(_names_of, turns))
+    # A turn that only repeats earlier ones is no turn of substance.
+    earlier: set[str] = set()
     substantive = 0
-    for each in said:
-        substantive += len(each - heard) >= SUBSTANTIVE_WORDS
-        heard |= each
+    for each in words_by_turn:
+        substantive += len(each - earlier) >= SUBSTANTIVE_WORDS
+        earlier |= each
     return Significance(
         turns=len(turns),
         substantive_turns=substantive,

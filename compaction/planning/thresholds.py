@@ -1,4 +1,4 @@
-"""When a conversation needs compaction, how long summaries may be, and which settings contradict each other. Pure.
+"""When compaction is needed, and which settings contradict each other. Pure.
 
 Contradictions are settings that are good one by one and cannot be satisfied together. Only what can never work is
 refused: a target that is long for its chunk is cut to a share of it, and a goal above the threshold counts as just
@@ -27,7 +27,10 @@ LEAST_MESSAGE_TOKENS = MESSAGE_OVERHEAD_TOKENS + 1
 
 
 class Limits(Protocol):
-    """The settings that are compared here. The policy has them; it imports this module, and not the reverse."""
+    """The settings that are compared here.
+
+    The policy satisfies it and imports this module, not the reverse.
+    """
 
     @property
     def enabled(self) -> bool: ...
@@ -75,7 +78,7 @@ def trigger_of(counters: Counters, limits: Limits) -> Trigger | None:
 
 
 def decide(*, conversation_id: int, counters: Counters, limits: Limits) -> CompactionDecision:
-    """Whether the conversation is under pressure: a comparison of counters, nothing is read."""
+    """Compare a conversation's counters with its thresholds; nothing is read."""
     trigger = trigger_of(counters, limits)
     hard = hard_tokens(limits)
     return CompactionDecision(
@@ -93,7 +96,10 @@ def decide(*, conversation_id: int, counters: Counters, limits: Limits) -> Compa
 
 
 def needs_compaction(counters: Counters, limits: Limits) -> bool:
-    """Whether automatic compaction should run: under pressure, switched on, and not resting for lack of material."""
+    """Whether automatic compaction should run.
+
+    Under pressure, switched on, and not resting for lack of material.
+    """
     if not limits.enabled or limits.autocompact_disabled or counters.message_count < counters.rest_until_seq:
         return False
     return trigger_of(counters, limits) is not None
@@ -107,19 +113,19 @@ def is_relieved(*, active_tokens: int, active_messages: int, limits: Limits) -> 
 
 
 def target_of(source_tokens: int, *, depth: int, limits: Limits) -> int:
-    """The most tokens the text of a summary of this depth may have, made from so many."""
+    """The most tokens of a summary of this depth, made from so many."""
     if depth == 0:
         return min(limits.leaf_target_tokens, max(1, int(LEAF_SHARE * source_tokens)))
     return min(limits.condensed_target_tokens, max(1, int(CONDENSED_SHARE * source_tokens)))
 
 
 def is_worth_summarizing(source_tokens: int, target: int) -> bool:
-    """Whether a summary of so many tokens would be enough cheaper than its sources to be worth making."""
+    """Whether a summary of so many tokens is enough cheaper than its sources."""
     return target + SHELL_TOKENS <= WORTHWHILE * source_tokens
 
 
 def contradictions(limits: Limits) -> tuple[str, ...]:
-    """A sentence for each contradiction, with the sum that shows it; none where the settings can be satisfied."""
+    """A sentence for each contradiction, with the sum that shows it."""
     return (
         *_of_thresholds(limits),
         *_of_leaf_summaries(limits),
@@ -138,7 +144,10 @@ def _of_thresholds(limits: Limits) -> Iterator[str]:
 
 
 def _of_leaf_summaries(limits: Limits) -> Iterator[str]:
-    """A full chunk must be worth a summary, or only messages that exceed the chunk size would ever get one."""
+    """A full chunk is worth a summary.
+
+    Otherwise only messages that exceed the chunk size would ever get one.
+    """
     chunk = limits.leaf_chunk_tokens
     if not _is_worthwhile(chunk, depth=0, limits=limits):
         yield (
@@ -149,7 +158,7 @@ def _of_leaf_summaries(limits: Limits) -> Iterator[str]:
 
 
 def _of_condensed_summaries(limits: Limits) -> Iterator[str]:
-    """As many leaf summaries as are merged must be worth a condensed one, or they would pile up for ever."""
+    """As many leaf summaries as are merged are worth a condensed one."""
     fan_in, leaf = limits.condense_fan_in, limits.leaf_target_tokens
     sources = fan_in * (leaf + SHELL_TOKENS)
     if limits.max_depth != 0 and not _is_worthwhile(sources, depth=1, limits=limits):
@@ -162,7 +171,7 @@ def _of_condensed_summaries(limits: Limits) -> Iterator[str]:
 
 
 def _of_pressure(limits: Limits) -> Iterator[str]:
-    """What always stays in the context must leave it below the points at which compaction starts."""
+    """What always stays in the context leaves it below the threshold."""
     if not limits.enabled or limits.autocompact_disabled:
         return
     tail = limits.fresh_tail_count

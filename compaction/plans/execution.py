@@ -1,4 +1,4 @@
-"""Follow the steps of a plan and nothing else, or report what has changed since it was made. Pure."""
+"""Follow the steps of a plan, or report what has changed since. Pure."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class PlanOutdated(Conflict):
 
 
 def settings_in_force(policy: CompactionPolicy) -> dict[str, Any]:
-    """The settings that shape what a run makes, and not those that only bound how long it takes."""
+    """The settings that shape what a run makes, not those that bound its time."""
     return {
         name: getattr(policy, name)
         for name, knob in policy.__dataclass_fields__.items()
@@ -45,7 +45,7 @@ def context_hash(steps: Sequence[PlannedStep], settings: Mapping[str, Any]) -> s
 def item_changes(
     steps: Sequence[PlannedStep], slots: Sequence[Slot], policy: CompactionPolicy, last_seq: int
 ) -> list[Any]:
-    """The context items that can no longer be summarized as planned, each with what has changed.
+    """The context items that can no longer be summarized as planned, and why.
 
     Messages appended after `last_seq` do not matter, unless they draw an item into the fresh tail or belong to the
     same atom as one.
@@ -76,7 +76,7 @@ def item_changes(
 
 
 def setting_changes(were: Mapping[str, Any], are: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings that differ, each as it was and as it is; None for one that did not or does not exist."""
+    """The settings that differ, as they were and are; None for a missing one."""
     return {
         name: {"was": were.get(name), "is": are.get(name)}
         for name in sorted(were.keys() | are.keys())
@@ -122,7 +122,10 @@ class PlanExecution:
     def steps(
         self, slots: Sequence[Slot], policy: CompactionPolicy, *, note: Callable[[Mapping[str, Any]], None]
     ) -> Steps:
-        """The planned steps, on slots that passed `require_unchanged`; `note` gets the details before each."""
+        """The planned steps, on slots that passed `require_unchanged`.
+
+        `note` gets the details before each step.
+        """
         context = {slot.ordinal: slot for slot in slots}
         summaries = Summaries(slots)
         for planned in self.plan:
@@ -145,7 +148,7 @@ class PlanExecution:
     def _resolved(
         self, planned: PlannedStep, context: Mapping[int, Slot], summaries: Summaries, policy: CompactionPolicy
     ) -> Step | None:
-        """The step with its sources as they are now; None, with the reason noted, if it must be skipped."""
+        """The step on its current sources; None, with a reason noted, to skip it."""
         number = planned.step.number
         missing = [each for each in planned.step.from_steps if each not in self._made]
         if missing:

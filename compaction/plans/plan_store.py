@@ -37,7 +37,7 @@ from conversations.models import Conversation, Summary
 from conversations.scope import Scope
 from conversations.sql import snapshot
 from conversations.store.base import EVERYTHING
-from conversations.store.paging import behind
+from conversations.store.pages import behind
 from conversations.types import SummaryKind
 
 BUSY_DELAY_SECONDS = 2.0
@@ -65,7 +65,7 @@ class CompactionPlans:
         return self.engine.store.scope
 
     def plan(self, *, conversation_id: int) -> PlanRecord:
-        """Plan what a manual compaction would do now: ranges, tokens, calls and cost. Nothing is compacted.
+        """Plan what a manual compaction would do now; nothing is compacted.
 
         The context afterwards is an expectation: a summary may come out shorter than its target. A conversation whose
         compaction is switched off, or that has nothing to compact, gets a plan without steps.
@@ -99,7 +99,7 @@ class CompactionPlans:
         return [PlanOutline(**_outline(plan)) for plan in plans.order_by("-created_at", "-plan_id")[:limit]]
 
     def execute_plan(self, *, plan_id: str) -> CompactionResult:
-        """Carry out the steps of a plan; Conflict `plan_outdated`, with the changes, if that is not possible.
+        """Carry out a plan; Conflict `plan_outdated` if the context has changed.
 
         Messages that were appended since do not matter. A step that cannot be made as planned is left out, and the
         result says why. Conflict `plan_executed` the second time; ConversationBusy, retryable, while another
@@ -123,7 +123,7 @@ class CompactionPlans:
         return result
 
     def request_execution(self, *, plan_id: str) -> PlanOutline:
-        """Queue carrying out the plan, which records when it began and by which run, or why it was refused.
+        """Queue a plan; it records when it began, by which run, or why not.
 
         Conflict `plan_executed` for one that was begun already.
         """
@@ -136,7 +136,7 @@ class CompactionPlans:
         return PlanOutline(**_outline(plan))
 
     def carry_out(self, *, plan_id: str) -> None:
-        """Carry out a requested plan in a worker, or store the code of the refusal with it.
+        """Carry out a queued plan in a worker, or store the refusal's code.
 
         While another compaction of the conversation is in progress, the plan keeps waiting.
         """
@@ -204,7 +204,7 @@ class CompactionPlans:
         )
 
     def _callable_now(self, chain: Sequence[str]) -> str:
-        """The summarizer that would run now: the first that can be called, or the last resort."""
+        """The first summarizer that can be called now, or the last resort."""
         models = callable_models(chain, policy=self.models)
         able = (name for name in chain if name in models or name not in MODELS)
         return next(able, self.engine.escalation.last_resort.name)
@@ -249,7 +249,7 @@ def _require_unexecuted(plan: CompactionPlan) -> None:
 
 
 def _last_seqs(slots: Sequence[Slot]) -> dict[int, int]:
-    """How far each summary in the context reaches, by its ordinal."""
+    """The last seq of each summary in the context, by its ordinal."""
     summary_ids = [slot.summary_id for slot in slots if slot.summary_id is not None]
     last = dict(Summary.objects.filter(pk__in=summary_ids).values_list("summary_id", "last_seq"))
     return {slot.ordinal: last[slot.summary_id] for slot in slots if slot.summary_id is not None}

@@ -1,4 +1,4 @@
-"""From a chunk to an accepted text: the levels are tried in turn, and the last one cannot fail. No database."""
+"""Try the levels in turn until a text is accepted; the last cannot fail."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ from functools import cache
 from itertools import accumulate
 
 from compaction.llm.types import CallOutcome, ModelFailed
-from compaction.summarizing.faults import Refusal
-from compaction.summarizing.output_checks import Rejected
+from compaction.summarizing.output_checks import Refusal, Rejected
 from compaction.summarizing.retention_score import retention
 from compaction.summarizing.summarizer import Summarizer, SummaryDraft, SummaryRequest
 from conversations.content.lossless_values import storable
 from conversations.types import Level
 
-# Failures that are about the question: somebody was there, and had no answer to it.
+# Failures that are about this request: the model was there, and had no answer to it.
 _NO_ANSWER_TO_THIS = frozenset({CallOutcome.BAD_ANSWER, CallOutcome.CONTEXT_LENGTH, CallOutcome.REFUSED})
 
 # An accepted text may overshoot its target by this much; a model counts less well than we do.
@@ -25,33 +24,33 @@ OVERSHOOT = 3
 
 
 class Lack(StrEnum):
-    """Why no model made a summary that a model should have made."""
+    """Why a summary was made without the model that should have made it."""
 
-    # Nobody was there.
+    # No model was there.
     UNAVAILABLE = "unavailable"
-    # Somebody was, and had no answer to this one.
+    # A model was, and had no answer to this request.
     UNANSWERED = "unanswered"
     # There were answers, and none was accepted.
     REJECTED = "rejected"
 
     @property
     def may_pass(self) -> bool:
-        """Whether asking again later may help; a text that was rejected would only cost as much again."""
+        """Whether a later call may help; a rejected text would only cost again."""
         return self is not Lack.REJECTED
 
 
 @dataclass(frozen=True)
 class Accepted:
-    """A text that was accepted, what it costs, how hard it had to be pressed for, and what went wrong on the way."""
+    """An accepted text, its cost and level, and the failures before it."""
 
     draft: SummaryDraft
     level: Level
     tokens: int
     retention: float | None
     duration_ms: int
-    # Set where a model was to be asked and none made this text: it should be made again.
+    # Set where a model should have made this text: it should be made again.
     lack: Lack | None = None
-    # Each failed attempt: who was asked, at which level, and the reason in one word.
+    # Each failed attempt: the summarizer, the level, and the reason in one word.
     failures: tuple[str, ...] = ()
 
 
@@ -60,7 +59,7 @@ class _Attempts:
     """What has failed so far."""
 
     failures: list[str] = field(default_factory=list)
-    # Whether a model answered at all, or was at least there, and whether nobody answered when last asked.
+    # Whether any model answered, or was at least there, and whether the last level had no answer at all.
     has_model_answered: bool = False
     was_model_there: bool = False
     is_silent: bool = False
@@ -73,8 +72,8 @@ class _Attempts:
 class Escalation:
     """Normal, aggressive, deterministic.
 
-    At each level the summarizers of the chain are asked in order, until one answers: the next is for when the first is
-    not there. A text that is not accepted leads to the next level. `models` names those that ask a language model.
+    At each level the summarizers of the chain are called in order, until one answers. A text that is not accepted leads
+    to the next level. `models` names those that call a language model.
     """
 
     chain: tuple[Summarizer, ...]
@@ -83,14 +82,14 @@ class Escalation:
     models: frozenset[str] = frozenset()
 
     def summarize(self, request: SummaryRequest) -> Accepted | None:
-        """The first text that is shorter than its sources and at most three times the target; None if there is none.
+        """The first acceptable text: shorter than its sources, not far over target.
 
         The deterministic level ends below its target on any source, so None means that the sources are no longer
         than a summary of them could be.
         """
         started = time.monotonic()
         attempts = _Attempts()
-        # Who makes a text mostly counts it, too, and more than once.
+        # Summarizers count the same texts again and again.
         count_tokens = cache(self.count_tokens)
         request = replace(request, count_tokens=count_tokens)
         for level, target in (
@@ -99,10 +98,12 @@ class Escalation:
             (Level.DETERMINISTIC, request.target_tokens),
         ):
             if level is Level.AGGRESSIVE and attempts.is_silent:
-                # Who was not there a moment ago need not be waited for again.
+                # No summarizer of the chain was available a moment ago.
                 continue
-            asked = replace(request, level=level, target_tokens=target, most_tokens=OVERSHOOT * request.target_tokens)
-            made = self._made(asked, attempts)
+            at_level = replace(
+                request, level=level, target_tokens=target, most_tokens=OVERSHOOT * request.target_tokens
+            )
+            made = self._made(at_level, attempts)
             if made is None:
                 continue
             summarizer, draft = made
@@ -121,7 +122,7 @@ class Escalation:
         return None
 
     def _made(self, request: SummaryRequest, attempts: _Attempts) -> tuple[Summarizer, SummaryDraft] | None:
-        """The first draft that anybody makes of the request, and who made it."""
+        """The first draft of the request, and its summarizer."""
         if request.level is Level.DETERMINISTIC:
             return self.last_resort, self.last_resort.summarize(request)
         for summarizer in self.chain:
@@ -148,6 +149,6 @@ class Escalation:
         return Lack.UNANSWERED if attempts.was_model_there else Lack.UNAVAILABLE
 
     def _is_less(self, tokens: int, request: SummaryRequest) -> bool:
-        """Whether the sources have more tokens than so many; they are counted no farther than it takes to know."""
+        """Whether the sources have more tokens; counted no farther than needed."""
         counts = (self.count_tokens(source.text) for source in request.sources)
         return any(total > tokens for total in accumulate(counts))

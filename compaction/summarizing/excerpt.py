@@ -1,4 +1,4 @@
-"""What a plain text says, in a few of its own sentences: the extractive summarizer, for whoever looks at a file."""
+"""Excerpt a plain text in a few of its own sentences."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 import re
 
 from compaction.summarizing.extractive.clean_text import estimate_tokens
-from compaction.summarizing.extractive.extractive import ExtractiveSummarizer
+from compaction.summarizing.extractive.extractive_summarizer import ExtractiveSummarizer
 from compaction.summarizing.summarizer import SourceMessage, SummaryRequest
 
 _PARAGRAPH = re.compile(r"\n\s*\n")
@@ -23,8 +23,8 @@ def gist(text: str, tokens: int) -> str:
     if not sources:
         return ""
     request = SummaryRequest(
-        sources=sources, target_tokens=tokens, count_tokens=lambda said: math.ceil(estimate_tokens(said))
+        sources=sources, target_tokens=tokens, count_tokens=lambda piece: math.ceil(estimate_tokens(piece))
     )
-    said = ExtractiveSummarizer().summarize(request).text
+    summary = ExtractiveSummarizer().summarize(request).text
     # There is nothing to expand here.
-    return "\n".join(line for line in said.split("\n") if not line.startswith("Expand for details"))
+    return "\n".join(line for line in summary.split("\n") if not line.startswith("Expand for details"))

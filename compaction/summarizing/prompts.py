@@ -1,8 +1,8 @@
-"""The prompts that summaries are asked for with: one task per depth and level, in one frame. Pure.
+"""Render prompts for summaries: one task per depth and level. Pure.
 
-The texts are in `templates/compaction/` and are filled in by string.Template, once: whatever a conversation contains,
-it is a value and never a template. It goes out between tags that hold a number drawn for this one prompt, so nothing
-that was said before can close them.
+The texts are in `templates/compaction/` and are filled in by string.Template, once: the content of a conversation
+is a value and never a template. It goes out between tags that hold a number drawn for this one prompt, so nothing
+in the sources can close them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,10 @@ def render_prompt(
     nonce: str | None = None,
     most_source_tokens: int = MOST_SOURCE_TOKENS,
 ) -> Prompt:
-    """What to ask for this summary, with this share of its source; the nonce is drawn unless a test gives one."""
+    """The prompt for a summary, with this share of its sources.
+
+    The nonce is random unless a test gives one.
+    """
     nonce = nonce or secrets.token_hex(8)
     tags = {"source_tag": f"source-{nonce}", "summary_tag": f"summary-{nonce}"}
 
@@ -67,9 +70,9 @@ def render_prompt(
 
 @cache
 def prompt_hash(*, depth: int, level: Level) -> str:
-    """The version of the prompt for a depth and a level: SHA-256 over the texts of its templates.
+    """The version of the prompt: SHA-256 over the texts of its templates.
 
-    It says with which words a summary was asked for, not about what: neither sources nor a conversation's own
+    It identifies the wording and not the content: neither sources nor a conversation's own
     instructions change it, a comma in a template does.
     """
     texts = (_template(name).template for name in ("_system", "_user", _name(depth, level)))
@@ -99,7 +102,7 @@ def _instructions(given: str) -> str:
 
 
 def _known(previous: str, tag: str) -> str:
-    """What earlier summaries have said already, so that this one need not say it again."""
+    """What earlier summaries say already, so that this one need not repeat it."""
     previous = cut(clean(previous), _MOST_KNOWN_TOKENS).strip()
     if not previous:
         return ""

@@ -1,9 +1,9 @@
-"""How much of what cannot be said in other words a summary still says: one figure, the same on every machine. Pure.
+"""Score how many facts of its sources a summary keeps verbatim. Pure.
 
-Paths, URLs, identifiers, error codes, numbers and proper names either stand in a text letter by letter or are lost. So
-they can be counted, whoever wrote the summary, and the share that survives tells a summary that was written from its
-sources from one that only sounds like it. It is no mark for style, and not comparable between conversations: of a
-talk nearly all names survive, of a tool's long listings nearly none, and that is as it should be.
+Paths, URLs, identifiers, error codes, numbers and proper names are either in a text letter by letter or lost. So they
+can be counted for any summary, and the share that survives distinguishes a summary of its sources from a text that only
+sounds like one. The score says nothing of style and cannot be compared between conversations: nearly all names of a
+talk survive, and nearly none of a tool's long listings.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from compaction.summarizing.extractive.english_words import (
 )
 from compaction.summarizing.extractive.identifiers import PIECE, names_of
 
-# A path or a code is looked for again as it was written. A number may be told otherwise ("some thirty"), and many are
-# counts and line numbers that nobody needs; a name may be a pronoun's, or a word that only began with a capital.
+# A path or a code is looked for again as it was written. A number may be written otherwise ("some thirty"), and many
+# are counts and line numbers of no use; a name may be a pronoun's, or a word that only began with a capital.
 _NAME_WEIGHT = 1.0
 _PERSON_WEIGHT = 0.7
 _NUMBER_WEIGHT = 0.4
@@ -59,7 +59,7 @@ class _Facts(NamedTuple):
 
 
 def retention(sources: Iterable[str], summary: str) -> float | None:
-    """The weighted share, from 0 to 1, of the facts in the sources that the summary holds; None if they hold none.
+    """The weighted share of the sources' facts in the summary; None without any.
 
     Every distinct fact counts once, and by the logarithm more the more sources speak of it: what came up again and
     again was worked on, what stood once in a listing was not.
@@ -83,7 +83,7 @@ def retention(sources: Iterable[str], summary: str) -> float | None:
 
 
 def keeps_no_name(sources: Iterable[str], summary: str, *, of_at_least: int) -> bool:
-    """Whether the sources hold so many distinct names and the summary keeps no fact of theirs at all.
+    """Whether the sources have so many names and the summary keeps no fact.
 
     Only names count as many: they stay letter by letter in every language, while people's names are inflected.
     """
@@ -97,7 +97,7 @@ def keeps_no_name(sources: Iterable[str], summary: str, *, of_at_least: int) -> 
 
 
 def _counted(facts: Iterable[frozenset[str]]) -> Counter[str]:
-    """By how many sources each fact is told."""
+    """The number of sources that hold each fact."""
     return Counter(chain.from_iterable(facts))
 
 
@@ -112,7 +112,7 @@ def _sum(*weighted: tuple[Counter[str], float]) -> float:
 
 
 class _Names(dict[str, tuple[str, ...]]):
-    """The names in each piece of text; the same ones come in text after text, so each is looked at once."""
+    """The names in each piece of text, looked up once."""
 
     def __missing__(self, piece: str) -> tuple[str, ...]:
         names = self[piece] = names_of(piece)
@@ -137,6 +137,6 @@ def _facts_of(text: str, known: _Names) -> _Facts:
 def survivors(source: str, summary: str) -> frozenset[str]:
     """The facts of a source that its summary still says, letter by letter."""
     known = _Names()
-    said, kept = _facts_of(source, known), _facts_of(summary, known)
+    facts, kept = _facts_of(source, known), _facts_of(summary, known)
     words = frozenset(_WORD.findall(summary))
-    return (said.names & kept.names) | (said.numbers & kept.numbers) | (said.people & words)
+    return (facts.names & kept.names) | (facts.numbers & kept.numbers) | (facts.people & words)

@@ -1,8 +1,8 @@
-"""When a summary that waits for a model is asked for again: soon, less and less often, then by a person only. Pure.
+"""When a summary that waits for a model is tried again. Pure.
 
-Where nobody was there, the breakers know when to ask. Where somebody was there and had no answer to just this, as a
-content filter has none, the next attempt will most likely cost as much and end as before: each pause is twice the one
-before it, and after so many attempts there are no more. What a run has come to know stands in its details.
+After a model was unavailable, its circuit breaker knows when to call it. A model that answers, but not to this summary,
+as with a content filter, will most likely fail again at the same cost: each pause is twice the one before, and after
+so many attempts only a person retries. A run keeps this state in its details.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 from compaction.summarizing.escalation import Lack
 
-# Between any two attempts at one conversation that nobody has asked for.
+# Between any two automatic attempts at one conversation.
 PAUSE = timedelta(minutes=15)
 LONGEST_PAUSE = timedelta(days=1)
 # Two and a half days in all.
@@ -25,7 +25,7 @@ _NEXT = "next_attempt_at"
 
 
 def details_of(waiting: str, lack: Lack, *, before: Mapping[str, Any], started_at: datetime) -> dict[str, Any]:
-    """What a run notes that has left the summary `waiting`, and perhaps others; `before` is what the last one noted.
+    """The details of a run that left the summary `waiting`; `before`, the last ones.
 
     `next_attempt_at` is None when it is left to a person to ask for it once more.
     """

@@ -1,4 +1,4 @@
-"""What every summarizer is asked and what it answers, whether a model stands behind it or not."""
+"""The request and the answer of every summarizer."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from conversations.types import Level
 
 @dataclass(frozen=True, kw_only=True)
 class SourceMessage:
-    """One message as a summarizer may read it: reasoning and base64 are already left out.
+    """One message as a summarizer reads it, without reasoning and base64.
 
     `text` is the flattened form: text as it is, a tool call as one line `[tool_call NAME] {json}`. What it says is
-    reported, never obeyed; whoever shows a summary to a model escapes it.
+    reported, never obeyed; a summary is escaped before a model sees it.
     """
 
     source_id: str
@@ -45,12 +45,12 @@ Source = SourceMessage | SourceSummary
 
 @dataclass(frozen=True, kw_only=True)
 class SummaryRequest:
-    """What to summarize, oldest first, and how long the answer may be by `count_tokens`.
+    """What to summarize, oldest first, and how long the summary may be.
 
-    `level` and `depth` are for summarizers that are asked in words, and so are the last four. The two kept here answer
-    alike at every level: what makes them press harder is a smaller target.
+    `level`, `depth` and the last four fields are for language models. The summarizers without a model are the same at
+    every level: a smaller target makes their texts shorter.
 
-    `previous` is what an earlier summary has told already, `instructions` what this conversation's owner wants kept.
+    `previous` is what an earlier summary says already, `instructions` what this conversation's owner wants kept.
     `most_tokens` is what would still be accepted (None: three times the target), `deadline` the moment of
     time.monotonic() by which an answer must be there.
     """
@@ -68,7 +68,7 @@ class SummaryRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class SummaryDraft:
-    """A text that stands for its sources, and what its maker can tell about it.
+    """A summary's text, and what its summarizer knows about it.
 
     `quality` is the share, from 0 to 1, of what the sources say (their words and names, weighted) that the text still
     says; None when not measured. `left_out` counts the sources of which no line was kept. The last three are a language
@@ -85,7 +85,7 @@ class SummaryDraft:
 
 
 class Summarizer(Protocol):
-    """Anything that turns a request into a draft. It may be slow and may fail; it never touches the store."""
+    """Turns a request into a draft; may be slow, may fail, never writes."""
 
     @property
     def name(self) -> str: ...

@@ -1,4 +1,4 @@
-"""Who is asked for a summary: the chain of summarizers that a setting names, and the last resort behind them."""
+"""The chain of summarizers that a setting names, and the one with a model."""
 
 from __future__ import annotations
 
@@ -8,23 +8,30 @@ from datetime import datetime
 
 from django.utils import timezone
 
+from compaction.llm.client import ModelClient
 from compaction.llm.configuration import EXTRACTIVE, ModelsPolicy, chain_of
 from compaction.llm.guards import guarded_client
-from compaction.llm.withheld_calls import Misconfigured
+from compaction.llm.types import ContextLength, Misconfigured, Prompt, Reply, Usage
 from compaction.summarizing.escalation import Escalation
-from compaction.summarizing.extractive.extractive import ExtractiveSummarizer
-from compaction.summarizing.extractive.telegraphic import TelegraphicSummarizer
-from compaction.summarizing.model_summarizer import LanguageModelSummarizer
-from compaction.summarizing.prompts import MOST_SOURCE_TOKENS
+from compaction.summarizing.extractive.extractive_summarizer import ExtractiveSummarizer
+from compaction.summarizing.extractive.telegraphic_summarizer import TelegraphicSummarizer
+from compaction.summarizing.output_checks import require_substance, vet
+from compaction.summarizing.prompts import MOST_SOURCE_TOKENS, render_prompt
 from compaction.summarizing.summarizer import Summarizer, SummaryDraft, SummaryRequest
 from conversations.content.tokens import TokenEstimator
 
 # What a prompt holds beside its source: the task, what is known already, and room for the answer's own tags.
 MOST_PROMPT_TOKENS = 4_000
 
+# How much of its source a prompt holds: when the model says that it is too long, less, twice.
+SHARES = (1.0, 0.75, 0.5)
+
+# What a request that sets no bound of its own would accept.
+_OVERSHOOT = 3
+
 
 def escalation_of(chain: str, *, tokens: TokenEstimator, now: Callable[[], datetime] = timezone.now) -> Escalation:
-    """The escalation that asks this chain, such as "chat,anthropic,extractive"; Invalid for one that there cannot be.
+    """The escalation of a chain such as "chat,extractive"; Invalid if unknown.
 
     `now` is the clock of the circuit breakers and spend guards.
     """
@@ -44,16 +51,16 @@ def _summarizer(name: str, policy: ModelsPolicy, now: Callable[[], datetime]) ->
     try:
         client = guarded_client(name, policy=policy, now=now)
     except Misconfigured as wrong:
-        return Unasked(name=name, why=wrong)
+        return Uncallable(name=name, why=wrong)
     room = policy.window_tokens(name) - policy.model_max_output_tokens - MOST_PROMPT_TOKENS
     return LanguageModelSummarizer(client=client, most_source_tokens=max(1_000, min(MOST_SOURCE_TOKENS, room)))
 
 
 @dataclass(frozen=True)
-class Unasked:
-    """A model that cannot be asked, such as one whose key file is gone: it fails when it is its turn, and no sooner.
+class Uncallable:
+    """A model that cannot be called: it fails at its turn, not before.
 
-    So whoever only wants to know, or has other summarizers, is not kept from it.
+    Reading the chain, and the other summarizers in it, work all the same.
     """
 
     name: str
@@ -61,3 +68,56 @@ class Unasked:
 
     def summarize(self, request: SummaryRequest) -> SummaryDraft:
         raise self.why
+
+
+@dataclass(frozen=True)
+class LanguageModelSummarizer:
+    """Calls one endpoint; ModelFailed without an answer, Rejected without a summary.
+
+    The caller decides what follows: a harder level, another summarizer, or none with a model.
+    """
+
+    client: ModelClient
+    most_source_tokens: int = MOST_SOURCE_TOKENS
+
+    @property
+    def name(self) -> str:
+        return self.client.endpoint.name
+
+    def summarize(self, request: SummaryRequest) -> SummaryDraft:
+        """A checked summary in at most the tokens that the request accepts."""
+        prompt, reply, spent = self._call(request)
+        text = vet(
+            reply.text,
+            envelope=prompt.envelope,
+            most_tokens=request.most_tokens or _OVERSHOOT * request.target_tokens,
+            count_tokens=request.count_tokens,
+        )
+        require_substance(
+            text,
+            sources=[source.text for source in request.sources],
+            target_tokens=request.target_tokens,
+            count_tokens=request.count_tokens,
+        )
+        return SummaryDraft(
+            text=text,
+            model=reply.model,
+            prompt_hash=prompt.hash,
+            tokens_in=spent.tokens_in,
+            tokens_out=spent.tokens_out,
+        )
+
+    def _call(self, request: SummaryRequest) -> tuple[Prompt, Reply, Usage]:
+        """The last prompt, its reply, and the cost of all calls."""
+        spent = Usage()
+        for share in SHARES:
+            prompt = render_prompt(request, share=share, most_source_tokens=self.most_source_tokens)
+            try:
+                reply = self.client.complete(prompt, deadline=request.deadline)
+            except ContextLength as too_long:
+                spent += too_long.usage
+                if share == SHARES[-1]:
+                    raise
+            else:
+                return prompt, reply, spent + reply.usage
+        raise AssertionError("the last share either answers or raises")

@@ -1,4 +1,4 @@
-"""The record of a new summary, from what it was made from and the text that was accepted for it."""
+"""Build the record of a new summary from its sources and accepted text."""
 
 from __future__ import annotations
 

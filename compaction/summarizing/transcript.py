@@ -1,4 +1,4 @@
-"""The sources of a summary as a language model reads them: who said what and when, in bounds, every cut visible. Pure.
+"""The sources as a language model reads them: who, when, what. Pure.
 
     [2026-03-07 14:02 UTC | user | Anna]
     Please make the export faster.
@@ -52,7 +52,7 @@ class Entry:
 
 
 def transcript(sources: Sequence[Source], *, most_tokens: int, share: float = 1.0) -> str:
-    """The sources in order, in about `most_tokens` at most; with a share below 1, in that part of what they took."""
+    """The sources in order, in at most `most_tokens`, or a share of their tokens."""
     entries = [
         _of_message(source, answers=before) if isinstance(source, SourceMessage) else _of_summary(source)
         for before, source in zip([None, *sources], sources, strict=False)
@@ -65,7 +65,7 @@ def transcript(sources: Sequence[Source], *, most_tokens: int, share: float = 1.
 
 
 def cut(text: str, most_tokens: float) -> str:
-    """The text, or its beginning and its end with a mark between them that says how much is missing."""
+    """The text, or its beginning and end around a mark for what is left out."""
     encoded = text.encode(errors="replace")
     # As estimate_tokens: four bytes to a token.
     room = max(0, int(4 * (most_tokens - _COST_OF_MARK)))
@@ -97,7 +97,7 @@ def _of_message(message: SourceMessage, *, answers: Source | None = None) -> Ent
 
 
 def _called_in(source: Source | None) -> str:
-    """The tool that this message calls, if it calls just one: what comes next is then its answer."""
+    """The tool that this message calls, if exactly one: the next answers it."""
     calls = _CALLED.findall(source.text) if isinstance(source, SourceMessage) and source.role == "assistant" else []
     return calls[0] if len(calls) == 1 else ""
 
@@ -118,7 +118,7 @@ def _readable(text: str) -> str:
 
 
 def _in_head(name: str) -> str:
-    """A name that cannot end the head it stands in, nor pass for another field."""
+    """A name that can neither end the head nor pass for another field."""
     return one_line(clean(name[:1000]).translate(str.maketrans("[]|", "()/")))
 
 
@@ -134,7 +134,7 @@ def _time(moment: datetime | None) -> str:
 
 
 def _shortened(entries: Sequence[Entry], budget: float) -> list[Entry]:
-    """The longest ones cut, all to the same length, so that together they fit; down to a least length."""
+    """The longest entries cut to one length, so that together they fit."""
     most = _even_share(sorted(entry.tokens for entry in entries), budget)
     most = max(_LEAST_OF_MESSAGE, most)
     return [
@@ -146,7 +146,7 @@ def _shortened(entries: Sequence[Entry], budget: float) -> list[Entry]:
 
 
 def _even_share(sizes: Sequence[float], budget: float) -> float:
-    """The length to which the longest must be cut so that all together have this length; sizes in ascending order."""
+    """The length to which the longest must be cut; sizes in ascending order."""
     for index, size in enumerate(sizes):
         if size * (len(sizes) - index) >= budget:
             return budget / (len(sizes) - index)
@@ -155,7 +155,7 @@ def _even_share(sizes: Sequence[float], budget: float) -> float:
 
 
 def _without_middle(entries: Sequence[Entry], budget: float) -> Iterator[Entry]:
-    """The first and the last ones that fit, where even their beginnings together are too long."""
+    """The first and last entries that fit, where all are too long together."""
     if sum(entry.tokens for entry in entries) <= budget:
         yield from entries
         return

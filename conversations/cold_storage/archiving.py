@@ -1,8 +1,8 @@
-"""Moves texts to the cold tier and back, a stretch of messages a transaction.
+"""Move texts to the cold tier and back, one stretch in each transaction.
 
-Within it: the act is written into the audit log, the block is stored, the rows are relieved of their texts, and then
-the messages are read as everybody reads them, from the stored block, and compared, value for value, with what they
-were and were hashed as. So a process that dies at any moment loses nothing: a stretch has moved, provably, or not.
+The transaction writes the act into the audit log, stores the block, and empties the rows. It then reads the messages
+the usual way, from the stored block, and compares every value with what it was and was hashed as. So a process that
+dies at any moment loses nothing: a stretch has moved, provably, or not at all.
 """
 
 from __future__ import annotations
@@ -28,97 +28,31 @@ from conversations.cold_storage.cold_texts import (
 from conversations.content import hashing
 from conversations.errors import Conflict
 from conversations.models import PART_COLUMNS, ColdBlock, Conversation
-from conversations.sql import array, rows
+from conversations.sql import array, load, rows
 from conversations.store.read import messages_of
 from conversations.types import MessageRecord
 
-# What one block holds at most, but for a message that is larger by itself: enough alike to be compressed well, little
-# enough to be unpacked for one message.
+# The bounds of one block, unless a single message is larger: enough similar text to compress well, and little enough to
+# unpack for one message.
 MOST_MESSAGES = 100
 MOST_BYTES = 1_000_000
 
-# A note of compaction's own is nobody's words and stays. See `records._SAID`.
-_SAID = "(part_type = 'compaction' AND is_synthetic AND is_ignored) IS NOT TRUE"
-# An address that only names something stays, for whoever looks for what is named.
-_LONG_URL = f"CASE WHEN length(file_url) > {LONGEST_URL} THEN file_url END"
-_READ_AS = {
-    "file_url": _LONG_URL,
-    **{name: f"{name}::text" for name in ("tool_input", "metadata", "exact")},
-}
-_READ_PART = ", ".join(f"{_READ_AS.get(name, name)} AS {name}" for name in PART_TEXTS)
-_PART_SIZE = " + ".join(f"coalesce(pg_column_size({name}), 0)" for name in PART_TEXTS)
-# The newest of the stretch is the one that reaches beyond the bytes, so there is always one. Sizes are those in the
-# row, compressed as they may be: nothing is fetched and unpacked to be measured.
-_STRETCH = f"""
-    WITH next AS MATERIALIZED (
-        SELECT message_id, seq,
-               pg_column_size(content) + pg_column_size(metadata) + coalesce(pg_column_size(exact), 0) AS texts,
-               coalesce(pg_column_size(content_tsv), 0) AS terms
-        FROM messages
-        WHERE conversation_id = %s AND seq > %s AND cold_block_id IS NULL AND erased_by_id IS NULL
-        ORDER BY seq LIMIT {MOST_MESSAGES}
-    ), sized AS (
-        SELECT next.message_id, next.seq, next.terms,
-               next.texts + coalesce(sum({_PART_SIZE}) FILTER (WHERE {_SAID}), 0) AS texts
-        FROM next LEFT JOIN message_parts part ON part.message_id = next.message_id
-        GROUP BY next.message_id, next.seq, next.terms, next.texts
-    )
-    SELECT message_id, seq, (texts + terms)::bigint
-    FROM (SELECT *, sum(texts) OVER (ORDER BY seq) - texts AS before FROM sized) AS stretch
-    WHERE before < {MOST_BYTES} ORDER BY seq
-"""
-_TEXTS = """
-    SELECT message_id, content, metadata::text, exact::text, metadata_hash
-    FROM messages WHERE message_id = ANY(%s) ORDER BY seq
-"""
-_PARTS = f"""
-    SELECT message_id, part_id, part_hash, {_SAID}, {_READ_PART}
-    FROM message_parts WHERE message_id = ANY(%s) ORDER BY message_id, ordinal
-"""
-_EMPTY_MESSAGES = """
-    UPDATE messages SET content = '', metadata = '{}', exact = NULL, cold_block_id = %s
-    WHERE message_id = ANY(%s) AND cold_block_id IS NULL AND erased_by_id IS NULL
-"""
-_EMPTIED_PART = (
-    ", ".join(f"{name} = NULL" for name in PART_TEXTS if name not in ("file_url", "exact"))
-    + f", file_url = CASE WHEN length(file_url) > {LONGEST_URL} THEN NULL ELSE file_url END"
-)
-_EMPTY_PARTS = f"UPDATE message_parts SET {_EMPTIED_PART}, exact = %s::json WHERE part_id = ANY(%s)"
-_FILL_MESSAGES = """
-    UPDATE messages SET content = t.content, metadata = t.metadata::jsonb, exact = t.exact::json, cold_block_id = NULL
-    FROM json_to_recordset(%s) AS t(message_id bigint, content text, metadata text, exact text)
-    WHERE messages.message_id = t.message_id AND messages.cold_block_id = %s
-"""
-_PART_TYPES = {"patch_files": "text[]"}
-_FILLED_AS = {
-    "file_url": "coalesce(t.file_url, part.file_url)",
-    "tool_input": "t.tool_input::jsonb",
-    "metadata": "t.metadata::jsonb",
-    "exact": "t.exact::json",
-}
-_FILL_PARTS = f"""
-    UPDATE message_parts part
-    SET {", ".join(f"{name} = {_FILLED_AS.get(name, f't.{name}')}" for name in PART_TEXTS)}
-    FROM json_to_recordset(%s) AS t(
-        part_id text, {", ".join(f"{name} {_PART_TYPES.get(name, 'text')}" for name in PART_TEXTS)}
-    )
-    WHERE part.part_id = t.part_id
-"""
-_POINT_ELSEWHERE = "UPDATE messages SET cold_block_id = %s WHERE message_id = ANY(%s)"
-_MARK_ELSEWHERE = "UPDATE message_parts SET exact = %s::json WHERE part_id = ANY(%s)"
+SQL = load("conversations/cold_storage.sql")
+_NAME_OTHER_BLOCK = "UPDATE messages SET cold_block_id = %s WHERE message_id = ANY(%s)"
+_MARK_OTHER_BLOCK = "UPDATE message_parts SET exact = %s::json WHERE part_id = ANY(%s)"
 
 
 class NotTheSame(Conflict):
-    """What was read back is not what was there; the transaction is undone, and nothing has moved."""
+    """The texts read back differ from the original; the transaction is rolled back."""
 
     code = "cold_copy_differs"
 
 
 @dataclass(frozen=True)
 class Moved:
-    """One stretch: up to which seq it reaches, how many messages moved, their bytes in the rows and in the block.
+    """A stretch that moved: its last seq, and its size in rows and in the block.
 
-    `damaged` are messages that no longer match their hashes. They stay where they are, for the checker to find.
+    `damaged` are messages that do not match their hashes. They stay in their rows, for a check to find.
     """
 
     last_seq: int
@@ -130,11 +64,12 @@ class Moved:
 
 @transaction.atomic
 def archive_stretch(conversation_id: int, *, after_seq: int, log: AuditLog) -> Moved | None:
-    """Move the next stretch of hot messages behind `after_seq`; None if there is none.
+    """Move the next stretch of hot messages after `after_seq`; None if there is none.
 
     The caller holds the conversation's lock. Raises NotTheSame, with nothing moved.
     """
-    found = rows(_STRETCH, [conversation_id, after_seq])
+    bounds = {"most_messages": MOST_MESSAGES, "most_bytes": MOST_BYTES}
+    found = rows(SQL["next_stretch"], {"conversation_id": conversation_id, "after_seq": after_seq, **bounds})
     if not found:
         return None
     seqs = {message_id: seq for message_id, seq, _ in found}
@@ -158,10 +93,10 @@ def archive_stretch(conversation_id: int, *, after_seq: int, log: AuditLog) -> M
     row = _store(conversation_id, block, [each.seq for each in whole], bytes_before=moved.bytes_before)
     part_ids = [part_id for message_id in ids for part_id in taken.messages[message_id].parts]
     with connection.cursor() as cursor:
-        cursor.execute(_EMPTY_MESSAGES, [row.pk, ids])
+        cursor.execute(SQL["empty_messages"], [row.pk, ids])
         if cursor.rowcount != len(ids):
-            raise NotTheSame("Some of these messages went to the cold tier, or were erased, just now.")
-        cursor.execute(_EMPTY_PARTS, [mark(row.pk), part_ids])
+            raise NotTheSame("Some of these messages were archived or erased at this moment.")
+        cursor.execute(SQL["empty_parts"], {"longest_url": LONGEST_URL, "mark": mark(row.pk), "part_ids": part_ids})
     _require_same(whole)
     Conversation.objects.filter(pk=conversation_id).update(cold_messages=F("cold_messages") + len(ids))
     return moved
@@ -169,9 +104,10 @@ def archive_stretch(conversation_id: int, *, after_seq: int, log: AuditLog) -> M
 
 @transaction.atomic
 def thaw_block(conversation_id: int, *, log: AuditLog) -> Moved | None:
-    """Bring the texts of the conversation's first block back into their rows; None if it has no block.
+    """Move the texts of the conversation's first block back into their rows.
 
-    The caller holds the conversation's lock. Raises NotTheSame, and Unavailable for a damaged block; nothing has moved.
+    Returns None if it has no block. The caller holds the conversation's lock. Raises NotTheSame or ColdBlockDamaged,
+    with nothing moved.
     """
     row = ColdBlock.objects.filter(conversation_id=conversation_id).order_by("first_seq", "cold_block_id").first()
     if row is None:
@@ -190,10 +126,10 @@ def thaw_block(conversation_id: int, *, log: AuditLog) -> Moved | None:
     ]
     parts = [{"part_id": part_id, **values} for each in texts.values() for part_id, values in each.parts.items()]
     with connection.cursor() as cursor:
-        cursor.execute(_FILL_MESSAGES, [json.dumps(messages), row.pk])
+        cursor.execute(SQL["fill_messages"], [json.dumps(messages), row.pk])
         if cursor.rowcount != len(messages):
-            raise NotTheSame(f"Cold block {row.pk} holds messages that are not in it by their rows.")
-        cursor.execute(_FILL_PARTS, [json.dumps(parts)])
+            raise NotTheSame(f"Cold block {row.pk} holds messages whose rows do not name it.")
+        cursor.execute(SQL["fill_parts"], [json.dumps(parts)])
     _require_same(before)
     row.delete()
     Conversation.objects.filter(pk=conversation_id).update(cold_messages=F("cold_messages") - len(messages))
@@ -201,9 +137,9 @@ def thaw_block(conversation_id: int, *, log: AuditLog) -> Moved | None:
 
 
 def leave_out(conversation_id: int, *, message_ids: Collection[int], block_ids: Collection[int]) -> int:
-    """Pack these blocks anew without these messages, and remove the old ones; how many messages it was.
+    """Repack these blocks without these messages, and return their number.
 
-    For an erasure: in its transaction, once the rows of these messages point at no block any more.
+    An erasure calls this in its transaction, after the rows of these messages name no block any more.
     """
     left = 0
     for row in ColdBlock.objects.filter(conversation_id=conversation_id, pk__in=block_ids).order_by("first_seq"):
@@ -212,39 +148,38 @@ def leave_out(conversation_id: int, *, message_ids: Collection[int], block_ids: 
         if len(kept) == len(texts):
             continue
         if kept:
-            _move_to_another(row, kept)
+            _repack(row, kept)
         row.delete()
         left += len(texts) - len(kept)
     Conversation.objects.filter(pk=conversation_id).update(cold_messages=F("cold_messages") - left)
     return left
 
 
-def _move_to_another(row: ColdBlock, kept: Mapping[int, ColdMessage]) -> None:
+def _repack(row: ColdBlock, kept: Mapping[int, ColdMessage]) -> None:
     before = messages_of(list(kept))
     block = packed(kept.values())
     share = row.bytes_before * len(kept) // row.message_count
     new = _store(row.conversation_id, block, [each.seq for each in before], bytes_before=share)
     with connection.cursor() as cursor:
-        cursor.execute(_POINT_ELSEWHERE, [new.pk, list(kept)])
+        cursor.execute(_NAME_OTHER_BLOCK, [new.pk, list(kept)])
         part_ids = [part_id for each in kept.values() for part_id in each.parts]
-        cursor.execute(_MARK_ELSEWHERE, [mark(new.pk), part_ids])
+        cursor.execute(_MARK_OTHER_BLOCK, [mark(new.pk), part_ids])
     _require_same(before)
 
 
 @dataclass(frozen=True)
 class _Taken:
-    """The texts of a stretch as the rows hold them, and what seals them."""
+    """The texts of a stretch as the rows hold them, and their hashes."""
 
     messages: Mapping[int, ColdMessage]
     metadata_hashes: Mapping[int, bytes | None]
     part_hashes: Mapping[str, bytes]
 
     def is_as_hashed(self, message: MessageRecord) -> bool:
-        """Whether content, metadata and parts are still what was hashed."""
-        sealed = self.metadata_hashes[message.message_id]
+        """Whether content, metadata and parts match their hashes."""
         return (
             hashing.content_hash(message.content).hex() == message.content_hash
-            and hashing.metadata_hash(message.metadata) == sealed
+            and hashing.metadata_hash(message.metadata) == self.metadata_hashes[message.message_id]
             and all(
                 hashing.part_hash({name: getattr(part, name) for name in PART_COLUMNS})
                 == self.part_hashes.get(part.part_id)
@@ -256,25 +191,27 @@ class _Taken:
 def _texts(message_ids: Sequence[int]) -> _Taken:
     parts: dict[int, dict[str, dict[str, Any]]] = {}
     part_hashes: dict[str, bytes] = {}
-    for message_id, part_id, part_hash, is_said, *values in rows(_PARTS, [array(message_ids)]):
+    for message_id, part_id, part_hash, is_appended, *values in rows(
+        SQL["texts_of_parts"], {"longest_url": LONGEST_URL, "message_ids": array(message_ids)}
+    ):
         part_hashes[part_id] = bytes(part_hash)
-        given = {name: value for name, value in zip(PART_TEXTS, values, strict=True) if value is not None}
-        if is_said and given:
-            parts.setdefault(message_id, {})[part_id] = given
+        texts = {name: value for name, value in zip(PART_TEXTS, values, strict=True) if value is not None}
+        if is_appended and texts:
+            parts.setdefault(message_id, {})[part_id] = texts
     messages, metadata_hashes = {}, {}
-    for message_id, content, metadata, exact, sealed in rows(_TEXTS, [array(message_ids)]):
+    for message_id, content, metadata, exact, stored_hash in rows(SQL["texts_of_messages"], [array(message_ids)]):
         messages[message_id] = ColdMessage(message_id, content, metadata, exact, parts.get(message_id, {}))
-        metadata_hashes[message_id] = None if sealed is None else bytes(sealed)
+        metadata_hashes[message_id] = None if stored_hash is None else bytes(stored_hash)
     return _Taken(messages, metadata_hashes, part_hashes)
 
 
 def _store(conversation_id: int, block: bytes, seqs: Iterable[int], *, bytes_before: int) -> ColdBlock:
-    places = sorted(seqs)
+    ordered = sorted(seqs)
     return ColdBlock.objects.create(
         conversation_id=conversation_id,
-        first_seq=places[0],
-        last_seq=places[-1],
-        message_count=len(places),
+        first_seq=ordered[0],
+        last_seq=ordered[-1],
+        message_count=len(ordered),
         packed=block,
         packed_hash=packed_hash(block),
         bytes_before=bytes_before,
@@ -288,11 +225,11 @@ def _opened(row: ColdBlock) -> dict[int, ColdMessage]:
 
 
 def _require_same(before: Sequence[MessageRecord]) -> None:
-    """Read these messages as everybody does, and compare them with what they were."""
+    """Read these messages the usual way, and compare them with the originals."""
     after = messages_of([each.message_id for each in before])
-    # To Python, objects are equal whatever the order of their keys.
+    # Python compares objects without regard to the order of their keys.
     if after != list(before) or _key_orders(after) != _key_orders(before):
-        raise NotTheSame("What was read back is not what was there, so nothing was moved. Check the conversation.")
+        raise NotTheSame("The texts read back differ from the original, so nothing was moved. Check the conversation.")
 
 
 def _key_orders(messages: Sequence[MessageRecord]) -> list[str | None]:

@@ -1,9 +1,9 @@
-"""The cold tier: texts of messages packed together, and laid over their rows again when somebody reads them.
+"""The cold tier: texts in compressed blocks, combined with their rows when read.
 
-A cold message keeps its row (place, role, times, tokens, hashes, lineage) and lacks its texts: content, metadata and
-what was said exactly; of its parts, the texts. They lie in a block, a hundred messages or so compressed together, as
-the columns had them. The message's `cold_block_id` names the block, and so does each of its parts that lacks
-something, in its `exact` column: whoever has read a row knows, without another question, whether it is all there.
+A cold message keeps its row (place, role, times, tokens, hashes, lineage) without its texts: content, metadata and
+exact values, and the texts of its parts. A block holds the texts of about a hundred messages, compressed, as the
+columns had them. The message names the block in `cold_block_id`, and each part without its texts in its `exact`
+column: a reader of the row knows without another query whether the row is complete.
 """
 
 from __future__ import annotations
@@ -18,52 +18,48 @@ from typing import Any, TypeVar
 from django.db import connection
 
 from conversations.errors import Unavailable
-from conversations.sql import array, rows
+from conversations.sql import array, load, rows
 
 T = TypeVar("T")
 
-# What of a part goes to the cold tier. Its kind, flags, figures and names stay, and with them everything that is
-# searched or put together by: which tool was called, and which result answers which call.
+# The columns of a part that go to the cold tier. Kind, flags, figures and names stay, because searches and tool pairing
+# use them: which tool was called, and which result answers which call.
 PART_TEXTS = (
     "text_content", "tool_input", "tool_output", "tool_error", "tool_title", "patch_files", "file_url",
     "subtask_prompt", "subtask_desc", "metadata", "exact",
 )  # fmt: skip
-# Kept as the text that the database writes of them: numbers would not survive being read.
+# Kept as the text that the database writes: parsing would lose digits of numbers.
 JSON_TEXTS = frozenset({"tool_input", "metadata", "exact"})
-# An address that is shorter names something, such as a file of ours; a longer one holds it.
+# A shorter URL names something, such as a stored file; a longer one contains it.
 LONGEST_URL = 500
-# In a part's `exact`: where its texts are.
+# The key in a part's `exact` that names its block.
 MARK = "cold_block_id"
 
-# zlib and not lzma: an eighth of the size, not a tenth (histories of coding agents), and read three times as fast.
+# zlib, not lzma: blocks are somewhat larger and much faster to read.
 _LEVEL = 6
-# A block that is thawed or packed anew while somebody reads takes its rows along: they are read again.
+# A block can be thawed or repacked between the query for rows and that for blocks: then both are read again.
 _ATTEMPTS = 5
 
-# A block as `ColdTexts.keep` takes it apart.
+# The columns that `ColdTexts.keep` expects.
 BLOCK = "cold_block_id, packed, packed_hash, conversation_id, first_seq, last_seq"
 _BLOCKS = f"SELECT {BLOCK} FROM cold_blocks WHERE cold_block_id = ANY(%s)"
-_BLOCKS_OF = """
-    SELECT cold_block_id, conversation_id, first_seq, last_seq, message_count, packed, packed_hash
-    FROM cold_blocks WHERE conversation_id = ANY(%s) ORDER BY conversation_id, first_seq, cold_block_id
-"""
 
 
 class BlockGone(LookupError):
-    """The block was there when its rows were read, and is not any more."""
+    """A block was removed after its rows were read."""
 
 
 class ColdBlockDamaged(Unavailable):
-    """No text is better than a wrong one: what a block holds cannot be read until it is restored. To wait is no use."""
+    """A damaged block cannot be read until it is restored; a retry is useless."""
 
     code = "cold_block_damaged"
     retryable = False
 
     def __init__(self, block_id: int, problem: str, *, messages: str = "", **context: Any) -> None:
-        whose = f", which holds {messages}," if messages else ""
+        contents = f", which holds {messages}," if messages else ""
         super().__init__(
-            f"Cold block {block_id}{whose} is damaged: {problem}. Run `lcm check`, and restore it from a ledger or a "
-            "backup.",
+            f"Cold block {block_id}{contents} is damaged: {problem}. Run `lcm check`, and restore it from a ledger or "
+            "a backup.",
             cold_block_id=block_id,
             **context,
         )
@@ -71,7 +67,7 @@ class ColdBlockDamaged(Unavailable):
 
 @dataclass(frozen=True)
 class ColdMessage:
-    """The texts of one message as its columns held them, and those of its parts by their ids."""
+    """The texts of one message and its parts, as their columns held them."""
 
     message_id: int
     content: str
@@ -81,11 +77,11 @@ class ColdMessage:
 
     @property
     def exactly(self) -> dict[str, Any]:
-        """What some of the values really are; see `exactness`."""
+        """The exact values beside columns that cannot hold them; see `lossless_values`."""
         return {} if self.exact is None else json.loads(self.exact)
 
     def values_of(self, part_id: str) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The part's columns that are here, as they are read from a row, and what it says exactly."""
+        """Return the part's columns in this block, parsed, and its exact values."""
         texts = dict(self.parts.get(part_id, {}))
         for name in JSON_TEXTS & texts.keys():
             texts[name] = json.loads(texts[name])
@@ -93,7 +89,7 @@ class ColdMessage:
 
 
 def packed(messages: Iterable[ColdMessage]) -> bytes:
-    """The messages as one block: a line of JSON each, in ASCII, compressed."""
+    """Pack messages into one block: a line of ASCII JSON for each, compressed."""
     return zlib.compress("".join(map(_line, messages)).encode("ascii"), _LEVEL)
 
 
@@ -103,12 +99,15 @@ def _line(message: ColdMessage) -> str:
 
 
 def unpacked(block: bytes) -> dict[int, ColdMessage]:
-    """The messages of a block by their ids, in its order; ValueError if it holds anything else."""
+    """Unpack a block into messages by id, in its order.
+
+    Raises ValueError if it holds anything else.
+    """
     try:
         lines = zlib.decompress(block).decode("ascii").splitlines()
         messages = [ColdMessage(**json.loads(line)) for line in lines]
     except (zlib.error, TypeError) as wrong:
-        raise ValueError("This is no block of messages.") from wrong
+        raise ValueError("This is not a block of messages.") from wrong
     return {message.message_id: message for message in messages}
 
 
@@ -118,14 +117,14 @@ def packed_hash(block: bytes) -> bytes:
 
 @dataclass(frozen=True)
 class ColdTexts:
-    """The blocks that one call has to do with, each read and unpacked once."""
+    """The blocks that one call needs, each read and unpacked once."""
 
     blocks: dict[int, dict[int, ColdMessage]] = field(default_factory=dict)
 
     def read(self, block_ids: Iterable[int]) -> None:
-        """Read these blocks, in one query, as far as they are not here yet.
+        """Read those of these blocks that are missing here, in one query.
 
-        Raises BlockGone for one that was removed, and ColdBlockDamaged for one that is not as it was stored.
+        Raises BlockGone for a removed block, and ColdBlockDamaged for one whose bytes have changed.
         """
         missing = set(block_ids) - self.blocks.keys()
         if not missing:
@@ -135,9 +134,9 @@ class ColdTexts:
             self.blocks[block_id] = self._gone(block_id)
 
     def keep(self, found: Iterable[tuple[Any, ...]]) -> None:
-        """Unpack the blocks that these rows of `BLOCK` are; raises ColdBlockDamaged as above."""
-        for block_id, block, seal, conversation_id, first_seq, last_seq in found:
-            held = messages_in(block, seal)
+        """Unpack blocks from rows of `BLOCK`; raises ColdBlockDamaged as above."""
+        for block_id, block, stored_hash, conversation_id, first_seq, last_seq in found:
+            held = messages_in(block, stored_hash)
             if isinstance(held, str):
                 damage = ColdBlockDamaged(
                     block_id,
@@ -152,14 +151,14 @@ class ColdTexts:
                 self.blocks[block_id] = held
 
     def message(self, block_id: int, message_id: int) -> ColdMessage:
-        """The texts of a message in a block that was read."""
+        """Return the texts of a message from a block that was read."""
         found = self.blocks[block_id].get(message_id)
         return self._absent(block_id, message_id) if found is None else found
 
     def values_of(
         self, mark: Mapping[str, Any], message_id: int, part_id: str
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """What a part lacks whose `exact` column is this mark, and what it says exactly."""
+        """Return the columns and exact values of a part with this mark."""
         return self.message(mark[MARK], message_id).values_of(part_id)
 
     def _lacking(self, damage: ColdBlockDamaged) -> dict[int, ColdMessage]:
@@ -173,26 +172,26 @@ class ColdTexts:
 
 
 @dataclass(frozen=True)
-class WhatIsLeft(ColdTexts):
-    """The same for whoever looks for damage, at one moment of the database: what cannot be read is told, and empty."""
+class ReadableTexts(ColdTexts):
+    """The same for checks: an unreadable block is empty, and passed to `on_damage`."""
 
-    tell: Callable[[ColdBlockDamaged], object] = field(kw_only=True)
+    on_damage: Callable[[ColdBlockDamaged], object] = field(default=lambda damage: None, kw_only=True)
 
     def _lacking(self, damage: ColdBlockDamaged) -> dict[int, ColdMessage]:
-        self.tell(damage)
+        self.on_damage(damage)
         return {}
 
     def _gone(self, block_id: int) -> dict[int, ColdMessage]:
-        return self._lacking(ColdBlockDamaged(block_id, "it is not there"))
+        return self._lacking(ColdBlockDamaged(block_id, "it is missing"))
 
     def _absent(self, block_id: int, message_id: int) -> ColdMessage:
         return ColdMessage(message_id, content="")
 
 
-def messages_in(block: bytes, seal: bytes) -> dict[int, ColdMessage] | str:
-    """The messages of a stored block, or, if it is not as it was stored, what is wrong with it."""
-    if packed_hash(block) != bytes(seal):
-        return "its bytes are not what was hashed"
+def messages_in(block: bytes, stored_hash: bytes) -> dict[int, ColdMessage] | str:
+    """Return the messages of a stored block, or what is wrong with it."""
+    if packed_hash(block) != bytes(stored_hash):
+        return "its bytes do not match its hash"
     try:
         return unpacked(bytes(block))
     except ValueError:
@@ -200,17 +199,20 @@ def messages_in(block: bytes, seal: bytes) -> dict[int, ColdMessage] | str:
 
 
 def is_cold(exact: Any) -> bool:
-    """Whether this value of a part's `exact` column says that the part's texts are in a block."""
+    """Whether this value of a part's `exact` column names a block."""
     return isinstance(exact, dict) and MARK in exact
 
 
 def mark(block_id: int) -> str:
-    """The value of `exact` for a part whose texts are in this block."""
+    """Return the value of `exact` for a part whose texts are in this block."""
     return json.dumps({MARK: block_id})
 
 
 def cold_texts(block_ids: Iterable[int | None], texts: ColdTexts | None = None) -> ColdTexts | None:
-    """The blocks behind these rows' `cold_block_id`; None, and nothing asked, if none of them is cold."""
+    """Read the blocks that rows name in `cold_block_id`.
+
+    Returns None, without a query, if none of them is cold.
+    """
     wanted = {block_id for block_id in block_ids if block_id is not None}
     if not wanted:
         return texts
@@ -220,7 +222,10 @@ def cold_texts(block_ids: Iterable[int | None], texts: ColdTexts | None = None) 
 
 
 def until_settled(read: Callable[[], T]) -> T:
-    """What `read` reads, again if a block went away between two of its queries; ColdBlockDamaged if it stays away."""
+    """Call `read`, again if a block was removed between two of its queries.
+
+    Raises ColdBlockDamaged if it stays missing.
+    """
     for _ in range(_ATTEMPTS - 1):
         try:
             return read()
@@ -229,12 +234,12 @@ def until_settled(read: Callable[[], T]) -> T:
     try:
         return read()
     except BlockGone as gone:
-        raise ColdBlockDamaged(gone.args[0], "it is not there") from gone
+        raise ColdBlockDamaged(gone.args[0], "it is missing") from gone
 
 
 @dataclass(frozen=True)
 class Block:
-    """A stored block with its messages; or, if it cannot be trusted, what is wrong with it."""
+    """A stored block with its messages or, if it is damaged, what is wrong with it."""
 
     cold_block_id: int
     conversation_id: int
@@ -246,12 +251,12 @@ class Block:
 
 
 def blocks_of(conversation_ids: Sequence[int]) -> Iterator[Block]:
-    """The blocks of these conversations, one at a time, damaged ones too: for whoever checks them."""
+    """Yield the blocks of conversations one at a time, damaged ones included."""
     with connection.chunked_cursor() as cursor:
-        cursor.execute(_BLOCKS_OF, [list(conversation_ids)])
+        cursor.execute(load("conversations/cold_storage.sql")["blocks_of_conversations"], [list(conversation_ids)])
         while portion := cursor.fetchmany(1):
-            block_id, conversation_id, first_seq, last_seq, message_count, block, seal = portion[0]
-            found = messages_in(block, seal)
+            block_id, conversation_id, first_seq, last_seq, message_count, block, stored_hash = portion[0]
+            found = messages_in(block, stored_hash)
             yield Block(
                 cold_block_id=block_id,
                 conversation_id=conversation_id,

@@ -14,6 +14,8 @@ from typing import Any
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 REPLACEMENT = "\ufffd"
 MAX_NAME = 500
+# A regular expression of JSON Schema: PostgreSQL's text has no NUL.
+NO_NUL = "^[^\\u0000]*$"
 
 # jsonb keeps numbers as numeric: whole numbers come back as they went in, others only mostly. Far larger ones may be
 # more than Python agrees to write out; that has to show while the message can still be refused.

@@ -1,4 +1,4 @@
-"""Large artifacts: their bytes in storage, their descriptions in the database, found by id."""
+"""Store large files: bytes in storage, descriptions in the database."""
 
 from __future__ import annotations
 
@@ -21,21 +21,20 @@ from conversations.files.shared_locks import SharedBytes
 from conversations.files.storage import storing
 from conversations.models import Conversation, LargeFile
 from conversations.policy import FilePolicy
-from conversations.scope import Scope
+from conversations.scope import EVERYTHING, Scope
 from conversations.store.append import checked_name
+from conversations.store.pages import behind
 from conversations.types import LargeFileRecord
 
 CHUNK_BYTES = 1024 * 1024
-# What is larger than this waits on the disk, not in memory, until its hash is known.
+# Files larger than this are collected on disk, not in memory, until their hash is known.
 SPOOL_BYTES = 8 * CHUNK_BYTES
 MOST_LINES_READ = 10_000
-# The store's own cannot be had here: the store needs this room for what is too long for a message.
-EVERYTHING = Scope()
 
 
 @dataclass(frozen=True)
 class LargeFileService:
-    """Keeps what is too large for a context, once for each workspace, and gives it back by the byte or by the line."""
+    """Stores files that are too large for a context, once for each workspace."""
 
     storage: Storage
     policy: FilePolicy = FilePolicy()
@@ -53,11 +52,11 @@ class LargeFileService:
         file_name: str | None = None,
         mime_type: str | None = None,
     ) -> LargeFileRecord:
-        """Keep a file of a conversation; the same file once more is the same record.
+        """Store a file of a conversation.
 
-        The name is a label: where the bytes lie, their hash decides. Raises NotFound, Invalid for a name that cannot be
-        kept, TooLarge, Unavailable, with no record left, if the storage refuses the bytes, and Conflict, retryable, if
-        the same content is being erased.
+        Storing the same file again returns the same record. The name is a label: the path of the bytes is their hash.
+        Raises NotFound, Invalid for a name that cannot be stored, TooLarge, Unavailable, without a record, if the
+        storage fails, and Conflict, retryable, if the same content is being erased.
         """
         check_labels(file_name=file_name, mime_type=mime_type)
         conversation = self.scope.conversation(conversation_id)
@@ -72,11 +71,12 @@ class LargeFileService:
         mime_type: str | None = None,
         expected_hash: bytes | None = None,
     ) -> LargeFile:
-        """Put the bytes into storage; the row for them, not yet written. Conflict if they have not the hash expected.
+        """Write the bytes to storage and return their unsaved row.
 
-        Bytes first: a row without bytes would be a lie, bytes without a row are found by the next who stores them.
+        Raises Conflict if their hash is not the expected one. Bytes first: a row must not name missing bytes, and bytes
+        without a row are reused by the next file.
         """
-        # Not imported above: it reads a dozen formats, and most processes never see a file.
+        # Imported here: it loads a dozen parsers, and most processes never store a file.
         from conversations.files.exploration import Glance, explore
 
         glance, digest = Glance(), hashlib.sha256()
@@ -89,7 +89,7 @@ class LargeFileService:
                 spool.write(chunk)
             if expected_hash not in (None, digest.digest()):
                 raise Conflict(
-                    f"The bytes have the SHA-256 {digest.hexdigest()}, which is not the one that was announced.",
+                    f"The bytes have the SHA-256 {digest.hexdigest()}, not the announced one.",
                     code="hash_differs",
                 )
             path = f"{conversation.workspace_id}/{digest.hexdigest()[:2]}/{digest.hexdigest()}"
@@ -108,11 +108,11 @@ class LargeFileService:
 
     @transaction.atomic(savepoint=False)
     def describe(self, file: LargeFile) -> LargeFile:
-        """Write the row of a file that was kept; that of the same file, if the conversation has it already.
+        """Save the row of stored bytes, or return that of the same file.
 
-        BytesErased, retryable, if the last file with this content was erased since it was kept.
+        Raises BytesErased, retryable, if the last file with this content was erased since the bytes were stored.
         """
-        # Two who store the same file at once queue up here, and the second finds the first one's row.
+        # Concurrent writers of the same file wait here, and the second finds the first one's row.
         Conversation.objects.select_for_update(no_key=True).get(pk=file.conversation_id)
         same = LargeFile.objects.filter(
             conversation_id=file.conversation_id,
@@ -129,33 +129,36 @@ class LargeFileService:
         return file
 
     def get(self, *, file_id: str) -> LargeFileRecord:
-        """What is known of a file; NotFound if there is none."""
+        """Return the record of a file; NotFound if it does not exist."""
         return self.scope.file(file_id).as_record()
 
     def read(self, *, file_id: str, offset: int = 0, length: int | None = None) -> bytes:
-        """These bytes of a file, fewer where it ends; NotFound, or Unavailable if the storage cannot give them."""
+        """Return bytes of a file, fewer at its end.
+
+        Raises NotFound, or Unavailable if the storage fails.
+        """
         if offset < 0 or (length is not None and length < 0):
-            raise Invalid("offset and length count bytes, so neither can be negative.")
+            raise Invalid("offset and length must not be negative.")
         row = self.scope.file(file_id)
         with open_stored(self.storage, row) as file, storing(f"The bytes of {file_id} cannot be read"):
-            # A disk seeks past the end of a file; other storages refuse to.
+            # A disk can seek past the end of a file; other storages cannot.
             file.seek(min(offset, file.size))
             return bytes(file.read() if length is None else file.read(length))
 
     def read_lines(self, *, file_id: str, first_line: int = 1, line_count: int = 200) -> FileText:
-        """These lines of a file as text, the first being line 1, and as many as fit into an answer.
+        """Return lines of a file as text, counted from 1, as many as fit into an answer.
 
-        `next_line` is where to go on, or null at the end; a line longer than an answer is cut, and says so. Bytes that
-        are no text come as replacement characters. NotFound, or Unavailable if the storage cannot give them.
+        `next_line` continues, or is null at the end; `is_cut` marks a line longer than an answer. Bytes that are not
+        UTF-8 become replacement characters. NotFound, or Unavailable if the storage fails.
         """
         if first_line < 1 or not 1 <= line_count <= MOST_LINES_READ:
-            raise Invalid(f"first_line counts from 1, and line_count is from 1 to {MOST_LINES_READ:,}.")
+            raise Invalid(f"first_line must be at least 1, and line_count from 1 to {MOST_LINES_READ:,}.")
         row = self.scope.file(file_id)
         with open_stored(self.storage, row) as file, storing(f"The lines of {file_id} cannot be read"):
             return file_text(file_id, file, first_line=first_line, line_count=line_count)
 
     def stream(self, *, file_id: str, offset: int = 0, length: int | None = None) -> FileBytes:
-        """The bytes of a file piece by piece, and what is to be said of them before the first; as `read`."""
+        """Stream the bytes of a file, with its record; raises as `read` does."""
         row = self.scope.file(file_id)
         return FileBytes.opened(row.as_record(), open_stored(self.storage, row), offset=offset, length=length)
 
@@ -166,8 +169,36 @@ class LargeFileService:
                 self.storage.save(path, File(content))
 
 
+@dataclass(frozen=True)
+class FileListing:
+    """Lists the files that `LargeFileService` stores."""
+
+    scope: Scope = EVERYTHING
+
+    @classmethod
+    def from_settings(cls, scope: Scope = EVERYTHING) -> Self:
+        return cls(scope=scope)
+
+    def list_files(
+        self, *, conversation_id: int | None = None, before: str | None = None, limit: int = 50
+    ) -> list[LargeFileRecord]:
+        """List the files of a conversation, or of all, newest first.
+
+        `before` continues after a file. Erased files are listed without their names. NotFound if the conversation or
+        file does not exist.
+        """
+        files = self.scope.narrow(LargeFile.objects.order_by("-created_at", "-file_id"))
+        if conversation_id is not None:
+            self.scope.conversation(conversation_id)
+            files = files.filter(conversation_id=conversation_id)
+        if before is not None:
+            last = self.scope.file(before)
+            files = files.filter(behind(field="created_at", moment=last.created_at, key=last.file_id))
+        return [file.as_record() for file in files[:limit]]
+
+
 def check_labels(*, file_name: str | None, mime_type: str | None) -> None:
-    """Invalid for a name or a type that cannot be kept."""
+    """Raise Invalid for a name or a type that cannot be stored."""
     try:
         checked_name("file_name", file_name)
         checked_name("mime_type", mime_type)
@@ -177,7 +208,7 @@ def check_labels(*, file_name: str | None, mime_type: str | None) -> None:
 
 def too_large(policy: FilePolicy) -> TooLarge:
     return TooLarge(
-        f"A file may have {policy.max_file_bytes:,} bytes at most (LCM_MAX_FILE_BYTES).",
+        f"A file may have at most {policy.max_file_bytes:,} bytes (LCM_MAX_FILE_BYTES).",
         code="file_too_large",
         max_file_bytes=policy.max_file_bytes,
     )
@@ -194,3 +225,30 @@ def _chunks(content: bytes | IO[bytes] | Iterator[bytes]) -> Iterator[bytes]:
         if not isinstance(chunk, bytes):
             raise Invalid("The content must be bytes, or a file opened to read bytes.")
         yield chunk
+
+
+@dataclass(frozen=True)
+class FileListing:
+    """Lists the files that `LargeFileService` stores."""
+
+    scope: Scope = EVERYTHING
+
+    @classmethod
+    def from_settings(cls, scope: Scope = EVERYTHING) -> Self:
+        return cls(scope=scope)
+
+    def list_files(
+        self, *, conversation_id: int | None = None, before: str | None = None, limit: int = 50
+    ) -> list[LargeFileRecord]:
+        """List the files of a conversation, or of all, newest first; `before` continues after a file.
+
+        Erased files are listed without their names. NotFound if the conversation or file does not exist.
+        """
+        files = self.scope.narrow(LargeFile.objects.order_by("-created_at", "-file_id"))
+        if conversation_id is not None:
+            self.scope.conversation(conversation_id)
+            files = files.filter(conversation_id=conversation_id)
+        if before is not None:
+            last = self.scope.file(before)
+            files = files.filter(behind(field="created_at", moment=last.created_at, key=last.file_id))
+        return [file.as_record() for file in files[:limit]]

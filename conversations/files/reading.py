@@ -1,4 +1,4 @@
-"""Stored files as bytes or lines, never more in memory than is asked for."""
+"""Read stored files as bytes or lines, in bounded memory."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from conversations.models import LargeFile
 from conversations.types import LargeFileRecord
 
 PIECE_BYTES = 256 * 1024
-# An answer of lines takes no more than this, whatever its lines are like.
+# The most bytes of lines in one answer.
 MOST_TEXT_BYTES = 256 * 1024
 
 
 @dataclass(frozen=True)
 class FileText:
-    """Some lines of a file. `is_cut` tells that the last of them goes on."""
+    """Some lines of a file; `is_cut` if the last of them is longer."""
 
     file_id: str
     first_line: int
@@ -34,7 +34,7 @@ class FileText:
 
 @dataclass(frozen=True)
 class FileBytes:
-    """A range of a file's bytes, to be had once, piece by piece."""
+    """A range of a file's bytes, to be read once, in pieces."""
 
     record: LargeFileRecord
     offset: int
@@ -55,7 +55,7 @@ class FileBytes:
         )
 
     def reader(self) -> FileRange:
-        """The range as a file of its own."""
+        """Return the range as a file object."""
         self.file.seek(self.offset)
         return FileRange(self.file, self.length)
 
@@ -67,7 +67,7 @@ class FileBytes:
 
 @dataclass
 class FileRange:
-    """What can be read of a file, up to so many bytes."""
+    """A file object that ends after a number of bytes."""
 
     file: File[Any]
     left: int
@@ -82,15 +82,18 @@ class FileRange:
 
 
 def open_stored(storage: Storage, row: LargeFile) -> File[Any]:
-    """The file in storage; Unavailable if it is not there or cannot be had, NotFound if it was erased for good."""
+    """Open a stored file.
+
+    Raises Unavailable if the storage fails, NotFound if the file was erased.
+    """
     if row.erased_by_id is not None:
-        raise NotFound(f"The bytes of {row.file_id} were erased for good.", code="erased")
+        raise NotFound(f"The bytes of {row.file_id} were erased.", code="erased")
     with storing(f"The bytes of {row.file_id} cannot be read"):
         return storage.open(row.storage_uri)
 
 
 def file_text(file_id: str, file: File[Any], *, first_line: int, line_count: int) -> FileText:
-    """The lines from `first_line` on. To get there, everything before is read, piece by piece."""
+    """Return lines from `first_line` on; everything before is read in pieces."""
     _pass_over(file, first_line - 1)
     lines: list[bytes] = []
     room = MOST_TEXT_BYTES
@@ -102,7 +105,7 @@ def file_text(file_id: str, file: File[Any], *, first_line: int, line_count: int
         line = file.readline(room + 1)
         goes_on = len(line) > room and bool(lines)
         if not line or goes_on:
-            # It is through, or the line is for the next answer.
+            # The end of the file, or a line for the next answer.
             break
         is_cut = len(line) > room
         lines.append(line[:room])
@@ -126,7 +129,7 @@ def _finish_line(file: File[Any], line: bytes) -> None:
 
 
 def _pass_over(file: File[Any], newlines: int) -> None:
-    """Stand behind so many ends of lines."""
+    """Skip a number of line ends."""
     at = 0
     while newlines > 0 and (piece := file.read(PIECE_BYTES)):
         found = piece.count(b"\n")

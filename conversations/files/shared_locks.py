@@ -1,8 +1,7 @@
-"""Bytes that several files share, in the hands of one who needs them or of one who removes them, never of both.
+"""Locks for bytes that several files share.
 
-The same content of a workspace lies in one place, whoever stores it. Who writes a row that needs the bytes holds them,
-beside others who do, until the row is committed; who removes them, after an erasure, waits for that, and then looks
-whether any row needs them.
+Equal content of a workspace is stored once. A transaction that writes a row for the bytes holds a shared lock until it
+commits. An erasure takes the exclusive lock, and then removes the bytes if no row needs them.
 """
 
 from __future__ import annotations
@@ -17,12 +16,12 @@ from conversations.errors import Conflict
 from conversations.files.storage import storing
 from conversations.models import LargeFile
 
-# The key space of these locks, as that of compaction's.
+# The prefix of these lock names.
 BYTES = "lcm.bytes"
 
 
 class BytesErased(Conflict):
-    """The same content was erased at this very moment: what was to be needed is there no more."""
+    """The bytes were erased between storing them and writing their row."""
 
     code = "bytes_erased"
     retryable = True
@@ -30,27 +29,33 @@ class BytesErased(Conflict):
 
 @dataclass(frozen=True)
 class SharedBytes:
-    """What lies under one path of a storage."""
+    """The bytes under one path of a storage."""
 
     storage: Storage
     path: str
 
     def hold(self) -> None:
-        """Keep the bytes until the transaction ends; BytesErased if somebody has just removed them."""
+        """Hold the bytes until the transaction ends.
+
+        Raises BytesErased if they were just removed.
+        """
         self._lock(shared=True)
         with storing("The file cannot be stored"):
             is_there = self.storage.exists(self.path)
         if not is_there:
-            raise BytesErased("The same content was erased at this moment, so nothing was stored; store it once more.")
+            raise BytesErased("The same content was erased at this moment, so nothing was stored; store it again.")
 
     @transaction.atomic
     def remove_unless_needed(self) -> None:
-        """Remove the bytes for good, unless a row that is not erased needs them. Raises what the storage raises."""
+        """Remove the bytes unless a row that is not erased needs them.
+
+        Raises what the storage raises.
+        """
         self._lock(shared=False)
-        # Asked when those who held the bytes have committed: also what somebody has stored anew since the erasure.
+        # After the holders have committed, so that a file stored since the erasure counts.
         if not LargeFile.objects.filter(storage_uri=self.path, erased_by=None).exists():
             self.storage.delete(self.path)
 
     def _lock(self, *, shared: bool) -> None:
-        # A lock of the transaction: a connection that breaks takes it along.
+        # A transaction's lock, which a broken connection releases.
         pglock.advisory(f"{BYTES}.{self.path}", shared=shared, xact=True).acquire()

@@ -1,4 +1,4 @@
-"""Where the bytes of large files lie on this machine, and how any storage fails."""
+"""Store files durably on a local disk, and translate storage failures."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from conversations.errors import Unavailable
 try:
     from botocore.exceptions import BotoCoreError, ClientError
 
-    # What a bucket says that does not answer, or does not let us in: no OSError, as a disk's failures are.
+    # The failures of an S3 bucket are no OSErrors.
     STORAGE_FAILURES: tuple[type[Exception], ...] = (OSError, BotoCoreError, ClientError)
 except ImportError:
     STORAGE_FAILURES = (OSError,)
@@ -26,7 +26,7 @@ except ImportError:
 
 @contextmanager
 def storing(what: str) -> Iterator[None]:
-    """Within, a storage that fails is Unavailable; `what` begins the sentence that says so."""
+    """Translate a storage failure to Unavailable; `what` begins its sentence."""
     try:
         yield
     except STORAGE_FAILURES as refusal:
@@ -35,9 +35,9 @@ def storing(what: str) -> Iterator[None]:
 
 
 class WholeFileStorage(FileSystemStorage):
-    """Files that are there whole, on the disk and not only on their way to it, or are not there.
+    """Files that are on disk completely, or not at all.
 
-    For names that tell the content: saving again under a name puts the same bytes there, at no moment fewer.
+    For names that identify the content: saving under an existing name replaces it atomically with the same bytes.
     """
 
     def get_available_name(self, name: str, max_length: int | None = None) -> str:
@@ -47,7 +47,7 @@ class WholeFileStorage(FileSystemStorage):
         target = Path(self.path(name))
         for directory in (target.parent, self._unfinished):
             _make_private(directory)
-        # On the same disk, so that a file comes to its place in one step.
+        # On the same disk, so that a rename is atomic.
         handle, unfinished = tempfile.mkstemp(dir=self._unfinished)
         try:
             with os.fdopen(handle, "wb") as file:
@@ -63,7 +63,7 @@ class WholeFileStorage(FileSystemStorage):
         return name
 
     def sweep(self, *, older_than_seconds: float) -> int:
-        """Remove what processes that were killed have left of files they were writing; how many there were."""
+        """Remove incomplete files of killed processes, and return their number."""
         count = 0
         for path in self._unfinished.iterdir() if self._unfinished.is_dir() else ():
             with suppress(FileNotFoundError):
@@ -78,13 +78,13 @@ class WholeFileStorage(FileSystemStorage):
 
 
 def _make_private(directory: Path) -> None:
-    """Make a directory and those above it that are missing, for their owner alone; those that exist are left alone."""
+    """Make missing directories for their owner only; existing ones stay unchanged."""
     for missing in reversed([each for each in (directory, *directory.parents) if not each.exists()]):
         missing.mkdir(mode=0o700, exist_ok=True)
 
 
 def _sync(directory: Path) -> None:
-    """Make a new name in the directory survive a power failure."""
+    """Sync a directory, so that a new name survives a power failure."""
     handle = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(handle)

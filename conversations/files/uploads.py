@@ -1,4 +1,4 @@
-"""Files that arrive in chunks, in any order and again if need be, from clients that die and to servers started anew."""
+"""Upload files in chunks, in any order, with retries, across restarts."""
 
 from __future__ import annotations
 
@@ -16,39 +16,27 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from conversations.errors import Conflict, Invalid, NotFound
-from conversations.files.large_files import EVERYTHING, LargeFileService, check_labels, too_large
+from conversations.files.large_files import LargeFileService, check_labels, too_large
 from conversations.files.storage import STORAGE_FAILURES, WholeFileStorage, storing
-from conversations.humanize import counted
 from conversations.models import Upload, UploadChunk
-from conversations.scope import Scope
-from conversations.sql import rows
-from conversations.store.paging import behind
+from conversations.scope import EVERYTHING, Scope
+from conversations.sql import load, rows
+from conversations.store.pages import behind
 from conversations.types import LargeFileRecord, UploadRecord
 
 logger = structlog.get_logger(__name__)
 
 MOST_MISSING = 100
 SWEPT_AT_ONCE = 100
-# With more, to say what is missing would take long.
+# Bounds the time to find missing chunks.
 MOST_CHUNKS = 100_000
 _PIECE = 1024 * 1024
-_PROGRESS = f"""
-    SELECT (SELECT count(*) FROM upload_chunks AS chunk WHERE chunk.upload_id = upload.upload_id),
-           ARRAY(
-             SELECT wanted FROM generate_series(0, upload.last) AS wanted
-             WHERE NOT EXISTS (
-               SELECT FROM upload_chunks AS chunk WHERE chunk.upload_id = upload.upload_id AND chunk.number = wanted
-             )
-             ORDER BY wanted LIMIT {MOST_MISSING}
-           )
-    FROM unnest(%(ids)s::text[], %(lasts)s::int[]) WITH ORDINALITY AS upload (upload_id, last, place)
-    ORDER BY upload.place
-"""
+_PROGRESS = load("conversations/files.sql")["progress"]
 
 
 @dataclass(frozen=True)
 class UploadService:
-    """Takes files in chunks that no request is too small for, and holds no more than one of them in memory."""
+    """Receives files in chunks, with one chunk in memory at a time."""
 
     files: LargeFileService
     scope: Scope = field(default=EVERYTHING)
@@ -66,7 +54,7 @@ class UploadService:
         mime_type: str | None = None,
         sha256: str | None = None,
     ) -> UploadRecord:
-        """Announce a file that will come in chunks of `chunk_bytes`; the answer says how long that is for this upload.
+        """Begin an upload; the answer has the `chunk_bytes` of its chunks.
 
         Raises NotFound, Invalid, and TooLarge for more than LCM_MAX_FILE_BYTES.
         """
@@ -86,10 +74,11 @@ class UploadService:
         return self._record(self._upload(upload.upload_id))
 
     def put_chunk(self, *, upload_id: str, offset: int, content: bytes) -> UploadRecord:
-        """Bring one chunk: in any order, and again if nobody knows whether it came. The answer says what is missing.
+        """Store one chunk, in any order, with retries allowed.
 
-        Raises NotFound; Invalid for an offset where no chunk begins or a chunk of another length; Conflict for other
-        bytes than came there before, and for an upload that is finished; Unavailable if the storage refuses the bytes.
+        The answer lists missing chunks. Raises NotFound; Invalid for an offset where no chunk begins or a chunk of
+        another length; Conflict for bytes that differ from an earlier chunk there, and for a finished upload;
+        Unavailable if the storage fails.
         """
         upload = self._upload(upload_id)
         number, wrong = divmod(offset, upload.chunk_bytes)
@@ -107,21 +96,24 @@ class UploadService:
             self._keep(chunk, content)
             known = self._write(chunk)
         if bytes(known.content_hash) != bytes(chunk.content_hash):
-            raise Conflict(f"Other bytes came at {offset} before; abort the upload and begin another.")
+            raise Conflict(f"Another chunk was stored at {offset} before; abort the upload and begin another.")
         Upload.objects.filter(pk=upload_id).update(touched_at=timezone.now())
         return self._record(self._upload(upload_id))
 
     def get_upload(self, *, upload_id: str) -> UploadRecord:
-        """How far an upload is, and which chunks are missing; NotFound if there is none, or none any more."""
+        """Show the progress of an upload and its missing chunks.
+
+        Raises NotFound if it does not exist.
+        """
         return self._record(self._upload(upload_id))
 
     def list_uploads(
         self, *, conversation_id: int, before_upload: str | None = None, limit: int = 100
     ) -> list[UploadRecord]:
-        """The uploads of a conversation that are under way, the latest first: for a client that forgot where it was.
+        """List the unfinished uploads of a conversation, newest first.
 
-        `before_upload` continues behind the last of an earlier answer. NotFound if there is no such conversation or
-        upload.
+        `before_upload` continues after the last of an earlier answer. NotFound if the conversation or upload does not
+        exist.
         """
         self.scope.conversation(conversation_id)
         waiting = Upload.objects.filter(conversation_id=conversation_id, file=None)
@@ -131,10 +123,10 @@ class UploadService:
         return self._records(list(waiting.order_by("-created_at", "-upload_id")[:limit]))
 
     def finish(self, *, upload_id: str) -> LargeFileRecord:
-        """Make a file of the chunks, once all are there; finished again, it is the same file.
+        """Join all chunks into a file; finishing again returns the same file.
 
-        Raises NotFound; Conflict while chunks are missing, and where the file's SHA-256 is not the one that was
-        announced: abort it then; Unavailable if the storage fails.
+        Raises NotFound; Conflict while chunks are missing, or if the SHA-256 is not the announced one, in which case
+        abort the upload; Unavailable if the storage fails.
         """
         upload = self._upload(upload_id)
         if upload.file_id is None:
@@ -143,7 +135,7 @@ class UploadService:
             if record.chunks_missing:
                 expected = record.chunks_missing + record.chunks_received
                 raise Conflict(
-                    f"Of {counted(expected, 'chunk')}, {record.chunks_missing:,} did not come yet.",
+                    f"Missing chunks: {record.chunks_missing:,} of {expected:,}.",
                     missing=list(record.missing),
                 )
             self._join(upload, chunks)
@@ -151,9 +143,9 @@ class UploadService:
         return self.files.get(file_id=str(upload.file_id))
 
     def abort(self, *, upload_id: str) -> UploadRecord:
-        """Give an upload up and its chunks away: the answer says how far it was. A finished file stays.
+        """Delete an upload and its chunks, and return its progress.
 
-        NotFound if there is none.
+        A finished file stays. NotFound if it does not exist.
         """
         upload = self._upload(upload_id)
         record = self._record(upload)
@@ -161,7 +153,7 @@ class UploadService:
         return record
 
     def sweep(self) -> int:
-        """Give up what nobody has gone on with for 24 hours; how many there were."""
+        """Delete uploads without progress for 24 hours, and return their number."""
         limit = timezone.now() - timedelta(hours=self.files.policy.upload_hours)
         left = self.scope.narrow(Upload.objects.filter(touched_at__lt=limit)).order_by("touched_at")[:SWEPT_AT_ONCE]
         count = 0
@@ -180,9 +172,7 @@ class UploadService:
         storable = upload_id.isprintable() and "\x00" not in upload_id
         found = self.scope.narrow(Upload.objects.filter(pk=upload_id)).first() if storable else None
         if found is None:
-            raise NotFound(
-                f"There is no upload {upload_id[:80]!r} that you may see; one that is left alone is given up."
-            )
+            raise NotFound(f"There is no upload {upload_id[:80]!r} that you may see; unfinished uploads expire.")
         return found
 
     def _record(self, upload: Upload) -> UploadRecord:
@@ -190,14 +180,18 @@ class UploadService:
         return record
 
     def _records(self, uploads: Sequence[Upload]) -> list[UploadRecord]:
-        """How far each of these uploads is, in their order."""
-        asked = {"ids": [upload.upload_id for upload in uploads], "lasts": [each.chunk_count - 1 for each in uploads]}
+        """Return the progress of uploads, in their order."""
+        values = {
+            "ids": [upload.upload_id for upload in uploads],
+            "lasts": [upload.chunk_count - 1 for upload in uploads],
+            "most_missing": MOST_MISSING,
+        }
         return [
-            self._told(upload, received=received, lacking=lacking)
-            for upload, (received, lacking) in zip(uploads, rows(_PROGRESS, asked), strict=True)
+            self._with_progress(upload, received=received, lacking=lacking)
+            for upload, (received, lacking) in zip(uploads, rows(_PROGRESS, values), strict=True)
         ]
 
-    def _told(self, upload: Upload, *, received: int, lacking: Sequence[int]) -> UploadRecord:
+    def _with_progress(self, upload: Upload, *, received: int, lacking: Sequence[int]) -> UploadRecord:
         missing = 0 if upload.file_id else upload.chunk_count - received
         return UploadRecord(
             upload_id=upload.upload_id,
@@ -215,13 +209,13 @@ class UploadService:
         )
 
     def _keep(self, chunk: UploadChunk, content: bytes) -> None:
-        # Bytes first, as everywhere: a chunk that is written down is there.
+        # Bytes first, so that a recorded chunk always exists.
         with storing("The chunk cannot be stored"):
             if not self._storage.exists(chunk.path):
                 self._storage.save(chunk.path, ContentFile(content))
 
     def _write(self, chunk: UploadChunk) -> UploadChunk:
-        """The chunk that is written down now: this one, or one that came at the same time."""
+        """Record the chunk, or return one that was recorded at the same time."""
         try:
             with transaction.atomic():
                 chunk.save(force_insert=True)
@@ -231,12 +225,15 @@ class UploadService:
             if known is None or bytes(known.content_hash) != bytes(chunk.content_hash):
                 self._remove(chunk.path)
             if known is None:
-                # Given up meanwhile.
-                raise NotFound(f"There is no upload {chunk.upload_id!r} any more.") from None
+                # The upload was deleted meanwhile.
+                raise NotFound(f"The upload {chunk.upload_id!r} was deleted.") from None
             return known
 
     def _join(self, upload: Upload, chunks: list[UploadChunk]) -> None:
-        """Make one file of the chunks, and say so in the upload's row. Two at once make the same file."""
+        """Join the chunks into one file and record it.
+
+        Concurrent calls make the same file.
+        """
         kept = self.files.keep(
             upload.conversation,
             self._pieces(upload, chunks),
@@ -253,7 +250,7 @@ class UploadService:
 
     def _pieces(self, upload: Upload, chunks: list[UploadChunk]) -> Iterator[bytes]:
         for chunk in chunks:
-            # Or somebody else has just finished it, and whoever asks again is told so.
+            # Fails if another call has just finished the upload; a retry returns that file.
             with (
                 storing(f"The chunk at {chunk.number * upload.chunk_bytes} cannot be read"),
                 self._storage.open(chunk.path) as file,
@@ -271,7 +268,7 @@ class UploadService:
         try:
             self._storage.delete(path)
         except STORAGE_FAILURES as refusal:
-            # Nothing refers to it any more; it takes up room, and that is all.
+            # Nothing refers to the chunk; it only uses space.
             logger.warning("chunk_left_behind", error=type(refusal).__name__)
 
     @property

@@ -7,28 +7,17 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from conversations.content.json_values import NOUNS, noun_of
+
 # The media type and the base64 of an attachment that is its own address.
 DATA_URL = re.compile(r"data:([^;,]*);base64,(.*)", re.DOTALL)
-_NOUNS = {
-    dict: "an object",
-    list: "a list",
-    str: "a text",
-    bool: "true or false",
-    int: "a whole number",
-    float: "a number",
-    type(None): "null",
-}
-
-
-def noun_of(value: Any) -> str:
-    return next((noun for kind, noun in _NOUNS.items() if type(value) is kind), type(value).__name__)
 
 
 def read(row: Mapping[str, Any], key: str, kind: type, *, where: str = "") -> Any:
     """The value under the key, None if it is null or absent; ValueError if it is of another kind."""
     value = row.get(key)
     if value is not None and type(value) is not kind:
-        raise ValueError(f"{where}{key} must be {_NOUNS[kind]}, not {noun_of(value)}.")
+        raise ValueError(f"{where}{key} must be {NOUNS[kind]}, not {noun_of(value)}.")
     return value
 
 

@@ -16,7 +16,8 @@ from functools import cached_property
 from typing import Any
 
 from conversations.content.flattening import flattened
-from conversations.formats.fields import as_message, choice, moment, noun_of, objects, read, written
+from conversations.content.json_values import noun_of
+from conversations.formats.fields import as_message, choice, moment, objects, read, written
 from conversations.formats.remainder import remainder, restored, split_note, with_note
 from conversations.types import MessageRecord, NewMessage, NewPart, PartType, Role
 

@@ -14,8 +14,9 @@ from dataclasses import replace
 from typing import Any
 
 from conversations.content.flattening import flattened
+from conversations.content.json_values import noun_of
 from conversations.content.lossless_values import is_storable
-from conversations.formats.fields import as_message, choice, noun_of, objects, read
+from conversations.formats.fields import as_message, choice, objects, read
 from conversations.formats.openai_chat import NOTE as CHAT
 from conversations.formats.openai_chat import arguments_of, function_part
 from conversations.formats.remainder import remainder, restored, split_note, with_note

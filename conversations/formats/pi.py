@@ -13,7 +13,8 @@ from dataclasses import replace
 from typing import Any
 
 from conversations.content.flattening import flattened
-from conversations.formats.fields import DATA_URL, moment, noun_of, objects, read, timestamp_of
+from conversations.content.json_values import noun_of
+from conversations.formats.fields import DATA_URL, moment, objects, read, timestamp_of
 from conversations.formats.remainder import remainder, restored, split_note, with_note
 from conversations.types import MessageRecord, NewMessage, NewPart, PartType, Role
 

@@ -1,4 +1,4 @@
-"""One conversation on its way from a ledger into the database."""
+"""Import one conversation from a ledger into the database."""
 
 from __future__ import annotations
 
@@ -6,16 +6,20 @@ import base64
 import hashlib
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import IO, Any
 
+from django.core.files.base import File
+
 from conversations.audit import Act, AuditLog
 from conversations.errors import Invalid
+from conversations.files.large_files import LargeFileService
+from conversations.files.shared_locks import SharedBytes
+from conversations.files.storage import storing
 from conversations.ledger.ledger_export import LedgerExporter, first_line, last_line
-from conversations.ledger.lines import body_of
-from conversations.ledger.progress import COUNTED
+from conversations.ledger.lines import COUNTED, body_of
 from conversations.ledger.restoring import Restored
 from conversations.ledger.types import ImportedLedger, Line, Tally
 from conversations.models import Conversation
@@ -23,37 +27,34 @@ from conversations.policy import typed_overrides
 from conversations.scope import Scope
 from conversations.store.context import CostOf, fill_context, recount
 
-# Puts the bytes with this hash, if there are any, where files are kept, and says where that is.
-KeepFile = Callable[[str | None, IO[bytes] | None], str]
-
 BATCH_LINES = 500
 BATCH_BYTES = 4 * 1024**2
-# What is larger than this waits on the disk, not in memory, until its last bytes have come.
+# Files larger than this are collected on disk, not in memory.
 SPOOL_BYTES = 8 * 1024**2
 
 
 @dataclass
 class Copy:
-    """Takes the lines of one conversation, inside a transaction that is the caller's."""
+    """Takes the lines of one conversation, inside the caller's transaction."""
 
     scope: Scope
     workspace_id: int
     exporter: LedgerExporter
     cost_of: CostOf
-    keep_file: KeepFile
+    files: LargeFileService
     session_id: str
-    # That of the ledger's last line, for the audit log.
+    # The line_hash of the ledger's last line, for the audit log.
     line_hash: str
-    _said: dict[str, Any] = field(default_factory=lambda: defaultdict(hashlib.sha256))
+    _digests: dict[str, Any] = field(default_factory=lambda: defaultdict(hashlib.sha256))
     _waiting: list[Line] = field(default_factory=list)
     _waiting_bytes: int = 0
     _file: Line | None = None
     _bytes: IO[bytes] | None = None
 
     def write(self, first: Line, body: bytes, lines: Iterator[tuple[Line, bytes]]) -> ImportedLedger:
-        """Write all lines up to the conversation's last, derive what follows from them, and read everything back.
+        """Write the conversation, and compare an export of it with the lines.
 
-        Raises Invalid, to be rolled back, if the copy would not be exported as these very lines.
+        Raises Invalid, for the caller to roll back, if an export would differ.
         """
         conversation = self._begin(first)
         self._rows = Restored(
@@ -88,7 +89,7 @@ class Copy:
         )
 
     def _announce(self, conversation: Conversation, original: str) -> int:
-        """Write the act down; texts that were erased before are erased by it here."""
+        """Record the import; messages that the ledger marks as erased name this act."""
         renamed = {} if original == self.session_id else {"exported_as": original}
         return (
             AuditLog(self.scope)
@@ -121,7 +122,7 @@ class Copy:
         self._waiting_bytes += size
 
     def _flush(self) -> None:
-        """Write the lines that wait: all of one type."""
+        """Write the collected lines, which are all of one type."""
         lines, self._waiting, self._waiting_bytes = self._waiting, [], 0
         if not lines:
             return
@@ -140,15 +141,30 @@ class Copy:
                 section.restore(self._rows.conversation_id, lines)
 
     def _keep_file(self) -> None:
-        """The last file is complete: its bytes first, then its row."""
+        """Store the last file, which is complete: its bytes first, then its row."""
         line, content, self._file, self._bytes = self._file, self._bytes, None, None
         if line is None:
             return
         if content is not None:
             content.seek(0)
-        self._rows.file(line, storage_uri=self.keep_file(line["content_hash"], content))
+        self._rows.file(line, storage_uri=self._store(line["content_hash"], content))
         if content is not None:
             content.close()
+
+    def _store(self, content_hash: str | None, content: IO[bytes] | None) -> str:
+        """Return the path of the bytes with this hash, and store them if missing.
+
+        A file without bytes gets the same path: another conversation of the workspace may have stored them.
+        """
+        if content_hash is None:
+            return ""
+        path = f"{self.workspace_id}/{content_hash[:2]}/{content_hash}"
+        if content is not None:
+            with storing("A file cannot be stored"):
+                if not self.files.storage.exists(path):
+                    self.files.storage.save(path, File(content))
+            SharedBytes(self.files.storage, path).hold()
+        return path
 
     def _end(self, conversation: Conversation, last: Line) -> None:
         conversation.title = last["title"]
@@ -158,11 +174,11 @@ class Copy:
         conversation.save(update_fields=["title", "metadata", "overrides", "updated_at"])
 
     def _note(self, kind: str, body: bytes) -> None:
-        self._said[kind].update(body + b"\n")
+        self._digests[kind].update(body + b"\n")
 
     def _require_same(self, conversation: Conversation, original: str) -> None:
-        said = {kind: digest.hexdigest() for kind, digest in self._said.items()}
-        self._said.clear()
+        imported = {kind: digest.hexdigest() for kind, digest in self._digests.items()}
+        self._digests.clear()
         conversation.refresh_from_db()
         counts: Counter[str] = Counter()
         self._note("conversation", body_of({**first_line(conversation), "session_id": original}))
@@ -172,12 +188,13 @@ class Copy:
                 counts[COUNTED[line["type"]]] += 1
         tally = vars(Tally(**counts))
         self._note("end", body_of({**last_line(conversation), "session_id": original, "counts": tally}))
-        again = {kind: digest.hexdigest() for kind, digest in self._said.items()}
-        wrong = sorted(kind for kind in said.keys() | again.keys() if said.get(kind) != again.get(kind))
+        exported = {kind: digest.hexdigest() for kind, digest in self._digests.items()}
+        kinds = imported.keys() | exported.keys()
+        wrong = sorted(kind for kind in kinds if imported.get(kind) != exported.get(kind))
         if wrong:
             raise Invalid(
-                f"The {wrong[0]} lines of {original[:80]!r} would not be exported again as they are, so it was not "
-                "imported. Was the ledger written by another version?",
+                f"An export of {original[:80]!r} would have other {wrong[0]} lines, so it was not imported. Was it "
+                "written by another version?",
                 code="ledger_not_reproducible",
             )
 

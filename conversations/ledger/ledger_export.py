@@ -1,54 +1,56 @@
-"""Writes ledgers: a conversation's lines in one order, each read at one moment, with memory that stays flat."""
+"""Write and continue ledgers in bounded memory, each conversation in a snapshot."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, BinaryIO, Protocol
 
 from conversations.cold_storage.cold_texts import ColdTexts
+from conversations.errors import Conflict
+from conversations.files.large_files import LargeFileService
 from conversations.ledger.line_sources import (
-    ReadFile,
     file_lines,
     message_lines,
     part_lines,
     reference_lines,
     summary_lines,
 )
-from conversations.ledger.lines import FORMAT, VERSION, as_text
-from conversations.ledger.progress import Pen
+from conversations.ledger.lines import FORMAT, VERSION, Pen, Place, as_text
 from conversations.ledger.types import Line
-from conversations.models import Conversation
+from conversations.ledger.verifying import Verifier, lines_in, refuse
+from conversations.models import Conversation, Message
 from conversations.sql import snapshot
 
 
 class Section(Protocol):
-    """Lines that another room adds to the ledger of a conversation, and rebuilds from it."""
+    """Lines that another room adds to a ledger, and restores from it."""
 
     kind: str
 
     def lines(self, conversation_id: int) -> Iterator[Line]:
-        """What the room has of this conversation, in an order of its own that every database gives."""
+        """Yield the room's lines of this conversation, in a portable order."""
 
     def restore(self, conversation_id: int, lines: Sequence[Line]) -> None:
-        """Write what such lines say; some of them at a time, in their order."""
+        """Write the rows of such lines, which come in order and in portions."""
 
 
 @dataclass(frozen=True)
 class LedgerExporter:
-    """Knows what all lines of a conversation are; `read_file` None leaves the bytes of files out.
+    """Writes the lines of conversations; `files` None leaves the bytes of files out.
 
-    A ledger is not written over a damaged cold block: ColdBlockDamaged. `cold` reads them otherwise.
+    A damaged cold block raises ColdBlockDamaged, unless `cold` reads blocks in another way.
     """
 
     sections: Sequence[Section] = ()
-    read_file: ReadFile | None = None
+    files: LargeFileService | None = None
     cold: Callable[[], ColdTexts] = ColdTexts
 
     def export(self, workspace: str, conversation_ids: Iterable[int], *, pen: Pen | None = None) -> Iterator[bytes]:
-        """The whole ledger, line by line; with a pen that has written before, what is left to write.
+        """Yield the ledger line by line.
 
-        The first of the conversations is then the one that the pen is in, if it is in one.
+        With a pen that has written before, yield the rest. The first conversation is then the one that the pen is in,
+        if any.
         """
         pen = pen or Pen()
         if not pen.place.lines:
@@ -66,17 +68,17 @@ class LedgerExporter:
         )
 
     def lines_of(self, conversation_id: int) -> Iterator[Line]:
-        """What the lines of one conversation say, the first and the last excepted."""
+        """Yield the lines of one conversation, except the first and the last."""
         yield from message_lines(conversation_id, cold=self.cold)
         yield from self.later_lines(conversation_id)
 
     def later_lines(self, conversation_id: int) -> Iterator[Line]:
-        """What is said behind the messages: all that may come to be after them."""
+        """Yield the lines after the messages: those that may change after an append."""
         yield from part_lines(conversation_id, cold=self.cold)
         yield from summary_lines(conversation_id)
         for section in self.sections:
             yield from section.lines(conversation_id)
-        yield from file_lines(conversation_id, self.read_file)
+        yield from file_lines(conversation_id, self.files)
         yield from reference_lines(conversation_id)
 
     def _conversation(self, conversation_id: int, pen: Pen) -> Iterator[bytes]:
@@ -96,7 +98,7 @@ def header(workspace: str) -> Line:
 
 
 def first_line(conversation: Conversation) -> Line:
-    """What a conversation is from its first moment on."""
+    """Return the first line of a conversation, which never changes."""
     return {
         "type": "conversation",
         "session_id": conversation.session_id,
@@ -105,7 +107,7 @@ def first_line(conversation: Conversation) -> Line:
 
 
 def last_line(conversation: Conversation) -> dict[str, Any]:
-    """What its row says of it now, but for what is derived; `counts` come behind it."""
+    """Return the last line of a conversation, without its counts."""
     return {
         "type": "end",
         "session_id": conversation.session_id,
@@ -117,3 +119,75 @@ def last_line(conversation: Conversation) -> dict[str, Any]:
         "total_tokens": conversation.total_tokens,
         "chain_head": bytes(conversation.chain_head).hex() or None,
     }
+
+
+@dataclass(frozen=True)
+class Continuation:
+    """Where a ledger file is continued: after its last message.
+
+    Messages never change and come first; everything after them is written again.
+    """
+
+    offset: int
+    place: Place
+    workspace: str
+    # The number of conversations before that one, and whether the file has its trailer.
+    finished: int
+    is_whole: bool
+    chain_hash: str = ""
+    erased: int = 0
+
+
+def continuation_of(file: BinaryIO, *, name: str) -> Continuation | None:
+    """Verify a file and find where to continue it.
+
+    Returns None without a complete first line. Raises Invalid.
+    """
+    with Verifier() as verifier:
+        here: Continuation | None = None
+        offset, is_whole, erased = 0, False, 0
+        for line in lines_in(file):
+            if not line.endswith(b"\n"):
+                break
+            values = verifier.feed(line)
+            # A file that does not verify must be removed, not continued.
+            refuse(verifier.findings, name=name)
+            offset += len(line)
+            assert values is not None
+            kind = values["type"]
+            is_whole = kind == "trailer"
+            erased = 0 if kind == "conversation" else erased + (kind == "message" and values["erased"])
+            if kind in ("header", "conversation", "message"):
+                here = Continuation(
+                    offset=offset,
+                    place=verifier.place,
+                    workspace=verifier.workspace,
+                    finished=verifier.place.conversations,
+                    is_whole=False,
+                    chain_hash=values.get("chain_hash", ""),
+                    erased=erased,
+                )
+        if here is None:
+            return None
+        return Continuation(**{**vars(here), "is_whole": is_whole})
+
+
+def require_same(conversation: Conversation, continuation: Continuation, *, name: str) -> None:
+    """Raise Conflict unless the file agrees with the conversation so far."""
+    place = continuation.place
+    if place.session_id != conversation.session_id:
+        raise Conflict(
+            f"{name} is a ledger of {str(place.session_id)[:80]!r}, not of {conversation.session_id[:80]!r}."
+        )
+    if not place.seq:
+        return
+    messages = Message.objects.filter(conversation_id=conversation.pk)
+    last = messages.filter(seq=place.seq).values_list("chain_hash", flat=True).first()
+    if last is None or bytes(last).hex() != continuation.chain_hash:
+        raise Conflict(f"Message {place.seq} in {name} differs from the stored one; export to another file.")
+    erased = messages.filter(seq__lte=place.seq, erased_by__isnull=False).count()
+    if erased != continuation.erased:
+        raise Conflict(
+            f"Messages in {name} were erased since. Remove the file, which still has their texts, and export again.",
+            code="erased_since",
+        )

@@ -1,4 +1,4 @@
-"""Rebuilds conversations from a ledger, each in one transaction, and only if it then says what the ledger says."""
+"""Import conversations whose export gives the same lines as the ledger."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from django.db import DataError, IntegrityError, transaction
 from psycopg.errors import UniqueViolation
 
 from conversations.errors import Conflict, Invalid
-from conversations.ledger.copying import Copy, KeepFile
+from conversations.files.large_files import LargeFileService
+from conversations.ledger.copying import Copy
 from conversations.ledger.ledger_export import LedgerExporter
 from conversations.ledger.restoring import FileNotThere
 from conversations.ledger.types import ImportedLedger, ImportReport, LedgerReport, Line
@@ -23,29 +24,30 @@ from conversations.store.context import CostOf
 
 @dataclass(frozen=True)
 class LedgerImporter:
-    """Writes into one workspace what a ledger says, and what follows from it."""
+    """Imports ledgers into one workspace."""
 
     scope: Scope
     workspace_id: int
     exporter: LedgerExporter
     cost_of: CostOf
-    keep_file: KeepFile
+    files: LargeFileService
 
     def run(self, path: Path, *, session_id: str | None = None, skip_existing: bool = False) -> ImportReport:
-        """Rebuild every conversation of the file; Conflict for one that is there already, unless told to skip those.
+        """Import every conversation of the file.
 
-        Invalid, and nothing is written, if the file does not verify. Conversations that were done before a later one
-        failed stay: each is whole. `session_id` is another name for the one conversation of the file.
+        Raises Conflict for an existing one, unless `skip_existing`. Invalid, with nothing written, if the file does not
+        verify. If one conversation fails, those before it stay imported: each is complete. `session_id` is another name
+        for the only conversation of the file.
         """
         with path.open("rb") as file:
             report, sessions = self._verify(file, path.name)
             if session_id is not None and len(sessions) != 1:
-                raise Invalid(f"{path.name} holds {len(sessions)} conversations; one name is for one of them.")
+                raise Invalid(f"{path.name} holds {len(sessions)} conversations; a new name fits only one.")
             there = self._there_already([session_id] if session_id is not None else sessions)
             if there and not skip_existing:
                 raise Conflict(
-                    f"There is a conversation {there[0][:80]!r} in this workspace already; a ledger is only imported "
-                    "where it is not. Choose another workspace or another name.",
+                    f"The conversation {there[0][:80]!r} exists in this workspace already. Import it into another "
+                    "workspace or under another name.",
                     code="conversation_exists",
                 )
             imported = self._all(file, session_id, report, there)
@@ -56,7 +58,7 @@ class LedgerImporter:
     def _all(
         self, file: BinaryIO, session_id: str | None, report: LedgerReport, there: Sequence[str]
     ) -> list[ImportedLedger]:
-        """Rebuild all of them, each behind those whose files it names."""
+        """Import all conversations, each after those whose files it needs."""
         imported: dict[str, ImportedLedger] = {}
         waiting: dict[str, FileNotThere] = {}
         before = -1
@@ -80,7 +82,10 @@ class LedgerImporter:
         *,
         passed_over: set[str],
     ) -> bool:
-        """Rebuild what is left, up to one that has to wait; whether none had to."""
+        """Import the remaining conversations up to one that must wait.
+
+        Return whether none had to.
+        """
         file.seek(0)
         with verified(lines_in(file), name=report.source) as lines:
             for line, body in lines:
@@ -129,17 +134,19 @@ class LedgerImporter:
                     workspace_id=self.workspace_id,
                     exporter=self.exporter,
                     cost_of=self.cost_of,
-                    keep_file=self.keep_file,
+                    files=self.files,
                     session_id=session_id,
                     line_hash=line_hash,
                 )
                 return copy.write(first, body, lines)
         except IntegrityError as refused:
             if not isinstance(refused.__cause__, UniqueViolation):
-                raise Invalid(f"The conversation {session_id[:80]!r} is none that LCM could have.") from refused
+                raise Invalid(
+                    f"The conversation {session_id[:80]!r} violates a constraint of the database."
+                ) from refused
             raise Conflict(
-                f"The conversation {session_id[:80]!r} cannot be imported here: something in it, such as a summary, a "
-                "run or a file, is in this database already, maybe under another name. Nothing of it was written.",
+                f"The conversation {session_id[:80]!r} cannot be imported here: a summary, run or file of it exists in "
+                "this database already, maybe under another name. Nothing of it was written.",
                 code="conversation_exists",
             ) from refused
         except DataError as refused:
@@ -149,7 +156,7 @@ class LedgerImporter:
 
 
 def _pass_over(lines: Iterator[tuple[Line, bytes]]) -> None:
-    """Read on to the end of a conversation that is left alone."""
+    """Skip the lines of a conversation."""
     for line, _ in lines:
         if line["type"] == "end":
             return

@@ -1,20 +1,55 @@
-"""Which members each line of a ledger has, in order, and what each may be. Pure."""
+"""The members of each type of line, in order, and their valid values. Pure."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
 from typing import Any
 
 from conversations.content.large_texts.file_references import FIELDS
 from conversations.content.lossless_values import MOST_LEVELS, is_deeper, is_name, is_plain, is_storable
-from conversations.ledger.entry_kinds import Kind
 from conversations.ledger.lines import as_moment
 from conversations.types import Level, NewPart, PartType, Role, SummaryKind
 
 Check = Callable[[Any], bool]
 
 PART_COLUMNS = tuple(NewPart.__dataclass_fields__)
+
+
+class Kind(StrEnum):
+    MESSAGE = "message"
+    TOOL_RESULT = "tool_result"
+    ARTIFACT = "artifact"
+    EVENT = "event"
+
+
+_MESSAGES = {"text", "reasoning", "subtask", "tool"}
+_ARTIFACTS = {"file", "patch", "snapshot"}
+
+
+def kind_of(role: str, parts: Sequence[Mapping[str, Any]]) -> Kind:
+    """Classify a message by its role and the parts that it was appended with.
+
+    The kinds are those of specification 002: a tool result is a tool's answer, an artifact has only files or patches,
+    and an event has only bookkeeping parts.
+    """
+    types = {str(part["part_type"]) for part in parts}
+    if role == "tool" or (types == {"tool"} and all(_is_result(part) for part in parts)):
+        return Kind.TOOL_RESULT
+    if not types or types & _MESSAGES:
+        return Kind.MESSAGE
+    return Kind.ARTIFACT if types & _ARTIFACTS else Kind.EVENT
+
+
+def actor_of(role: str, author: str | None) -> str:
+    """Return who acted: the author or, without one, the role."""
+    return author or role
+
+
+def _is_result(part: Mapping[str, Any]) -> bool:
+    return "tool_output" in part or "tool_error" in part
+
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
@@ -26,7 +61,7 @@ def text(value: Any) -> bool:
 
 
 def stored(value: Any) -> bool:
-    """A text that a column holds as it is."""
+    """A text that a column can hold unchanged."""
     return isinstance(value, str) and is_storable(value)
 
 
@@ -47,12 +82,12 @@ def mapping(value: Any) -> bool:
 
 
 def exact_mapping(value: Any) -> bool:
-    """An object that is kept beside its column where that does not hold it."""
+    """An object that may be stored beside its column."""
     return isinstance(value, dict) and not is_deeper(value, MOST_LEVELS)
 
 
 def plain_mapping(value: Any) -> bool:
-    """An object that a column holds as it is."""
+    """An object that a column can hold unchanged."""
     return isinstance(value, dict) and is_plain(value)
 
 
@@ -96,7 +131,7 @@ signed = whole(-(2**63), 64)
 small = whole(0, 32)
 seq = whole(1, 64)
 
-# The words of the room of compaction, which this one does not know; a test compares them.
+# The values of compaction, which this room must not import; a test compares them.
 REASONS = ("threshold", "manual", "maintenance", "redo", "redo_all")
 OUTCOMES = (
     "compacted", "not_needed", "nothing_to_do", "exhausted", "disabled", "stopped", "abandoned", "failed", "skipped",
@@ -157,7 +192,7 @@ SHAPES: Mapping[str, Mapping[str, Check]] = {
     "trailer": {"conversations": count, "counts": mapping, "lines": count},
 }  # fmt: skip
 
-# What may stand in a part, of which only what is not null does.
+# The values of a part; null members are left out.
 _PART_VALUES: Mapping[str, Check] = {
     **dict.fromkeys(PART_COLUMNS, text),
     "part_type": one_of(*PartType),
@@ -170,16 +205,19 @@ _PART_VALUES: Mapping[str, Check] = {
 
 
 def misfit(values: Mapping[str, Any]) -> str:
-    """What is wrong with the members of a line; nothing if it has the right ones, in order, each what it may be."""
+    """Describe what is wrong with the members of a line.
+
+    Empty if they are valid and in order.
+    """
     kind = values.get("type")
     if kind == "part":
         inner = {each: value for each, value in values.items() if each not in ("type", "seq", "line_hash")}
         if list(values)[:2] != ["type", "seq"] or list(values)[-1] != "line_hash" or not seq(values["seq"]):
-            return "a part begins with its seq"
+            return "a part must begin with its seq"
         return misfit_part(inner)
     shape = SHAPES.get(kind) if isinstance(kind, str) else None
     if shape is None:
-        return "there is no such type of line"
+        return "unknown type of line"
     wrong = _misfit(values, {"type": text, **shape, "line_hash": digest})
     if not wrong and kind == "message":
         wrong = next(filter(None, map(misfit_part, values["parts"])), "")
@@ -187,15 +225,15 @@ def misfit(values: Mapping[str, Any]) -> str:
 
 
 def misfit_part(values: Mapping[str, Any]) -> str:
-    """The same of a part, in a message or a line of its own."""
+    """Describe what is wrong with a part, in a message or in its own line."""
     given = {each: _PART_VALUES[each] for each in PART_COLUMNS if each in values}
     if "part_type" not in given:
-        return "a part has a part_type"
+        return "a part needs a part_type"
     return _misfit(values, {"ordinal": small, **given, "part_hash": digest})
 
 
 def _misfit(values: Mapping[str, Any], shape: Mapping[str, Check]) -> str:
     if list(values) != list(shape):
         odd = [each for each in (*shape, *values) if (each in shape) != (each in values)]
-        return f"{odd[0][:40]} is missing or too much" if odd else "its members are not in order"
-    return next((f"{each} is not what it may be" for each, check in shape.items() if not check(values[each])), "")
+        return f"{odd[0][:40]} is missing or unexpected" if odd else "its members are not in order"
+    return next((f"{each} has an invalid value" for each, check in shape.items() if not check(values[each])), "")

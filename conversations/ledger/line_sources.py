@@ -1,4 +1,4 @@
-"""What the lines of a conversation say, read from its rows: a portion at a time, whatever its length."""
+"""Read the lines of a conversation from its rows, in portions of bounded size."""
 
 from __future__ import annotations
 
@@ -12,86 +12,56 @@ from conversations.cold_storage.cold_texts import ColdTexts, until_settled
 from conversations.content import hashing
 from conversations.content.large_texts.file_references import FileEntry
 from conversations.errors import NotFound, Unavailable
-from conversations.ledger.entry_kinds import actor_of, kind_of
+from conversations.files.large_files import LargeFileService
+from conversations.ledger.line_shapes import actor_of, kind_of
 from conversations.ledger.lines import as_text
 from conversations.ledger.types import Line
 from conversations.models import LargeFile, Summary
-from conversations.sql import array, rows
+from conversations.sql import array, load, rows
 from conversations.store.append import PART_COLUMNS
 from conversations.store.read import files_of, messages_of, parts_of
 from conversations.types import MessageRecord, PartRecord, SummaryRecord
 
-# The bytes of a stored file, from an offset on, at most so many.
-ReadFile = Callable[[str, int, int], bytes]
-
-# Seals are small, and read a thousand at a time; texts by what they cost, for one may be as long as all others.
+# Hashes are small and read in large portions; texts are bounded by tokens, as one may be as long as all others.
 PORTION = 1_000
 MOST_MESSAGES = 50
 MOST_TOKENS = 100_000
-# Three bytes are four characters of base64: chunks that end where those do can be laid side by side.
+# A multiple of three bytes, so that the base64 of the chunks can be concatenated.
 CHUNK_BYTES = 384 * 1024
 
-_SEALS = """
-    SELECT seq, message_id, token_count, recorded_at, chained_parts, encode(entry_hash, 'hex'),
-           encode(metadata_hash, 'hex'), encode(record_hash, 'hex')
-    FROM messages WHERE conversation_id = %s AND seq > %s ORDER BY seq LIMIT %s
-"""
+SQL = load("conversations/ledger.sql")
 _PART_HASHES = "SELECT message_id, ordinal, encode(part_hash, 'hex') FROM message_parts WHERE message_id = ANY(%s)"
-_WITH_LATER_PARTS = """
-    SELECT m.seq, m.message_id, m.chained_parts
-    FROM messages m
-    WHERE m.conversation_id = %s AND m.seq > %s
-      AND EXISTS (SELECT FROM message_parts p WHERE p.message_id = m.message_id AND p.ordinal >= m.chained_parts)
-    ORDER BY m.seq LIMIT %s
-"""
-_WITH_FILES = """
-    SELECT m.seq, m.message_id FROM messages m
-    WHERE m.conversation_id = %s AND m.seq > %s
-      AND EXISTS (SELECT FROM file_references r WHERE r.message_id = m.message_id)
-    ORDER BY m.seq LIMIT %s
-"""
-# A link into another conversation leads to seq 0, where nothing is.
-_SOURCE_SEQS = """
-    SELECT l.summary_id, array_agg(CASE WHEN m.conversation_id = s.conversation_id THEN m.seq ELSE 0 END
-                                   ORDER BY l.ordinal, m.seq)
-    FROM summaries s JOIN summary_messages l USING (summary_id) LEFT JOIN messages m USING (message_id)
-    WHERE l.summary_id = ANY(%s) GROUP BY l.summary_id
-"""
-_SOURCE_IDS = """
-    SELECT summary_id, array_agg(parent_summary_id ORDER BY ordinal, parent_summary_id)
-    FROM summary_parents WHERE summary_id = ANY(%s) GROUP BY summary_id
-"""
 
 
 def message_lines(
     conversation_id: int, *, after_seq: int = 0, cold: Callable[[], ColdTexts] = ColdTexts
 ) -> Iterator[Line]:
-    """The messages behind `after_seq` with the parts that they came with: what is never added to."""
-    while seals := rows(_SEALS, [conversation_id, after_seq, PORTION]):
-        for group in _groups(seals):
+    """Yield messages after `after_seq` with their original parts."""
+    while found := rows(SQL["hashes_of_messages"], [conversation_id, after_seq, PORTION]):
+        for group in _groups(found):
             ids = [message_id for _, message_id, *_ in group]
             hashes, files = _part_hashes(ids), files_of(ids)
-            for seal, message in zip(group, messages_of(ids, cold=cold()), strict=True):
-                yield _message(message, seal[3:], hashes[message.message_id], files.get(message.message_id, []))
-        after_seq = seals[-1][0]
+            for row, message in zip(group, messages_of(ids, cold=cold()), strict=True):
+                yield _message(message, row[3:], hashes[message.message_id], files.get(message.message_id, []))
+        after_seq = found[-1][0]
 
 
-def _groups(seals: Sequence[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]:
+def _groups(found: Sequence[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]:
     group: list[tuple[Any, ...]] = []
     tokens = 0
-    for seal in seals:
-        if group and (len(group) == MOST_MESSAGES or tokens + seal[2] > MOST_TOKENS):
+    for row in found:
+        if group and (len(group) == MOST_MESSAGES or tokens + row[2] > MOST_TOKENS):
             yield group
             group, tokens = [], 0
-        group.append(seal)
-        tokens += seal[2]
+        group.append(row)
+        tokens += row[2]
     yield group
 
 
 def _message(
-    message: MessageRecord, seal: Sequence[Any], part_hashes: dict[int, str], files: Sequence[FileEntry]
+    message: MessageRecord, row: Sequence[Any], part_hashes: dict[int, str], files: Sequence[FileEntry]
 ) -> Line:
-    recorded_at, chained, entry_hash, metadata_hash, record_hash = seal
+    recorded_at, chained, entry_hash, metadata_hash, record_hash = row
     is_erased = message.erased_by_id is not None
     parts = [_part(each, part_hashes) for each in message.parts if each.ordinal < chained]
     return {
@@ -136,9 +106,9 @@ def _part_hashes(message_ids: Sequence[int]) -> dict[int, dict[int, str]]:
 
 
 def part_lines(conversation_id: int, *, cold: Callable[[], ColdTexts] = ColdTexts) -> Iterator[Line]:
-    """The parts that messages were given later, such as the notes of compaction."""
+    """Yield the parts that were added later, such as notes of compaction."""
     after_seq = 0
-    while found := rows(_WITH_LATER_PARTS, [conversation_id, after_seq, MOST_MESSAGES]):
+    while found := rows(SQL["messages_with_later_parts"], [conversation_id, after_seq, MOST_MESSAGES]):
         ids = [message_id for _, message_id, *_ in found]
         parts, hashes = until_settled(partial(parts_of, ids, cold=cold())), _part_hashes(ids)
         for seq, message_id, chained in found:
@@ -149,7 +119,10 @@ def part_lines(conversation_id: int, *, cold: Callable[[], ColdTexts] = ColdText
 
 
 def summary_lines(conversation_id: int) -> Iterator[Line]:
-    """The summaries with what they were made from; sources come before what is derived from them."""
+    """Yield the summaries with their sources.
+
+    Sources come before summaries derived from them.
+    """
     summaries = Summary.objects.filter(conversation_id=conversation_id)
     in_order = summaries.order_by("depth", "first_seq", "created_at", "summary_id").readable()
     group: list[SummaryRecord] = []
@@ -163,7 +136,7 @@ def summary_lines(conversation_id: int) -> Iterator[Line]:
 
 def _summaries(group: Sequence[SummaryRecord]) -> Iterator[Line]:
     ids = [summary.summary_id for summary in group]
-    seqs, sources = dict(rows(_SOURCE_SEQS, [ids])), dict(rows(_SOURCE_IDS, [ids]))
+    seqs, sources = dict(rows(SQL["source_seqs"], [ids])), dict(rows(SQL["source_ids"], [ids]))
     for summary in group:
         is_erased = summary.erased_by_id is not None
         yield {
@@ -179,28 +152,28 @@ def _summaries(group: Sequence[SummaryRecord]) -> Iterator[Line]:
             "last_seq": summary.last_seq,
             "earliest_at": as_text(summary.earliest_at),
             "latest_at": as_text(summary.latest_at),
-            **{name: getattr(summary, name) for name in _AS_THEY_ARE},
+            **{name: getattr(summary, name) for name in _UNCHANGED_COLUMNS},
             "file_ids": list(summary.file_ids),
             "erased": is_erased,
             "summary_hash": summary.summary_hash,
         }
 
 
-_AS_THEY_ARE = (
+_UNCHANGED_COLUMNS = (
     "source_count", "descendant_count", "source_tokens", "token_count", "token_counter", "level", "model", "quality",
     "retention", "is_degraded", "supersedes_id", "prompt_hash", "tokens_in", "tokens_out", "duration_ms", "run_id",
 )  # fmt: skip
 
 
-def file_lines(conversation_id: int, read: ReadFile | None) -> Iterator[Line]:
-    """The files, each followed by its bytes if they are to be read."""
+def file_lines(conversation_id: int, storage: LargeFileService | None) -> Iterator[Line]:
+    """Yield the files, each followed by its bytes if there is a storage."""
     files = LargeFile.objects.filter(conversation_id=conversation_id).order_by("created_at", "file_id")
     for file in files.iterator(chunk_size=PORTION):
-        chunks = iter(()) if read is None or file.erased_by_id is not None else _chunks(file.file_id, read)
+        chunks = iter(()) if storage is None or file.erased_by_id is not None else _chunks(file.file_id, storage)
         first = next(chunks, None)
         if file.erased_by_id is not None:
             state = "erased"
-        elif read is None:
+        elif storage is None:
             state = "left_out"
         else:
             state = "missing" if first is None else "inline"
@@ -220,12 +193,15 @@ def file_lines(conversation_id: int, read: ReadFile | None) -> Iterator[Line]:
             yield from chunks
 
 
-def _chunks(file_id: str, read: ReadFile) -> Iterator[Line]:
-    """The file's bytes, one line at least; none if the storage does not have them."""
+def _chunks(file_id: str, storage: LargeFileService) -> Iterator[Line]:
+    """Yield the file's bytes in at least one line.
+
+    No line if the storage does not have them.
+    """
     offset = 0
     while True:
         try:
-            chunk = read(file_id, offset, CHUNK_BYTES)
+            chunk = storage.read(file_id=file_id, offset=offset, length=CHUNK_BYTES)
         except (NotFound, Unavailable):
             return
         if chunk or not offset:
@@ -237,9 +213,9 @@ def _chunks(file_id: str, read: ReadFile) -> Iterator[Line]:
 
 
 def reference_lines(conversation_id: int) -> Iterator[Line]:
-    """Which message needs which file, in the order in which it is sealed."""
+    """Yield which message needs which file, in the order that record hashes seal."""
     after_seq = 0
-    while found := rows(_WITH_FILES, [conversation_id, after_seq, PORTION]):
+    while found := rows(SQL["messages_with_files"], [conversation_id, after_seq, PORTION]):
         files = files_of(message_id for _, message_id in found)
         for seq, message_id in found:
             for file_id, _, ordinal, field, start_at, length in files[message_id]:

@@ -1,8 +1,8 @@
-"""The lines of a ledger: how they are written, and how each one seals those before it. Pure.
+"""The lines of a ledger: how they are serialized, sealed and counted. Pure.
 
-A line is one JSON object, in ASCII, without blanks, its members in the order of `shapes`; the last member is the
+A line is one JSON object, in ASCII, without blanks, its members in the order of `line_shapes`; the last member is the
 `line_hash`: SHA-256 over the line_hash of the line before, as hexadecimal digits (none before the first line), and the
-bytes of this line up to the comma before `"line_hash"`. docs/ledger.md tells it to strangers.
+bytes of this line up to the comma before `"line_hash"`. docs/ledger.md specifies the format.
 """
 
 from __future__ import annotations
@@ -10,8 +10,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
+
+from conversations.ledger.types import Line, Tally
 
 FORMAT = "lcm-ledger"
 VERSION = 2
@@ -22,7 +25,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def body_of(values: Mapping[str, Any]) -> bytes:
-    """The bytes of a line that its line_hash seals: everything before that last member."""
+    """Serialize the part of a line that its line_hash seals."""
     return _ENCODER.encode(values)[:-1].encode("ascii")
 
 
@@ -31,28 +34,85 @@ def line_hash_of(body: bytes, *, previous: str) -> str:
 
 
 def line_of(body: bytes, line_hash: str) -> bytes:
-    """The whole line, with its line feed."""
+    """Return the complete line, with its line feed."""
     return body + _LAST_MEMBER + line_hash.encode("ascii") + b'"}\n'
 
 
 def body_in(line: bytes) -> bytes:
-    """The part of a line that its line_hash seals."""
+    """Return the part of a line that its line_hash seals."""
     return line.rpartition(_LAST_MEMBER)[0]
 
 
 def as_text(moment: datetime) -> str:
-    """A moment as a ledger says it: in UTC, with all six digits of the microseconds."""
+    """Format a time as in a ledger: UTC with six digits of microseconds."""
     return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def as_moment(text: str) -> datetime:
-    """The moment that a ledger says; ValueError for what is none."""
+    """Parse a time of a ledger; ValueError for another format."""
     moment = datetime.fromisoformat(text)
     if as_text(moment) != text:
-        raise ValueError("not written as a ledger writes moments")
+        raise ValueError("not the format of times in a ledger")
     return moment
 
 
 def microseconds(moment: datetime) -> int:
-    """Since 1970, as the chain seals them."""
+    """Return microseconds since 1970, as the chain seals them."""
     return (moment - _EPOCH) // timedelta(microseconds=1)
+
+
+# The field of the tally that counts each type of line.
+COUNTED = {
+    "message": "messages",
+    "part": "parts",
+    "summary": "summaries",
+    "run": "runs",
+    "boundary": "boundaries",
+    "file": "files",
+    "reference": "references",
+}
+_ONE = {kind: Tally(**{name: 1}) for kind, name in COUNTED.items()}
+
+
+@dataclass(frozen=True)
+class Place:
+    """How far a ledger is written: what the next line and the counts depend on."""
+
+    line_hash: str = ""
+    lines: int = 0
+    conversations: int = 0
+    counts: Tally = Tally()
+    # Of the conversation that has not ended yet.
+    session_id: str | None = None
+    counts_of_it: Tally = Tally()
+    seq: int = 0
+
+    def behind(self, values: Line, line_hash: str) -> Place:
+        """Return the place after one more line."""
+        kind = values["type"]
+        here = replace(self, line_hash=line_hash, lines=self.lines + 1)
+        if kind == "conversation":
+            return replace(here, session_id=values["session_id"], counts_of_it=Tally(), seq=0)
+        if kind == "end":
+            return replace(
+                here,
+                conversations=self.conversations + 1,
+                counts=self.counts + self.counts_of_it,
+                session_id=None,
+            )
+        if kind in _ONE:
+            here = replace(here, counts_of_it=self.counts_of_it + _ONE[kind])
+        return replace(here, seq=values["seq"]) if kind == "message" else here
+
+
+@dataclass
+class Pen:
+    """Seals lines one after another."""
+
+    place: Place = Place()
+
+    def write(self, values: Line) -> bytes:
+        body = body_of(values)
+        line_hash = line_hash_of(body, previous=self.place.line_hash)
+        self.place = self.place.behind(values, line_hash)
+        return line_of(body, line_hash)

@@ -1,18 +1,24 @@
-"""The records of the ledger: what was found, and what was written."""
+"""Records of the ledger: counts, findings and reports."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-# What a line says, by member, but for its hash.
+from conversations.content.lossless_values import storable
+
+# The members of a line, without its hash.
 Line = dict[str, Any]
+
+# A report lists this many findings, and counts all.
+MOST_LISTED = 100
 
 
 @dataclass(frozen=True)
 class Tally:
-    """How many there are of each sort; the end of a conversation and the trailer of a ledger say so."""
+    """The number of lines of each type."""
 
     messages: int = 0
     parts: int = 0
@@ -28,18 +34,40 @@ class Tally:
 
 @dataclass(frozen=True)
 class LedgerFinding:
-    """One place where a ledger contradicts itself, by line, from 1."""
+    """One place where a ledger contradicts itself; lines count from 1."""
 
     line: int
     code: str
     detail: str
 
 
+@dataclass
+class Findings:
+    """Collects findings: all are counted, the first are kept.
+
+    `line` is the current line.
+    """
+
+    line: int = 0
+    first: list[LedgerFinding] = field(default_factory=list)
+    by_code: Counter[str] = field(default_factory=Counter)
+
+    def add(self, code: str, detail: str) -> None:
+        self.by_code[code] += 1
+        if len(self.first) < MOST_LISTED:
+            # Details may quote the ledger, and must be printable.
+            self.first.append(LedgerFinding(self.line, code, storable(detail)))
+
+    def require(self, holds: bool, code: str, detail: str) -> None:
+        if not holds:
+            self.add(code, detail)
+
+
 @dataclass(frozen=True)
 class AnchoredReport:
-    """The anchor that a ledger was compared with, and how much of the ledger it covers.
+    """The anchor that a ledger was compared with, and its coverage.
 
-    Without `key_is_trusted` the signature was checked with the key in the anchor itself, which anybody can put there.
+    Without `key_is_trusted` the signature was checked with the key in the anchor itself, which a forger can replace.
     """
 
     made_at: str
@@ -47,13 +75,16 @@ class AnchoredReport:
     public_key: str
     key_is_trusted: bool
     conversations: int
-    # Conversations of the ledger that the anchor does not name: it proves nothing of them.
+    # Conversations of the ledger that the anchor does not cover.
     unnamed_conversations: int
 
 
 @dataclass(frozen=True)
 class LedgerReport:
-    """What verifying came to. All findings are counted, by code; the first of them are told."""
+    """The result of verifying a ledger.
+
+    All findings are counted by code, the first are listed.
+    """
 
     source: str
     lines: int
@@ -69,20 +100,23 @@ class LedgerReport:
 
 @dataclass(frozen=True)
 class ExportReport:
-    """What was written. The line_hash of the last line stands for all: keep it elsewhere, and any change shows."""
+    """A written ledger.
+
+    A copy of its last line_hash, kept elsewhere, reveals any change.
+    """
 
     file: str
     lines: int
     conversations: int
     counts: Tally
     line_hash: str
-    # How many lines were there already, of an export that was continued.
+    # The number of lines that a continued export found in the file.
     continued_after: int = 0
 
 
 @dataclass(frozen=True)
 class ImportedLedger:
-    """One conversation that was rebuilt."""
+    """One imported conversation."""
 
     conversation_id: int
     session_id: str
@@ -91,7 +125,7 @@ class ImportedLedger:
 
 @dataclass(frozen=True)
 class ImportReport:
-    """What was rebuilt, and the sessions that were there already and left alone."""
+    """The imported conversations, and the existing ones that were skipped."""
 
     file: str
     line_hash: str

@@ -1,13 +1,12 @@
-"""Makes rows of what is to be appended: checks it, counts it and hashes it, for one statement to write."""
+"""Turn messages into rows: check, count and hash them, for one statement to write."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from itertools import repeat
 from typing import Any, get_args, get_type_hints
 
 import orjson
@@ -19,72 +18,133 @@ from conversations.content.lossless_values import MAX_NAME, is_name, overlaid, s
 from conversations.content.metadata_limits import require_bounded
 from conversations.content.tokens import TokenEstimator
 from conversations.errors import Invalid
-from conversations.policy import StorePolicy
+from conversations.policy import LEAST_LARGE_TOKENS, StorePolicy
 from conversations.types import NewMessage, NewPart, PartType, Role
-
-APPEND = """
-    SELECT message_ids, seqs, created, conflicting_key, message_count, active_messages, active_tokens,
-           total_tokens, rest_until_seq, overrides
-    FROM lcm_append_messages(%s, %s, %s, %s, %s, %b, %s)
-"""
 
 PART_COLUMNS = tuple(NewPart.__dataclass_fields__)
 _JSON_COLUMNS = frozenset({"tool_input", "metadata"})
 # Each column's type without its None; `object` for JSON, which may be anything.
-_KINDS: dict[str, type] = {
+_TYPES: dict[str, type] = {
     name: kind if isinstance(kind := (get_args(hint) or (None,))[0], type) else object
     for name, hint in get_type_hints(NewPart).items()
 }
-# What has bounds of its own, and most parts have not.
+# Columns with bounds of their own, which most parts leave empty.
 _BOUNDED = frozenset({"patch_files", "step_tokens_in", "step_tokens_out", "step_cost"})
 
 
-def rows_of(
-    messages: Sequence[NewMessage],
-    *,
-    tokens: TokenEstimator,
-    policy: StorePolicy,
-    now: datetime,
-    files: Sequence[Sequence[FileEntry]] = (),
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The rows of `messages` and of `message_parts`, of which `as_batch` makes what the database takes.
+@dataclass
+class Draft:
+    """A message with its rows, complete but for its place and its record_hash."""
 
-    `files` lists the files that each message needs, if any message needs one. Raises Invalid, naming the message by its
-    place in the batch, for anything the store cannot keep.
-    """
+    message: NewMessage
+    row: dict[str, Any]
+    part_rows: list[dict[str, Any]]
+    # What is counted and searched.
+    text: str
+    # The seal of the order of its JSON keys.
+    keys: str | None
+    files: Sequence[FileEntry] = ()
+
+    @property
+    def token_count(self) -> int:
+        count: int = self.row["token_count"]
+        return count
+
+    @property
+    def may_need_files(self) -> bool:
+        """Whether it is long enough to become a file under any settings, or names a file."""
+        return self.token_count > LEAST_LARGE_TOKENS or any(
+            row["part_type"] is PartType.FILE and row.get("file_url", "").startswith("file_") for row in self.part_rows
+        )
+
+
+def draft_messages(
+    messages: Sequence[NewMessage], *, tokens: TokenEstimator, policy: StorePolicy, now: datetime
+) -> list[Draft]:
+    """The drafts of an append; Invalid, naming the message by its place, for anything that the store cannot keep."""
     _check_batch(messages, policy)
-    message_rows, part_rows, texts, key_orders = [], [], [], []
+    drafts = []
     for position, message in enumerate(messages, start=1):
         require_bounded(message, position=position, most=policy.max_metadata_bytes)
         try:
-            hashes, parts = [], []
-            for ordinal, part in enumerate(message.parts):
-                part_row = part_row_of(part)
-                part_row["position"], part_row["ordinal"] = position, ordinal
-                part_rows.append(part_row)
-                hashes.append(bytes.fromhex(part_row["part_hash"]))
-                parts.append(_as_kept(part, part_row["exact"]) if "exact" in part_row else part)
-            message_row, text, keys = _message_row(message, parts, hashes, tokens, now)
-            message_row["position"] = position
-            texts.append(text)
-            key_orders.append(keys)
-            message_rows.append(message_row)
+            drafts.append(_draft(message, tokens=tokens, now=now))
         except ValueError as wrong:
             raise Invalid(f"Message {position} of {len(messages)}: {wrong}") from wrong
-    # Last, and all at once: between hashes and rows, the tokenizer's tables would be fetched anew for every text.
-    counts = tokens.count_each(texts)
-    for message_row, count, keys, needed in zip(
-        message_rows, counts, key_orders, files or repeat((), len(texts)), strict=True
-    ):
-        message_row["token_count"] += count
-        message_row["record_hash"] = hashing.record_hash(
-            idempotency_key=message_row["idempotency_key"],
-            token_count=message_row["token_count"],
-            token_counter=message_row["token_counter"],
-            keys=keys,
-            files=needed,
-        ).hex()
-    return message_rows, part_rows
+    # All at once, after the hashes: by turns, both would push each other's tables out of the processor's cache.
+    for draft, count in zip(drafts, tokens.count_each([draft.text for draft in drafts]), strict=True):
+        draft.row["token_count"] += count
+    return drafts
+
+
+def _draft(message: NewMessage, *, tokens: TokenEstimator, now: datetime) -> Draft:
+    part_rows = [part_row_of(part) | {"ordinal": ordinal} for ordinal, part in enumerate(message.parts)]
+    part_hashes = [bytes.fromhex(row["part_hash"]) for row in part_rows]
+    parts = [
+        # As it will be read: JSON, in which its exact values are kept, joins the halves of a character.
+        replace(part, **json.loads(row["exact"])) if "exact" in row else part
+        for part, row in zip(message.parts, part_rows, strict=True)
+    ]
+    content = flattened(parts) if message.content is None else message.content
+    if not isinstance(content, str):
+        raise ValueError("content must be a text.")
+    values = {"content": content, "metadata": dict(message.metadata)} if message.metadata else {"content": content}
+    columns, exact = split(values, _JSON_COLUMNS)
+    content = exact.get("content", content)
+    text = content if message.content is None else searchable(content, parts)
+    if text != content:
+        # The column is what is searched; the content itself is kept beside it.
+        exact = {**exact, "content": content}
+        columns["content"] = storable(text)
+    content_hash = hashing.content_hash(content)
+    metadata = columns.get("metadata")
+    exact_metadata = exact.get("metadata", metadata) if metadata else {}
+    metadata_hash = hashing.metadata_hash(exact_metadata)
+    row = {
+        "content": columns["content"],
+        "metadata": metadata,
+        "exact": json.dumps(exact) if exact else None,
+        "role": Role(message.role).value,
+        "author": checked_name("author", message.author),
+        "idempotency_key": checked_name("idempotency_key", message.idempotency_key),
+        "created_at": _in_utc(message.created_at or now).isoformat(),
+        "token_count": tokens.count(reasoning) if (reasoning := reasoning_in(parts)) else 0,
+        "token_counter": tokens.name,
+        "chained_parts": len(part_hashes),
+        "content_hash": content_hash.hex(),
+        "entry_hash": hashing.entry_hash(
+            role=message.role, author=message.author, content=content_hash, parts=part_hashes
+        ).hex(),
+        "metadata_hash": None if metadata_hash is None else metadata_hash.hex(),
+    }
+    keys = hashing.key_order(exact_metadata, [(part.tool_input, part.metadata) for part in parts])
+    return Draft(message, row, part_rows, text, keys)
+
+
+def as_batch(drafts: Sequence[Draft]) -> tuple[str, list[str], str]:
+    """The drafts as `lcm_append_messages` takes them: messages as JSON, their contents, and their parts as JSON."""
+    messages, parts = [], []
+    for position, draft in enumerate(drafts, start=1):
+        messages.append({**draft.row, "position": position, "record_hash": _record_hash(draft), "content": None})
+        parts += [{**_without_repeats(row, draft.row["content"]), "position": position} for row in draft.part_rows]
+    return as_json(messages), [draft.row["content"] for draft in drafts], as_json(parts)
+
+
+def _record_hash(draft: Draft) -> str:
+    return hashing.record_hash(
+        idempotency_key=draft.row["idempotency_key"],
+        token_count=draft.row["token_count"],
+        token_counter=draft.row["token_counter"],
+        keys=draft.keys,
+        files=draft.files,
+    ).hex()
+
+
+def _without_repeats(part_row: dict[str, Any], content: str) -> dict[str, Any]:
+    """A part's row that names the column with its message's content, if there is one, in place of the text."""
+    for name in ("text_content", "tool_output"):
+        if part_row.get(name) == content:
+            return {**part_row, name: None, "repeats": name}
+    return part_row
 
 
 def part_rows_of(parts: Sequence[NewPart]) -> list[dict[str, Any]]:
@@ -98,11 +158,10 @@ def part_rows_of(parts: Sequence[NewPart]) -> list[dict[str, Any]]:
 
 def part_row_of(part: NewPart) -> dict[str, Any]:
     """One part as columns; ValueError if a value has no place in them."""
-    values = {name: value for name, value in vars(part).items() if value is not None and name in _KINDS}
+    values = {name: value for name, value in vars(part).items() if value is not None and name in _TYPES}
     values["part_type"] = PartType(part.part_type)
     for name, value in values.items():
-        kind = _KINDS[name]
-        # Nearly always the first comparison says it.
+        kind = _TYPES[name]
         if type(value) is not kind and (not isinstance(value, kind) or (kind is int and isinstance(value, bool))):
             raise ValueError(f"{name} must be of the type {kind.__name__}, not {type(value).__name__}.")
     if not _BOUNDED.isdisjoint(values):
@@ -116,6 +175,21 @@ def part_row_of(part: NewPart) -> dict[str, Any]:
     return columns
 
 
+def as_json(given: list[dict[str, Any]] | dict[str, Any]) -> str:
+    """Rows, or one, as the database reads them; a column that is left out is null there."""
+    if isinstance(given, dict):
+        return _serialized({name: value for name, value in given.items() if value is not None})
+    return _serialized([{name: value for name, value in row.items() if value is not None} for row in given])
+
+
+def _serialized(value: Any) -> str:
+    try:
+        return orjson.dumps(value).decode()
+    except TypeError:
+        # A number of more than 64 bits.
+        return json.dumps(value, ensure_ascii=False)
+
+
 def _check_bounds(values: Mapping[str, Any]) -> None:
     if not all(isinstance(file, str) for file in values.get("patch_files", ())):
         raise ValueError("patch_files must be texts.")
@@ -125,86 +199,6 @@ def _check_bounds(values: Mapping[str, Any]) -> None:
     cost = values.get("step_cost")
     if cost is not None and not (cost.is_finite() and -500 < cost.adjusted() < 500):
         raise ValueError("step_cost is not a decimal number of sensible size.")
-
-
-def as_batch(message_rows: Sequence[Mapping[str, Any]], part_rows: list[dict[str, Any]]) -> tuple[str, list[str], str]:
-    """The rows as `lcm_append_messages` takes them: what is said of each message, their contents, and the parts."""
-    contents = [row["content"] for row in message_rows]
-    rest = [{name: value for name, value in row.items() if name != "content"} for row in message_rows]
-    return as_json(rest), contents, as_json([_beside(contents[row["position"] - 1], row) for row in part_rows])
-
-
-def _beside(content: str, part_row: dict[str, Any]) -> dict[str, Any]:
-    """A part's row beside its message's content, which it does not say again."""
-    for name in ("text_content", "tool_output"):
-        if part_row.get(name) == content:
-            return {**part_row, name: None, "repeats": name}
-    return part_row
-
-
-def as_json(given: list[dict[str, Any]] | dict[str, Any]) -> str:
-    """Rows, or one, as the database reads them: what is left out is null there, and costs nothing on the way."""
-    if isinstance(given, dict):
-        return _written({name: value for name, value in given.items() if value is not None})
-    return _written([{name: value for name, value in row.items() if value is not None} for row in given])
-
-
-def _written(value: Any) -> str:
-    """The value as JSON, as the database is sent it."""
-    try:
-        return orjson.dumps(value).decode()
-    except TypeError:
-        # A number of more than 64 bits.
-        return json.dumps(value, ensure_ascii=False)
-
-
-def _as_kept(part: NewPart, exact: str) -> NewPart:
-    """The part as it will be read: JSON, in which its exact values are kept, joins the halves of a character."""
-    return replace(part, **json.loads(exact))
-
-
-def _message_row(
-    message: NewMessage, parts: list[NewPart], part_hashes: list[bytes], tokens: TokenEstimator, now: datetime
-) -> tuple[dict[str, Any], str, str | None]:
-    """The row of a message, its text and the seal of the order of its JSON keys.
-
-    The tokens of the text, and then the record_hash, are still to be added.
-    """
-    content = flattened(parts) if message.content is None else message.content
-    if not isinstance(content, str):
-        raise ValueError("content must be a text.")
-    said = {"content": content, "metadata": dict(message.metadata)} if message.metadata else {"content": content}
-    columns, exact = split(said, _JSON_COLUMNS)
-    content = exact.get("content", content)
-    whole = content if message.content is None else searchable(content, parts)
-    if whole != content:
-        # The column is what is searched; the content itself is kept beside it.
-        exact = {**exact, "content": content}
-        columns["content"] = storable(whole)
-    content_hash = hashing.content_hash(content)
-    # As it will be read: what JSON cannot hold otherwise stands in `exact`.
-    metadata = columns.get("metadata")
-    as_read = exact.get("metadata", metadata) if metadata else {}
-    sealed = hashing.metadata_hash(as_read)
-    row = {
-        "content": columns["content"],
-        "metadata": metadata,
-        "exact": json.dumps(exact) if exact else None,
-        "role": Role(message.role).value,
-        "author": checked_name("author", message.author),
-        "idempotency_key": checked_name("idempotency_key", message.idempotency_key),
-        "created_at": _moment(message.created_at or now).isoformat(),
-        "token_count": tokens.count(thought) if (thought := reasoning_in(parts)) else 0,
-        "token_counter": tokens.name,
-        "chained_parts": len(part_hashes),
-        "content_hash": content_hash.hex(),
-        "entry_hash": hashing.entry_hash(
-            role=message.role, author=message.author, content=content_hash, parts=part_hashes
-        ).hex(),
-        "metadata_hash": None if sealed is None else sealed.hex(),
-    }
-    keys = hashing.key_order(as_read, [(part.tool_input, part.metadata) for part in parts])
-    return row, whole, keys
 
 
 def _check_batch(messages: Sequence[NewMessage], policy: StorePolicy) -> None:
@@ -228,7 +222,7 @@ def checked_name(field: str, text: str | None) -> str | None:
     return text
 
 
-def _moment(moment: datetime) -> datetime:
+def _in_utc(moment: datetime) -> datetime:
     if moment.tzinfo is None:
         raise ValueError("created_at needs a time zone, such as a Z at its end.")
     try:

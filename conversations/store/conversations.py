@@ -16,15 +16,13 @@ from conversations.errors import Invalid, NotFound
 from conversations.models import Conversation
 from conversations.policy import check_overrides
 from conversations.store.append import checked_name
-from conversations.store.messages import MessageStore
-from conversations.store.page_bytes import Page, conversations_that_fit
-from conversations.store.spec_api import SearchStore
-from conversations.store.summaries import SummaryStore
+from conversations.store.pages import Page, conversations_that_fit
+from conversations.store.spec_api import SpecificationStore
 from conversations.types import ConversationRecord, OpenedConversation
 
 
 @dataclass(frozen=True)
-class ConversationStore(MessageStore, SummaryStore, SearchStore):
+class ConversationStore(SpecificationStore):
     """Everything that is kept of conversations, in one workspace or, for workers, in all."""
 
     @transaction.atomic

@@ -1,21 +1,40 @@
-"""The plain search of the specification's store: rows that hold all the words, ranked by PostgreSQL itself.
+"""The methods of the store that only the specification names: nothing in LCM calls them but its tests.
 
-What users search with is `retrieval.RetrievalEngine.grep`, which relaxes, ranks with context and shows snippets.
+Appends and compaction write through `append_messages` and `write_summary`, each one statement; `grep` searches.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import secrets
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import cast
 
-from conversations.content.lossless_values import is_storable
-from conversations.errors import Invalid
-from conversations.models import Message, Summary
-from conversations.models.querysets import SearchableQuerySet
-from conversations.store.base import Store
-from conversations.types import Role, SummaryKind
+from django.db import transaction
+from django.db.models import F, Max
 
+from conversations.content.lossless_values import is_storable
+from conversations.errors import Conflict, Invalid, NotFound
+from conversations.models import ContextItem, Conversation, Message, MessagePart, Summary
+from conversations.models.querysets import SearchableQuerySet
+from conversations.sql import array, first_row, load, texts
+from conversations.store.append import part_rows_of
+from conversations.store.base import MESSAGE_OVERHEAD_TOKENS
+from conversations.store.messages import MessageStore
+from conversations.store.summaries import SummaryStore, ordinal_of
+from conversations.types import (
+    ContextItemType,
+    MessageRecord,
+    NewMessage,
+    NewPart,
+    NewSummary,
+    Role,
+    SummaryKind,
+    SummaryRecord,
+)
+
+_LINK = load("conversations/lineage.sql")
 MOST_RESULTS = 1000
 
 
@@ -48,7 +67,120 @@ class SummarySearchResult:
 
 
 @dataclass(frozen=True)
-class SearchStore(Store):
+class SpecificationStore(MessageStore, SummaryStore):
+    def create_message(self, *, conversation_id: int, message: NewMessage) -> MessageRecord:
+        """Record one message and give it back as it is stored."""
+        appended = self.append_messages(conversation_id=conversation_id, messages=[message]).messages[0]
+        return self.get_message(message_id=appended.message_id)
+
+    @transaction.atomic(savepoint=False)
+    def create_message_parts(self, *, message_id: int, parts: Sequence[NewPart]) -> None:
+        """Add parts behind those that a message has; they do not change its content, its cost or its chain."""
+        try:
+            rows = part_rows_of(parts)
+        except ValueError as wrong:
+            raise Invalid(str(wrong)) from wrong
+        # The conversation's row, so that two who add to one message do not take the same place.
+        conversation = self.scope.conversation_of(message_id=message_id)
+        last = MessagePart.objects.filter(message_id=message_id).aggregate(last=Max("ordinal"))["last"]
+        MessagePart.objects.bulk_create(
+            MessagePart(
+                part_id=f"part_{message_id}_{ordinal}",
+                message_id=message_id,
+                session_id=conversation.session_id,
+                ordinal=ordinal,
+                **row,
+            )
+            for ordinal, row in enumerate(rows, start=0 if last is None else last + 1)
+        )
+
+    @transaction.atomic
+    def append_context_message(self, *, conversation_id: int, message_id: int) -> None:
+        """Put a stored message into the active context, at its place; one that is there already stays as it is.
+
+        Appending does this by itself. Raises Conflict for a message
+        that a summary stands for.
+        """
+        self.scope.conversation(conversation_id, locked=True)
+        message = self.scope.message(message_id)
+        if message.conversation_id != conversation_id:
+            raise NotFound(f"There is no message 'msg_{message_id}' in conversation {conversation_id}.")
+        if not Message.objects.filter(pk=message_id).uncovered().exists():
+            raise Conflict(f"msg_{message_id} is in the context already, through the summary that covers it.")
+        item, created = ContextItem.objects.get_or_create(
+            message_id=message_id,
+            defaults={
+                "conversation_id": conversation_id,
+                "ordinal": message.seq,
+                "item_type": ContextItemType.MESSAGE,
+                "token_count": message.token_count + MESSAGE_OVERHEAD_TOKENS,
+            },
+        )
+        if created:
+            Conversation.objects.filter(pk=conversation_id).update(
+                active_messages=F("active_messages") + 1, active_tokens=F("active_tokens") + item.token_count
+            )
+
+    def insert_summary(self, *, summary: NewSummary) -> SummaryRecord:
+        """Write a summary; its links must follow in the same transaction, or the database refuses the commit."""
+        if self.scope.workspace_id is not None:
+            self.scope.conversation(summary.conversation_id)
+        values = asdict(summary)
+        values["summary_id"] = summary.summary_id or f"sum_{secrets.token_hex(8)}"
+        values["file_ids"] = list(summary.file_ids)
+        values["summary_hash"] = bytes.fromhex(summary.summary_hash)
+        row = Summary(**values)
+        row.save(force_insert=True)
+        return row.as_record()
+
+    def link_summary_to_messages(self, *, summary_id: str, message_ids: Sequence[int]) -> None:
+        """Record which messages a summary was made from, in order."""
+        if not message_ids:
+            return
+        self._require(summary_id)
+        first_row(_LINK["link_messages"], [summary_id, array(message_ids)])
+
+    def link_summary_to_parents(self, *, summary_id: str, source_ids: Sequence[str]) -> None:
+        """Record which older summaries a condensed summary was made from, in order."""
+        if not source_ids:
+            return
+        self._require(summary_id)
+        first_row(_LINK["link_parents"], [summary_id, texts(source_ids)])
+
+    def _require(self, summary_id: str) -> None:
+        """NotFound for a summary that this scope may not see; for workers, who may see all, nothing is asked."""
+        if self.scope.workspace_id is not None:
+            self.scope.summary(summary_id)
+
+    @transaction.atomic(savepoint=False)
+    def replace_context_range_with_summary(
+        self, *, conversation_id: int, summary_id: str, source_count: int, item_tokens: int
+    ) -> int:
+        """Put a summary into the context in place of its sources; returns its ordinal, that of its first source.
+
+        The range is what the summary's lineage says, so context and lineage cannot come apart. Raises Conflict, with
+        nothing changed, unless every one of the `source_count` sources is still in the context.
+        """
+        self.scope.conversation(conversation_id, locked=True)
+        shown = first_row("SELECT * FROM lcm_show_summary(%s, %s, %s)", (conversation_id, summary_id, item_tokens))
+        return ordinal_of(shown, expected=source_count)
+
+    def get_summary(self, *, summary_id: str) -> SummaryRecord:
+        """One summary; NotFound if there is none."""
+        return self.scope.summary(summary_id).as_record()
+
+    def get_summary_children(self, *, summary_id: str) -> list[SummaryRecord]:
+        """The summaries that this one was made from: its sources, which expansion opens. Empty for a leaf."""
+        self.scope.summary(summary_id)
+        sources = Summary.objects.filter(derived_links__summary_id=summary_id).order_by("derived_links__ordinal")
+        return [summary.as_record() for summary in sources.readable()]
+
+    def get_summary_messages(self, *, summary_id: str) -> list[MessageRecord]:
+        """The messages that this summary was made from directly, in order, with their parts."""
+        self.scope.summary(summary_id)
+        messages = Message.objects.filter(summary_links__summary_id=summary_id)
+        return messages.order_by("summary_links__ordinal").as_records()
+
     def search_messages(
         self, *, query: str, conversation_id: int | None = None, limit: int = 20
     ) -> list[MessageSearchResult]:

@@ -1,1 +1,1 @@
-"""Rows as background work: `queue` claims, leases and retries them for every room."""
+"""Background work as rows: `queue` claims, leases and retries them."""

@@ -1,4 +1,4 @@
-"""Work as rows: claimed by one worker, held by a lease, fenced, retried with backoff.
+"""Work as rows: claimed, leased, fenced, and retried with backoff.
 
 The row is the work, and the task queue only wakes a worker: a lost wake-up delays work and loses none. A table of such
 rows has the columns `state`, `run_after`, `leased_until`, `finished_at`, `fence`, `attempts` and `last_error`.
@@ -42,7 +42,7 @@ class WorkState(StrEnum):
 
 
 class LeaseLost(Conflict):
-    """Another worker has claimed the row; what this one was about to write must not be written."""
+    """Another worker has claimed the row; nothing more may be written."""
 
     code = "lease_lost"
     retryable = True
@@ -50,7 +50,10 @@ class LeaseLost(Conflict):
 
 @dataclass(frozen=True)
 class Lease(Generic[Row]):
-    """One claim of a row, which is as it was when claimed; `fence` counts the claims and tells them apart."""
+    """One claim of a row; `fence` counts the claims and tells them apart.
+
+    `row` is as it was when claimed.
+    """
 
     queue: WorkQueue[Row]
     row: Row
@@ -59,7 +62,7 @@ class Lease(Generic[Row]):
     seconds: float
 
     def renew(self, **values: Any) -> None:
-        """Extend the lease and store these values; LeaseLost if another worker has claimed the row.
+        """Extend the lease and store these values; LeaseLost if it was lost.
 
         In the transaction of a write it also locks the row until that write is committed.
         """
@@ -70,7 +73,7 @@ class Lease(Generic[Row]):
         self.end(WorkState.DONE, **{"last_error": "", **values})
 
     def retry(self, *, error: str, delay_seconds: float | None = None) -> None:
-        """Release the row after a failure, with a growing backoff; set it aside after too many attempts."""
+        """Release the row after a failure; set it aside after too many attempts."""
         if self.attempts >= MAX_ATTEMPTS:
             self.end(WorkState.FAILED, last_error=error)
             return
@@ -78,7 +81,7 @@ class Lease(Generic[Row]):
         self.release(attempts=self.attempts, error=error, delay_seconds=delay)
 
     def release(self, *, attempts: int = 0, error: str = "", delay_seconds: float = 0.0) -> None:
-        """Let any worker claim the row after a delay, with so many attempts counted so far."""
+        """Let any worker claim the row after a delay."""
         # Not queued again: another row for the same may have been queued meanwhile, and only one of them may wait. A
         # lease that ends at the right time has the same effect.
         then = _from_now(delay_seconds)
@@ -91,7 +94,7 @@ class Lease(Generic[Row]):
 
     @contextmanager
     def attempt(self) -> Iterator[None]:
-        """Log a lease that is lost in the block; retry the row after any other error, and raise it."""
+        """Retry the row after an error in the block; log a lease that is lost."""
         try:
             yield
         except LeaseLost:
@@ -103,7 +106,7 @@ class Lease(Generic[Row]):
 
     @contextmanager
     def heartbeat(self) -> Iterator[None]:
-        """Renew the lease from a thread during the block: one step of the work may outlast a lease."""
+        """Renew the lease from a thread while the block runs."""
         over = threading.Event()
 
         def keep() -> None:
@@ -133,7 +136,7 @@ class Lease(Generic[Row]):
 
 @dataclass(frozen=True)
 class WorkQueue(Generic[Row]):
-    """The rows of one table that are work, and how their workers are woken and their failures retried."""
+    """The rows of one table that are work, with their wake-ups and backoff."""
 
     rows: Callable[[], QuerySet[Row]]
     # Wakes a worker for the row of this id, after so many seconds.
@@ -151,7 +154,7 @@ class WorkQueue(Generic[Row]):
         return due if self.unless is None else due.filter(~self.unless)
 
     def claim(self, *, lease_seconds: float, row_id: int | None = None) -> Lease[Row] | None:
-        """Lease the next row that is due, or the given one; None if there is none to claim.
+        """Lease the next row that is due, or the given one; None if there is none.
 
         It wakes a worker for the moment when the lease ends: should this process die, the row is found then.
         """

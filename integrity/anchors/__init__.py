@@ -1,1 +1,1 @@
-"""Anchors: signed files with the heads of all chains, which show that a history was rewritten as a whole."""
+"""Anchors: signed heads of all chains, which reveal a rewritten history."""

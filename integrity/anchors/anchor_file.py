@@ -1,15 +1,15 @@
-"""The file format of anchors: written and read in one canonical form. Pure.
+"""The file format of anchors, in one canonical form. Pure.
 
-JSON Lines in ASCII, without blanks, members in the order below, each line ended by a line feed. There is one
-conversation line for each conversation.
+JSON Lines in ASCII, without blanks, members in the order below, each line ended by a line feed, and one conversation
+line for each conversation:
 
     {"type":"anchor","format":"lcm-anchor","version":1,"site":...,"made_at":...,"public_key":...}
     {"type":"conversation","workspace":...,"session_id":...,"created_at":...,"messages":...,"chain_head":...}
     {"type":"audit","number":...,"chain_hash":...}
     {"type":"signature","signature":...}
 
-The signature is Ed25519 (RFC 8032) over the bytes of all lines before it, line feeds included. docs/ledger.md has the
-same for readers without the code.
+The signature is Ed25519 (RFC 8032) over the bytes of all lines before it, line feeds included. docs/ledger.md specifies
+the format for other implementations.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SIGNATURE_DIGITS = 128
 
 
 def body_of(*, site: str, made_at: str, public_key: str, chains: Iterable[AnchoredChain], acts: AnchoredActs) -> bytes:
-    """All lines of an anchor but the signature."""
+    """Serialize all lines of an anchor except the signature."""
     first = {"type": "anchor", "format": FORMAT, "version": VERSION}
     lines = [_line({**first, "site": site, "made_at": made_at, "public_key": public_key})]
     lines += [_line({"type": "conversation", **vars(chain)}) for chain in chains]
@@ -40,12 +40,12 @@ def body_of(*, site: str, made_at: str, public_key: str, chains: Iterable[Anchor
 
 
 def signed(body: bytes, signature: bytes) -> bytes:
-    """The whole file."""
+    """Append the signature to the body."""
     return body + _line({"type": "signature", "signature": signature.hex()})
 
 
 def parse(content: bytes, *, name: str) -> Anchor:
-    """What an anchor says; Invalid for a file that is none. The signature is not checked here."""
+    """Parse an anchor without checking its signature; Invalid for a malformed file."""
     lines = content.splitlines(keepends=True)
     try:
         if len(lines) < 3:
@@ -91,10 +91,10 @@ def _read(line: bytes) -> dict[str, Any]:
 
 def _require(values: Mapping[str, Any], kind: str, **members: Any) -> None:
     if list(values) != ["type", *members] or values["type"] != kind:
-        raise ValueError(f"a line is not what the {kind} line must be")
+        raise ValueError(f"the members of the {kind} line are wrong")
     for member, expected in members.items():
         if not isinstance(values[member], expected) or isinstance(values[member], bool):
-            raise ValueError(f"the {member} of a line is not what it must be")
+            raise ValueError(f"the {member} of a line has a wrong type")
 
 
 def _chain(values: dict[str, Any]) -> AnchoredChain:
@@ -106,7 +106,7 @@ def _chain(values: dict[str, Any]) -> AnchoredChain:
 
 def _head(number: int, chain_hash: str | None) -> None:
     if number < 0 or (chain_hash is None) != (number == 0):
-        raise ValueError("the head of a chain and its number do not go together")
+        raise ValueError("the head of a chain contradicts its number")
     if chain_hash is not None:
         _hex(chain_hash, _HASH_DIGITS)
 

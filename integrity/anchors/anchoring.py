@@ -1,4 +1,4 @@
-"""Makes anchors, keeps them as files, and compares the database with them."""
+"""Make anchors, store them as files, and compare the database with them."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ from integrity.anchors.types import (
 from integrity.policy import IntegrityPolicy
 
 _NAME = "anchor-%Y%m%dT%H%M%S.%fZ.jsonl"
-# The advisory lock that lets one worker at a time look whether an anchor is due.
+# The advisory lock under which one worker checks whether an anchor is due.
 _LOCK = 0x4C434D_616E63
 PORTION = 1_000
 
 
 @dataclass(frozen=True)
 class AnchorService:
-    """Signs the heads of all chains of the site: for the operator at the machine, and for the worker."""
+    """Signs the heads of all chains of the site, for the operator and for the worker."""
 
     directory: Path
     key_file: Path
-    # False for a key that the operator names: that one must be there.
+    # False for a key file that the operator names: it must exist.
     makes_key: bool
     policy: IntegrityPolicy
     scope: Scope = EVERYTHING
@@ -65,9 +65,9 @@ class AnchorService:
         )
 
     def make(self) -> AnchorReport:
-        """Sign the heads of all chains as they are now, keep the file, and record the act.
+        """Sign the current heads of all chains, store the file, and record the act.
 
-        Raises Invalid for a key that cannot be used, and Unavailable where the file cannot be written.
+        Raises Invalid for an unusable key, and Unavailable if the file cannot be written.
         """
         key = signing.private_key(self.key_file, may_be_made=self.makes_key)
         made_at, public_key = self.now(), signing.public_hex(key)
@@ -97,33 +97,36 @@ class AnchorService:
                     for name in ("conversations", "messages", "acts", "public_key", "sha256")
                 },
             )
-            # Before the commit: an act without its file would say that there is one.
+            # Before the commit: an act must not name a missing file.
             self._keep(file, content)
         return report
 
     def sweep(self) -> AnchorReport | None:
-        """Make an anchor if one is due by the clock; for a worker.
+        """Make an anchor if one is due, for the worker.
 
-        It is due when the newest anchor is older than the interval; before the first one, the oldest conversation.
+        It is due when the newest anchor, or without one the oldest conversation, is older than the interval.
         """
         if not self.policy.anchor_interval_minutes:
             return None
         with transaction.atomic():
-            if not _may_look() or not self._is_due():
+            if not _has_lock() or not self._is_due():
                 return None
             return self.make()
 
     def list_anchors(self) -> list[AnchorFile]:
-        """The files in the directory of anchors, newest first."""
+        """List the files in the anchor directory, newest first."""
         return [AnchorFile(file=str(path), made_at=_made_at(path), bytes=path.stat().st_size) for path in self._files()]
 
     def public_key(self) -> PublicKey:
-        """The key that anchors of this site are verified with; it is made if there is none yet."""
+        """Return the public key of this site's anchors; the key is made if there is none."""
         key = signing.private_key(self.key_file, may_be_made=self.makes_key)
         return PublicKey(public_key=signing.public_hex(key), pem=signing.public_pem(key), key_file=str(self.key_file))
 
     def read(self, path: Path | None = None) -> tuple[str, bytes]:
-        """Name and content of an anchor, the newest without a path. NotFound if there is none yet."""
+        """Return name and content of an anchor, the newest without a path.
+
+        Raises NotFound if there is none.
+        """
         if path is None:
             files = self._files()
             if not files:
@@ -138,8 +141,8 @@ class AnchorService:
     def verify(self, path: Path | None = None, *, trusted_key: str | None = None) -> AnchorVerdict:
         """Compare every chain in the database with an anchor, the newest without a path.
 
-        It compares the stored hashes. Whether texts match their hashes is what `lcm check` and `lcm ledger verify
-        --live` compute. Raises NotFound, and Invalid for a file that is no anchor.
+        This compares stored hashes; `lcm check` and `lcm ledger verify --live` compare texts with their hashes. Raises
+        NotFound, and Invalid for a malformed file.
         """
         name, content = self.read(path)
         anchor = anchor_file.parse(content, name=name)
@@ -166,10 +169,9 @@ class AnchorService:
 
     def _keep(self, file: Path, content: bytes) -> None:
         try:
-            # It names every workspace and session.
+            # Private, because an anchor names every workspace and session.
             self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            # Not renamed into place: a store that is written once may refuse that. A file without its last line is no
-            # anchor.
+            # Not renamed into place: write-once storage may refuse that. A file without its last line is invalid.
             descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(descriptor, "wb") as opened:
                 opened.write(content)
@@ -185,7 +187,7 @@ class AnchorService:
 
 
 def _chains() -> Iterator[AnchoredChain]:
-    """In an order that every database gives, whatever its language."""
+    """Yield the chains in an order that is the same for every database collation."""
     rows = Conversation.objects.order_by(Collate("workspace__name", "C"), Collate("session_id", "C"))
     columns = rows.values_list("workspace__name", "session_id", "created_at", "next_seq", "chain_head")
     for workspace, session_id, created_at, next_seq, chain_head in columns.iterator(chunk_size=PORTION):
@@ -205,7 +207,7 @@ def _acts() -> AnchoredActs:
     return AnchoredActs(number=head.number, chain_hash=bytes(head.chain_hash).hex())
 
 
-def _may_look() -> bool:
+def _has_lock() -> bool:
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [_LOCK])
         return bool(cursor.fetchone()[0])

@@ -1,29 +1,98 @@
-"""What somebody kept of a ledger elsewhere, to compare it with: an anchor, its last line_hash, or both."""
+"""Compare a ledger with evidence: an anchor, its last line_hash, or both. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from typing import Self
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 from conversations.errors import Invalid
-from conversations.ledger.checks.findings import Findings
-from conversations.ledger.types import AnchoredReport, LedgerReport
+from conversations.ledger.types import AnchoredReport, Findings, LedgerReport
 from conversations.ledger.verifying import Verifier
 from integrity.anchors import anchor_file, signing
-from integrity.anchors.ledger_comparison import SIGNATURE_INVALID, AnchorCheck
-from integrity.anchors.types import Anchor
+from integrity.anchors.types import Anchor, AnchoredChain
 
+MISMATCH = "anchor_mismatch"
+NOT_ANCHORED = "not_anchored"
+SIGNATURE_INVALID = "anchor_signature_invalid"
 UNEXPECTED_HEAD = "unexpected_head"
 _HASH_DIGITS = 64
 
 
+@dataclass
+class AnchorCheck:
+    """Compares the lines of a ledger with an anchor, after verification.
+
+    A conversation may have grown since: the message that was its last must still have the anchored chain_hash.
+    """
+
+    anchor: Anchor
+    findings: Findings
+    # Conversations that were compared, and those that the anchor does not name, which may be newer.
+    compared: int = 0
+    unnamed: int = 0
+    _workspace: str = ""
+    _seen: set[tuple[str, str]] = field(default_factory=set)
+    _current: AnchoredChain | None = None
+    _last_seq: int = 0
+
+    def take(self, line: Mapping[str, Any]) -> None:
+        match line["type"]:
+            case "header":
+                self._workspace = line["workspace"]
+            case "conversation":
+                self._begin(line)
+            case "message":
+                self._message(line)
+            case "end":
+                self._end()
+
+    def finish(self, *, has_all: bool) -> None:
+        """End the comparison.
+
+        `has_all`: the ledger should have every conversation of its workspace. So should a ledger of several
+        conversations, as an export is of one or of all.
+        """
+        if not self.compared:
+            self.findings.add(NOT_ANCHORED, "the anchor names no conversation of this ledger, so it proves nothing")
+        if has_all or len(self._seen) > 1:
+            for (workspace, session_id), chain in self.anchor.chains.items():
+                if workspace == self._workspace and (workspace, session_id) not in self._seen:
+                    self._mismatch(chain, "was anchored but does not exist")
+
+    def _begin(self, line: Mapping[str, Any]) -> None:
+        name = self._workspace, line["session_id"]
+        self._seen.add(name)
+        self._current, self._last_seq = self.anchor.chains.get(name), 0
+        if self._current is None:
+            # Its times do not prove that it is newer: only its own values seal them.
+            self.unnamed += 1
+            return
+        self.compared += 1
+        if line["created_at"] != self._current.created_at:
+            self._mismatch(self._current, f"was created at {self._current.created_at}, not at {line['created_at']}")
+
+    def _message(self, line: Mapping[str, Any]) -> None:
+        self._last_seq = max(self._last_seq, line["seq"])
+        chain = self._current
+        if chain is not None and line["seq"] == chain.messages and line["chain_hash"] != chain.chain_head:
+            self._mismatch(chain, f"differs from the anchored chain_hash at message {chain.messages}")
+
+    def _end(self) -> None:
+        chain, self._current = self._current, None
+        if chain is not None and self._last_seq < chain.messages:
+            self._mismatch(chain, f"has {self._last_seq} messages, but {chain.messages} were anchored")
+
+    def _mismatch(self, chain: AnchoredChain, detail: str) -> None:
+        self.findings.add(MISMATCH, f"conversation {chain.session_id[:80]!r} {detail}")
+
+
 @dataclass(frozen=True)
 class Expected:
-    """Nothing is expected of a ledger but that its own hashes hold, unless something is given here."""
+    """What a ledger must match beyond its own hashes; nothing by default."""
 
     anchor: Anchor | None = None
-    # The public key, in hexadecimal digits, that must have signed the anchor; any key without it.
+    # The hexadecimal public key that must have signed the anchor; any key if None.
     trusted_key: str | None = None
     line_hash: str | None = None
 
@@ -31,13 +100,13 @@ class Expected:
     def of(
         cls, *, anchor: tuple[str, bytes] | None = None, trusted_key: str | None = None, line_hash: str | None = None
     ) -> Self:
-        """From the name and content of an anchor; Invalid for what is no anchor, no public key or no hash."""
+        """Parse the evidence; Invalid if an anchor, a public key or a hash is malformed."""
         if line_hash is not None:
             line_hash = line_hash.strip().lower()
             if len(line_hash) != _HASH_DIGITS or any(digit not in "0123456789abcdef" for digit in line_hash):
                 raise Invalid("--expect takes a line_hash: 64 hexadecimal digits.", code="usage")
         if trusted_key is not None and anchor is None:
-            raise Invalid("--public-key says who signed the anchor; give --anchor, too.", code="usage")
+            raise Invalid("--public-key names the signer of an anchor; give --anchor as well.", code="usage")
         return cls(
             anchor=None if anchor is None else anchor_file.parse(anchor[1], name=anchor[0]),
             trusted_key=None if trusted_key is None else signing.trusted_key(trusted_key),
@@ -45,9 +114,9 @@ class Expected:
         )
 
     def verify(self, verifier: Verifier, lines: Iterable[bytes], *, source: str, has_all: bool) -> LedgerReport:
-        """What the whole ledger comes to, compared with what is expected of it.
+        """Verify a whole ledger and compare it with the evidence.
 
-        `has_all`: these are all conversations of their workspace.
+        `has_all`: the lines are all conversations of their workspace.
         """
         check = self._check(verifier.findings)
         for line in lines:
@@ -60,12 +129,12 @@ class Expected:
         verifier.findings.require(
             self.line_hash in (None, found),
             UNEXPECTED_HEAD,
-            f"the last line_hash is {found or 'none'}, and not the one that was kept",
+            f"the last line_hash is {found or 'none'}, not the expected one",
         )
         return replace(verifier.finish(source=source), anchor=self._report_of(check))
 
     def _check(self, findings: Findings) -> AnchorCheck | None:
-        """What compares the lines with the anchor, if there is one; its signature is looked at first."""
+        """Check the anchor's signature, and return the comparison with it, if any."""
         if self.anchor is None:
             return None
         if not signing.is_signed_by(self.anchor, self.trusted_key):

@@ -1,6 +1,6 @@
-"""The Ed25519 key of a site: read or made once, used to sign, and checked against.
+"""The Ed25519 key of a site, which signs anchors.
 
-`cryptography` is imported where it is used: few commands and tasks sign, and loading it takes longer than most run.
+`cryptography` is imported in functions: it loads slowly, and few commands and tasks sign.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _HEX_DIGITS = 64
 
 
 def private_key(file: Path, *, may_be_made: bool) -> Ed25519PrivateKey:
-    """The key in this file; a new one is made and kept there if there is none and that is allowed."""
+    """Read the key from this file; make one if the file is missing and `may_be_made`."""
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
@@ -48,7 +48,7 @@ def public_pem(key: Ed25519PrivateKey) -> str:
 
 
 def is_signed(body: bytes, *, signature: bytes, public_key: str) -> bool:
-    """Whether the holder of this public key, given as hexadecimal digits, signed these bytes."""
+    """Whether the key with this hexadecimal public key signed these bytes."""
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
@@ -60,14 +60,17 @@ def is_signed(body: bytes, *, signature: bytes, public_key: str) -> bool:
 
 
 def is_signed_by(anchor: Anchor, trusted: str | None) -> bool:
-    """Whether the trusted key signed it; without one, whether the key that the anchor names did."""
+    """Whether the trusted key signed the anchor.
+
+    Without one, whether the key that it names did.
+    """
     if trusted not in (None, anchor.public_key):
         return False
     return is_signed(anchor.body, signature=anchor.signature, public_key=anchor.public_key)
 
 
 def trusted_key(given: str) -> str:
-    """A public key as hexadecimal digits: given so, or as a file that holds the digits or the PEM."""
+    """Return a public key as hexadecimal digits, given as digits or as a file."""
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
     from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
@@ -97,7 +100,7 @@ def _is_hex(text: str) -> bool:
 
 
 def _make(file: Path) -> None:
-    """Put a complete new key in place, unless another process was faster: then its key stays."""
+    """Create the key file atomically; the key of a faster process stays."""
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
@@ -110,7 +113,7 @@ def _make(file: Path) -> None:
             opened.write(pem)
             opened.flush()
             os.fsync(opened.fileno())
-        # A link, not a rename: a rename would replace the key with which another process has signed already.
+        # A link, not a rename: a rename would replace a key that another process already signs with.
         os.link(fresh, file)
     except FileExistsError:
         return

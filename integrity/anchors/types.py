@@ -1,4 +1,4 @@
-"""The records of anchors."""
+"""Records of anchors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from datetime import datetime
 
 @dataclass(frozen=True)
 class AnchoredChain:
-    """A conversation's chain as an anchor names it: how many messages it has, and the last chain_hash."""
+    """A conversation's chain in an anchor: its length and its last chain_hash."""
 
     workspace: str
     session_id: str
@@ -21,7 +21,7 @@ class AnchoredChain:
 
 @dataclass(frozen=True)
 class AnchoredActs:
-    """The audit log's chain as an anchor names it: how many acts it has, and the last chain_hash."""
+    """The audit log's chain in an anchor: its number of acts and its last chain_hash."""
 
     number: int
     chain_hash: str | None
@@ -29,23 +29,23 @@ class AnchoredActs:
 
 @dataclass(frozen=True)
 class Anchor:
-    """What an anchor says."""
+    """A parsed anchor."""
 
-    # The name of the machine on which it was made.
+    # The host name of the machine that made it.
     site: str
     made_at: str
     public_key: str
     acts: AnchoredActs
     # By workspace and session.
     chains: Mapping[tuple[str, str], AnchoredChain]
-    # The bytes that the signature seals, and the signature.
+    # The signed bytes, and the signature.
     body: bytes
     signature: bytes
 
 
 @dataclass(frozen=True)
 class AnchorReport:
-    """An anchor that was made, and where it is."""
+    """A new anchor and its file."""
 
     file: str
     made_at: str
@@ -59,7 +59,7 @@ class AnchorReport:
 
 @dataclass(frozen=True)
 class AnchorFile:
-    """An anchor in the directory of anchors."""
+    """A file in the anchor directory."""
 
     file: str
     made_at: datetime
@@ -68,7 +68,7 @@ class AnchorFile:
 
 @dataclass(frozen=True)
 class AnchorFinding:
-    """One chain, or the signature, that is not as the anchor says."""
+    """One chain, or the signature, that differs from the anchor."""
 
     code: str
     id: str
@@ -77,9 +77,10 @@ class AnchorFinding:
 
 @dataclass(frozen=True)
 class AnchorVerdict:
-    """What comparing every chain with an anchor came to. All findings are counted, and the first are listed.
+    """The result of comparing every chain with an anchor.
 
-    Without `key_is_trusted` the signature was checked with the key in the anchor itself, which anybody can put there.
+    All findings are counted, the first are listed. Without `key_is_trusted` the signature was checked with the key in
+    the anchor itself, which a forger can replace.
     """
 
     source: str
@@ -90,7 +91,7 @@ class AnchorVerdict:
     conversations: int
     messages: int
     acts: int
-    # Conversations in the database that the anchor does not name: it proves nothing of them.
+    # Conversations in the database that the anchor does not cover.
     unnamed_conversations: int
     is_clean: bool
     finding_count: int = 0
@@ -99,9 +100,9 @@ class AnchorVerdict:
 
 @dataclass(frozen=True)
 class PublicKey:
-    """The key that anchors are verified with, in hexadecimal digits and as PEM."""
+    """The public key of anchors, as hexadecimal digits and as PEM."""
 
     public_key: str
     pem: str
-    # Where the private key is kept.
+    # The file of the private key.
     key_file: str

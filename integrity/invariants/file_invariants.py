@@ -1,4 +1,4 @@
-"""What was too large for a context lies in storage as it came."""
+"""Large files are stored as they came, and messages refer to them correctly."""
 
 from __future__ import annotations
 
@@ -8,56 +8,86 @@ from collections.abc import Iterator, Sequence
 from django.core.exceptions import SuspiciousOperation
 from django.core.files.storage import default_storage
 
-from integrity.invariants.invariant import Found, counted, invariant, streamed
+from conversations.cold_storage.cold_texts import ReadableTexts
+from conversations.content import hashing
+from conversations.content.large_texts.file_references import misplaced
+from conversations.fast.records import every_field
+from conversations.sql import load, rows
+from conversations.store.read import files_of, messages_of
+from integrity.invariants.invariant import Found, counted, invariant, streamed, streamed_in_portions, violations
 from integrity.types import Finding, Severity
 
+SQL = load("integrity/file_invariants.sql")
+_SIZES = "SELECT file_id, byte_size FROM large_files WHERE file_id = ANY(%s)"
+
 CHUNK_BYTES = 1024 * 1024
-# What one look reads at most; of the files behind that, existence and size are checked.
+# One check reads this much; of the files after that, existence and size are checked.
 MOST_BYTES = 4 * 1024**3
 
-# Equal bytes lie in one place for a whole workspace: side by side, they are read once.
-_FILES = """
-    SELECT conversation_id, file_id, storage_uri, byte_size, content_hash, abs(hashtext(file_id)) %% %(every)s = 0
-    FROM large_files
-    WHERE conversation_id = ANY(%(ids)s) AND erased_by_id IS NULL
-    ORDER BY storage_uri, file_id
-"""
+
+@invariant(Severity.CRITICAL, reads_texts=True)
+def references_lead_to_their_files(conversation_ids: Sequence[int]) -> Found:
+    """Every file that a message needs exists, and its element is in its place.
+
+    Only the places that references name are checked: any text may quote such an element.
+    """
+    return violations(SQL["lost_files"], conversation_ids) + counted(_misplaced(conversation_ids))
+
+
+def _misplaced(conversation_ids: Sequence[int]) -> Iterator[Finding]:
+    for portion in streamed_in_portions(SQL["messages_with_files"], conversation_ids):
+        chained = dict(portion)
+        ids = list(chained)
+        files = files_of(ids)
+        named = {entry[0] for entries in files.values() for entry in entries}
+        sizes = dict(rows(_SIZES, [list(named)]))
+        # Texts that do not match their hash, or cannot be read, are findings of other invariants.
+        for message in messages_of(ids, cold=ReadableTexts()):
+            if hashing.content_hash(message.content).hex() != message.content_hash:
+                continue
+            parts = {p.ordinal: every_field(p) for p in message.parts if p.ordinal < chained[message.message_id]}
+            for entry in files.get(message.message_id, []):
+                wrong = entry[0] in sizes and misplaced(entry, message.content, parts, byte_size=sizes[entry[0]])
+                if wrong:
+                    yield Finding(message.conversation_id, message.id, wrong)
 
 
 @invariant(Severity.CRITICAL, is_sampled=True)
 def files_are_stored_whole(conversation_ids: Sequence[int], *, every: int = 1) -> Found:
-    """The bytes of every large file are there, as many as were stored, with the hash that was noted."""
+    """The bytes of every large file are in storage, with the recorded size and hash."""
     return counted(_damaged(conversation_ids, every))
 
 
 def _damaged(conversation_ids: Sequence[int], every: int) -> Iterator[Finding]:
     left = MOST_BYTES
     read_last: tuple[str, bytes] = ("", b"")
-    for conversation_id, file_id, path, size, sealed, is_in_sample in streamed(_FILES, conversation_ids, every=every):
+    for conversation_id, file_id, path, size, stored_hash, is_in_sample in streamed(
+        SQL["stored_files"], conversation_ids, every=every
+    ):
         try:
             found = default_storage.size(path)
             if size is not None and found != size:
                 yield Finding(conversation_id, file_id, f"has {found} bytes in storage, not {size}")
                 continue
-            if sealed is None or not is_in_sample:
+            if stored_hash is None or not is_in_sample:
                 continue
             if read_last[0] != path:
                 if found > left:
                     continue
                 left -= found
                 read_last = (path, _hash_of(path))
-            if read_last[1] != bytes(sealed):
-                yield Finding(conversation_id, file_id, "its bytes in storage are not what was hashed")
+            if read_last[1] != bytes(stored_hash):
+                yield Finding(conversation_id, file_id, "its bytes in storage do not match its hash")
         except FileNotFoundError:
-            yield Finding(conversation_id, file_id, "its bytes are not in storage")
-        except (OSError, SuspiciousOperation) as refusal:
-            # The kind and not the words, which name a path of the machine's.
-            yield Finding(conversation_id, file_id, f"its bytes cannot be read: {type(refusal).__name__}")
+            yield Finding(conversation_id, file_id, "its bytes are missing from storage")
+        except (OSError, SuspiciousOperation) as error:
+            # The type only: the message names a path of this machine.
+            yield Finding(conversation_id, file_id, f"its bytes cannot be read: {type(error).__name__}")
 
 
 def _hash_of(path: str) -> bytes:
-    digest = hashlib.sha256()
     with default_storage.open(path) as file:
+        digest = hashlib.sha256()
         while chunk := file.read(CHUNK_BYTES):
             digest.update(chunk)
     return digest.digest()

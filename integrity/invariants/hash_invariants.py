@@ -1,68 +1,63 @@
-"""What is stored is, bit for bit, what was said."""
+"""Stored values are the appended ones, bit for bit: they match their hashes.
+
+PostgreSQL computes a hash wherever it writes the same canonical JSON as `hashing`; Python computes the others.
+"""
 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from conversations.content import hashing
 from conversations.content.flattening import searchable
-from conversations.content.lossless_values import storable
-from conversations.store.read import parts_of
-from conversations.types import PartRecord
-from integrity.invariants.invariant import Found, counted, invariant, streamed, violations
+from conversations.content.lossless_values import storable, storable_json
+from conversations.models import PART_COLUMNS
+from conversations.sql import load
+from conversations.store.read import files_of, parts_of
+from integrity.invariants.invariant import (
+    Found,
+    counted,
+    invariant,
+    overlapped,
+    streamed,
+    streamed_in_portions,
+    violations,
+)
 from integrity.types import Finding, Severity
 
-_EXACT_MESSAGES = """
-    SELECT conversation_id, message_id, content, exact, content_hash, chained_parts
-    FROM messages
-    WHERE conversation_id = ANY(%(ids)s) AND exact IS NOT NULL AND cold_block_id IS NULL AND erased_by_id IS NULL
-    ORDER BY conversation_id, message_id
-"""
-_METADATA = """
-    SELECT conversation_id, message_id, metadata::text, exact, metadata_hash
-    FROM messages
-    WHERE conversation_id = ANY(%(ids)s) AND (metadata <> '{}' OR metadata_hash IS NOT NULL)
-      AND cold_block_id IS NULL AND erased_by_id IS NULL
-    ORDER BY conversation_id, message_id
-"""
+SQL = load("integrity/hash_invariants.sql")
+
+ALTERED_RECORD = "its idempotency key, tokens, JSON key order or files do not match its record hash"
+# The largest number that a double holds: `jsonb` writes all of its 309 digits.
+LARGEST_FLOAT = sys.float_info.max
 
 
 @invariant(Severity.CRITICAL, reads_texts=True)
 def contents_match_their_hashes(conversation_ids: Sequence[int]) -> Found:
     """Every message's content_hash is the SHA-256 of its content's bytes."""
-    stored_as_said = violations(
-        """
-        SELECT conversation_id, 'msg_' || message_id, 'its content is not what was hashed'
-        FROM messages
-        WHERE conversation_id = ANY(%(ids)s) AND exact IS NULL AND cold_block_id IS NULL AND erased_by_id IS NULL
-          AND sha256(convert_to(content, 'UTF8')) <> content_hash
-        """,
-        conversation_ids,
+    return violations(SQL["contents_match_their_hashes"], conversation_ids) + counted(
+        _altered_exact_contents(conversation_ids)
     )
-    return stored_as_said + counted(_altered_exact_contents(conversation_ids))
 
 
 def _altered_exact_contents(conversation_ids: Sequence[int]) -> Iterator[Finding]:
-    """Messages whose exact values stand beside their columns, for they hold what the database cannot even parse."""
+    """Check the messages with exact values, which PostgreSQL cannot parse."""
     for conversation_id, message_id, content, exact, content_hash, chained in streamed(
-        _EXACT_MESSAGES, conversation_ids
+        SQL["exact_messages"], conversation_ids
     ):
+        problem = None
         if not exact or exact.keys() - {"content", "metadata"}:
-            yield Finding(conversation_id, f"msg_{message_id}", "its exact values are of no column")
-            continue
-        said = exact.get("content", content)
-        if hashing.content_hash(said) != bytes(content_hash):
-            yield Finding(conversation_id, f"msg_{message_id}", "its exact content is not what was hashed")
-        elif content != storable(said) and content != storable(searchable(said, _parts_given(message_id, chained))):
-            yield Finding(
-                conversation_id, f"msg_{message_id}", "its searchable content does not stand for what was said"
-            )
-
-
-def _parts_given(message_id: int, chained: int) -> list[PartRecord]:
-    """The parts that a message came with."""
-    return [part for part in parts_of([message_id])[message_id] if part.ordinal < chained]
+            problem = "its exact values name no column"
+        elif hashing.content_hash(original := exact.get("content", content)) != bytes(content_hash):
+            problem = "its exact content does not match its hash"
+        elif content != storable(original):
+            appended = [part for part in parts_of([message_id])[message_id] if part.ordinal < chained]
+            if content != storable(searchable(original, appended)):
+                problem = "its searchable content does not match its exact content"
+        if problem:
+            yield Finding(conversation_id, f"msg_{message_id}", problem)
 
 
 @invariant(Severity.CRITICAL, reads_texts=True)
@@ -72,84 +67,96 @@ def metadata_match_their_hashes(conversation_ids: Sequence[int]) -> Found:
 
 
 def _altered_metadata(conversation_ids: Sequence[int]) -> Iterator[Finding]:
-    for conversation_id, message_id, metadata, exact, sealed in streamed(_METADATA, conversation_ids):
-        said = (exact or {}).get("metadata", json.loads(metadata))
-        if hashing.metadata_hash(said) != (None if sealed is None else bytes(sealed)):
-            yield Finding(conversation_id, f"msg_{message_id}", "its metadata are not what was hashed")
+    for conversation_id, message_id, metadata, exact, stored_hash in streamed(
+        SQL["metadata_of_messages"], conversation_ids
+    ):
+        original = (exact or {}).get("metadata", json.loads(metadata))
+        if hashing.metadata_hash(original) != (None if stored_hash is None else bytes(stored_hash)):
+            yield Finding(conversation_id, f"msg_{message_id}", "its metadata does not match its hash")
 
 
 @invariant(Severity.CRITICAL)
 def entries_match_their_hashes(conversation_ids: Sequence[int]) -> Found:
-    """Every message's entry_hash seals its role, author, content and the parts that it came with."""
-    return violations(
-        """
-        WITH entries AS (
-            SELECT m.conversation_id, m.message_id, m.role, m.author, m.entry_hash, m.erased_by_id,
-                   m.content_hash || coalesce(string_agg(p.part_hash, ''::bytea ORDER BY p.ordinal), '') AS said
-            FROM messages m
-            LEFT JOIN message_parts p ON p.message_id = m.message_id AND p.ordinal < m.chained_parts
-            WHERE m.conversation_id = ANY(%(ids)s)
-            GROUP BY m.message_id
-        )
-        SELECT conversation_id, 'msg_' || message_id, 'its role, author, content or parts are not what was sealed'
-        FROM entries
-        WHERE CASE WHEN erased_by_id IS NULL
-              THEN entry_hash <> sha256(
-                  convert_to(role::text || E'\\n' || coalesce(author, '') || E'\\n', 'UTF8') || said
-              )
-              -- An erasure takes the author, and a hash that does not match proves nothing. The hash of a message that
-              -- had no author still tells its role: only one of them matches.
-              ELSE EXISTS (
-                  SELECT FROM unnest(enum_range(role)) AS other(role)
-                  WHERE other.role <> entries.role
-                    AND entry_hash = sha256(convert_to(other.role::text || E'\\n\\n', 'UTF8') || said)
-              ) END
-        """,
-        conversation_ids,
-    )
+    """Every entry_hash seals a message's role, author, content and original parts."""
+    return violations(SQL["entries_match_their_hashes"], conversation_ids)
 
 
 @invariant(Severity.CRITICAL)
 def chains_are_unbroken(conversation_ids: Sequence[int]) -> Found:
-    """Every message's chain_hash seals its entry, metadata and times together with the message before it."""
-    return violations(
-        """
-        SELECT conversation_id, 'msg_' || message_id, format('message %%s does not follow from the one before it', seq)
-        FROM (
-            SELECT conversation_id, message_id, seq, chain_hash,
-                   lcm_next_link(lag(chain_hash) OVER in_order, ''::bytea, entry_hash, metadata_hash, record_hash,
-                                 created_at, recorded_at) AS link
-            FROM messages WHERE conversation_id = ANY(%(ids)s)
-            WINDOW in_order AS (PARTITION BY conversation_id ORDER BY seq, message_id)
-        ) AS links
-        WHERE chain_hash <> link
-        """,
-        conversation_ids,
-    )
+    """Every chain_hash seals a message's hashes and times with its predecessor."""
+    return violations(SQL["chains_are_unbroken"], conversation_ids)
 
 
 @invariant(Severity.CRITICAL, reads_texts=True)
 def summaries_match_their_hashes(conversation_ids: Sequence[int]) -> Found:
-    """Every summary's summary_hash seals its text together with the hashes of its sources, in order."""
-    return violations(
-        """
-        WITH sources AS (
-            SELECT l.summary_id, 0 AS kind, l.ordinal, encode(m.content_hash, 'hex') AS hash
-            FROM summaries s JOIN summary_messages l USING (summary_id) JOIN messages m USING (message_id)
-            WHERE s.conversation_id = ANY(%(ids)s)
-            UNION ALL
-            SELECT p.summary_id, 1, p.ordinal, encode(source.summary_hash, 'hex')
-            FROM summaries s JOIN summary_parents p USING (summary_id)
-            JOIN summaries source ON source.summary_id = p.parent_summary_id
-            WHERE s.conversation_id = ANY(%(ids)s)
-        ), told AS (
-            SELECT summary_id, string_agg(hash, ',' ORDER BY kind, ordinal, hash) AS hashes
-            FROM sources GROUP BY summary_id
-        )
-        SELECT s.conversation_id, s.summary_id, 'its text or its sources are not what was sealed'
-        FROM summaries s LEFT JOIN told USING (summary_id)
-        WHERE s.conversation_id = ANY(%(ids)s) AND s.erased_by_id IS NULL
-          AND s.summary_hash <> sha256(convert_to(coalesce(told.hashes, '') || '|' || s.content, 'UTF8'))
-        """,
-        conversation_ids,
-    )
+    """Every summary_hash seals a summary's text and the hashes of its sources."""
+    return violations(SQL["summaries_match_their_hashes"], conversation_ids)
+
+
+@invariant(Severity.CRITICAL, reads_texts=True)
+def parts_match_their_hashes(conversation_ids: Sequence[int]) -> Found:
+    """Every part's part_hash is the SHA-256 of its values."""
+    return counted(_altered_parts(conversation_ids))
+
+
+def _altered_parts(conversation_ids: Sequence[int]) -> Iterator[Finding]:
+    for conversation_id, part_id, exact, part_hash, *columns in overlapped(SQL["unproven_parts"], conversation_ids):
+        values = dict(zip(PART_COLUMNS, columns, strict=True))
+        for name in ("tool_input", "metadata"):
+            if values[name] is not None:
+                values[name] = json.loads(values[name])
+        if hashing.part_hash(values | exact if exact else values) != bytes(part_hash):
+            yield Finding(conversation_id, part_id, "its values do not match its hash")
+        elif exact is not None and not exact:
+            yield Finding(conversation_id, part_id, "its exact values name no column")
+        elif exact and not all(_is_stand_in(values.get(name), value) for name, value in exact.items()):
+            yield Finding(conversation_id, part_id, "its searchable values do not match its exact values")
+
+
+def _is_stand_in(column: Any, exact: Any) -> bool:
+    """Whether a column holds the searchable form of an exact value."""
+    return _comparable(column) == _comparable(storable_json(exact))
+
+
+def _comparable(value: Any) -> Any:
+    """Return the value with numbers as floats: `jsonb` rewrites 1e23 as an integer."""
+    if isinstance(value, dict):
+        return {key: _comparable(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_comparable(each) for each in value]
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= LARGEST_FLOAT:
+        return float(value)
+    return value
+
+
+@invariant(Severity.CRITICAL, reads_texts=True)
+def records_match_their_hashes(conversation_ids: Sequence[int]) -> Found:
+    """Every record_hash seals idempotency key, tokens, JSON key order and files.
+
+    Messages that were stored before there were record hashes have none.
+    """
+    return counted(_altered_records(conversation_ids))
+
+
+def _altered_records(conversation_ids: Sequence[int]) -> Iterator[Finding]:
+    for portion in streamed_in_portions(SQL["unproven_records"], conversation_ids):
+        files = files_of(row[1] for row in portion)
+        for conversation_id, message_id, stored_hash, key, tokens, counter, metadata, exact, parts in portion:
+            record_hash = hashing.record_hash(
+                idempotency_key=key,
+                token_count=tokens,
+                token_counter=counter,
+                keys=hashing.key_order(
+                    (exact or {}).get("metadata", json.loads(metadata)), map(_original, json.loads(parts or "[]"))
+                ),
+                files=files.get(message_id, []),
+            )
+            if record_hash != bytes(stored_hash):
+                yield Finding(conversation_id, f"msg_{message_id}", ALTERED_RECORD)
+
+
+def _original(texts: Sequence[str | None]) -> tuple[Any, Any]:
+    """Return a part's exact tool_input and metadata."""
+    tool_input, metadata, exact = (None if text is None else json.loads(text) for text in texts)
+    exact = exact or {}
+    return exact.get("tool_input", tool_input), exact.get("metadata", metadata)

@@ -1,4 +1,4 @@
-"""What an invariant is: a function that looks for every place where it does not hold."""
+"""Invariants: functions that find every place where a promise is broken."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from django.db import DEFAULT_DB_ALIAS, connection, connections
 
 from integrity.types import Finding, Severity
 
-# A check answers with so many places for each invariant, and its report keeps so many; all of them are counted.
+# The answer to a check lists this many findings for each invariant, its report this many; all of them are counted.
 MOST_FINDINGS = 20
 MOST_KEPT = 1_000
 
-# Where everything need not be looked at, every so many-th is: the same ones each time, so that two checks agree.
+# A sample is every n-th row by id: the same rows each time, so that two checks agree.
 SAMPLE = 16
 
-# Rows that may hold megabytes each come in small portions.
+# Rows that may hold megabytes each are fetched in small portions.
 PORTION = 100
 
 
@@ -35,10 +35,10 @@ class Found:
 
 @dataclass(frozen=True)
 class Invariant:
-    """A promise that is checked again from the rows: `find` looks through the conversations with these ids.
+    """A promise that rows are checked against; `find` takes ids of conversations.
 
-    One that `is_sampled` looks at a sample unless it is told to be thorough. One `of_the_site` is about what belongs to
-    no conversation: it looks through one workspace, or, with None, through everything.
+    One that `is_sampled` checks a sample unless the check is thorough. One `of_the_site` is about rows of no
+    conversation: it takes a workspace's id, or None for everything.
     """
 
     code: str
@@ -50,7 +50,7 @@ class Invariant:
     of_the_site: bool = False
 
     def look(self, conversation_ids: Sequence[int], *, thorough: bool = True) -> Found:
-        """What is found in these conversations."""
+        """Check these conversations."""
         if self.is_sampled:
             return self.find(conversation_ids, every=1 if thorough else SAMPLE)
         return self.find(conversation_ids)
@@ -59,33 +59,21 @@ class Invariant:
 INVARIANTS: list[Invariant] = []
 
 
-def invariant(
-    severity: Severity, *, reads_texts: bool = False, is_sampled: bool = False, of_the_site: bool = False
-) -> Callable[[Callable[..., Found]], Callable[..., Found]]:
-    """Makes a function an invariant: its name is the code, the first line of its docstring says what holds."""
+def invariant(severity: Severity, **options: bool) -> Callable[[Callable[..., Found]], Callable[..., Found]]:
+    """Register a function as an invariant, with its name as the code."""
 
     def register(find: Callable[..., Found]) -> Callable[..., Found]:
         sentence = (find.__doc__ or "").partition("\n")[0]
-        INVARIANTS.append(
-            Invariant(
-                code=find.__name__,
-                severity=severity,
-                sentence=sentence,
-                find=find,
-                reads_texts=reads_texts,
-                is_sampled=is_sampled,
-                of_the_site=of_the_site,
-            )
-        )
+        INVARIANTS.append(Invariant(find.__name__, severity, sentence, find, **options))
         return find
 
     return register
 
 
 def violations(statement: str, conversation_ids: Sequence[int], **values: Any) -> Found:
-    """The rows of a statement: each a conversation's id, the id of what is wrong, and what is wrong with it.
+    """Run a statement whose rows are violations: conversation id, id and detail.
 
-    The statement says `%(ids)s` for the conversations. The database counts the rows, and sends the first of them.
+    The statement uses `%(ids)s` for the conversations. The database counts the rows and returns the first of them.
     """
     with connection.cursor() as cursor:
         cursor.execute(
@@ -103,7 +91,7 @@ def violations(statement: str, conversation_ids: Sequence[int], **values: Any) -
 
 
 def counted(findings: Iterable[Finding]) -> Found:
-    """The same of findings that come one by one; no more of them are kept than a report keeps."""
+    """Count generated findings, and keep as many as a report does."""
     count = 0
     kept: list[Finding] = []
     for finding in findings:
@@ -114,7 +102,7 @@ def counted(findings: Iterable[Finding]) -> Found:
 
 
 def streamed(statement: str, conversation_ids: Sequence[int], **values: Any) -> Iterator[tuple[Any, ...]]:
-    """The rows of a statement, a portion at a time, from a cursor on the server's side."""
+    """Yield the rows of a statement from a server-side cursor."""
     for portion in streamed_in_portions(statement, conversation_ids, **values):
         yield from portion
 
@@ -122,18 +110,17 @@ def streamed(statement: str, conversation_ids: Sequence[int], **values: Any) -> 
 def streamed_in_portions(
     statement: str, conversation_ids: Sequence[int], **values: Any
 ) -> Iterator[list[tuple[Any, ...]]]:
-    """The same rows in portions, for reading more of each."""
+    """Yield the rows in portions, for callers that look up more about each."""
     with connection.chunked_cursor() as cursor:
         cursor.execute(statement, {"ids": list(conversation_ids), **values})
         while portion := cursor.fetchmany(PORTION):
             yield portion
 
 
-def flowing(statement: str, conversation_ids: Sequence[int]) -> Iterator[tuple[Any, ...]]:
-    """The rows of a statement as the server finds them, which it goes on with while those before are looked at.
+def overlapped(statement: str, conversation_ids: Sequence[int]) -> Iterator[tuple[Any, ...]]:
+    """Yield rows while the server still searches, so that both work at once.
 
-    For long work on each row: it takes as long as the slower of the two, and not as long as both. Until the last row
-    was taken, nothing else can be asked.
+    The connection accepts no other statement until the last row is taken.
     """
     current = connections[DEFAULT_DB_ALIAS]
     current.ensure_connection()

@@ -1,4 +1,4 @@
-"""Carries out what a person has approved of a plan, provably for the better, or nothing of it; and takes it back."""
+"""Approve, apply and undo repair plans: all approved steps, or none."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ logger = structlog.get_logger(__name__)
 
 
 class RepairOvertaken(Conflict):
-    """What was repaired has changed since, so that it cannot be put back as it was."""
+    """The repaired rows have changed since, so the repair cannot be undone."""
 
     code = "repair_overtaken"
 
 
-class _ForTheWorse(Exception):
-    """Findings that a repair would add."""
+class _AddsFindings(Exception):
+    """A repair that would add findings."""
 
     def __init__(self, added: Sequence[Mapping[str, Any]]) -> None:
         self.added = added
@@ -44,7 +44,7 @@ class _ForTheWorse(Exception):
 
 @dataclass(frozen=True)
 class Repairs:
-    """Repair plans after they were made: looked at, approved, applied, undone."""
+    """The repair plans of a workspace: listed, approved, applied, undone."""
 
     scope: Scope = EVERYTHING
 
@@ -60,24 +60,25 @@ class Repairs:
         before_plan: str | None = None,
         limit: int = 20,
     ) -> list[RepairPlanOutline]:
-        """The repair plans of one report, or of all, newest first, in figures; those in one state, or in any.
+        """List repair plans in figures, newest first.
 
-        `before_plan` continues behind the last of an earlier answer. NotFound if there is no such report or plan.
+        `before_plan` continues after the last of an earlier answer. NotFound if the report or plan does not exist.
         """
         wanted = None if state is None else PlanState(state)
         return list_of(self.scope, report_id=report_id, state=wanted, before_plan=before_plan, limit=limit)
 
     def get_plan(self, *, repair_id: str) -> RepairPlanRecord:
-        """A plan with its steps, and what became of them; NotFound if there is none."""
+        """Show a plan with its steps and their states; NotFound if it does not exist."""
         return record_of(plan_of(self.scope, repair_id))
 
     @transaction.atomic
     def approve_steps(
         self, *, repair_id: str, ordinals: Sequence[int], refused: Sequence[int] = ()
     ) -> RepairPlanRecord:
-        """Say which steps may be carried out, and which never; nothing is done yet. Raises NotFound, Invalid, Conflict.
+        """Approve steps of a plan, and reject others; nothing is applied yet.
 
-        A plan that was applied, refused or undone takes no more approvals: make another.
+        Raises NotFound, Invalid, Conflict. A plan that was applied, refused or undone accepts no approvals: make
+        another.
         """
         plan = plan_of(self.scope, repair_id, locked=True)
         _require(plan, PlanState.PROPOSED, PlanState.APPROVED)
@@ -86,7 +87,7 @@ class Repairs:
         if unknown:
             raise Invalid(f"{repair_id} has no step {unknown[0]}; it has {len(steps)}.")
         if set(ordinals) & set(refused):
-            raise Invalid("A step is approved or refused, not both.")
+            raise Invalid("A step cannot be both approved and refused.")
         now = timezone.now()
         for ordinal in ordinals:
             plan.steps.filter(ordinal=ordinal).update(
@@ -104,12 +105,12 @@ class Repairs:
         return record_of(plan)
 
     def apply_plan(self, *, repair_id: str) -> RepairPlanRecord:
-        """Carry out the approved steps in one transaction, and check before it is committed that nothing is worse.
+        """Apply the approved steps in one transaction, if they add no findings.
 
-        If what a step was made for has changed, it becomes stale, and nothing is done; if the repair would add
-        findings, it is rolled back, and the outcome lists them. The answer's state says which: applied, or refused.
-        Raises NotFound, Conflict for a plan without an approved step, and ConversationBusy, retryable, while a
-        compaction is at work.
+        If the target of a step has changed since, the step becomes stale and nothing is applied. If the repair would
+        add findings, it is rolled back, and the outcome lists them. The answer's state is applied or refused. Raises
+        NotFound, Conflict for a plan without an approved step, and ConversationBusy, retryable, while a compaction is
+        running.
         """
         steps = self._steps(plan_of(self.scope, repair_id), StepState.APPROVED)
         with self._held(_conversations(steps)) as conversation_ids:
@@ -127,8 +128,8 @@ class Repairs:
                         self._apply(plan, step)
                     after = _examined(conversation_ids)
                     if added := _added(before, after):
-                        raise _ForTheWorse(added)
-            except _ForTheWorse as worse:
+                        raise _AddsFindings(added)
+            except _AddsFindings as worse:
                 return _refused(plan, {"added": list(worse.added)})
             except CannotRepair as refusal:
                 return _refused(plan, {"why": refusal.detail})
@@ -142,10 +143,10 @@ class Repairs:
         return record_of(plan)
 
     def undo_plan(self, *, repair_id: str) -> RepairPlanRecord:
-        """Put everything back as it was before the plan was applied, exactly, or change nothing.
+        """Restore exactly the values before the plan was applied, or change nothing.
 
-        Raises NotFound; Conflict `cannot_repair` for a plan with a step that cannot be taken back, and
-        `repair_overtaken` where what was repaired has changed since.
+        Raises NotFound; Conflict `cannot_repair` for a plan with a step that cannot be undone, and `repair_overtaken`
+        if the repaired rows have changed since.
         """
         steps = self._steps(plan_of(self.scope, repair_id), StepState.APPLIED)
         with self._held(_conversations(steps)) as conversation_ids:
@@ -155,7 +156,7 @@ class Repairs:
                 self._undo(plan, step)
             for step in steps:
                 if not _still_holds(plan, step):
-                    raise RepairOvertaken(f"Step {step.ordinal} could not be taken back exactly, so nothing was.")
+                    raise RepairOvertaken(f"Step {step.ordinal} could not be undone exactly, so nothing was changed.")
             plan.state, plan.undone_at = PlanState.UNDONE, timezone.now()
             plan.save(update_fields=["state", "undone_at"])
             plan.steps.filter(state=StepState.APPLIED).update(state=StepState.UNDONE)
@@ -174,18 +175,18 @@ class Repairs:
         operation, target = _operation(plan, step)
         assert step.undo is not None, "it was applied"
         if operation.state(target) != step.undo["left"]:
-            raise RepairOvertaken(f"What step {step.ordinal} repaired has changed since, so nothing was taken back.")
+            raise RepairOvertaken(f"What step {step.ordinal} repaired has changed since, so nothing was undone.")
         try:
             with transaction.atomic():
                 operation.undo(target, step.undo["data"], self._log(step.conversation_id))
         except Error as refusal:
             raise CannotRepair(
-                f"Step {step.ordinal} cannot be taken back: the database refuses what stood there before."
+                f"Step {step.ordinal} cannot be undone: the database refuses the values before it."
             ) from refusal
 
     @contextmanager
     def _held(self, conversation_ids: Sequence[int]) -> Iterator[list[int]]:
-        """The locks of these conversations, and a transaction that holds their rows."""
+        """Hold the compaction locks and the rows of these conversations."""
         with ExitStack() as locks:
             for conversation_id in conversation_ids:
                 locks.enter_context(compaction_lock(conversation_id))
@@ -197,12 +198,12 @@ class Repairs:
         return list(plan.steps.filter(state=state).order_by("ordinal"))
 
     def _record(self, act: Act, plan: models.RepairPlan, conversation_ids: Sequence[int | None]) -> None:
-        # A plan about grants alone is of no conversation.
+        # A plan about grants only belongs to no conversation.
         for conversation_id in conversation_ids or [None]:
             self._log(conversation_id).record(act, conversation_id=conversation_id, target=plan.plan_id)
 
     def _log(self, conversation_id: int | None) -> AuditLog:
-        """The log of the workspace that a conversation is in."""
+        """Return the audit log of the workspace of a conversation."""
         if conversation_id is None:
             return AuditLog(self.scope)
         workspace_id = Conversation.objects.values_list("workspace_id", flat=True).get(pk=conversation_id)
@@ -236,12 +237,12 @@ def _refused(plan: models.RepairPlan, outcome: dict[str, Any]) -> RepairPlanReco
 
 
 def _conversations(steps: Sequence[models.RepairStep]) -> list[int]:
-    # By id, so that two who hold several never wait for each other.
+    # Sorted, so that two transactions that lock several never deadlock.
     return sorted({step.conversation_id for step in steps if step.conversation_id is not None})
 
 
 def _examined(conversation_ids: Sequence[int]) -> Examination:
-    """What is wrong now with these conversations."""
+    """Check these conversations as they are now."""
     examined = Examination(INVARIANTS, thorough=False)
     for batch in batches_of(Conversation.objects.filter(pk__in=conversation_ids)):
         examined.look_at(batch)
@@ -249,7 +250,7 @@ def _examined(conversation_ids: Sequence[int]) -> Examination:
 
 
 def _added(before: Examination, after: Examination) -> list[dict[str, Any]]:
-    """What is found after, and was not before: by the place where the listing was complete, else by the count."""
+    """Return new findings: by place where all findings are listed, else by count."""
     known = {(code, finding.conversation_id, finding.id) for code, finding in before.places}
     added = [
         {"code": code, "id": finding.id, "detail": finding.detail}

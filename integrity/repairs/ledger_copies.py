@@ -1,4 +1,4 @@
-"""What a ledger that somebody kept says of a conversation: found in a stored file, and read line by line."""
+"""Read the lines of one conversation from a ledger in a stored file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MOST_LINE_BYTES = 256 * 1024 * 1024
 
 @dataclass(frozen=True)
 class LedgerCopy:
-    """Where in a file the messages, by seq, and the summaries of one conversation stand."""
+    """The positions of one conversation's messages and summaries in a ledger file."""
 
     file_id: str
     messages: Mapping[int, tuple[int, int]]
@@ -31,23 +31,29 @@ class LedgerCopy:
 
     @classmethod
     def of(cls, file_id: str, *, session_id: str) -> LedgerCopy:
-        """Raises NotFound, Unavailable, and Invalid for a file that is no ledger."""
+        """Index a file.
+
+        Raises NotFound, Unavailable, and Invalid for a file that is not a ledger.
+        """
         return _found_in(file_id, session_id)
 
     def sealed_messages(self, seqs: Iterable[int]) -> dict[int, Line]:
-        """Of these messages, those that the ledger has as they were sealed."""
+        """Return those of these messages whose lines match their own hashes."""
         lines = ((seq, _line_at(self.file_id, *self.messages[seq])) for seq in seqs if seq in self.messages)
-        return {seq: line for seq, line in lines if _is_as_sealed(line)}
+        return {seq: line for seq, line in lines if _matches_its_hashes(line)}
 
     def summary(self, summary_id: str) -> Line | None:
-        """What it says of a summary, whose seal its reader must check; None if it does not have its text."""
+        """Return the line of a summary, whose hash the caller must check.
+
+        Returns None without its text.
+        """
         if summary_id not in self.summaries:
             return None
         line = _line_at(self.file_id, *self.summaries[summary_id])
         return None if line["erased"] else line
 
 
-# A stored file is never changed, so that what was found in it stays where it is.
+# Stored files never change, so positions stay valid.
 @lru_cache(maxsize=2)
 def _found_in(file_id: str, session_id: str) -> LedgerCopy:
     messages: dict[int, tuple[int, int]] = {}
@@ -71,7 +77,7 @@ def _values(file_id: str, number: int, line: bytes) -> Line:
     except ValueError:
         values = None
     if not isinstance(values, dict) or (number == 1 and values.get("format") != "lcm-ledger"):
-        raise Invalid(f"{file_id} is no ledger: line {number} is none that a ledger has.", code="no_ledger")
+        raise Invalid(f"{file_id} is not a ledger: line {number} is not a ledger line.", code="no_ledger")
     return values
 
 
@@ -81,14 +87,14 @@ def _line_at(file_id: str, offset: int, length: int) -> Line:
 
 
 def _lines(file_id: str) -> Iterator[tuple[int, bytes]]:
-    """The lines with the places where they begin."""
+    """Yield each line with its offset."""
     files = LargeFileService.from_settings()
     rest, read, begins = b"", 0, 0
     while chunk := files.read(file_id=file_id, offset=read, length=CHUNK_BYTES):
         read += len(chunk)
         *whole, rest = (rest + chunk).split(b"\n")
         if len(rest) > MOST_LINE_BYTES:
-            raise Invalid(f"{file_id} is no ledger: a line of it is too long.", code="no_ledger")
+            raise Invalid(f"{file_id} is not a ledger: it has a line that is too long.", code="no_ledger")
         for line in whole:
             yield begins, line
             begins += len(line) + 1
@@ -96,8 +102,8 @@ def _lines(file_id: str) -> Iterator[tuple[int, bytes]]:
         yield begins, rest
 
 
-def _is_as_sealed(line: Line) -> bool:
-    """Whether the text, the metadata and the parts of a message are what its hashes seal."""
+def _matches_its_hashes(line: Line) -> bool:
+    """Whether the text, metadata and parts of a message match its hashes."""
     if line["erased"]:
         return False
     part_hashes = [bytes.fromhex(part_row_of(new_part(dict(part)))["part_hash"]) for part in line["parts"]]
@@ -109,12 +115,15 @@ def _is_as_sealed(line: Line) -> bool:
         and (metadata_hash and metadata_hash.hex()) == line["metadata_hash"]
         and [each.hex() for each in part_hashes] == [part["part_hash"] for part in line["parts"]]
         and sealed.hex() == line["entry_hash"]
-        and _has_its_record(line)
+        and _matches_its_record_hash(line)
     )
 
 
-def _has_its_record(line: Line) -> bool:
-    """Whether what is sealed beside the entry fits; messages from before that, and ledgers of version 1, have none."""
+def _matches_its_record_hash(line: Line) -> bool:
+    """Whether the record hash matches.
+
+    Messages stored before there were record hashes have none.
+    """
     if line.get("record_hash") is None:
         return True
     given = [(part.get("tool_input"), part.get("metadata")) for part in line["parts"]]

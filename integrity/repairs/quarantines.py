@@ -1,4 +1,4 @@
-"""What is withheld from models because it is damaged: listed, added to by hand, and let go."""
+"""List, add and release quarantines: damaged items that no model is shown."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ID = re.compile(r"(?P<kind>msg|sum|part|file)_[0-9A-Za-z_-]{1,100}")
 
 @dataclass(frozen=True)
 class Quarantines:
-    """The quarantines of one workspace, or, for the operator, of all."""
+    """The quarantines of one workspace or, for the operator, of all."""
 
     scope: Scope = EVERYTHING
 
@@ -36,9 +36,9 @@ class Quarantines:
         before_id: int | None = None,
         limit: int = 100,
     ) -> list[QuarantineRecord]:
-        """What is withheld now, the newest first; `released` also what no longer is.
+        """List open quarantines, newest first; `released` includes released ones.
 
-        `before_id` continues behind the last of an earlier answer. NotFound if there is no such conversation.
+        `before_id` continues after the last of an earlier answer. NotFound if the conversation does not exist.
         """
         rows = self.scope.narrow(Quarantine.objects.order_by("-quarantine_id"))
         if conversation_id is not None:
@@ -52,9 +52,9 @@ class Quarantines:
 
     @transaction.atomic
     def quarantine(self, *, id: str, reason: str) -> QuarantineRecord:
-        """Withhold a message, a summary, a part or a file from every model; its row stays, and says so.
+        """Withhold a message, summary, part or file from every model; its row stays.
 
-        Raises NotFound, Invalid for an id of something else, and Conflict if it is withheld already.
+        Raises NotFound, Invalid for another kind of id, and Conflict if it is quarantined already.
         """
         conversation_id = self._conversation_of(id)
         self.scope.conversation(conversation_id, locked=True)
@@ -66,7 +66,10 @@ class Quarantines:
 
     @transaction.atomic
     def release(self, *, quarantine_id: int) -> QuarantineRecord:
-        """Let what was withheld be shown again. Raises NotFound, and Conflict if it is shown already."""
+        """Release a quarantine, and show its target again.
+
+        Raises NotFound, and Conflict if released already.
+        """
         rows = self.scope.narrow(Quarantine.objects.all())
         held = rows.filter(pk=quarantine_id).first()
         if held is None:
@@ -82,7 +85,7 @@ class Quarantines:
     def _conversation_of(self, id: str) -> int:
         found = _ID.fullmatch(id)
         if found is None:
-            raise Invalid(f"{id[:80]!r} is no id of a message, a summary, a part or a file.")
+            raise Invalid(f"{id[:80]!r} is not the id of a message, summary, part or file.")
         match found["kind"]:
             case "msg" if (number := id.removeprefix("msg_")).isdecimal():
                 return self.scope.message(int(number)).conversation_id

@@ -1,7 +1,7 @@
-"""What could be done about findings: a list of steps, in order, and of what no step mends. Pure.
+"""Plan repairs: steps in order, and findings that no step repairs. Pure.
 
-Nothing that was said is ever edited, renumbered or removed here. What is derived is derived anew; what a seal still
-tells is put back; what is damaged is withheld from models until a person has found a copy; what is left open is closed.
+No step edits, renumbers or deletes appended messages. Derived rows are derived again; values that a hash proves are
+restored; damaged items are withheld from models until a person has a copy; abandoned work is closed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from integrity.types import Risk, Unplanned
 
 
 class Step(StrEnum):
-    """What can be done, in the order in which it is done: what comes first is what the next ones build on."""
+    """The kinds of steps, in the order of execution: each builds on the earlier ones."""
 
     RESTORE_FROM_LEDGER = "restore_from_ledger"
     RELINK = "relink"
@@ -46,29 +46,29 @@ RISKS: Mapping[Step, Risk] = {
 }
 
 WHY: Mapping[Step, str] = {
-    Step.RESTORE_FROM_LEDGER: "The ledger has it as it was sealed; nothing else is put in its place.",
-    Step.RELINK: "Its seal tells which sources it lost: they are linked again, if they make exactly that seal.",
-    Step.QUARANTINE: "It is not what was said. No model is shown it until it has been restored; its row stays.",
-    Step.RELEASE: "What it withholds is not there.",
-    Step.REDO_SUMMARY: "Its sources are there, so that it can be made again; the new one supersedes it.",
-    Step.REBUILD_CONTEXT: "The context follows from messages, summaries and links alone, and is made anew from them.",
+    Step.RESTORE_FROM_LEDGER: "The ledger has it with matching hashes; only that text is restored.",
+    Step.RELINK: "Its hash proves which sources it lost; they are linked again.",
+    Step.QUARANTINE: "It is damaged. No model is shown it until it is restored; its row stays.",
+    Step.RELEASE: "The item that it withholds does not exist.",
+    Step.REDO_SUMMARY: "Its sources are intact, so it can be made again; the new summary supersedes it.",
+    Step.REBUILD_CONTEXT: "The context is derived from messages, summaries and links, and is rebuilt from them.",
     Step.RECOUNT: "It can be counted again.",
-    Step.MEND_RUN: "What it took out of the context is right; what it started from was read too early.",
-    Step.CLOSE_JOB: "Nobody is at work on it any more; the sweep asks again for what is still to be done.",
-    Step.CLOSE_RUN: "Nobody is at work on it any more; what it wrote is complete and stays.",
-    Step.EXPIRE_GRANT: "Leave to read that should have ended is taken back.",
+    Step.MEND_RUN: "The saving of the run is correct; its starting figure was read too early.",
+    Step.CLOSE_JOB: "No worker is running it; the sweep requests remaining work again.",
+    Step.CLOSE_RUN: "No worker is running it; what it wrote is complete and stays.",
+    Step.EXPIRE_GRANT: "A grant that should have ended is revoked.",
 }
 
-# What may tell of messages that are gone without another trace.
-_TELLTALES = frozenset({"chain_head", "next_seq"})
-_OF_MESSAGES = frozenset({*_TELLTALES, "total_tokens"})
+# Counters that may be the only evidence of missing messages.
+_EVIDENCE = frozenset({"chain_head", "next_seq"})
+_OF_MESSAGES = frozenset({*_EVIDENCE, "total_tokens"})
 _OF_CONTEXT = frozenset({"active_messages", "active_tokens"})
-_TELLTALE_WHY = (
-    "It can be counted again. But where the newest messages were removed, it may be all that tells of that: compare "
-    "with a ledger or a backup first."
+_EVIDENCE_WHY = (
+    "It can be counted again. But if the newest messages were removed, it may be the only evidence: compare it with a "
+    "ledger or a backup first."
 )
 
-# Of whole conversations, of which one step mends every finding.
+# Findings of a conversation that one step repairs together.
 _CONTEXT = frozenset(
     {"context_points_at_rows", "context_is_what_lineage_says", "nothing_is_shown_twice", "messages_are_reachable_once"}
 )
@@ -98,26 +98,26 @@ _LINEAGE = frozenset(
         "sources_are_numbered_from_zero",
     }
 )
-# What only a person can judge, and why.
+# Findings for a person, and why.
 _BY_HAND: Mapping[str, str] = {
     "rows_match_their_seals": (
-        "The row was changed past the triggers, and its seal does not tell what it said. Compare it with a ledger or a"
-        " backup: with the recorded values in place the seal matches again."
+        "The row was changed past the triggers, and its seal does not reveal the recorded values. Compare it with a"
+        " ledger or a backup: with the recorded values the seal matches again."
     ),
     "site_rows_match_their_seals": (
-        "The row was changed past the triggers, and its seal does not tell what it said. Compare it with a backup. A"
-        " key or a membership that cannot be trusted is taken back and given anew."
+        "The row was changed past the triggers, and its seal does not reveal the recorded values. Compare it with a"
+        " backup. Revoke a key or a membership that cannot be trusted, and issue a new one."
     ),
     "emptied_rows_hold_no_text": (
-        "What was said is in its cold block, or erased; what stands in the row is something else. Empty it by hand."
+        "The original text is in its cold block, or erased; the row holds another text. Empty it by hand."
     ),
-    "parts_have_the_names_of_their_place": "Its name contradicts its place; compare with a ledger or a backup.",
+    "parts_have_the_names_of_their_place": "Its id contradicts its place; compare with a ledger or a backup.",
     "audited_rows_are_there": "The row was removed; only a backup has it.",
-    "audited_site_rows_are_there": "The row was removed; only a backup has it. A key that is gone opens nothing.",
+    "audited_site_rows_are_there": "The row was removed; only a backup has it. A missing key grants no access.",
 }
-# Of these, those that say that links themselves are wrong.
+# Those that mean that links themselves are wrong.
 _ENTANGLING = _LINEAGE - {"summaries_match_their_hashes", "redone_summaries_stand_for_the_same"}
-# What a ledger may have as it was.
+# Findings that a ledger may help to repair.
 _RESTORABLE = frozenset(
     {
         "messages_are_complete",
@@ -131,13 +131,13 @@ _RESTORABLE = frozenset(
         "references_lead_to_their_files",
     }
 )
-# What a model is shown is what was said all the same: to withhold it would lose more than it saves.
+# The text is intact: withholding it would lose more than it protects.
 _BESIDE_THE_TEXT = frozenset({"records_match_their_hashes", "references_lead_to_their_files"})
 
 
 @dataclass(frozen=True)
 class Place:
-    """A finding, as far as planning needs to know it."""
+    """A finding, as far as planning needs it."""
 
     code: str
     conversation_id: int | None
@@ -146,25 +146,25 @@ class Place:
 
 @dataclass(frozen=True)
 class Facts:
-    """What the rows say beyond the findings, by the ids that the findings name."""
+    """Facts from the rows about the ids that findings name."""
 
-    # What a ledger holds as it was sealed.
+    # Places that a ledger has with matching hashes.
     restorable: frozenset[tuple[int, str]] = frozenset()
-    # Summaries whose seal fits sources that they are not linked to.
+    # Summaries whose hash proves sources that they are not linked to.
     relinkable: frozenset[str] = frozenset()
-    # Summaries of which a new one can be made: they stand in the context, and their links are whole.
+    # Summaries that can be made again: they are in the context, and their links are complete.
     remakeable: frozenset[str] = frozenset()
-    # What is quarantined already.
+    # Ids that are quarantined already.
     quarantined: frozenset[str] = frozenset()
-    # Messages that follow a gap: their chain breaks there, and they are as they were said.
+    # Messages after a gap: their chain breaks there, but they are intact.
     after_gaps: frozenset[str] = frozenset()
-    # Conversations that a quarantine, or a job, can be written for.
+    # Conversations that exist.
     conversations: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """One step, before anybody has looked at what it would change."""
+    """One step, without the values before and after."""
 
     step: Step
     conversation_id: int | None
@@ -176,15 +176,15 @@ class Proposal:
 
 @dataclass(frozen=True)
 class _Damage:
-    """What else is wrong with the conversations of the findings: it decides what can be done about each."""
+    """Damage of the conversations, which decides what can be done about each finding."""
 
-    # A seq is missing: and of these, whose ledger has it.
+    # Conversations with a gap, and those whose gap the ledger fills.
     incomplete: frozenset[int | None]
     completed: frozenset[int | None]
-    # Links are lost that a seal tells; or links are wrong, so that no context follows from them.
+    # Conversations with lost links that a hash proves, and with wrong links, from which no context follows.
     relinked: frozenset[int | None]
     entangled: frozenset[int | None]
-    # What is wrong with each summary.
+    # The codes of the findings of each summary.
     of_summaries: Mapping[str, frozenset[str]]
 
     @classmethod
@@ -224,7 +224,7 @@ class _Draft:
 
 
 def propose(places: Sequence[Place], facts: Facts) -> tuple[list[Proposal], list[Unplanned]]:
-    """The steps, in order, each for one target however many findings it mends; and what is left to a person."""
+    """Return the steps in order, and the findings left to a person."""
     draft = _Draft(facts, _Damage.of(places, facts))
     for place in places:
         _treat(place, draft)
@@ -232,14 +232,14 @@ def propose(places: Sequence[Place], facts: Facts) -> tuple[list[Proposal], list
     proposals = [
         _proposal(step, conversation_id, target, tuple(codes))
         for (step, conversation_id, target), codes in draft.codes.items()
-        # Who makes a context anew counts it anew, too.
+        # Rebuilding a context recounts it.
         if not (step is Step.RECOUNT and target in _OF_CONTEXT and conversation_id in rebuilt)
     ]
     return sorted(proposals, key=_in_order), draft.unplanned
 
 
 def restorable_places(places: Sequence[Place]) -> set[tuple[int, str]]:
-    """What a ledger may have as it was: conversations with the ids of what is not as it was."""
+    """Return the places of the findings that a ledger may help to repair."""
     return {
         (place.conversation_id, place.id)
         for place in places
@@ -256,12 +256,12 @@ def _treat(place: Place, draft: _Draft) -> None:
     elif place.code in _BY_HAND:
         draft.leave(place, _BY_HAND[place.code])
     elif place.conversation_id not in facts.conversations:
-        draft.leave(place, "What it belongs to is gone; only a backup, or an import of its ledger, brings that back.")
+        draft.leave(place, "Its conversation is missing; only a backup, or an import of its ledger, restores it.")
     elif place.code in _CONTEXT or (place.code == "ordinals_are_unique" and place.id.startswith("ordinal_")):
         _treat_context(place, draft)
     elif place.code == "counters_are_recounts":
         if place.conversation_id in damage.incomplete and place.id in _OF_MESSAGES:
-            draft.leave(place, "It counts messages that are missing; what closes the gap mends it.")
+            draft.leave(place, "It counts missing messages; closing the gap repairs it.")
         else:
             draft.add(Step.RECOUNT, place)
     elif place.code == "work_comes_to_an_end":
@@ -271,18 +271,18 @@ def _treat(place: Place, draft: _Draft) -> None:
     elif place.code == "quarantines_hold_what_there_is":
         draft.add(Step.RELEASE, place)
     elif place.code == "recording_never_goes_back" and place.id.startswith("conv_"):
-        draft.leave(place, "Set its updated_at to when its newest message was recorded, before it is appended to.")
+        draft.leave(place, "Set its updated_at to the time of its newest message, before the next append.")
     elif place.code == "chains_are_unbroken" and place.id in facts.after_gaps:
-        draft.leave(place, "It follows a gap, and is itself as it was said; what closes the gap mends it.")
+        draft.leave(place, "It follows a gap and is itself intact; closing the gap repairs it.")
     elif place.code == "cold_texts_match_their_hashes" and place.id.startswith("cold_"):
-        draft.leave(place, "Every message in it is a finding of its own, and has its own step.")
+        draft.leave(place, "Each of its messages is a separate finding with its own step.")
     elif place.code in _RESTORABLE and (place.conversation_id, place.id) in facts.restorable:
         draft.add(Step.RESTORE_FROM_LEDGER, place)
         if place.id.startswith("seq_"):
-            # What comes back takes its place in the context again.
+            # Restored messages return to the context.
             draft.add(Step.REBUILD_CONTEXT, place, f"conv_{place.conversation_id}")
     elif place.code in _BESIDE_THE_TEXT:
-        draft.leave(place, "What it says is as it was sealed; a ledger, or a backup, tells what else it had.")
+        draft.leave(place, "Its text is intact; a ledger or a backup has its other values.")
     elif place.code in _LINEAGE:
         _treat_summary(place, draft)
     elif place.code in _TEXTS or place.code in ("messages_are_complete", "ordinals_are_unique"):
@@ -293,21 +293,21 @@ def _treat(place: Place, draft: _Draft) -> None:
 
 def _treat_context(place: Place, draft: _Draft) -> None:
     if place.conversation_id in draft.damage.entangled:
-        draft.leave(place, "Links of its lineage are wrong, and a context made from them would not show everything.")
+        draft.leave(place, "Links of its lineage are wrong, and a context derived from them would be incomplete.")
     elif place.conversation_id in draft.damage.relinked:
-        draft.leave(place, "Links are missing of which it is a consequence; check again when they are put back.")
+        draft.leave(place, "It follows from missing links; check again when they are restored.")
     else:
         draft.add(Step.REBUILD_CONTEXT, place, f"conv_{place.conversation_id}")
 
 
 def _treat_summary(place: Place, draft: _Draft) -> None:
     if place.conversation_id in draft.damage.completed:
-        draft.leave(place, "Messages are missing that it may have been made from; check again when they are put back.")
+        draft.leave(place, "Messages are missing that may be its sources; check again when they are restored.")
     elif place.id in draft.facts.relinkable:
         draft.add(Step.RELINK, place)
     else:
         _withhold(place, draft)
-        # Only its text is not what was sealed: what it was made from is there to make another of.
+        # Only its text is damaged: its sources are intact, so it can be made again.
         is_text = draft.damage.of_summaries[place.id] == {"summaries_match_their_hashes"}
         if is_text and place.id in draft.facts.remakeable:
             draft.add(Step.REDO_SUMMARY, place)
@@ -322,18 +322,18 @@ def _withhold(place: Place, draft: _Draft) -> None:
 
 
 def gap_of(place: Place) -> str:
-    """A gap among the messages as a quarantine names it: `seq_7_33` in conversation 7."""
+    """Return the quarantine target of a gap: `seq_7_33` in conversation 7."""
     return f"seq_{place.conversation_id}_{place.id.removeprefix('seq_')}"
 
 
 def _proposal(step: Step, conversation_id: int | None, target: str, codes: tuple[str, ...]) -> Proposal:
-    is_delicate = step is Step.RECOUNT and target in _TELLTALES
+    is_evidence = step is Step.RECOUNT and target in _EVIDENCE
     return Proposal(
         step=step,
         conversation_id=conversation_id,
         target=target,
-        risk=Risk.HIGH if is_delicate else RISKS[step],
-        why=_TELLTALE_WHY if is_delicate else WHY[step],
+        risk=Risk.HIGH if is_evidence else RISKS[step],
+        why=_EVIDENCE_WHY if is_evidence else WHY[step],
         codes=codes,
     )
 

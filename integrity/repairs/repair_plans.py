@@ -1,4 +1,7 @@
-"""Turns a report into a plan of repairs: every step with what stands there now and what would. Touches nothing."""
+"""Make a repair plan from a report, each step with the values before and after.
+
+Nothing is changed.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,8 @@ from django.utils import timezone
 from conversations.errors import Conflict, NotFound
 from conversations.models import ContextItem, Conversation, Quarantine, Summary
 from conversations.scope import Scope
-from conversations.sql import array, rows
-from conversations.store.paging import behind
+from conversations.sql import array, load, rows
+from conversations.store.pages import behind
 from integrity import models
 from integrity.repairs.operations import OPERATIONS, CannotRepair, Target
 from integrity.repairs.operations.repair_lineage import relinkable_sources
@@ -22,18 +25,16 @@ from integrity.repairs.repair_planning import Facts, Place, Proposal, Step, prop
 from integrity.reports import report_of
 from integrity.types import PlanState, RepairPlanOutline, RepairPlanRecord, Risk, StepRecord, StepState, Unplanned
 
-# Messages that follow a gap: their link in the chain is from one that is not there.
-_AFTER_GAPS = """
-    SELECT 'msg_' || m.message_id FROM messages m
-    WHERE m.message_id = ANY(%s) AND m.seq > 1 AND NOT EXISTS (
-        SELECT FROM messages before WHERE before.conversation_id = m.conversation_id AND before.seq = m.seq - 1)
-"""
+SQL = load("integrity/repairs.sql")
 
 
 def make_plan(report: models.IntegrityReport, *, ledger_file_id: str = "") -> models.RepairPlan:
-    """A plan against the findings that the report lists; Conflict while its scan is still at it."""
+    """Make a plan for the findings that a report lists.
+
+    Raises Conflict while its scan is running.
+    """
     if report.finished_at is None:
-        raise Conflict(f"{report.report_id} is not finished; plan when it is.", code="report_unfinished")
+        raise Conflict(f"{report.report_id} is not finished; plan repairs when it is.", code="report_unfinished")
     places = [
         Place(finding.code, finding.conversation_id, finding.target)
         for finding in report.findings.order_by("finding_id").only("code", "conversation_id", "target")
@@ -61,7 +62,7 @@ def make_plan(report: models.IntegrityReport, *, ledger_file_id: str = "") -> mo
 
 
 def plan_of(scope: Scope, repair_id: str, *, locked: bool = False) -> models.RepairPlan:
-    """The row of a plan; NotFound if there is none that the scope may see."""
+    """Return the row of a plan; NotFound if the scope has none."""
     plans = scope.narrow(models.RepairPlan.objects.select_related("report"))
     if locked:
         plans = plans.select_for_update(of=("self",))
@@ -74,7 +75,7 @@ def plan_of(scope: Scope, repair_id: str, *, locked: bool = False) -> models.Rep
 def list_of(
     scope: Scope, *, report_id: str | None, state: PlanState | None, before_plan: str | None, limit: int
 ) -> list[RepairPlanOutline]:
-    """The newest plans first, in figures; those behind one of them."""
+    """List plans in figures, newest first, or those older than one of them."""
     plans = scope.narrow(models.RepairPlan.objects.order_by("-created_at", "-plan_id"))
     if report_id is not None:
         plans = plans.filter(report=report_of(scope, report_id))
@@ -177,7 +178,7 @@ def _facts(places: Sequence[Place], ledger_file_id: str) -> Facts:
             )
         ),
         quarantined=frozenset(held.values_list("target", flat=True)),
-        after_gaps=frozenset(id for (id,) in rows(_AFTER_GAPS, [array(messages)])),
+        after_gaps=frozenset(id for (id,) in rows(SQL["messages_after_gaps"], [array(messages)])),
         conversations=known,
     )
 
@@ -185,7 +186,7 @@ def _facts(places: Sequence[Place], ledger_file_id: str) -> Facts:
 def _restorable(
     places: Sequence[Place], conversation_ids: frozenset[int], ledger_file_id: str
 ) -> frozenset[tuple[int, str]]:
-    """What the ledger has as it was sealed, of all that is not as it was."""
+    """Return those damaged places that the ledger has with matching hashes."""
     restore = OPERATIONS[Step.RESTORE_FROM_LEDGER]
     found = set()
     for conversation_id, id in restorable_places(places):

@@ -1,16 +1,16 @@
-"""Legal erasure: the one way in which something that was said goes for good. Previewed, confirmed, on record.
+"""Legal erasure, the only removal of texts: previewed, confirmed, recorded.
 
-What is erased leaves a tombstone: its row, its place, its times and its hashes, by which the chain still verifies.
+An erased row stays as a tombstone with its place, times and hashes, so the chain still verifies.
 """
 
 from __future__ import annotations
 
-import logging
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+import structlog
 from django.core.files.storage import Storage, default_storage
 from django.db import transaction
 from django.utils import timezone
@@ -30,22 +30,22 @@ from conversations.scope import Scope
 from conversations.store.base import EVERYTHING
 from integrity.models import Erasure
 from integrity.policy import RetentionPolicy
-from integrity.retention.elsewhere import erase_elsewhere, texts_elsewhere
-from integrity.retention.erasing import Extent
+from integrity.retention.erasure_extent import Extent
 from integrity.retention.types import ErasurePreview, ErasureResult
 
-logger = logging.getLogger(__name__)
+logger = structlog.get_logger(__name__)
 
-# So long the sweep goes on asking for summaries to be made again: one of too little will never be shorter than that.
-ASKED_FOR = timedelta(days=1)
-# Of the summaries that go along, so many are listed.
+# The sweep requests new summaries for this long: one of very short sources may never become shorter than they are.
+REQUESTED_FOR = timedelta(days=1)
+# A preview lists this many summaries.
 MOST_LISTED = 100
+# A request names this many messages.
 MOST_NAMED = 10_000
 
 
 @dataclass(frozen=True)
 class Erasures:
-    """Previews an erasure and carries it out. Its callers are administrators."""
+    """Previews and carries out erasures, for administrators."""
 
     policy: RetentionPolicy
     tokens: TokenEstimator
@@ -71,12 +71,12 @@ class Erasures:
         message_ids: Sequence[int] = (),
         file_ids: Sequence[str] = (),
     ) -> ErasurePreview:
-        """What erasing these messages and files would take along; nothing is touched yet.
+        """Show everything that erasing these messages and files would remove.
 
-        Messages are named by a range of seqs, by their ids, or both; without any, it is all of the conversation. Files
-        that only these messages hold or name go along, and so does the text of every summary made from them. The answer
-        has an id and a confirmation, which `erase` takes within an hour. Raises NotFound for what is not
-        there, and Invalid if nothing is left to be erased.
+        Nothing changes yet. Name messages by a range of seqs, by ids, or both; without any, the erasure covers the
+        whole conversation. It includes files that only these messages need, and the text of every summary made from
+        them. The answer has an id and a confirmation, which `erase` accepts for an hour. Raises NotFound, and Invalid
+        if nothing is left to erase.
         """
         conversation = self.scope.conversation(conversation_id)
         is_whole = from_seq is None and to_seq is None and not message_ids and not file_ids
@@ -84,7 +84,7 @@ class Erasures:
         self._require_files(conversation.pk, file_ids)
         extent = self._extent(conversation.pk, named, file_ids, is_whole=is_whole)
         if not extent.message_ids and not extent.files:
-            raise Invalid("Nothing of this is left to be erased.", code="nothing_to_erase")
+            raise Invalid("Nothing of this is left to erase.", code="nothing_to_erase")
         with transaction.atomic():
             erasure = Erasure.objects.create(
                 erasure_id=f"era_{secrets.token_hex(8)}",
@@ -107,16 +107,17 @@ class Erasures:
         return _preview(erasure, extent)
 
     def erase(self, *, erasure_id: str, confirmation: str) -> ErasureResult:
-        """Erase for good what was previewed under this id; `confirmation` is what the preview asks to be typed.
+        """Carry out a previewed erasure permanently.
 
-        All of it in one transaction, with an act in the audit log: texts, metadata, authors and idempotency keys of the
-        messages, in rows and cold blocks; the texts of summaries made from them; files, with their bytes unless another
-        file has the same; reasons of quarantines and questions of grants about them. With all of a conversation also
-        its title, metadata and instructions, and the metadata of its boundaries. Rows, places and hashes stay.
-        Summaries that a model sees are made again from what remains.
+        `confirmation` is the text that the preview shows. One transaction, with an act in the audit log, removes:
+        texts, metadata, authors and idempotency keys of the messages, in rows and cold blocks; the texts of summaries
+        made from them; files, with their bytes unless another file shares them; reasons of quarantines and questions of
+        grants about them. Erasing a whole conversation also removes its title, metadata and instructions, and the
+        metadata of its boundaries. Rows, places and hashes stay. Summaries in the active context are made again from
+        the remaining messages.
 
-        Raises NotFound; Invalid (`not_confirmed`); Conflict if the preview has expired, was carried out, or is not what
-        would be erased any more; ConversationBusy while a compaction is at work.
+        Raises NotFound; Invalid (`not_confirmed`); Conflict if the preview has expired, was carried out, or differs
+        from what would be erased now; ConversationBusy while a compaction is running.
         """
         erasure = self._confirmed(erasure_id, confirmation)
         with compaction_lock(erasure.conversation_id), transaction.atomic():
@@ -126,7 +127,7 @@ class Erasures:
             extent = self._extent(conversation.pk, erasure.message_ids, erasure.file_ids, is_whole=erasure.is_whole)
             if extent.fingerprint != erasure.fingerprint:
                 raise Conflict(
-                    "Something has changed since the preview: what would be erased is not what you saw. Preview anew.",
+                    "The conversation has changed since the preview, and the erasure would differ. Preview again.",
                     code="erasure_outdated",
                 )
             act = AuditLog(self.scope).record(
@@ -140,7 +141,6 @@ class Erasures:
             erasure.act = act
             erasure.bytes_left = extent.erase(act, tokens=self.tokens)
             erasure.save(update_fields=["act", "bytes_left"])
-            erase_elsewhere(conversation.pk, is_whole=erasure.is_whole, ids=extent.ids)
             is_shown = any(summary.active for summary in extent.summaries)
             job_id = jobs.request(conversation_id=conversation.pk, reason=Reason.REDO) if is_shown else None
         self._remove_bytes(erasure)
@@ -156,16 +156,16 @@ class Erasures:
         )
 
     def sweep(self) -> None:
-        """Finish what a process that died, a storage that was away, or another wish that came first has left.
+        """Finish erasures that a crash or an unavailable storage interrupted.
 
-        Bytes of erased files are removed; summaries that a model sees as erased, and of which something remains, are
-        asked for again, for a day.
+        Removes the bytes of erased files. For a day, requests again the summaries that the active context shows as
+        erased and that have remaining sources.
         """
         for erasure in Erasure.objects.exclude(bytes_left=[]).order_by("erasure_id"):
             self._remove_bytes(erasure)
-        lately = Erasure.objects.filter(act__recorded_at__gt=self.now() - ASKED_FOR)
+        recent = Erasure.objects.filter(act__recorded_at__gt=self.now() - REQUESTED_FOR)
         shown = ContextItem.objects.filter(
-            conversation_id__in=lately.values("conversation_id"), summary__erased_by__isnull=False
+            conversation_id__in=recent.values("conversation_id"), summary__erased_by__isnull=False
         )
         to_redo = {
             conversation_id
@@ -176,41 +176,45 @@ class Erasures:
             jobs.request(conversation_id=conversation_id, reason=Reason.REDO)
 
     def _remove_bytes(self, erasure: Erasure) -> None:
-        """What cannot be removed stays on the list, for the sweep."""
+        """Remove the bytes of erased files.
+
+        Paths that fail stay on the list for the sweep.
+        """
         left = []
         for path in erasure.bytes_left:
             try:
                 SharedBytes(self.storage, path).remove_unless_needed()
             except STORAGE_FAILURES as refusal:
                 left.append(path)
-                logger.error(
-                    "erased_bytes_left", extra={"erasure_id": erasure.erasure_id, "error": type(refusal).__name__}
-                )
+                logger.error("erased_bytes_left", erasure_id=erasure.erasure_id, error=type(refusal).__name__)
         if left != erasure.bytes_left:
             Erasure.objects.filter(pk=erasure.pk).update(bytes_left=left)
 
     def _extent(
         self, conversation_id: int, message_ids: Sequence[int], file_ids: Sequence[str], *, is_whole: bool
     ) -> Extent:
-        """What these name now; of a whole conversation, also what has come to it since."""
+        """Compute the extent as of now.
+
+        That of a whole conversation includes what was added since the preview.
+        """
         if is_whole:
             own = {"conversation_id": conversation_id, "erased_by": None}
             message_ids = list(Message.objects.filter(**own).values_list("pk", flat=True))
             file_ids = list(LargeFile.objects.filter(**own).values_list("pk", flat=True))
-        return Extent.of(conversation_id, message_ids=message_ids, file_ids=file_ids)
+        return Extent.of(conversation_id, message_ids=message_ids, file_ids=file_ids, is_whole=is_whole)
 
     def _named(
         self, conversation_id: int, from_seq: int | None, to_seq: int | None, message_ids: Sequence[int]
     ) -> list[int]:
         if len(message_ids) > MOST_NAMED:
-            raise Invalid(f"message_ids: at most {MOST_NAMED:,} can be named at once; name a range.")
+            raise Invalid(f"message_ids: at most {MOST_NAMED:,} ids are accepted; name a range instead.")
         own = Message.objects.filter(conversation_id=conversation_id)
         found = set(own.filter(pk__in=list(message_ids)).values_list("pk", flat=True))
         for message_id in message_ids:
             if message_id not in found:
                 raise NotFound(f"There is no message msg_{message_id} in conversation {conversation_id}.")
         if (from_seq is None) != (to_seq is None):
-            raise Invalid("A range has two ends: give from_seq and to_seq.")
+            raise Invalid("A range needs both from_seq and to_seq.")
         if from_seq is not None and to_seq is not None:
             if from_seq > to_seq:
                 raise Invalid(f"to_seq: {to_seq} is before from_seq, {from_seq}.")
@@ -230,7 +234,7 @@ class Erasures:
         self._require_open(erasure)
         if confirmation != erasure.confirmation:
             raise Invalid(
-                "Nothing was erased: the confirmation is not what the preview asks for, letter by letter.",
+                "Nothing was erased: the confirmation differs from the text that the preview shows.",
                 code="not_confirmed",
             )
         return erasure
@@ -239,7 +243,7 @@ class Erasures:
         if erasure.act_id is not None:
             raise Conflict(f"{erasure.erasure_id} was carried out already.", code="erasure_done")
         if erasure.expires_at <= self.now():
-            raise Conflict("This preview has expired. Preview anew.", code="erasure_expired")
+            raise Conflict("This preview has expired. Preview again.", code="erasure_expired")
 
 
 def _confirmation(extent: Extent, *, is_whole: bool) -> str:
@@ -279,5 +283,5 @@ def _preview(erasure: Erasure, extent: Extent) -> ErasurePreview:
         summaries=extent.summaries[:MOST_LISTED],
         files=extent.files,
         file_ids_kept=extent.files_kept,
-        texts_elsewhere=texts_elsewhere(extent.conversation_id, is_whole=erasure.is_whole, ids=extent.ids),
+        texts_elsewhere=extent.texts_elsewhere(),
     )

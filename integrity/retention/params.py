@@ -2,9 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from pydantic import Field
+
 from conversations.audit import Act
-from conversations.param_fields import Choice, ConversationId, Id, MessageId, Several, Text, WholeNumber
-from conversations.params import ConversationParams, Params
+from conversations.param_fields import (
+    NEXT,
+    WHOLE,
+    ConversationId,
+    Cursor,
+    Identifier,
+    MessageId,
+    OneOf,
+    Params,
+    Positive,
+    Text,
+    optional,
+)
+from conversations.params import ConversationParams
 from integrity.policy import MOST_DAYS
 from integrity.retention.erasure import MOST_NAMED
 
@@ -25,12 +41,8 @@ class RetentionParams(Params):
 
 
 class SetRetentionParams(Params):
-    cold_after_days = WholeNumber(
-        required=False,
-        allow_null=True,
-        min_value=1,
-        max_value=MOST_DAYS,
-        help_text="Days without use after which texts go cold; left out, the site's default holds.",
+    cold_after_days: Annotated[int, Field(ge=1, le=MOST_DAYS), WHOLE] | None = optional(
+        "Days without use after which texts go cold; left out, the site's default holds."
     )
 
 
@@ -39,34 +51,26 @@ class StorageParams(Params):
 
 
 class PreviewErasureParams(ConversationParams):
-    from_seq = WholeNumber(required=False, allow_null=True, min_value=1, help_text="The first message of a range.")
-    to_seq = WholeNumber(required=False, allow_null=True, min_value=1, help_text="The last message of the range.")
-    message_ids = Several(
-        child=MessageId(), required=False, max_length=MOST_NAMED, help_text="Messages by their ids, beside the range."
+    from_seq: Positive | None = optional("The first message of a range.")
+    to_seq: Positive | None = optional("The last message of the range.")
+    message_ids: Annotated[list[MessageId], Field(max_length=MOST_NAMED)] = optional(
+        "Messages by their ids, beside the range."
     )
-    file_ids = Several(
-        child=Text(max_length=200),
-        required=False,
-        max_length=MOST_FILES,
-        help_text="Files by their ids, whoever else names them.",
+    file_ids: Annotated[list[Identifier], Field(max_length=MOST_FILES)] = optional(
+        "Files by their ids, whether or not messages need them."
     )
 
 
 class EraseParams(Params):
-    erasure_id = Text(max_length=200, help_text="The previewed erasure (era_...).")
-    confirmation = Text(max_length=500, help_text="What the preview asks to be typed, letter by letter.")
+    erasure_id: Identifier = Field(description="The previewed erasure (era_...).")
+    confirmation: Annotated[Text, Field(max_length=500)] = Field(
+        description="What the preview asks to be typed, letter by letter."
+    )
 
 
 class ListActsParams(Params):
-    conversation_id = ConversationId(required=False, allow_null=True, help_text="Only what was done to this one.")
-    act = Choice(
-        choices=[each.value for each in Act], required=False, allow_null=True, help_text="Only acts of this kind."
-    )
-    target = Text(
-        required=False,
-        allow_null=True,
-        max_length=200,
-        help_text="Only what was done to this: msg_12, repair_..., key 7.",
-    )
-    before_id = Id(required=False, allow_null=True, help_text="Only what was done before this act.")
-    limit = WholeNumber(required=False, min_value=1, max_value=MOST_ACTS, help_text="The most acts to list.")
+    conversation_id: ConversationId | None = optional("Only what was done to this one.")
+    act: Annotated[Act, OneOf] | None = optional("Only acts of this kind.")
+    target: Identifier | None = optional("Only what was done to this: msg_12, repair_..., key 7.")
+    cursor: Cursor = optional(NEXT)
+    limit: Annotated[int, Field(ge=1, le=MOST_ACTS), WHOLE] = optional("The most acts to list.")

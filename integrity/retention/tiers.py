@@ -1,12 +1,15 @@
-"""Moves the texts of conversations that nobody uses to the cold tier, and back on request. Retention never removes."""
+"""Move texts of unused conversations to the cold tier, and back on request.
+
+Retention never deletes.
+"""
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import structlog
 from django.db import transaction
 from django.utils import timezone
 
@@ -16,34 +19,24 @@ from conversations.cold_storage.archiving import Moved, archive_stretch, thaw_bl
 from conversations.errors import ConversationBusy, Invalid, LcmError
 from conversations.models import ColdBlock, Conversation, Workspace
 from conversations.scope import Scope
-from conversations.sql import rows
+from conversations.sql import load, rows
 from conversations.store.base import EVERYTHING
 from conversations.store.last_used import today
 from integrity.models import ColdProgress
 from integrity.policy import MOST_DAYS, RetentionPolicy
 from integrity.retention.types import RetentionRecord, Tier, TierMove
 
-logger = logging.getLogger(__name__)
+logger = structlog.get_logger(__name__)
 
-# Of the conversations that are due, one wake-up looks at so many, those unused longest first.
+# One sweep takes this many of the conversations that are due.
 _AT_ONCE = 500
 
-# Those that have gone cold as far as they can are passed over by a row of ours: nobody has to look at their messages.
-_DUE = """
-    FROM conversations c JOIN workspaces w USING (workspace_id)
-    LEFT JOIN cold_progress p USING (conversation_id)
-    WHERE (%(workspace_id)s::bigint IS NULL OR c.workspace_id = %(workspace_id)s)
-      AND coalesce(w.cold_after_days, %(default)s) > 0
-      AND c.last_used_on <= (now() AT TIME ZONE 'UTC')::date - coalesce(w.cold_after_days, %(default)s)
-      AND coalesce(p.through_seq, 0) < c.next_seq - 1
-"""
-_NEXT_DUE = f"SELECT c.conversation_id {_DUE} ORDER BY c.last_used_on, c.conversation_id LIMIT {_AT_ONCE}"
-_COUNT_DUE = f"SELECT count(*) {_DUE}"
+SQL = load("integrity/retention.sql")
 
 
 @dataclass
 class _Moves:
-    """What one call has moved so far."""
+    """The texts that one call has moved so far."""
 
     messages: int = 0
     blocks: int = 0
@@ -72,26 +65,27 @@ class Retention:
         return cls(policy=RetentionPolicy.from_settings(), scope=scope)
 
     def archive(self, *, conversation_id: int) -> TierMove:
-        """Move the conversation's texts to the cold tier, whatever its age; they are read as before.
+        """Move the conversation's texts to the cold tier, regardless of its age.
 
-        Bounded by 20 seconds: with `more`, another call goes on. Each stretch is a transaction of its own,
-        in the audit log, and is committed only once it reads back the same. Raises NotFound, and ConversationBusy
-        while a compaction is at work.
+        Reads work as before. Bounded by 20 seconds: with `more`, another call continues. Each stretch has its own
+        transaction and act in the audit log, and is committed only after it reads back the same. Raises NotFound, and
+        ConversationBusy while a compaction is running.
         """
         self.scope.conversation(conversation_id)
         return self._archive(conversation_id, after_seq=0, deadline=self._deadline())
 
     def thaw(self, *, conversation_id: int) -> TierMove:
-        """Bring the conversation's texts back into their rows, where searches find them; its days begin anew.
+        """Move the conversation's texts back into their rows, where searches find them.
 
-        Bounded as `archive` is. Raises NotFound, and ConversationBusy while a compaction is at work.
+        Its unused days restart. Bounded as `archive` is. Raises NotFound, and ConversationBusy while a compaction is
+        running.
         """
         self.scope.conversation(conversation_id)
         deadline = self._deadline()
         log, moves = AuditLog(self.scope), _Moves()
         with compaction_lock(conversation_id):
             with transaction.atomic():
-                # Not to be moved again tomorrow, and from the beginning when its time comes.
+                # The sweep must not archive it again tomorrow, and must start from its first message later.
                 Conversation.objects.filter(pk=conversation_id).update(last_used_on=today())
                 ColdProgress.objects.filter(pk=conversation_id).delete()
             while (moved := thaw_block(conversation_id, log=log)) is not None:
@@ -102,21 +96,17 @@ class Retention:
         return _move(conversation_id, Tier.HOT, moves, more=more)
 
     def get_retention(self) -> RetentionRecord:
-        """After how many days without use the workspace's conversations go cold, and how many are due."""
+        """Show the workspace's retention, and how many conversations are due."""
         return self._record(self._workspace())
 
     def set_retention(self, *, cold_after_days: int | None = None) -> RetentionRecord:
-        """Let conversations go cold after so many days without use; None for whatever the site's default is.
+        """Set after how many unused days conversations go cold.
 
-        What is cold already stays so until it is thawed. A workspace that wants none of it, whatever the default, says
-        36,500: a hundred years.
+        Returns None for the site's default. Cold conversations stay cold until they are thawed. To keep a workspace hot
+        whatever the default, set 36,500 days, a hundred years.
         """
-        if cold_after_days is not None and (
-            isinstance(cold_after_days, bool)
-            or not isinstance(cold_after_days, int)
-            or not 1 <= cold_after_days <= MOST_DAYS
-        ):
-            raise Invalid(f"cold_after_days: {str(cold_after_days)[:80]!r} is not a number from 1 to {MOST_DAYS:,}.")
+        if cold_after_days is not None and not 1 <= cold_after_days <= MOST_DAYS:
+            raise Invalid(f"cold_after_days: {cold_after_days} is not a number from 1 to {MOST_DAYS:,}.")
         with transaction.atomic():
             workspace = Workspace.objects.select_for_update().get(pk=self._workspace().pk)
             AuditLog(self.scope).record(
@@ -129,13 +119,13 @@ class Retention:
         return self._record(workspace)
 
     def sweep(self) -> int:
-        """Archive what is due, for so long as one wake-up may take; how many messages went cold.
+        """Archive what is due, and return how many messages went cold.
 
-        A conversation that is being compacted, or that cannot be moved, is passed over; the next wake-up tries again.
+        Conversations that are being compacted, or cannot be moved, are skipped until the next sweep.
         """
         deadline = self._deadline()
         messages = 0
-        for (conversation_id,) in rows(_NEXT_DUE, self._due_values()):
+        for (conversation_id,) in rows(SQL["due_conversations"], self._due_values(limit=_AT_ONCE)):
             if self.clock() >= deadline:
                 break
             try:
@@ -144,7 +134,7 @@ class Retention:
             except ConversationBusy:
                 continue
             except LcmError as refusal:
-                logger.error("archiving_refused", extra={"conversation_id": conversation_id, "error": refusal.code})
+                logger.error("archiving_refused", conversation_id=conversation_id, error=refusal.code)
         return messages
 
     def _archive(self, conversation_id: int, *, after_seq: int, deadline: float) -> TierMove:
@@ -157,7 +147,7 @@ class Retention:
                 after_seq = moved.last_seq
                 if more := self.clock() >= deadline:
                     break
-            # What is passed over at the end had nothing that could move: it was erased, or is damaged.
+            # The messages after the last stretch cannot move: they are erased or damaged.
             through = after_seq if more else max(after_seq, newest)
             ColdProgress.objects.update_or_create(
                 conversation_id=conversation_id, defaults={"through_seq": through, "moved_at": timezone.now()}
@@ -169,15 +159,15 @@ class Retention:
 
     def _workspace(self) -> Workspace:
         if self.scope.workspace_id is None:
-            raise Invalid("Each workspace has a rule of its own: say which.")
+            raise Invalid("Retention is set for each workspace; name one.")
         return Workspace.objects.get(pk=self.scope.workspace_id)
 
-    def _due_values(self) -> dict[str, int | None]:
-        return {"workspace_id": self.scope.workspace_id, "default": self.policy.cold_after_days}
+    def _due_values(self, *, limit: int | None = None) -> dict[str, int | None]:
+        return {"workspace_id": self.scope.workspace_id, "default": self.policy.cold_after_days, "limit": limit}
 
     def _record(self, workspace: Workspace) -> RetentionRecord:
         default = self.policy.cold_after_days
-        [[due]] = rows(_COUNT_DUE, {"workspace_id": workspace.pk, "default": default})
+        [[due]] = rows(f"SELECT count(*) FROM ({SQL['due_conversations']}) AS due", self._due_values())
         return RetentionRecord(
             workspace_id=workspace.pk,
             cold_after_days=workspace.cold_after_days,

@@ -1,4 +1,4 @@
-"""The records of retention and erasure: what moved where, what it takes up, what an erasure would take along."""
+"""Records of retention and erasure."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-# What an erasure takes from a part besides its texts. Which tool was called and which result answers which call stay:
-# they are the joints of the conversation around it.
+# What an erasure removes from a part besides its texts. Tool names and call ids stay: the messages around it need them.
 ERASED_PART_NAMES = ("patch_hash", "file_mime", "file_name", "subtask_agent", "step_reason", "snapshot_hash")
 
 
 class Tier(StrEnum):
-    """Where texts are: in their rows, indexed; or compressed in blocks, found by id and read like any other."""
+    """Where texts are: in their rows and indexed, or compressed in blocks."""
 
     HOT = "hot"
     COLD = "cold"
@@ -20,10 +19,10 @@ class Tier(StrEnum):
 
 @dataclass(frozen=True)
 class TierMove:
-    """What one call moved to a tier, in how many blocks; with `more`, a further call goes on from there.
+    """What one call moved to a tier; with `more`, another call continues.
 
-    `bytes_in_rows` is what texts and search terms of these messages take in their rows, `bytes_in_blocks` what they
-    take in blocks. `damaged_ids` are messages that do not match their hashes: they stay, for the check to find.
+    `bytes_in_rows` is the size of these messages' texts and search terms in rows, `bytes_in_blocks` their size in
+    blocks. `damaged_ids` are messages that do not match their hashes: they stay where they are, for a check to find.
     """
 
     conversation_id: int
@@ -32,7 +31,7 @@ class TierMove:
     blocks: int
     bytes_in_rows: int
     bytes_in_blocks: int
-    # Of all messages of the conversation, how many are cold now.
+    # How many of the conversation's messages are cold now.
     cold_messages: int
     more: bool
     damaged_ids: tuple[str, ...] = ()
@@ -40,10 +39,10 @@ class TierMove:
 
 @dataclass(frozen=True)
 class RetentionRecord:
-    """A workspace's rule: after so many days without use, texts go cold. Its own, or the site's default.
+    """After how many unused days a workspace's texts go cold.
 
-    `effective_days` is what holds; None for never. `due_conversations` have been unused for as long and are not all
-    cold.
+    `effective_days` is the one that applies; None for never. `due_conversations` counts those that have been unused
+    that long and are not entirely cold.
     """
 
     workspace_id: int
@@ -55,10 +54,10 @@ class RetentionRecord:
 
 @dataclass(frozen=True)
 class StorageStatistics:
-    """What a workspace takes up, by tier. `bytes_saved` is what cold texts took in their rows less what they take now.
+    """The space that a workspace uses, by tier.
 
-    `hot_bytes` are the texts, parts and search terms in the rows, without the indexes over them; None where counting
-    them would have taken too long.
+    `bytes_saved` is the saving of its cold texts. `hot_bytes` counts texts, parts and search terms in rows, without
+    indexes; None where counting takes too long.
     """
 
     conversations: int
@@ -79,7 +78,7 @@ class StorageStatistics:
 
 @dataclass(frozen=True)
 class ErasedSummary:
-    """A summary that holds something of what is to be erased; `active`: a model sees it now."""
+    """A summary made from erased messages; `active` if it is in the active context."""
 
     summary_id: str
     depth: int
@@ -91,7 +90,10 @@ class ErasedSummary:
 
 @dataclass(frozen=True)
 class ErasedFile:
-    """A file that goes along; `bytes_stay` where another file of the workspace has the same bytes."""
+    """A file that is erased.
+
+    `bytes_stay` if another file of the workspace has the same bytes.
+    """
 
     file_id: str
     byte_size: int | None
@@ -100,9 +102,9 @@ class ErasedFile:
 
 @dataclass(frozen=True)
 class TextElsewhere:
-    """Words outside of messages, summaries and files that may quote them, and how many such texts there are.
+    """Other texts that may quote messages, summaries or files, and their number.
 
-    `is_erased` says whether the erasure takes them along; the others are for a person to look at.
+    `is_erased` says whether the erasure removes them; the others are for a person to review.
     """
 
     what: str
@@ -112,18 +114,19 @@ class TextElsewhere:
 
 @dataclass(frozen=True)
 class ErasurePreview:
-    """What an erasure would take: nothing has been touched. `erase`, with this id and the confirmation, carries it out.
+    """What an erasure would remove.
 
-    Every summary that was made from these messages, however far, loses its text; those that a model sees are made again
-    from what remains. `summaries` lists the first of them, `summary_count` counts them all.
+    `erase` carries it out, given this id and the confirmation. Every summary made from these messages, directly or
+    through others, loses its text; those in the active context are made again from the remaining messages. `summaries`
+    lists the first of them, `summary_count` counts all.
     """
 
     erasure_id: str
     conversation_id: int
-    # Whether it is all of the conversation, with its title, metadata and instructions.
+    # Whether it covers the whole conversation, with its title, metadata and instructions.
     is_whole: bool
     expires_at: datetime
-    # To be typed, letter by letter.
+    # To be typed exactly.
     confirmation: str
     message_count: int
     first_seq: int | None
@@ -136,14 +139,14 @@ class ErasurePreview:
     active_summaries: int
     summaries: tuple[ErasedSummary, ...]
     files: tuple[ErasedFile, ...]
-    # Files that these messages hold or name and that stay, because other messages do so, too.
+    # Files that these messages need and that stay, because other messages need them, too.
     file_ids_kept: tuple[str, ...] = ()
     texts_elsewhere: tuple[TextElsewhere, ...] = ()
 
 
 @dataclass(frozen=True)
 class ErasureResult:
-    """What was erased for good, and the act in the audit log that says so. `job_id`: who makes summaries again."""
+    """A completed erasure, its act, and the job that redoes summaries."""
 
     erasure_id: str
     conversation_id: int

@@ -1,1 +1,1 @@
-"""Checks for later: asked for, taken up by workers, gentle with everybody else."""
+"""Background checks: requested, claimed by workers, and slow on purpose."""

@@ -1,4 +1,4 @@
-"""Which conversations have changed since they were last found clean, told by their rows alone."""
+"""Which conversations have changed since they were last found clean."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class _SystemColumn(Func):
 
 
 def not_looked_at_since(moment: datetime, conversations: QuerySet[Conversation]) -> QuerySet[Conversation]:
-    """Of those that `since_last_clean` gives, the ones that nobody has looked through since then as they are now."""
+    """Those of `since_last_clean` that were not checked since, as they are now."""
     return conversations.exclude(integrity_check__checked_at__gte=moment, integrity_check__row_version=F("row_version"))
 
 
@@ -49,7 +49,7 @@ def versions_of(conversation_ids: Iterable[int]) -> dict[int, str]:
 
 
 def note(versions: Mapping[int, str], examined: Examination, *, checked_at: datetime) -> None:
-    """Write down that these conversations were looked through, at these versions, and which of them are clean."""
+    """Record that these conversations were checked, at these versions."""
     ConversationCheck.objects.bulk_create(
         [
             ConversationCheck(

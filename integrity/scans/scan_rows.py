@@ -1,4 +1,4 @@
-"""Scans: requests to check, merged into one row and claimed by one worker, who continues where the last one stopped."""
+"""Scans: queued requests to check, each claimed by one worker at a time."""
 
 from __future__ import annotations
 

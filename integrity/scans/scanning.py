@@ -1,4 +1,4 @@
-"""Carry out scans: a batch of conversations at a time, with rests, continuing where the last worker stopped."""
+"""Carry out scans in batches, with rests, continuing where one stopped."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from integrity.scans import changes
 from integrity.scans import scan_rows as scans
 from integrity.types import ScanMode
 
-# A scan rests twice as long as it works, so that whoever writes meanwhile has the machine for most of the time.
+# A scan rests twice as long as it works, so that other work has the machine for most of the time.
 REST = 2
 LONGEST_REST_SECONDS = 60.0
 # Forgotten at one sweep; the next one goes on.
@@ -46,7 +46,7 @@ class ScanWorker:
         return cls(policy=IntegrityPolicy.from_settings())
 
     def work(self, *, scan_id: int | None = None) -> bool:
-        """Do a stretch of the given scan, or of the next that is due; false if there was none to claim.
+        """Do a stretch of the given scan, or of the next; false if there was none.
 
         Each batch is read in one snapshot and recorded with the position of the scan, so that another worker continues
         from there. A scan that fails stays a row, and is retried after a growing backoff.
@@ -59,7 +59,7 @@ class ScanWorker:
         return True
 
     def sweep(self) -> None:
-        """Wake a worker for every scan that is due, request what is due by the clock, and remove what is old."""
+        """Wake workers for due scans, request scheduled ones, remove old ones."""
         scans.QUEUE.wake_due()
         now = self.now()
         if self.policy.scan_interval_minutes:
@@ -72,7 +72,7 @@ class ScanWorker:
         self._forget(now - timedelta(days=self.policy.kept_report_days))
 
     def _forget(self, before: datetime) -> None:
-        """Remove reports that led to no repair, and scans that are over, of before that moment; some at a time."""
+        """Remove some old scans, and old reports that led to no repair."""
         applied = models.RepairPlan.objects.filter(report_id=OuterRef("pk"), applied_at__isnull=False)
         reports = models.IntegrityReport.objects.filter(~Exists(applied), started_at__lt=before)
         over = models.IntegrityScan.objects.filter(finished_at__lt=before)
@@ -80,7 +80,7 @@ class ScanWorker:
             old.model.objects.filter(pk__in=list(old.values_list("pk", flat=True)[:MOST_FORGOTTEN])).delete()
 
     def _request_everything(self, unless_since: datetime) -> None:
-        """All conversations, a workspace at a time: its people see when theirs were looked through, and nobody else's.
+        """Request a full scan of each workspace, and of what belongs to none.
 
         Behind them, what belongs to no workspace any more: only a scan of the whole site looks for that, and it passes
         over what the others have just looked through.
@@ -135,7 +135,7 @@ class ScanWorker:
     def _look_at(
         self, batch: Mapping[int, int], report: models.IntegrityReport, lease: Lease[models.IntegrityScan]
     ) -> None:
-        """Look through a batch; where that takes too long, through each of it, and past those that still do."""
+        """Check a batch; after a timeout, each conversation of it alone."""
         examined = Examination(INVARIANTS, thorough=lease.row.mode == ScanMode.FULL, rest=self._rest)
         looked_at = self.now()
         try:
@@ -159,7 +159,7 @@ class ScanWorker:
 
     @contextmanager
     def _gently(self) -> Iterator[None]:
-        """One moment of the database, in which no question may take longer than it should."""
+        """A snapshot in which no statement may take too long."""
         with snapshot(), connection.cursor() as cursor:
             limit = f"{self.policy.scan_statement_seconds}s"
             cursor.execute("SELECT set_config('statement_timeout', %s, true)", [limit])

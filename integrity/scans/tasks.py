@@ -1,4 +1,4 @@
-"""Checks for later. The rows are the scans; these tasks only wake somebody to look at them."""
+"""Background tasks. The rows are the scans; a task only starts a worker."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from integrity.scans.scanning import ScanWorker
 
 @db_task(queue="maintenance")
 def scan_conversations(*, scan_id: int, request_id: str = "") -> None:
-    # What is logged, and who is woken to go on, belongs to the request that asked for it.
+    # Log lines, and the wake-ups that follow, carry the id of the request.
     with structlog.contextvars.bound_contextvars(scan_id=scan_id, request_id=request_id):
         ScanWorker.from_settings().work(scan_id=scan_id)
 

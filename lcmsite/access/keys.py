@@ -16,8 +16,8 @@ from django.utils import timezone
 
 from conversations.audit import Act, AuditLog
 from conversations.errors import Forbidden, Invalid, NotFound, Unauthenticated
-from conversations.fast.prepared import prepared
 from conversations.scope import Scope
+from conversations.sql import first_row
 from conversations.store.base import EVERYTHING
 from lcmsite.models import ApiKey
 from lcmsite.types import ApiKeyRecord, IssuedKey, KeyScope
@@ -101,7 +101,7 @@ def caller_of(key: str) -> Caller:
         cached = _callers.get(key_hash)
     if cached is not None:
         return cached
-    row = prepared(_FIND, (key_hash,))
+    row = first_row(_FIND, (key_hash,))
     if row is None:
         raise Unauthenticated("This is not a valid API key.")
     if row["is_revoked"]:
@@ -109,7 +109,7 @@ def caller_of(key: str) -> Caller:
     if row["is_expired"]:
         raise Unauthenticated("This API key has expired.", code="key_expired")
     if row["is_use_unrecorded"]:
-        prepared(_RECORD_USE, (row["api_key_id"],))
+        first_row(_RECORD_USE, (row["api_key_id"],))
     caller = Caller(
         scope=Scope(row["workspace_id"], actor=f"key {row['api_key_id']}"),
         key_scopes=frozenset(KeyScope(scope) for scope in row["scopes"]),

@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from typing import Any
 from urllib.parse import quote
 
 from django.http import FileResponse, HttpRequest
 from django.http.response import HttpResponseBase
 from drf_spectacular.utils import OpenApiParameter
+from rest_framework.request import Request
 
 from conversations.files.large_files import LargeFileService
 from conversations.files.reading import FileBytes
 from conversations.params import FileParams
 from lcmsite.access.keys import Caller
 from lcmsite.api.openapi import documented_stream
+from lcmsite.api.requests import OCTETS
 from lcmsite.catalogue.problems import NoSuchRange
 from lcmsite.types import KeyScope
 
 DOWNLOAD = "files/{file_id}/download/"
-OCTETS = "application/octet-stream"
 _RANGE = re.compile(r"bytes=([0-9]{1,18})-([0-9]{1,18})?")
 
 
 @documented_stream(
-    "download",
+    "files_download",
     DOWNLOAD,
     FileParams,
     chapter="Large file service",
@@ -40,14 +41,18 @@ _RANGE = re.compile(r"bytes=([0-9]{1,18})-([0-9]{1,18})?")
         ),
     ),
 )
-def download(self: object, request: HttpRequest, caller: Caller, in_path: Mapping[str, str]) -> HttpResponseBase:
+def download(self: object, request: Request, file_id: str) -> HttpResponseBase:
     """A file's bytes as they are, or those of the one Range that is asked for."""
+    caller: Any = request.user
+    return download_response(request, caller, file_id)
+
+
+def download_response(request: HttpRequest | Request, caller: Caller, file_id: str) -> HttpResponseBase:
+    """The file, for a caller from anywhere."""
     caller.require(KeyScope.READ)
     wanted = _wanted(request)
     offset, length = wanted or (0, None)
-    found = LargeFileService.from_settings(caller.scope).stream(
-        file_id=in_path["file_id"], offset=offset, length=length
-    )
+    found = LargeFileService.from_settings(caller.scope).stream(file_id=file_id, offset=offset, length=length)
     if wanted and offset >= found.file_size:
         found.file.close()
         raise NoSuchRange(
@@ -66,7 +71,7 @@ def download(self: object, request: HttpRequest, caller: Caller, in_path: Mappin
     return response
 
 
-def _wanted(request: HttpRequest) -> tuple[int, int | None] | None:
+def _wanted(request: HttpRequest | Request) -> tuple[int, int | None] | None:
     """Where the range begins and how long it is; None without one, and for forms that need not be understood."""
     found = _RANGE.fullmatch(request.headers.get("Range", "").strip())
     if found is None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from typing import Any
 
-from django.http import HttpRequest, StreamingHttpResponse
+from django.http import StreamingHttpResponse
+from rest_framework.request import Request
 
 from conversations.params import ConversationParams
 from integrity.ledgers import Ledgers
@@ -34,23 +36,30 @@ class Held:
 
 
 @documented_stream(
-    "ledger",
+    "conversations_ledger",
     LEDGER,
     ConversationParams,
     chapter="Ledgers",
     media_type=JSON_LINES,
     statuses={200: "The ledger, a JSON object a line."},
 )
-def ledger(self: object, request: HttpRequest, caller: Caller, in_path: Mapping[str, str]) -> StreamingHttpResponse:
+def ledger(self: object, request: Request, **in_path: str) -> StreamingHttpResponse:
     """A whole conversation as a ledger, streamed.
 
     JSON Lines in the format of docs/ledger.md; one that breaks off has no trailer and does not verify. On the command
     line it is `lcm ledger export`.
     """
+    caller: Any = request.user
     caller.require(KeyScope.READ)
-    asked = ConversationParams.accepted(ConversationParams.read_from({**in_path, **request.GET.dict()}))
+    given = {**in_path, **request.GET.dict()}
+    return ledger_response(caller, ConversationParams.accepted(given, in_text=given)["conversation_id"])
+
+
+def ledger_response(caller: Caller, conversation_id: int) -> StreamingHttpResponse:
+    """The ledger, for a caller from anywhere."""
+    caller.require(KeyScope.READ)
     # Before the first line, so that a refusal is one.
-    conversation = caller.scope.conversation(asked["conversation_id"])
+    conversation = caller.scope.conversation(conversation_id)
     lines = Ledgers.from_settings(caller.scope).lines(conversation_id=conversation.pk)
     held = ExitStack()
     held.enter_context(gate().entered(caller.scope.actor, heavy=True))

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from functools import cache
+from http import HTTPStatus
 from typing import Any
 
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
-from rest_framework.serializers import Field
 
-from conversations.param_fields import MessageList
-from conversations.params import Params
+from conversations.param_fields import Params
+from conversations.params import AppendMessagesParams
 from lcmsite.catalogue import json_schema
 from lcmsite.catalogue.examples import EXAMPLES, PROBLEM_EXAMPLES, example_body, examples_of
+from lcmsite.catalogue.json_schema import PROBLEM, Schema, fields_of
 from lcmsite.catalogue.links import links
-from lcmsite.catalogue.message_schema import Schema, by_form
+from lcmsite.catalogue.message_schema import FOREIGN, by_form
 from lcmsite.catalogue.operation import Operation, operation_id, placeholders
 from lcmsite.catalogue.problems import KINDS
 
@@ -68,13 +70,12 @@ _HEADERS: dict[str, dict[str, Any]] = {
     },
 }
 _INSTEAD = "The operator asks it at the command line, a superuser on the pages."
-_REQUEST_ID = {
-    "X-Request-ID": {
-        "description": "The name of this request in LCM's log.",
-        "required": True,
-        "schema": {"type": "string", "pattern": "^[0-9a-f]{32}$"},
-    }
+_REQUEST_ID_HEADER = {
+    "description": "The name of this request in LCM's log.",
+    "required": True,
+    "schema": {"type": "string", "pattern": "^[0-9a-f]{32}$"},
 }
+_REQUEST_ID = {"X-Request-ID": {"$ref": "#/components/headers/X-Request-ID"}}
 
 
 class BearerKeyScheme(OpenApiAuthenticationExtension):
@@ -123,8 +124,7 @@ def documented_stream(
 
     def decorate(handler: Any) -> Any:
         description = inspect.getdoc(handler) or ""
-        fields = params.prototype().fields
-        in_path = [_in_path(each, fields[each]) for each in placeholders(path)]
+        in_path = [_in_path(each, fields_of(params)[each]) for each in placeholders(path)]
         streams: dict[Any, Any] = {
             (status, media_type): OpenApiResponse(dict(_BYTES), description=meaning)
             for status, meaning in statuses.items()
@@ -135,7 +135,7 @@ def documented_stream(
             description=description,
             tags=[chapter],
             parameters=[*in_path, *headers],
-            responses=streams | _problems({400, 401, 403, 404, 429, 503} | ({416} if 206 in statuses else set())),
+            responses=streams | _problems({416} if 206 in statuses else set()),
         )(handler)
 
     return decorate
@@ -148,63 +148,101 @@ def _description(operation: Operation) -> str:
 
 
 def _parameters(operation: Operation, in_path: tuple[str, ...]) -> Iterator[OpenApiParameter]:
-    for name, field in operation.params.prototype().fields.items():
+    for name, schema in fields_of(operation.params).items():
         if name in in_path:
-            yield _in_path(name, field)
+            yield _in_path(name, schema)
         elif not operation.has_body and not (name == "conversation_ids" and "conversation_id" in in_path):
             # Where one conversation stands in the path, there cannot be several.
             yield OpenApiParameter(
                 name,
-                type=json_schema.of_field(field, in_query=True),
+                type=_undescribed(schema),
                 location=OpenApiParameter.QUERY,
-                description=str(field.help_text or ""),
-                required=field.required,
+                description=schema["description"],
+                required=operation.params.model_fields[name].is_required(),
                 default=operation.defaults.get(name),
             )
 
 
-def _in_path(name: str, field: Field) -> OpenApiParameter:
+def _in_path(name: str, schema: Schema) -> OpenApiParameter:
     return OpenApiParameter(
         name,
-        type=json_schema.of_field(field, in_query=True),
+        type=_undescribed(schema),
         location=OpenApiParameter.PATH,
-        description=str(field.help_text or ""),
+        description=schema["description"],
         required=True,
     )
 
 
+def _undescribed(schema: Schema) -> Schema:
+    return {name: value for name, value in schema.items() if name != "description"}
+
+
 def _body(operation: Operation, in_path: tuple[str, ...]) -> Schema:
     body = json_schema.of_params(operation.params, without=in_path, defaults=operation.defaults)
-    fields = operation.params.prototype().fields.values()
-    return by_form(body) if any(isinstance(field, MessageList) for field in fields) else body
+    return by_form(body) if operation.params is AppendMessagesParams else body
+
+
+@cache
+def _answers() -> tuple[dict[str, Schema], dict[str, Schema]]:
+    """The schema of each method's answer, and the components they are made of."""
+    from lcmsite.catalogue.operations import CATALOGUE
+
+    hints = {each.tool: json_schema.envelope(each.returns, paged=each.paging is not None) for each in CATALOGUE}
+    hints |= {f"{each.tool}/background": each.returns_in_background for each in CATALOGUE if each.background}
+    schemas, components = json_schema.of_results(list(hints.values()))
+    return dict(zip(hints, schemas, strict=True)), components
 
 
 def _responses(operation: Operation) -> dict[int, Any]:
-    told = {operation.status: OpenApiResponse(json_schema.of_result(operation.returns), description="Done.")}
+    answers, _ = _answers()
+    found = {operation.status: OpenApiResponse(answers[operation.tool], description="Done.")}
     if operation.background:
-        told[202] = OpenApiResponse(
-            json_schema.of_result(operation.returns_in_background), description="Left to a worker."
-        )
-    with_body = (409, 411, 413, 415) if operation.has_body else ()
-    return told | _problems({400, 401, 403, 404, 429, 503, *with_body})
+        found[202] = OpenApiResponse(answers[f"{operation.tool}/background"], description="Left to a worker.")
+    return found | _problems({409, 411, 413, 415} if operation.has_body else set())
 
 
-def _problems(possible: Set[int]) -> dict[int, Any]:
-    problem = {"$ref": "#/components/schemas/Problem"}
-    return {
-        kind.status: OpenApiResponse(problem, description=kind.meaning[:1].upper() + kind.meaning[1:] + ".")
-        for kind in KINDS
-        if kind.status in possible
+def _problems(besides: Set[int]) -> dict[int, Any]:
+    """The refusals of an operation; `completed` refers each to its component."""
+    return dict.fromkeys({400, 401, 403, 404, 414, 429, 503} | besides, OpenApiResponse(description=""))
+
+
+def _shared_responses() -> dict[str, Any]:
+    """Each refusal, once, by the phrase of its status."""
+    meanings = {str(kind.status): kind.meaning[:1].upper() + kind.meaning[1:] + "." for kind in KINDS}
+    content = {"schema": {"$ref": f"{json_schema.COMPONENTS}Problem"}}
+    shared = {
+        _phrase(status): {
+            "description": meaning,
+            "headers": {**_REQUEST_ID, **_HEADERS.get(status, {})},
+            "content": {
+                "application/json": content
+                | ({"example": PROBLEM_EXAMPLES[status]} if status in PROBLEM_EXAMPLES else {})
+            },
+        }
+        for status, meaning in meanings.items()
     }
+    return shared | {_phrase("414"): {**_TOO_LONG, "headers": {}}}
+
+
+def _phrase(status: str) -> str:
+    return HTTPStatus(int(status)).phrase.replace(" ", "").replace("-", "")
 
 
 def completed(result: dict[str, Any], **_: Any) -> dict[str, Any]:
     """A hook of drf-spectacular: what it has no words for, and the records that answers are made of."""
     from lcmsite.catalogue.operations import CATALOGUE
 
-    given = [operation.returns for operation in CATALOGUE]
-    given += [operation.returns_in_background for operation in CATALOGUE if operation.background]
-    result.setdefault("components", {}).setdefault("schemas", {}).update(json_schema.components(given))
+    _, answers = _answers()
+    components = {
+        "Problem": PROBLEM,
+        **FOREIGN,
+        **answers,
+        **json_schema.components_of([each.params for each in CATALOGUE]),
+    }
+    shared = result.setdefault("components", {})
+    shared.setdefault("schemas", {}).update(sorted(components.items()))
+    shared["responses"] = _shared_responses()
+    shared["headers"] = {"X-Request-ID": _REQUEST_ID_HEADER}
     # In the order of the reference, which begins where a newcomer does; otherwise they come by their paths.
     result["tags"] = [{"name": chapter} for chapter in dict.fromkeys(each.chapter for each in CATALOGUE)]
     for operation in CATALOGUE:
@@ -226,8 +264,8 @@ def _complete(told: dict[str, Any], operation: Operation, path: str) -> None:
             parameter["example"] = examples[parameter["name"]]
     if operation.has_body:
         in_path = placeholders(path)
-        fields = operation.params.prototype().fields
-        told["requestBody"]["required"] = any(field.required for name, field in fields.items() if name not in in_path)
+        fields = operation.params.model_fields.items()
+        told["requestBody"]["required"] = any(field.is_required() for name, field in fields if name not in in_path)
         content = told["requestBody"]["content"]["application/json"]
         content["example"] = example_body(operation, without=in_path)
     _complete_answers(told)
@@ -235,11 +273,10 @@ def _complete(told: dict[str, Any], operation: Operation, path: str) -> None:
 
 
 def _complete_answers(told: dict[str, Any]) -> None:
-    """What every answer has: its headers, an example of each problem, and the refusal of the web server itself."""
-    responses = told["responses"]
-    for status, response in responses.items():
-        response["headers"] = {**_REQUEST_ID, **_HEADERS.get(status, {})}
-        if status in PROBLEM_EXAMPLES:
-            response["content"]["application/json"]["example"] = PROBLEM_EXAMPLES[status]
-    responses["414"] = dict(_TOO_LONG)
-    told["responses"] = dict(sorted(responses.items()))
+    """The headers of what succeeds; a reference to the component of what does not."""
+    told["responses"] = {
+        status: {"$ref": f"#/components/responses/{_phrase(status)}"}
+        if int(status) >= 400
+        else {**response, "headers": _REQUEST_ID}
+        for status, response in sorted(told["responses"].items())
+    }

@@ -1,243 +1,126 @@
-"""REST, rendered from the catalogue: one small view for each path, one handler for each of its verbs."""
+"""REST: one generic view over the catalogue, a class for each path and a method for each verb."""
 
 from __future__ import annotations
 
-import sys
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
-from urllib.parse import parse_qs
 
-from django.conf import settings
-from django.core.exceptions import DisallowedHost, TooManyFieldsSent
-from django.core.signals import got_request_exception
-from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
 from django.urls import path
-from django.views import defaults
 from django.views.decorators.csrf import csrf_exempt
-from rest_framework.parsers import JSONParser
-from rest_framework.renderers import JSONRenderer
+from django.views.decorators.gzip import gzip_page
+from django.views.decorators.http import conditional_page
+from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
-from rest_framework.serializers import ListField
+from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from conversations.errors import Invalid, NotFound
-from conversations.param_fields import Bytes
-from lcmsite.access.authentication import CHALLENGE, BearerKey
-from lcmsite.access.keys import Caller
-from lcmsite.api.downloads import DOWNLOAD, OCTETS, download
+from conversations.errors import NotFound
+from lcmsite.access.authentication import BearerKey
+from lcmsite.api.downloads import DOWNLOAD, download
 from lcmsite.api.ledger_stream import LEDGER, ledger
 from lcmsite.api.openapi import PREFIX, documented
-from lcmsite.api.throttling import admit
-from lcmsite.catalogue import strict_json
-from lcmsite.catalogue.operation import Operation, operation_id
+from lcmsite.api.requests import BytesParser, StrictJsonParser, bytes_field, params_of
+from lcmsite.api.responses import AlwaysJson, ResultRenderer, problem_response
+from lcmsite.api.throttling import KeyThrottle
+from lcmsite.catalogue.operation import Operation, metric_name
 from lcmsite.catalogue.operations import CATALOGUE
-from lcmsite.catalogue.problems import INTERNAL, LengthRequired, MethodNotAllowed, UnsupportedMediaType, problem_of
-from lcmsite.catalogue.results import as_bytes
-from lcmsite.middleware import OPERATION
 
-API = "/api/"
-JSON = "application/json"
+
+class MayPerform(BasePermission):
+    """Refuses what the caller's key may not do, before the body is read."""
+
+    def has_permission(self, request: Request, view: Any) -> bool:
+        if view.operation is not None:
+            view.operation.require(request.user)
+        return True
 
 
 class CatalogueView(APIView):
-    """One path. Each of its verbs asks one operation.
-
-    drf-spectacular describes it from these attributes. A request does not go through DRF's own dispatch, of which
-    nothing is needed here and which takes longer than a small append.
-    """
+    """One path; each of its verbs performs one operation."""
 
     authentication_classes = (BearerKey,)
-    permission_classes = ()
-    parser_classes = (JSONParser,)
-    renderer_classes = (JSONRenderer,)
+    permission_classes = (MayPerform,)
+    throttle_classes = (KeyThrottle,)
+    parser_classes = (StrictJsonParser, BytesParser)
+    renderer_classes = (ResultRenderer,)
+    content_negotiation_class = AlwaysJson
     http_method_names = ("get", "post", "put", "head")
-    # What each verb is called, for whoever counts.
+    # By verb. A stream has a name alone.
+    operations: Mapping[str, Operation] = MappingProxyType({})
     names: Mapping[str, str] = MappingProxyType({})
+    operation: Operation | None
 
-    def dispatch(self, request: HttpRequest, **in_path: str) -> HttpResponse:
-        verb = _handled_as((request.method or "").lower())
-        request.META[OPERATION] = self.names.get(verb, "none")
-        allowed: Mapping[str, str] = {}
-        try:
-            caller, allowed = admit(request.META.get("HTTP_AUTHORIZATION", ""))
-            answer = getattr(self, verb, None) if verb in self.http_method_names else None
-            if answer is None:
-                raise MethodNotAllowed(f"There is no {request.method} at this path.")
-            response = answer(request, caller, in_path)
-        except Exception as error:
-            response = problem_response(error, request)
-        for name, value in allowed.items():
+    def setup(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
+        super().setup(request, *args, **kwargs)
+        verb = "get" if request.method == "HEAD" else (request.method or "").lower()
+        self.operation = self.operations.get(verb)
+        # For the metrics, which count by operation.
+        request.operation = self.names.get(verb, "none")  # type: ignore[attr-defined]
+
+    def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
+        response = super().finalize_response(request, response, *args, **kwargs)
+        allowance = getattr(request, "allowance", None)
+        for name, value in (allowance.headers if allowance else {}).items():
             response[name] = value
-        if response.status_code == 405:
-            there = [name.upper() for name in self.http_method_names if hasattr(self, _handled_as(name))]
-            response["Allow"] = ", ".join(there)
         return response
 
 
-def _handled_as(verb: str) -> str:
-    # Of the answer to HEAD, the server leaves out the body.
-    return "get" if verb == "head" else verb
-
-
-Handler = Callable[..., HttpResponse]
-
-
-def _handler(operation: Operation, path: str) -> Handler:
+def _handler(operation: Operation, path: str) -> Callable[..., Response]:
     @documented(operation, path)
-    def handle(self: CatalogueView, request: HttpRequest, caller: Caller, in_path: Mapping[str, str]) -> HttpResponse:
-        # Before the body is read: whoever may not write is told so, whatever they would have written.
-        operation.require(caller)
-        answer = operation.perform(caller, _given(operation, request, in_path))
-        return HttpResponse(as_bytes(answer.result), status=answer.status, content_type=JSON)
+    def handle(self: CatalogueView, request: Request, **in_path: str) -> Response:
+        given, in_text = params_of(operation, request, in_path)
+        caller: Any = request.user
+        answer = operation.perform(caller, given, in_text=in_text)
+        return Response(answer.result, status=answer.status)
 
     return handle
 
 
-def _given(operation: Operation, request: HttpRequest, in_path: Mapping[str, str]) -> dict[str, Any]:
-    """What the request says, wherever it says it; Invalid for one thing said twice."""
-    given: dict[str, Any] = {}
-    fields, has_body = operation.params.prototype().by_name, operation.has_body
-    query = _query(request)
-    raw = _raw_field(operation, request) if has_body else None
-    for name, values in query.items():
-        if not has_body and isinstance(fields.get(name), ListField):
-            given[name] = values
-            continue
-        if len(values) > 1 or (has_body and not raw):
-            where = "in the body, not in the query" if has_body else "once"
-            raise Invalid(f"{name[:80]} must be given {where}.", code="invalid_params")
-        given[name] = values[0]
-    if raw:
-        # Whatever else there is to say stands in the query.
-        _require_plain(request)
-        given = {**operation.params.read_from(given), raw: request.read()}
-    else:
-        given = _body(request) if has_body else operation.params.read_from(given)
-    for name in in_path:
-        if name in given:
-            raise Invalid(f"{name} stands in the path already.", code="invalid_params")
-    return {**given, **operation.params.read_from(in_path)}
+def _view(path: str, operations: list[Operation]) -> Callable[..., HttpResponseBase]:
+    by_verb = {each.verb.lower(): each for each in operations}
+    members = {
+        **{verb: _handler(each, path) for verb, each in by_verb.items()},
+        "operations": by_verb,
+        "names": {verb: metric_name(each, path) for verb, each in by_verb.items()},
+    }
+    if not any(bytes_field(each) for each in operations):
+        members["parser_classes"] = (StrictJsonParser,)
+    view = _class("PathView", members).as_view()
+    if any(each.immutable for each in operations):
+        view = conditional_page(view)
+    # Callers send a key and no cookies, so what they can make another caller send reveals nothing (BREACH).
+    compressed: Callable[..., HttpResponseBase] = gzip_page(view)
+    return compressed
 
 
-def _query(request: HttpRequest) -> dict[str, list[str]]:
-    """What the query says, by name. Django's QueryDict, made to be changed, takes three times as long to read.
-
-    Invalid for a query that is not UTF-8: Django would put other characters in place of its bytes.
-    """
-    query = request.META.get("QUERY_STRING")
-    if not query:
-        return {}
-    most = settings.DATA_UPLOAD_MAX_NUMBER_FIELDS
-    try:
-        # Each of its characters is a byte of what was sent.
-        sent = query.encode("latin-1").decode()
-        return parse_qs(sent, keep_blank_values=True, errors="strict", max_num_fields=most)
-    except UnicodeDecodeError:
-        raise Invalid("The query is not UTF-8 behind its percent signs.", code="invalid_params") from None
-    except ValueError:
-        raise TooManyFieldsSent from None
+def _stream(name: str, handler: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
+    return _class("StreamView", {"get": handler, "names": {"get": name}}).as_view()
 
 
-def _raw_field(operation: Operation, request: HttpRequest) -> str | None:
-    """The field that the body is, as it is, where a file is sent and the request says so.
-
-    UnsupportedMediaType for a file that is sent as anything else, such as a form or its own type.
-    """
-    if request.content_type == JSON:
-        return None
-    fields = operation.params.prototype().by_name.items()
-    raw = next((name for name, field in fields if isinstance(field, Bytes)), None)
-    if raw and request.content_type not in ("", OCTETS):
-        raise UnsupportedMediaType(f"The body must be the bytes themselves, sent as Content-Type: {OCTETS}, or {JSON}.")
-    return raw if request.content_type == OCTETS else None
+def _class(name: str, members: Mapping[str, Any]) -> type[CatalogueView]:
+    return type(name, (CatalogueView,), dict(members))
 
 
-def _body(request: HttpRequest) -> dict[str, Any]:
-    """The body's object, read whole, which RequestSize keeps within LCM_MAX_REQUEST_BYTES; no body is an empty one."""
-    _require_plain(request)
-    text = request.read()
-    if not text:
-        return {}
-    if request.content_type != JSON:
-        raise UnsupportedMediaType("The body must be JSON, sent as Content-Type: application/json.")
-    body = strict_json.read(text)
-    if not isinstance(body, dict):
-        raise Invalid("The body must be a JSON object.", code="invalid_params")
-    return body
-
-
-def _require_plain(request: HttpRequest) -> None:
-    """Refuse a body of unknown length, and one that is packed."""
-    if "HTTP_TRANSFER_ENCODING" in request.META and not request.META.get("CONTENT_LENGTH"):
-        raise LengthRequired("The request must say in Content-Length how long its body is.")
-    if request.META.get("HTTP_CONTENT_ENCODING", "").strip().lower() not in ("", "identity"):
-        raise UnsupportedMediaType("The body must be sent as it is: LCM takes no Content-Encoding such as gzip.")
-
-
-def problem_response(error: BaseException, request: HttpRequest | Request | None = None) -> HttpResponse:
-    """The error as every caller of the API gets it."""
-    problem = problem_of(error)
-    if problem is INTERNAL and request is not None:
-        # As Django itself does for errors that no view answers: who listens writes the log.
-        got_request_exception.send(sender=CatalogueView, request=request)
-    response = HttpResponse(as_bytes(problem.as_json()), status=problem.status, content_type=JSON)
-    if problem.status == 401:
-        response["WWW-Authenticate"] = CHALLENGE
-    if problem.retryable:
-        response["Retry-After"] = str(problem.retry_after)
-    for name, value in problem.headers.items():
-        response[name] = value
-    return response
-
-
-def of_drf(error: Exception, context: Mapping[str, Any]) -> HttpResponse:
-    """DRF's exception handler: of the schema's own views."""
-    return problem_response(error, context["request"])
-
-
-def refused(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Django's handler400: of requests that no view has seen, such as for a host that is not ours."""
-    if request.path.startswith(API):
-        return problem_response(exception)
-    if isinstance(exception, DisallowedHost):
-        # Whoever has just put LCM behind a name sees this first, and in a browser.
-        return HttpResponseBadRequest(problem_of(exception).detail, content_type="text/plain")
-    return defaults.bad_request(request, exception)
-
-
-def failed(request: HttpRequest) -> HttpResponse:
-    """Django's handler500: of errors outside of any view."""
-    if request.path.startswith(API):
-        return problem_response(sys.exc_info()[1] or RuntimeError())
-    return defaults.server_error(request)
-
-
-@csrf_exempt
-def nothing_here(request: HttpRequest, rest: str = "") -> HttpResponse:
-    """The answer of every path under /api/ that there is not."""
-    hint = f"Those there are: {PREFIX}docs/." if request.path.endswith("/") else "Paths end with a slash."
-    return problem_response(NotFound(f"There is nothing at this path. {hint}", code="no_such_path"))
-
-
-def _view(path: str, operations: list[Operation]) -> type[CatalogueView]:
-    handlers = {each.verb.lower(): _handler(each, path) for each in operations}
-    names = {each.verb.lower(): operation_id(each, path) for each in operations}
-    return type("PathView", (CatalogueView,), {**handlers, "names": names})
-
-
-def _views() -> dict[str, type[CatalogueView]]:
+def _views() -> dict[str, Callable[..., HttpResponseBase]]:
     """The view of each path, as the catalogue writes it."""
     by_path: dict[str, list[Operation]] = defaultdict(list)
     for operation in CATALOGUE:
         for each in operation.paths:
             by_path[each].append(operation)
-    # Django tries one after the other: a name goes before a placeholder that would take it for a value.
+    # Django tries one after the other: a name goes before a placeholder that would match it.
     views = {each: _view(each, by_path[each]) for each in sorted(by_path, key=lambda each: each.replace("{", "~"))}
-    views[DOWNLOAD] = type("DownloadView", (CatalogueView,), {"get": download, "names": {"get": "download"}})
-    views[LEDGER] = type("LedgerView", (CatalogueView,), {"get": ledger, "names": {"get": "ledger"}})
-    return views
+    return views | {DOWNLOAD: _stream("download", download), LEDGER: _stream("ledger", ledger)}
 
 
-urlpatterns = [path(each.replace("{", "<str:").replace("}", ">"), view.as_view()) for each, view in _views().items()]
+@csrf_exempt
+def nothing_here(request: HttpRequest, rest: str = "") -> HttpResponse:
+    """The answer of every unknown path under /api/."""
+    hint = f"Those there are: {PREFIX}docs/." if request.path.endswith("/") else "Paths end with a slash."
+    return problem_response(NotFound(f"There is nothing at this path. {hint}", code="no_such_path"))
+
+
+urlpatterns = [path(each.replace("{", "<str:").replace("}", ">"), view) for each, view in _views().items()]

@@ -182,7 +182,7 @@ PROBLEM_EXAMPLES: Mapping[str, Mapping[str, Any]] = {
 def examples_of(operation: Operation) -> dict[str, Any]:
     """An example of each param of the operation, by its name."""
     known = {**EXAMPLES, **_OF_ONE.get(operation.tool, {})}
-    return {name: known[name] for name, _ in operation.params.prototype().fields.items() if name in known}
+    return {name: known[name] for name in operation.params.model_fields if name in known}
 
 
 def example_body(operation: Operation, *, without: Sequence[str]) -> dict[str, Any]:

@@ -1,66 +1,31 @@
-"""The catalogue as JSON Schema: what goes in, read from the params; what comes out, read from the records' types.
+"""The catalogue as JSON Schema, made by pydantic: what params take and answers hold.
 
-Records become named components, so that a reader of the OpenAPI document meets each of them once.
+Records become named components: a reader of the OpenAPI document meets each of them once.
 """
 
 from __future__ import annotations
 
-import types
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import MISSING, fields, is_dataclass
-from datetime import date, datetime
-from decimal import Decimal
-from enum import Enum
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any, get_args, get_origin
 
-from rest_framework import serializers
+from pydantic import BaseModel, Field, TypeAdapter, create_model
+from pydantic.json_schema import GenerateJsonSchema
+from pydantic_core import core_schema
 
-from conversations.param_fields import Bytes, JsonObject, MessageId, MessageList, Moment, Overrides, Sha256
-from conversations.params import Params
-from conversations.policy import conversation_knobs
-from conversations.types import NewMessage, NewPart
-from lcmsite.catalogue.message_schema import COMPONENTS, NARROWER, NO_NUL, Schema, or_null
-from retrieval.params import AsOf, Levels, Share
+from conversations.param_fields import CONVERSATION_ID, Params
 
-_INPUTS = (NewMessage, NewPart)
-_SCALARS: Mapping[Any, Schema] = {
-    Any: {},
-    type(None): {"type": "null"},
-    str: {"type": "string"},
-    bool: {"type": "boolean"},
-    int: {"type": "integer"},
-    float: {"type": "number"},
-    Decimal: {"type": "string", "format": "decimal"},
-    datetime: {"type": "string", "format": "date-time"},
-    date: {"type": "string", "format": "date"},
-}
+Schema = dict[str, Any]
 
-_BASE64: Schema = {"type": "string", "contentEncoding": "base64"}
-# Said of what comes in alone: what goes out is known to be right, and long.
-_BASE64_IN: Schema = {
-    **_BASE64,
-    "pattern": "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$",
-}
-_DATE_TIME: Schema = {"type": "string", "format": "date-time"}
-_MOMENT: Schema = {"anyOf": [_DATE_TIME, {"type": "string", "format": "date"}]}
-_AS_OF: Schema = {
-    "anyOf": [
-        {"type": "string", "pattern": "^(0|[1-9][0-9]{0,18})$"},
-        {"type": "string", "pattern": "^run_[0-9a-zA-Z]{1,70}$"},
-        _DATE_TIME,
-    ]
-}
-_SHA256: Schema = {"type": "string", "pattern": "^[0-9A-Fa-f]{64}$"}
-_MESSAGE_ID: Schema = {
-    "anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "pattern": "^msg_(0|[1-9][0-9]{0,18})$"}]
-}
+COMPONENTS = "#/components/schemas/"
+_REF = COMPONENTS + "{model}"
 
 PROBLEM: Schema = {
     "type": "object",
     "description": "Why a request was refused, in the one shape that all refusals have.",
     "required": ["code", "detail", "retryable", "status"],
     "properties": {
-        "code": {"type": "string", "description": "For machines; stays the same."},
+        "code": {"type": "string", "description": "For programs; stays the same."},
         "detail": {"type": "string", "description": "For people."},
         "retryable": {"type": "boolean", "description": "Whether the same request may succeed later."},
         "status": {"type": "integer", "description": "The HTTP status."},
@@ -74,149 +39,119 @@ PROBLEM: Schema = {
 }
 
 
-def of_type(hint: Any) -> Schema:
-    """The JSON Schema of a value of this type, as `results.as_json` writes it."""
-    if hint in _SCALARS:
-        return dict(_SCALARS[hint])
-    origin, inner = get_origin(hint), get_args(hint)
-    if origin in (Union, types.UnionType):
-        return {"anyOf": [of_type(each) for each in inner]}
-    if origin is Literal:
-        return {"enum": list(inner)}
-    if isinstance(hint, type) and issubclass(hint, Enum):
-        return {"type": "string", "enum": [member.value for member in hint]}
-    if is_dataclass(hint) and isinstance(hint, type):
-        return {"$ref": f"#/components/schemas/{hint.__name__}"}
-    kind = origin or hint
-    if isinstance(kind, type) and issubclass(kind, Mapping):
-        return {"type": "object", "additionalProperties": of_type(inner[1]) if inner else {}}
-    if isinstance(kind, type) and issubclass(kind, Sequence | frozenset | set):
-        return {"type": "array", "items": of_type(inner[0]) if inner else {}}
-    raise TypeError(f"{hint!r} has no JSON Schema")
+class Generator(GenerateJsonSchema):
+    """pydantic's generator, for JSON as LCM writes it: a field of an answer that is null is left out."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
+
+    def default_schema(self, schema: core_schema.WithDefaultSchema) -> Schema:
+        # The defaults of params are those of their services, which `of_params` adds.
+        return self.generate_inner(schema["schema"])
+
+    def nullable_schema(self, schema: core_schema.NullableSchema) -> Schema:
+        if self.mode == "serialization":
+            return self.generate_inner(schema["schema"])
+        return super().nullable_schema(schema)
+
+    def field_is_required(self, field: Any, total: bool) -> bool:
+        if self.mode == "validation":
+            return super().field_is_required(field, total)
+        inner = field["schema"]
+        inner = inner["schema"] if inner["type"] == "default" else inner
+        return inner["type"] not in ("nullable", "any")
 
 
-def of_result(hint: Any) -> Schema:
-    """The schema of an answer: that of the result, or of the object that its items or its bytes come in."""
-    if hint is bytes:
-        return {"type": "object", "required": ["content"], "properties": {"content": dict(_BASE64)}}
-    if get_origin(hint) in (list, tuple):
-        more = {"type": "boolean", "description": "There, and true, where a page ended early by its bytes; ask on."}
-        return {"type": "object", "required": ["items"], "properties": {"items": of_type(hint), "more": more}}
-    return of_type(hint)
+@cache
+def _of_model(params: type[Params]) -> Schema:
+    return _untitled(params.model_json_schema(ref_template=_REF, schema_generator=Generator))
 
 
-def of_record(record: type) -> Schema:
-    """The schema of a record itself. All its fields are always there, but for those that callers may leave out."""
-    hints = get_type_hints(record)
-    needed = [
-        each.name
-        for each in fields(record)
-        if record not in _INPUTS or (each.default is MISSING and each.default_factory is MISSING)
-    ]
-    # A dataclass without a docstring is given its signature for one.
-    told = record.__doc__ and not record.__doc__.startswith(f"{record.__name__}(")
-    narrower = NARROWER.get(record, {})
-    return {
-        "type": "object",
-        **({"description": record.__doc__} if told else {}),
-        "required": needed,
-        **narrower,
-        "properties": {each.name: of_type(hints[each.name]) for each in fields(record)}
-        | narrower.get("properties", {}),
-    }
-
-
-def of_field(field: serializers.Field, *, in_query: bool = False) -> Schema:
-    """The schema of one param; in a query or a path, where everything is a text, none is null."""
-    match field:
-        case MessageList():
-            either = {"anyOf": [of_type(NewMessage), {"type": "object", "description": "As `format` says."}]}
-            schema: Schema = {"type": "array", "minItems": 1, "items": either}
-        case Overrides():
-            schema = _of_overrides()
-        case JsonObject():
-            schema = {"type": "object"}
-        case Bytes():
-            schema = dict(_BASE64_IN)
-        case Moment():
-            schema = dict(_MOMENT)
-        case AsOf():
-            schema = dict(_AS_OF)
-        case MessageId():
-            schema = dict(_MESSAGE_ID)
-        case Sha256():
-            schema = dict(_SHA256)
-        case serializers.ListField():
-            schema = _bounded({"type": "array", "items": of_field(field.child)}, maxItems=field.max_length)
-        case serializers.BooleanField():
-            schema = {"type": "boolean"}
-        case serializers.ChoiceField():
-            schema = {"type": "string", "enum": list(field.choices)}
-        case Levels():
-            schema = {"type": "integer", "minimum": field.min_value, "maximum": field.max_value, "not": {"const": 0}}
-        case serializers.IntegerField():
-            schema = _bounded({"type": "integer"}, minimum=field.min_value, maximum=field.max_value)
-        case Share():
-            schema = {"type": "number", "exclusiveMinimum": 0, "maximum": 1}
-        case serializers.FloatField():
-            schema = _bounded({"type": "number"}, minimum=field.min_value, maximum=field.max_value)
-        case serializers.CharField():
-            least = None if field.allow_blank else 1
-            schema = _bounded({"type": "string"}, minLength=least, maxLength=field.max_length) | {"pattern": NO_NUL}
-        case _:
-            raise TypeError(f"{type(field).__name__} has no JSON Schema")
-    return or_null(schema) if field.allow_null and not in_query else schema
-
-
-def _of_overrides() -> Schema:
-    properties = {}
-    for name, (knob, kind) in sorted(conversation_knobs().items()):
-        low, high = knob.metadata["low"], knob.metadata["high"]
-        bounds = {"maxLength": high, "pattern": NO_NUL} if kind is str else {"minimum": low, "maximum": high}
-        properties[name] = {**_bounded(dict(_SCALARS[kind]), **bounds), "description": knob.metadata["help"]}
-    return {"type": "object", "additionalProperties": False, "properties": properties}
-
-
-def _bounded(schema: Schema, **bounds: str | float | None) -> Schema:
-    return {**schema, **{name: bound for name, bound in bounds.items() if bound is not None}}
+def _untitled(schema: Any) -> Any:
+    """The schema without pydantic's titles, which repeat the names."""
+    if isinstance(schema, dict):
+        return {
+            name: _untitled(value) for name, value in schema.items() if not (name == "title" and isinstance(value, str))
+        }
+    return [_untitled(each) for each in schema] if isinstance(schema, list) else schema
 
 
 def of_params(
     params: type[Params], *, without: Sequence[str] = (), defaults: Mapping[str, Any] | None = None
 ) -> Schema:
     """The schema of the params as one object, but for those that stand elsewhere."""
-    told = {name: field for name, field in params.prototype().fields.items() if name not in without}
-    return {
-        "type": "object",
-        "additionalProperties": False,
-        "properties": {name: described(field, (defaults or {}).get(name)) for name, field in told.items()},
-        "required": [name for name, field in told.items() if field.required],
-    }
+    whole = _of_model(params)
+    properties = {name: dict(schema) for name, schema in whole["properties"].items() if name not in without}
+    for name, default in (defaults or {}).items():
+        if name in properties and default is not None:
+            properties[name]["default"] = default
+    required = [name for name in whole.get("required", ()) if name not in without]
+    return {"type": "object", "additionalProperties": False, "properties": properties, "required": required}
 
 
-def described(field: serializers.Field, default: Any = None) -> Schema:
-    """One param's schema, with what it is for and the value it has when left out."""
-    schema = {**of_field(field), "description": str(field.help_text or "")}
-    return schema if default is None else {**schema, "default": default}
+@cache
+def fields_of(params: type[Params]) -> Mapping[str, Schema]:
+    """The schema of each param, complete in itself; none is null, as in a query or on a command line."""
+    whole = _of_model(params)
+    named = whole.get("$defs", {})
+    return {name: _complete(schema, named) for name, schema in whole.get("properties", {}).items()}
 
 
-def components(hints: Sequence[Any]) -> dict[str, Schema]:
-    """The records that these types are made of, all the way down, by name."""
-    found: dict[str, type] = {}
-    for hint in (*hints, *_INPUTS):
-        for record in _records(hint):
-            if found.setdefault(record.__name__, record) is not record:
-                raise TypeError(f"Two records are called {record.__name__}; the schema could name only one.")
+def _complete(schema: Schema, named: Mapping[str, Schema]) -> Schema:
+    if "$ref" in schema:
+        rest = {name: value for name, value in schema.items() if name != "$ref"}
+        return {**named[schema["$ref"].removeprefix(COMPONENTS)], **rest}
+    if "items" in schema:
+        return {**schema, "items": _complete(schema["items"], named)}
+    choices = [each for each in schema.get("anyOf", ()) if each != {"type": "null"}]
+    if len(choices) == 1:
+        rest = {name: value for name, value in schema.items() if name != "anyOf"}
+        return _complete({**choices[0], **rest}, named)
+    return {**schema, "anyOf": choices} if choices else schema
 
-    return {"Problem": PROBLEM, **COMPONENTS, **{name: of_record(found[name]) for name in sorted(found)}}
+
+def is_conversation(schema: Schema) -> bool:
+    """Whether the param is a conversation's id, for which most faces also take the name of its session."""
+    return schema.get("format") == CONVERSATION_ID
 
 
-def _records(hint: Any, seen: tuple[Any, ...] = ()) -> Iterator[type]:
-    if is_dataclass(hint) and isinstance(hint, type):
-        if hint in seen:
-            return
-        yield hint
-        for inner in get_type_hints(hint).values():
-            yield from _records(inner, (*seen, hint))
-    for inner in get_args(hint):
-        yield from _records(inner, seen)
+def is_bytes(schema: Schema) -> bool:
+    return "contentEncoding" in schema
+
+
+def components_of(params: Sequence[type[Params]]) -> dict[str, Schema]:
+    """The records and enumerations that params are made of, by name."""
+    return {name: schema for each in params for name, schema in _of_model(each).get("$defs", {}).items()}
+
+
+def of_results(hints: Sequence[Any]) -> tuple[list[Schema], dict[str, Schema]]:
+    """The schema of each type of answer, and the records that they are made of, by name."""
+    adapters = [(place, "serialization", TypeAdapter(hint)) for place, hint in enumerate(hints)]
+    schemas, whole = TypeAdapter.json_schemas(adapters, ref_template=_REF, schema_generator=Generator)  # type: ignore[arg-type]
+    return [_untitled(schemas[place, "serialization"]) for place in range(len(hints))], _untitled(
+        whole.get("$defs", {})
+    )
+
+
+class FileContent(BaseModel):
+    """Bytes as base64."""
+
+    content: str
+
+
+def envelope(hint: Any, *, paged: bool = False) -> Any:
+    """The object that an answer comes in: a list is its `items`, bytes are their `content`."""
+    if hint is bytes:
+        return FileContent
+    if get_origin(hint) in (list, tuple):
+        return _list_of(get_args(hint)[0], paged=paged)
+    return hint
+
+
+@cache
+def _list_of(record: Any, *, paged: bool) -> type[BaseModel]:
+    name = record.__name__.removesuffix("Record") if isinstance(record, type) else "Item"
+    if not paged:
+        return create_model(f"{name}List", items=(list[record], ...))
+    next_cursor: Any = (str | None, Field(None, description="Where the next page begins; left out at the end."))
+    return create_model(f"{name}Page", items=(list[record], ...), next_cursor=next_cursor)

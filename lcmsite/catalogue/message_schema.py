@@ -1,65 +1,34 @@
-"""The forms in which messages are appended, as JSON Schema: our own to the last field, others as far as they are read.
+"""JSON Schema of the foreign forms of messages, as far as they are read.
 
-What else stands in a message of another form is kept, so nothing is said against it there.
+Our own form is `NewMessage`. What else a foreign message holds is kept, so the schemas allow it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
-from conversations.content.lossless_values import MAX_NAME
+from conversations.content.json_values import NAME_SCHEMA
 from conversations.formats import Format, anthropic_messages, openai_responses
 from conversations.formats.neutral import PART_TYPES
 from conversations.formats.openai_chat import ROLES
-from conversations.types import NewMessage, NewPart, Role
-
-Schema = dict[str, Any]
-
-# PostgreSQL's text has no NUL.
-NO_NUL = "^[^\\u0000]*$"
+from conversations.types import Role
+from lcmsite.catalogue.json_schema import COMPONENTS, Schema
 
 
 def or_null(schema: Schema) -> Schema:
     return {"anyOf": [schema, {"type": "null"}]}
 
 
-_NAME: Schema = {"type": "string", "minLength": 1, "maxLength": MAX_NAME, "pattern": NO_NUL}
-_KEY: Schema = {**or_null(_NAME), "description": "Your own, unique in the conversation: what has it is stored once."}
-_OBJECTS: Schema = {"type": "array", "items": {"type": "object"}}
-_COUNT: Schema = {"type": "integer", "minimum": -(2**31), "maximum": 2**31 - 1}
-_PRICE: Schema = {"type": "string", "format": "decimal", "pattern": r"^-?[0-9]{1,100}(\.[0-9]{1,100})?$"}
-_A_TEXT: Schema = {"required": ["content"], "properties": {"content": {"type": "string"}}}
-_A_PART: Schema = {"required": ["parts"], "properties": {"parts": {"type": "array", "minItems": 1}}}
-
-# What the types of the records do not say of what may be given.
-NARROWER: Mapping[type, Schema] = {
-    NewMessage: {
-        "additionalProperties": False,
-        "anyOf": [_A_TEXT, _A_PART],
-        "properties": {
-            "parts": or_null({"type": "array", "items": {"$ref": "#/components/schemas/NewPart"}}),
-            "author": or_null(_NAME),
-            "name": {**or_null(_NAME), "description": "Another word for author; give one of them."},
-            "idempotency_key": or_null(_NAME),
-            "metadata": or_null({"type": "object"}),
-        },
-    },
-    NewPart: {
-        "additionalProperties": False,
-        "properties": {
-            "step_cost": {"anyOf": [{"type": "number"}, _PRICE, {"type": "null"}]},
-            "step_tokens_in": or_null(_COUNT),
-            "step_tokens_out": or_null(_COUNT),
-        },
-    },
+_KEY: Schema = {
+    **or_null(NAME_SCHEMA),
+    "description": "Your own, unique in the conversation: what has it is stored once.",
 }
+_OBJECTS: Schema = {"type": "array", "items": {"type": "object"}}
 
 NEUTRAL_MESSAGE: Schema = {
     "type": "object",
     "description": "A message in the neutral form, as `lcm import` reads it and exports write it.",
     "required": ["role"],
-    "anyOf": [_A_TEXT, _A_PART],
     "properties": {
         "role": {"type": "string", "enum": [role.value for role in Role]},
         "content": or_null({"type": "string"}),
@@ -73,7 +42,7 @@ NEUTRAL_MESSAGE: Schema = {
                 },
             }
         ),
-        "author": or_null(_NAME),
+        "author": or_null(NAME_SCHEMA),
         "created_at": or_null({"type": "string", "format": "date-time"}),
         "meta": or_null({"type": "object"}),
         "idempotency_key": _KEY,
@@ -86,10 +55,6 @@ CHAT_MESSAGE: Schema = {
     "type": "object",
     "description": "A message as OpenAI's chat completions API takes it.",
     "required": ["role"],
-    "anyOf": [
-        {"properties": {"role": {"const": Role.ASSISTANT.value}}},
-        {"required": ["content"], "properties": {"content": {"type": ["string", "array"]}}},
-    ],
     "properties": {
         "role": {"type": "string", "enum": list(ROLES)},
         "content": {"anyOf": [{"type": "string"}, _OBJECTS, {"type": "null"}]},
@@ -182,7 +147,7 @@ FORMS: Mapping[str, str] = {
     Format.OPENAI_RESPONSES: "ResponsesMessage",
     Format.ANTHROPIC: "AnthropicMessage",
 }
-COMPONENTS: Mapping[str, Schema] = {
+FOREIGN: Mapping[str, Schema] = {
     "NeutralMessage": NEUTRAL_MESSAGE,
     "ChatMessage": CHAT_MESSAGE,
     "ResponsesMessage": RESPONSES_ITEM,
@@ -206,6 +171,6 @@ def _of_form(body: Schema, form: str, name: str) -> Schema:
         "properties": {
             **told,
             "format": {"type": "string", "enum": [form], **described},
-            "messages": {**told["messages"], "items": {"$ref": f"#/components/schemas/{name}"}},
+            "messages": {**told["messages"], "items": {"$ref": f"{COMPONENTS}{name}"}},
         },
     }

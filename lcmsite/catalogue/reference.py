@@ -10,33 +10,27 @@ from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from typing import Any, get_args, get_origin
 
-from rest_framework import serializers
-
-from conversations.param_fields import ConversationId, MessageId, MessageList, Moment, Overrides
+from conversations.content.lossless_values import NO_NUL
 from lcmsite.api.downloads import DOWNLOAD
 from lcmsite.api.ledger_stream import LEDGER
 from lcmsite.api.openapi import PREFIX
-from lcmsite.catalogue import json_schema
-from lcmsite.catalogue.message_schema import Schema
+from lcmsite.catalogue.json_schema import Schema, fields_of, is_conversation
 from lcmsite.catalogue.operation import Operation, placeholders
 from lcmsite.catalogue.operations import CATALOGUE
 from lcmsite.catalogue.problems import EXIT_CODES, KINDS
 from lcmsite.cli.program import MANAGEMENT, verbs
-from retrieval.params import AsOf, Levels
 
-# What their schemas say in patterns, said to people.
-_IN_WORDS: dict[type, str] = {
-    AsOf: "a seq, a time, or `run_...`",
-    Levels: "whole number, {minimum} to {maximum}, not 0",
-    MessageId: "whole number, or `msg_...`",
-    MessageList: "list of messages, at least 1",
-    Moment: "a time or a date (ISO 8601)",
-    Overrides: "JSON object of settings",
-}
 _STREAMS = (
     (DOWNLOAD, "A file's bytes, or those of the one `Range` that is asked for."),
     (LEDGER, "A conversation as JSON Lines that anybody can verify, in the format of [ledger.md](ledger.md)."),
 )
+_FORMATS = {"date-time": "a time (ISO 8601)", "date": "a date"}
+_PATTERNS = {
+    "^(0|[1-9][0-9]{0,18})$": "a seq",
+    "^run_[0-9a-zA-Z]{1,70}$": "`run_...`",
+    "^msg_(0|[1-9][0-9]{0,18})$": "`msg_...`",
+    "^[0-9A-Fa-f]{64}$": "64 hexadecimal digits",
+}
 # Beyond this a bound is the database's, and tells nobody anything.
 _FAR = 2**31
 
@@ -86,7 +80,7 @@ def _lines() -> Iterator[str]:
                 yield from _operation(operation)
     yield "\n## Only on the command line\n"
     of_catalogue = {each.command for each in CATALOGUE}
-    ours = {name: verb.summary for name, verb in verbs().items() if name not in of_catalogue}
+    ours = {name: verb.sentence for name, verb in verbs().items() if name not in of_catalogue}
     rows = ((f"`lcm {name}`", told) for name, told in {**MANAGEMENT, **ours}.items())
     yield from _table(("verb", "what it does"), rows)
     yield "\n## Only over REST\n\nStreams, which no JSON answer could hold. Both need the scope `read`.\n"
@@ -112,37 +106,29 @@ def _operation(operation: Operation) -> Iterator[str]:
     facts += [f"tool `{operation.for_agents}`"] if operation.for_agents else []
     yield f"- {'; '.join(facts)}"
     yield f"- {_answer(operation.returns)}\n"
-    params = operation.params.prototype().fields
+    params = fields_of(operation.params)
     if params:
         yield from _table(
             ("param", "type", "default", "what it is"),
-            (_param(operation, name, field) for name, field in params.items()),
+            (_param(operation, name, schema) for name, schema in params.items()),
         )
 
 
-def _param(operation: Operation, name: str, field: serializers.Field) -> tuple[str, str, str, str]:
-    told = json_schema.described(field, operation.defaults.get(name))
+def _param(operation: Operation, name: str, schema: Schema) -> tuple[str, str, str, str]:
+    default = operation.defaults.get(name)
     if name in placeholders(operation.path):
-        default = "in the path"
-    elif field.required:
-        default = "needed"
+        shown = "in the path"
+    elif operation.params.model_fields[name].is_required():
+        shown = "required"
     else:
-        default = f"`{_json(told['default'])}`" if "default" in told else ""
-    return f"`{name}`", _kind(field), default, told["description"]
-
-
-def _kind(field: serializers.Field) -> str:
-    told = json_schema.of_field(field, in_query=True)
-    words = _IN_WORDS.get(type(field))
-    if words is not None:
-        return words.format(**told)
-    if isinstance(field, ConversationId):
-        return "number of a conversation"
-    return _words(told)
+        shown = "" if default is None else f"`{_json(default)}`"
+    return f"`{name}`", _words(schema), shown, schema["description"]
 
 
 def _words(told: Schema) -> str:
     """A schema, to be read by people."""
+    if is_conversation(told):
+        return "number of a conversation"
     if "enum" in told:
         return "one of " + ", ".join(f"`{each}`" for each in told["enum"])
     if "anyOf" in told:
@@ -150,14 +136,16 @@ def _words(told: Schema) -> str:
     match told.get("type"):
         case "integer" | "number" as kind:
             name = "whole number" if kind == "integer" else "number"
-            low = told.get("minimum")
             if "exclusiveMinimum" in told:
                 return f"{name}, above {told['exclusiveMinimum']}, at most {told['maximum']}"
-            return name + _bounds(low, told.get("maximum"))
+            but = ", not 0" if "not" in told else ""
+            return name + _bounds(told.get("minimum"), told.get("maximum")) + but
         case "string" if "contentEncoding" in told:
             return "bytes, in base64"
         case "string" if "format" in told:
-            return f"text ({told['format']})"
+            return _FORMATS[told["format"]]
+        case "string" if told.get("pattern", NO_NUL) != NO_NUL:
+            return _PATTERNS.get(told["pattern"], "text")
         case "string":
             high = told.get("maxLength")
             return "text" if high is None else f"text of at most {high:,} characters"

@@ -10,14 +10,13 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
-from rest_framework import serializers
 from rich.console import Console
 
 from conversations.errors import Invalid
-from conversations.param_fields import Bytes, ConversationId, JsonObject, MessageList, Several
 from conversations.types import OpenedConversation
 from integrity.types import PlanState
 from lcmsite.catalogue import strict_json
+from lcmsite.catalogue.json_schema import Schema, fields_of, is_bytes, is_conversation
 from lcmsite.catalogue.operation import Operation, placeholders
 from lcmsite.catalogue.problems import FINDINGS_EXIT_CODE
 from lcmsite.cli.cli_session import Session
@@ -31,15 +30,15 @@ def from_operation(operation: Operation) -> Verb:
     """The verb that performs this operation."""
 
     def add_arguments(parser: ArgumentParser) -> None:
-        fields = operation.params.prototype().fields
+        required = _required(operation)
         for name in _positionals(operation):
-            _add_positional(parser, name, fields[name])
-        for name, field in fields.items():
+            _add_positional(parser, name, fields_of(operation.params)[name], required=name in required)
+        for name, field in fields_of(operation.params).items():
             if name not in _positionals(operation):
                 _add_option(parser, name, field, operation.defaults.get(name))
 
     def run(session: Session, arguments: Namespace) -> Outcome:
-        fields = operation.params.prototype().fields
+        fields = fields_of(operation.params)
         given = {name: _value(fields[name], value, session) for name, value in vars(arguments).items()}
         if fields.keys() >= {"file_name", "content"} and arguments.content != "-":
             given.setdefault("file_name", Path(arguments.content).name)
@@ -48,12 +47,12 @@ def from_operation(operation: Operation) -> Verb:
         begins = operation.method == "open_conversation" or operation.of_the_site
         caller = session.founding_caller if begins else session.caller
         with waiting(f"{operation.command} ..."):
-            result = operation.perform(caller, operation.params.read_from(given)).result
+            result = operation.perform(caller, given, in_text=given).result
         if operation.method == "open_conversation":
             _tell_what_was_left(result)
         return Outcome(result, exit_code=FINDINGS_EXIT_CODE if _has_findings(result) else 0)
 
-    return Verb(operation.command, operation.summary, run, add_arguments, operation.description)
+    return Verb(operation.command, run, add_arguments, operation.description)
 
 
 def _has_findings(result: Any) -> bool:
@@ -76,62 +75,72 @@ def waiting(words: str) -> Iterator[None]:
         yield
 
 
+def _required(operation: Operation) -> list[str]:
+    return [name for name, field in operation.params.model_fields.items() if field.is_required()]
+
+
 def _positionals(operation: Operation) -> list[str]:
-    """What stands in the path, then whatever else cannot be left out."""
+    """The params in the path, then whatever else cannot be left out."""
     in_path = list(placeholders(operation.path))
-    fields = operation.params.prototype().fields.items()
-    return in_path + [name for name, field in fields if field.required and name not in in_path]
+    return in_path + [name for name in _required(operation) if name not in in_path]
 
 
-def _add_positional(parser: ArgumentParser, name: str, field: serializers.Field) -> None:
-    is_json = isinstance(field, JsonObject | MessageList)
-    help = f"{field.help_text} ({JSON_HELP})" if is_json else str(field.help_text)
-    if isinstance(field, Several):
+def _is_json(field: Schema) -> bool:
+    return field.get("type") == "object" or _is_objects(field)
+
+
+def _is_objects(field: Schema) -> bool:
+    """Whether it is a list of objects; a list of anything else can be written with commas."""
+    return field.get("type") == "array" and field["items"].get("type") == "object"
+
+
+def _add_positional(parser: ArgumentParser, name: str, field: Schema, *, required: bool) -> None:
+    help = f"{field['description']} ({JSON_HELP})" if _is_json(field) else field["description"]
+    if field.get("type") == "array" and not _is_json(field):
         help = f"{help} {SEVERAL_HELP}"
-    if isinstance(field, ConversationId):
-        help = "The conversation: its number, or its session." + ("" if field.required else " Without it, all of them.")
-    if is_json:
+    if is_conversation(field):
+        help = "The conversation: its number, or its session." + ("" if required else " Without it, all of them.")
+    if _is_json(field):
         parser.add_argument(name, nargs="?", default="-", metavar=name.upper(), help=help)
-    elif isinstance(field, Bytes):
+    elif is_bytes(field):
         parser.add_argument(name, metavar="FILE", help="The file to read, or - for standard input.")
-    elif field.required:
+    elif required:
         parser.add_argument(name, metavar=_metavar(name), help=help)
     else:
         parser.add_argument(name, nargs="?", default=SUPPRESS, metavar=_metavar(name), help=help)
 
 
-def _add_option(parser: ArgumentParser, name: str, field: serializers.Field, default: Any) -> None:
+def _add_option(parser: ArgumentParser, name: str, field: Schema, default: Any) -> None:
     flag = f"--{name.replace('_', '-')}"
-    help = str(field.help_text) + (f" Default: {default}." if isinstance(default, str | int | float) else "")
-    match field:
-        case serializers.BooleanField():
-            parser.add_argument(flag, action=BooleanOptionalAction, default=SUPPRESS, help=help)
-        case serializers.ChoiceField():
-            parser.add_argument(flag, choices=list(field.choices), default=SUPPRESS, help=help)
-        case Several():
-            parser.add_argument(flag, default=SUPPRESS, metavar="A,B", help=f"{help} {SEVERAL_HELP}")
-        case JsonObject() | MessageList() | serializers.ListField():
-            parser.add_argument(flag, default=SUPPRESS, metavar="JSON", help=f"{help} ({JSON_HELP})")
-        case _:
-            metavar = "N" if isinstance(field, serializers.IntegerField | serializers.FloatField) else "TEXT"
-            parser.add_argument(flag, default=SUPPRESS, metavar=metavar, help=help)
+    help = field["description"] + (f" Default: {default}." if isinstance(default, str | int | float) else "")
+    if field.get("type") == "boolean":
+        parser.add_argument(flag, action=BooleanOptionalAction, default=SUPPRESS, help=help)
+    elif "enum" in field:
+        parser.add_argument(flag, choices=field["enum"], default=SUPPRESS, help=help)
+    elif _is_json(field):
+        parser.add_argument(flag, default=SUPPRESS, metavar="JSON", help=f"{help} ({JSON_HELP})")
+    elif field.get("type") == "array":
+        parser.add_argument(flag, default=SUPPRESS, metavar="A,B", help=f"{help} {SEVERAL_HELP}")
+    else:
+        metavar = "N" if field.get("type") in ("integer", "number") else "TEXT"
+        parser.add_argument(flag, default=SUPPRESS, metavar=metavar, help=help)
 
 
 def _metavar(name: str) -> str:
     return "ID" if name == "id" or name.endswith("_id") and name != "session_id" else name.upper()
 
 
-def _value(field: serializers.Field, given: Any, session: Session) -> Any:
-    if isinstance(field, Several):
-        is_named = isinstance(field.child, ConversationId)
+def _value(field: Schema, given: Any, session: Session) -> Any:
+    if _is_json(field):
+        return strict_json.read(_text_of(given))
+    if field.get("type") == "array":
+        is_named = is_conversation(field["items"])
         # A session may be called @FILE.
         values = _several(given if is_named else _text_of(given))
         return [session.conversation_id(str(each)) for each in values] if is_named else values
-    if isinstance(field, JsonObject | MessageList | serializers.ListField):
-        return strict_json.read(_text_of(given))
-    if isinstance(field, Bytes):
+    if is_bytes(field):
         return base64.b64encode(_bytes_of(given)).decode("ascii")
-    if isinstance(field, ConversationId):
+    if is_conversation(field):
         return session.conversation_id(given)
     return given
 

@@ -16,12 +16,11 @@ from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.db import connections
 from mcp_types import CallToolResult, TextContent
-from rest_framework import serializers
 
-from conversations.param_fields import ConversationId
 from lcmsite.access.keys import Caller
 from lcmsite.api.cancelling import CLIENT
 from lcmsite.api.concurrency import gate
+from lcmsite.catalogue.json_schema import Schema, fields_of, is_conversation
 from lcmsite.catalogue.naming import conversation_named
 from lcmsite.catalogue.operation import Operation
 from lcmsite.catalogue.problems import INTERNAL, Busy, Problem, problem_of
@@ -96,11 +95,15 @@ def perform(operation: Operation, given: Mapping[str, Any], *, caller: Caller) -
     """The operation's result. A conversation may be named by its session, as on the command line."""
     # Before anything is looked up: whoever may not write is told so, whatever they would have written.
     operation.require(caller)
-    fields = operation.params.prototype().fields
+    fields = operation.params.model_fields
+    schemas = fields_of(operation.params)
     # Models fill in null for what they would leave out, and write numbers as texts, whatever the schema says.
-    said = {name: value for name, value in given.items() if value is not None or not _can_be_left_out(fields.get(name))}
-    named = {name: _named(fields.get(name), value, caller) for name, value in said.items()}
-    return operation.perform(caller, operation.params.read_from(named)).result
+    named = {
+        name: _named(schemas.get(name, {}), value, caller)
+        for name, value in given.items()
+        if value is not None or name not in fields or fields[name].is_required()
+    }
+    return operation.perform(caller, named, in_text=named).result
 
 
 def told(error: Exception) -> Problem:
@@ -111,15 +114,11 @@ def told(error: Exception) -> Problem:
     return problem
 
 
-def _can_be_left_out(field: serializers.Field | None) -> bool:
-    return field is not None and not field.required
-
-
-def _named(field: serializers.Field | None, value: Any, caller: Caller) -> Any:
-    if isinstance(field, ConversationId) and isinstance(value, str):
+def _named(schema: Schema, value: Any, caller: Caller) -> Any:
+    if is_conversation(schema) and isinstance(value, str):
         return conversation_named(value, scope=caller.scope)
-    if isinstance(field, serializers.ListField) and isinstance(value, list):
-        return [_named(field.child, each, caller) for each in value]
+    if "items" in schema and isinstance(value, list):
+        return [_named(schema["items"], each, caller) for each in value]
     return value
 
 

@@ -8,34 +8,35 @@ from functools import cache
 from typing import Any
 
 from mcp_types import Tool, ToolAnnotations
-from rest_framework import serializers
 
-from conversations.param_fields import ConversationId
 from lcmsite.catalogue import json_schema
-from lcmsite.catalogue.message_schema import Schema
+from lcmsite.catalogue.json_schema import COMPONENTS, Schema
 from lcmsite.catalogue.operation import Operation
 from lcmsite.catalogue.operations import CATALOGUE
 from lcmsite.types import KeyScope
 
 TOOLS: Mapping[str, Operation] = {each.for_agents: each for each in CATALOGUE if each.for_agents}
 
-_SHARED = "#/components/schemas/"
 _OWN = "#/$defs/"
 _CONVERSATION: Schema = {"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string"}]}
 
 
 @cache
 def tools() -> tuple[Tool, ...]:
-    """Every tool, as agents are told of it."""
-    return tuple(_tool(name, operation) for name, operation in TOOLS.items())
+    """Every tool, as agents see it."""
+    answers, records = json_schema.of_results([json_schema.envelope(each.returns) for each in TOOLS.values()])
+    return tuple(
+        _tool(name, operation, _alone(answer, records))
+        for (name, operation), answer in zip(TOOLS.items(), answers, strict=True)
+    )
 
 
-def _tool(name: str, operation: Operation) -> Tool:
+def _tool(name: str, operation: Operation, answer: Schema) -> Tool:
     return Tool(
         name=name,
         description=operation.description,
         input_schema=_of_params(operation),
-        output_schema=_alone(json_schema.of_result(operation.returns), operation.returns),
+        output_schema=answer,
         annotations=ToolAnnotations(
             read_only_hint=operation.scope is KeyScope.READ,
             # Nothing that was said is ever changed or removed.
@@ -47,39 +48,40 @@ def _tool(name: str, operation: Operation) -> Tool:
 
 
 def _of_params(operation: Operation) -> Schema:
-    told = json_schema.of_params(operation.params, defaults=operation.defaults)
-    for name, field in operation.params.prototype().fields.items():
-        if isinstance(field, ConversationId):
+    whole = json_schema.of_params(operation.params, defaults=operation.defaults)
+    for name, schema in json_schema.fields_of(operation.params).items():
+        if json_schema.is_conversation(schema):
             words = "The conversation: its number, or its session."
-            told["properties"][name] = {
+            is_required = name in whole["required"]
+            whole["properties"][name] = {
                 **_CONVERSATION,
-                "description": words if field.required else f"{words} Without it, all of the workspace.",
+                "description": words if is_required else f"{words} Without it, all of the workspace.",
             }
-        elif isinstance(field, serializers.ListField) and isinstance(field.child, ConversationId):
-            told["properties"][name]["items"] = _CONVERSATION
-    return _alone(told)
+        elif json_schema.is_conversation(schema.get("items", {})):
+            whole["properties"][name]["items"] = _CONVERSATION
+    return _alone(whole, json_schema.components_of([operation.params]))
 
 
-def _alone(told: Schema, *hints: Any) -> Schema:
+def _alone(whole: Schema, known: Mapping[str, Schema]) -> Schema:
     """The schema with the records that it names: a tool's schema has no document around it."""
-    known = json_schema.components(hints)
-    if "$ref" in told:
-        # A tool's schema is an object in so many words.
-        told = known[told["$ref"].removeprefix(_SHARED)]
+    if "$ref" in whole:
+        # A tool's schema is an object itself.
+        whole = known[whole["$ref"].removeprefix(COMPONENTS)]
     named: dict[str, Schema] = {}
-    waiting = [told]
+    waiting = [whole]
     while waiting:
         for name in _names(waiting.pop()):
             if name not in named:
                 named[name] = known[name]
                 waiting.append(known[name])
-    whole = {"type": "object", **told, **({"$defs": named} if named else {})}
-    alone: Schema = json.loads(json.dumps(whole).replace(_SHARED, _OWN))
+    complete = {"type": "object", **whole, **({"$defs": named} if named else {})}
+    alone: Schema = json.loads(json.dumps(complete).replace(COMPONENTS, _OWN))
     return alone
 
 
-def _names(told: Any) -> list[str]:
-    if isinstance(told, dict):
-        own = [told["$ref"].removeprefix(_SHARED)] if isinstance(told.get("$ref"), str) else []
-        return own + [name for value in told.values() for name in _names(value)]
-    return [name for value in told for name in _names(value)] if isinstance(told, list) else []
+def _names(schema: Any) -> list[str]:
+    """The components that the schema refers to."""
+    if isinstance(schema, dict):
+        own = [schema["$ref"].removeprefix(COMPONENTS)] if isinstance(schema.get("$ref"), str) else []
+        return own + [name for value in schema.values() for name in _names(value)]
+    return [name for value in schema for name in _names(value)] if isinstance(schema, list) else []

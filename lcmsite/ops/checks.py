@@ -8,7 +8,7 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Error, register
 
 from compaction.llm.configuration import MODELS, ModelsPolicy, checked_chain
-from compaction.llm.withheld_calls import Misconfigured
+from compaction.llm.types import Misconfigured
 from compaction.planning.thresholds import contradictions
 from compaction.policy import CompactionPolicy
 from conversations.content.tokenizers import BUNDLED

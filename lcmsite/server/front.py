@@ -18,7 +18,7 @@ from django.conf import settings
 from django.db import close_old_connections
 from django.http import HttpResponse
 
-from lcmsite.api.views import problem_response
+from lcmsite.api.responses import problem_response
 from lcmsite.catalogue.problems import INTERNAL, Busy, RequestTimeout, problem_of
 from lcmsite.ops.metrics.counters import CLIENT_LIMITS
 from lcmsite.server.anonymous import require_known

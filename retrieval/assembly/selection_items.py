@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -65,10 +65,8 @@ _MESSAGE, _SUMMARY = ContextItemType.MESSAGE, ContextItemType.SUMMARY
 _time = datetime.fromisoformat
 
 
-def read_items(
-    selected: Sequence[Candidate], *, some_are_cold: bool, nothing_more_is_read: Callable[[], None]
-) -> tuple[AssembledItem, ...]:
-    """The items of these candidates, in their order, by one query: the last, as it says before it makes them."""
+def read_items(selected: Sequence[Candidate], *, some_are_cold: bool) -> tuple[AssembledItem, ...]:
+    """The items of these candidates, in their order, by one query."""
     most = StorePolicy.from_settings().max_metadata_bytes
     found = rows(
         _SOME_COLD if some_are_cold else _ALL_WARM,
@@ -90,7 +88,6 @@ def read_items(
     cold = cold_texts([int(row[8]) for row in messages.values() if row[8] is not None], cold)
     # Sorted here: the server would carry all texts around for it.
     parts = parts_in(sorted([row for row in found if row[3] is not None]), cold=cold)
-    nothing_more_is_read()
     return tuple(
         [
             _shown_summary(candidate, summaries[candidate.summary_id])

@@ -12,7 +12,7 @@ from conversations.types import Role
 from retrieval.assembly.candidates import Candidate, Group
 from retrieval.assembly.context_slots import EXCHANGES, REACH, ContextSlots, Look, Sought, by_ordinal
 from retrieval.assembly.selection import score
-from retrieval.search.relevance.relevance_search import Found
+from retrieval.search.relevance.relevance_search import RankedMatch
 
 # How many of the best answers are considered.
 HITS = 200
@@ -31,7 +31,7 @@ class Recall:
     groups: Sequence[Group]
 
 
-def in_turn(hits: Sequence[Found], *, last_seq: int) -> list[Sought]:
+def in_turn(hits: Sequence[RankedMatch], *, last_seq: int) -> list[Sought]:
     """What is to be sought in a context of so many messages, the best first."""
     scores = _scores(hits, last_seq)
     # The numbers of the places that are beside one.
@@ -46,12 +46,12 @@ def in_turn(hits: Sequence[Found], *, last_seq: int) -> list[Sought]:
     return sought
 
 
-def _scores(hits: Sequence[Found], last_seq: int) -> dict[int, float]:
+def _scores(hits: Sequence[RankedMatch], last_seq: int) -> dict[int, float]:
     best = max((hit.worth for hit in hits), default=0.0)
     return {int(hit.id): score(worth=hit.worth, best=best, seq=hit.seq, last_seq=last_seq) for hit in hits}
 
 
-def recall(context: ContextSlots, look: Look, *, hits: Sequence[Found], known: Collection[int]) -> Recall:
+def recall(context: ContextSlots, look: Look, *, hits: Sequence[RankedMatch], known: Collection[int]) -> Recall:
     """Of these hits, which the look sought, with `known` the messages that the answer considers already."""
     scores = _scores(hits, context.counters.message_count)
     stands_for: dict[str, set[int]] = defaultdict(set)

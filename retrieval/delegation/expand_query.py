@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from compaction.llm.configuration import MODELS, ModelsPolicy, chain_of
 from compaction.llm.guards import guarded_client
-from compaction.llm.withheld_calls import Misconfigured
+from compaction.llm.types import Misconfigured
 from compaction.policy import CompactionPolicy
 from compaction.summarizing.summarizer_chain import MOST_PROMPT_TOKENS
 from conversations.errors import Invalid, NotFound

@@ -1,7 +1,7 @@
-"""Searches the texts that have gone cold, the newest first, for as long as a search may take.
+"""Search the texts in cold storage, newest first, for as long as a search may take.
 
-No index knows them. Which messages are within reach is still told by their rows; their texts are unpacked, block after
-block, and given to PostgreSQL to match, so that words and expressions mean here what they mean everywhere.
+No index has them. The filters still apply to their rows; their texts are unpacked, block after block, and matched by
+PostgreSQL, so that words and expressions mean here what they mean everywhere.
 """
 
 from __future__ import annotations
@@ -12,19 +12,21 @@ from dataclasses import dataclass, field
 from django.db import DataError
 
 from conversations.cold_storage.cold_texts import ColdTexts, until_settled
-from conversations.sql import rows
+from conversations.sql import load, rows
 from retrieval.limits import Deadline
-from retrieval.search.filters import Reach
-from retrieval.search.meanings import Understood
-from retrieval.search.ordering import Spot
+from retrieval.search.filters import Filters
+from retrieval.search.ordering import FoundRow
 from retrieval.search.patterns.pattern_search import invalid_pattern
 from retrieval.search.patterns.pattern_translation import Pattern
+from retrieval.search.query.compiled_query import CompiledQuery
 from retrieval.search.relevance import ranking
 from retrieval.search.searchables import MESSAGE_RANK, MESSAGES
 from retrieval.search.snippets import Needles, around, snippet
 from retrieval.types import Snippet
 
-# So many rows are looked up at a time; their texts are unpacked and matched in portions of about so many characters, by
+_SQL = load("retrieval/search_cold.sql")
+
+# So many rows are read at a time; their texts are unpacked and matched in portions of about so many characters, by
 # what their tokens come to.
 _AT_ONCE = 5000
 _PORTION = 1_000_000
@@ -33,90 +35,70 @@ _CHARACTERS_A_TOKEN = 4
 # then still has time to end.
 _SHARE = 0.5
 
-_NEWEST = """
-    SELECT message_id, {place}, cold_block_id, token_count FROM messages
-    WHERE {where} AND cold_block_id IS NOT NULL AND {place} <= %(upto)s
-    ORDER BY {place} DESC LIMIT {at_once}
-"""
-_BY_WORDS = """
-    SELECT place FROM unnest(%(texts)s::text[]) WITH ORDINALITY AS given(text, place)
-    WHERE lcm_tsv(text) @@ %(query)s::tsquery
-"""
-_BY_PATTERN = """
-    SELECT place, regexp_instr(text, %(pattern)s), regexp_instr(text, %(pattern)s, 1, 1, 1)
-    FROM unnest(%(texts)s::text[]) WITH ORDINALITY AS given(text, place)
-    WHERE text ~ %(pattern)s
-"""
-
-
 # Of a message: its id and place, its block, and its tokens.
 _Row = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True)
-class ColdFound:
-    """What was found, the newest first. `looked_to`: the search was left at this place, for its time was over."""
+class ColdMatches:
+    """The newest first. `searched_to`: the search ended at this place, as its time was over."""
 
-    spots: tuple[Spot, ...]
-    looked_to: int | None = None
+    found: tuple[FoundRow, ...]
+    searched_to: int | None = None
 
 
 @dataclass(frozen=True)
 class ColdSearch:
-    """Looks through the cold messages within reach. Call it within `limits.bounded`."""
+    """Search the cold messages that the filters allow; use it within `limits.bounded`."""
 
-    reach: Reach
+    filters: Filters
     limit: int
     deadline: Deadline
     texts: ColdTexts = field(default_factory=ColdTexts)
 
-    def by_words(self, asked: Understood, *, before: int | None = None) -> ColdFound | None:
-        """Messages that hold all of the words, behind a place; None if there is no word that could be looked for."""
-        how = asked.how
-        if how is None:
-            return None
-        chosen = how.for_every_clause()
-        size = self.reach.rows
+    def by_words(self, query: CompiledQuery, *, before: int | None = None) -> ColdMatches:
+        """Messages that hold all of the words, behind a place."""
+        tsquery, size = query.for_every_clause().query, self.filters.rows
         needles = Needles.of(
-            {each: ranking.rarity(found=how.expected.get(each, 0.0), among=size) for each in how.lexemes}
+            {each: ranking.rarity(found=query.expected.get(each, 0.0), among=size) for each in query.lexemes}
         )
 
-        def found_in(texts: Sequence[str]) -> dict[int, Snippet]:
-            found = rows(_BY_WORDS, {"texts": list(texts), "query": chosen.query})
-            return {place - 1: snippet(texts[place - 1], needles) for (place,) in found}
+        def matching(texts: Sequence[str]) -> dict[int, Snippet]:
+            places = rows(_SQL["texts_with_words"], {"texts": list(texts), "query": tsquery})
+            return {place - 1: snippet(texts[place - 1], needles) for (place,) in places}
 
-        return until_settled(lambda: self._walk(found_in, before))
+        return until_settled(lambda: self._walk(matching, before))
 
-    def by_pattern(self, pattern: Pattern, *, before: int | None = None) -> ColdFound:
+    def by_pattern(self, pattern: Pattern, *, before: int | None = None) -> ColdMatches:
         """Messages that a regular expression matches, behind a place; Invalid if it is not a valid one."""
 
-        def found_in(texts: Sequence[str]) -> dict[int, Snippet]:
+        def matching(texts: Sequence[str]) -> dict[int, Snippet]:
             try:
-                found = rows(_BY_PATTERN, {"texts": list(texts), "pattern": pattern.expression})
+                found = rows(_SQL["texts_with_pattern"], {"texts": list(texts), "pattern": pattern.expression})
             except DataError as error:
                 raise invalid_pattern(error) from error
             return {place - 1: around(texts[place - 1], begin - 1, end - 1, offset=0) for place, begin, end in found}
 
-        return until_settled(lambda: self._walk(found_in, before))
+        return until_settled(lambda: self._walk(matching, before))
 
-    def _walk(self, found_in: Callable[[Sequence[str]], Mapping[int, Snippet]], before: int | None) -> ColdFound:
-        spots: list[Spot] = []
+    def _walk(self, matching: Callable[[Sequence[str]], Mapping[int, Snippet]], before: int | None) -> ColdMatches:
+        found: list[FoundRow] = []
         for portion in self._portions(before):
-            found = found_in([text for _, _, text in portion])
-            spots += [Spot(*portion[each][:2], MESSAGE_RANK, found[each]) for each in sorted(found)]
-            if len(spots) >= self.limit:
+            snippets = matching([text for _, _, text in portion])
+            found += [FoundRow(*portion[each][:2], MESSAGE_RANK, snippets[each]) for each in sorted(snippets)]
+            if len(found) >= self.limit:
                 break
             if self.deadline.remaining_ms() < self.deadline.milliseconds * _SHARE:
-                return ColdFound(tuple(spots), looked_to=portion[-1][1])
+                return ColdMatches(tuple(found), searched_to=portion[-1][1])
             self.deadline.impose()
-        return ColdFound(tuple(spots[: self.limit]))
+        return ColdMatches(tuple(found[: self.limit]))
 
     def _portions(self, before: int | None) -> Iterator[list[tuple[int, int, str]]]:
         """Ids, places and texts of the cold messages behind a place, the newest first, some at a time."""
-        place = self.reach.place(MESSAGES)
-        statement = _NEWEST.format(place=place, where=self.reach.where(MESSAGES), at_once=_AT_ONCE)
-        upto = self.reach.high if before is None else before - 1
-        while batch := rows(statement, {**self.reach.values, "upto": upto}):
+        place = self.filters.place(MESSAGES)
+        statement = _SQL["newest_cold_messages"].format(place=place, where=self.filters.where(MESSAGES, by_words=False))
+        upto = self.filters.high if before is None else before - 1
+        while batch := rows(statement, {**self.filters.values, "upto": upto, "at_once": _AT_ONCE}):
             for portion in _in_portions(batch):
                 yield self._unpacked(portion)
             if len(batch) < _AT_ONCE:

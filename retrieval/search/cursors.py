@@ -1,66 +1,39 @@
-"""Where a list of matches was left, as a text that only we can write: changed or borrowed, it is refused."""
+"""Where a list was left, as a signed text: changed, or used for another request, it is refused."""
 
 from __future__ import annotations
 
-import hashlib
-from datetime import datetime
-from functools import lru_cache
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
-from django.conf import settings
 from django.core.signing import BadSignature, Signer
 
 from conversations.errors import Invalid
-from retrieval.search.criteria import Criteria
 
-_SIGNER = "lcm.grep"
 LONGEST = 4000
 
 
-class Position(NamedTuple):
-    """The key of the last match that was given, how the query was read, and what there was when it was first asked."""
-
-    key: tuple[Any, ...]
-    reading: int = 0
-    newest: int = 0
-    size: int = 0
-    at: datetime | None = None
+def write_cursor(request: str | list[Any], position: Sequence[Any], *, of: str) -> str:
+    """The cursor for a position in the list that a request gives; `of`: the operation. Both are JSON values."""
+    return Signer(salt=f"lcm.{of}").sign_object([request, *position])
 
 
-def fingerprint(*, workspace_id: int | None, asked: Criteria, said: tuple[str, ...]) -> str:
-    """What tells one search from another, whatever its pages' limits are."""
-    # As they stand in a set, they would tell another search in every process.
-    criteria = vars(asked) | {"kinds": sorted(asked.kinds)}
-    return hashlib.sha256(repr((workspace_id, criteria, said)).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+def read_cursor(cursor: str, request: str | list[Any], *, of: str, mismatch: str) -> list[Any]:
+    """The position that `write_cursor` wrote for this request; Invalid (`bad_cursor`) for any other cursor.
 
-
-def written(search: str, position: Position) -> str:
-    """The cursor for this position in this search."""
-    at = position.at.isoformat() if position.at is not None else None
-    values = [search, list(position.key), position.reading, position.newest, position.size, at]
-    return _signer(settings.SECRET_KEY).sign_object(values)
-
-
-def read(cursor: str, search: str) -> Position:
-    """The position that a cursor of this search stands for; Invalid (`bad_cursor`) for any other."""
+    `mismatch`: the sentence for a cursor of another request.
+    """
     if not isinstance(cursor, str) or len(cursor) > LONGEST:
-        raise _bad("This is not a cursor")
+        raise bad_cursor("This is not a cursor")
     try:
-        values: Any = Signer(salt=_SIGNER).unsign_object(cursor)
+        values: Any = Signer(salt=f"lcm.{of}").unsign_object(cursor)
     except (BadSignature, ValueError) as error:
-        # A signature that holds is over what `written` wrote, so nothing else needs to be checked.
-        raise _bad("This is not a cursor that grep gave, or it was changed") from error
-    of, key, reading, newest, size, at = values
-    if of != search:
-        raise _bad("This cursor belongs to another search; only limit and max_tokens may change from page to page")
-    return Position(tuple(key), reading, newest, size, datetime.fromisoformat(at) if at is not None else None)
+        # What has a valid signature was written here, so nothing else needs to be checked.
+        raise bad_cursor(f"This is not a cursor that {of} gave, or it was changed") from error
+    if values[0] != request:
+        raise bad_cursor(mismatch)
+    return list(values[1:])
 
 
-@lru_cache(maxsize=1)
-def _signer(key: str) -> Signer:
-    """To sign with: to make one takes a third of the time of a cursor."""
-    return Signer(key=key, salt=_SIGNER)
-
-
-def _bad(what: str) -> Invalid:
-    return Invalid(f"{what}; begin again without one.", code="bad_cursor")
+def bad_cursor(sentence: str) -> Invalid:
+    """The refusal of a cursor."""
+    return Invalid(f"{sentence}; begin again without one.", code="bad_cursor")

@@ -1,12 +1,13 @@
-"""Searches what was said and kept: by words, or by a regular expression; page by page."""
+"""Search messages, summaries and files: prepare, rank or take the newest, page."""
 
 from __future__ import annotations
 
+import hashlib
 import string
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import cast
+from dataclasses import dataclass, replace
+from datetime import datetime
 
 from conversations.content.lossless_values import is_storable, storable
 from conversations.content.tokens import TokenEstimator
@@ -18,28 +19,27 @@ from conversations.store.base import EVERYTHING
 from retrieval import limits
 from retrieval.limits import Deadline
 from retrieval.policy import RetrievalPolicy
-from retrieval.search import cursors
 from retrieval.search.cold import ColdSearch
 from retrieval.search.criteria import Criteria, Narrowing, criteria, one_of, wrong
-from retrieval.search.cursors import Position
+from retrieval.search.cursors import read_cursor, write_cursor
 from retrieval.search.matches import matches
-from retrieval.search.ordering import Spot
-from retrieval.search.page import Answered, Page
+from retrieval.search.ordering import FoundRow
+from retrieval.search.page import Page, PageContent, Position
 from retrieval.search.patterns.pattern_search import PatternSearch
 from retrieval.search.patterns.pattern_translation import Pattern, literally, refused, translated
 from retrieval.search.patterns.trigrams import is_used
-from retrieval.search.prepare import Opened, Opening
-from retrieval.search.query.parser import Question, parse, readings
-from retrieval.search.recency import NewestWords
-from retrieval.search.relevance.relevance_search import Found, FullText
+from retrieval.search.prepare import Prepared, prepare
+from retrieval.search.query.parser import ParsedQuery, interpretations, parse
+from retrieval.search.recency import RecencySearch
+from retrieval.search.relevance.relevance_search import RankedMatch, RelevanceSearch
 from retrieval.search.snippets import Needles
 from retrieval.types import GrepMode, GrepResult, GrepScope, GrepSort, ItemKind
 
-# What is around a text that is sought as it stands.
+# What is stripped from a text that is searched literally.
 _BLANK = string.whitespace + '"“”„«»'
 
-# A list by relevance is made for so many matches, with room to spare, whoever asks for how many of them at a time;
-# where an operator allows longer pages, for as many more.
+# A list by relevance is made for so many matches, with room to spare, whatever the size of its pages; where an
+# operator allows longer pages, for as many more.
 _RANKED_FOR, _OF_THE_MOST = 20, 10
 
 _TOO_COMMON = "None of these words is in the index, so the text was looked for as it stands, newest first."
@@ -56,8 +56,30 @@ _RANKED_ALL = "Only the best were ranked, and these are the last of them; sort b
 
 
 @dataclass(frozen=True)
+class SearchRequest:
+    """What is searched for, how, and how much of it is given; once it is checked."""
+
+    query: str
+    mode: GrepMode
+    scope: GrepScope
+    sort: GrepSort
+    criteria: Criteria
+    cold: bool
+    limit: int
+    max_tokens: int
+    cursor: str | None
+
+    def fingerprint(self, workspace_id: int | None) -> str:
+        """What tells one search from another, whatever the limits of its pages are."""
+        # In the order of a set, it would tell another search in every process.
+        narrowed = vars(self.criteria) | {"kinds": sorted(self.criteria.kinds)}
+        how = (self.query, self.mode.value, self.sort.value, *(["cold"] if self.cold else []))
+        return hashlib.sha256(repr((workspace_id, narrowed, how)).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
 class Grep:
-    """One door for all kinds of search."""
+    """All kinds of search."""
 
     policy: RetrievalPolicy
     scope: Scope = EVERYTHING
@@ -77,74 +99,61 @@ class Grep:
         narrowed: Narrowing,
     ) -> GrepResult:
         """See `RetrievalEngine.grep`."""
-        how = one_of(GrepMode, mode, "mode")
-        where = one_of(GrepScope, scope, "scope")
+        how, where = one_of(GrepMode, mode, "mode"), one_of(GrepScope, scope, "scope")
         order = _order(how, sort, cold)
         self._check(query, how, limit)
         cap = self._cap(max_tokens)
         wanted = criteria(where=where, **narrowed)
-        asked = GrepResult(
+        request = SearchRequest(query, how, where, order, wanted, cold, limit, cap, cursor)
+        search = request.fingerprint(self.scope.workspace_id)
+        position = _position(cursor, search) if cursor is not None else None
+        page = Page(limit=limit, max_tokens=cap, tokens=self.tokens, position=position)
+        content = self._content(request, page)
+        behind = content.behind
+        return GrepResult(
             query=query,
             mode=how,
             scope=where,
             conversation_id=wanted.conversation_id if wanted.conversation_ids == () else None,
             conversation_ids=wanted.conversation_ids,
-            matches=(),
-            sort=order,
+            matches=content.matches,
+            relaxed=content.relaxed,
+            used=content.used,
+            dropped=content.dropped,
+            bounded=content.bounded,
+            note=_note(content, request),
+            sort=content.sort or order,
+            more=behind is not None,
+            cursor=_cursor(behind, search) if behind is not None else None,
             cold=cold,
+            cold_messages=content.cold_messages,
         )
-        said = (query, how.value, order.value, *(["cold"] if cold else []))
-
-        def search() -> str:
-            return cursors.fingerprint(workspace_id=self.scope.workspace_id, asked=wanted, said=said)
-
-        position = cursors.read(cursor, search()) if cursor is not None else None
-        page = Page(limit=limit, max_tokens=cap, tokens=self.tokens, position=position)
-        if cold:
-            answered = self._in_the_cold(asked, wanted, page)
-        elif how is GrepMode.REGEX:
-            answered = self._by_pattern(translated(query), wanted, page)
-        else:
-            answered = self._by_words(asked, wanted, page)
-        if ItemKind.MESSAGE in wanted.kinds and not cold:
-            answered = _with_what_is_cold(answered)
-        return answered.result(asked, lambda after: cursors.written(search(), after))
 
     @contextmanager
     def ranked_messages(
         self, *, query: str, conversation_id: int, limit: int
-    ) -> Iterator[tuple[Conversation, tuple[Found, ...], Callable[[], None]]]:
-        """A conversation and its messages that answer the query best, not fetched; none if no word can be looked for.
+    ) -> Iterator[tuple[Conversation, tuple[RankedMatch, ...]]]:
+        """A conversation and its messages that match the query best, not fetched; none if there is no word to find.
 
-        Whatever is read within is of the same moment, and bound by the same limits, until nothing more is.
+        Whatever is read within is of the same snapshot, and bound by the same limits.
         """
         wanted = criteria(where=GrepScope.MESSAGES, conversation_id=conversation_id)
-        asked = readings(storable(query[: self.policy.max_query_length]))
-        with self._opened(wanted, asked, refusal=self._too_slow(), with_row=True) as (opened, deadline):
-            answer = FullText(opened.reach, opened.meanings, limit).answer(asked)
-            found = answer.found[:limit] if answer is not None else ()
-            yield cast(Conversation, opened.conversation), found, deadline.nothing_more_is_read
+        queries = interpretations(storable(query[: self.policy.max_query_length]))
+        with self._prepared(wanted, queries, refusal=self._too_slow()) as (prepared, _):
+            best = RelevanceSearch(prepared, limit).best(queries)
+            yield self.scope.conversation(conversation_id), best.found[:limit] if best is not None else ()
 
     @contextmanager
-    def _opened(
-        self,
-        wanted: Criteria,
-        asked: Sequence[Question] = (),
-        *,
-        refusal: LcmError,
-        with_row: bool = False,
-        ranks: bool = True,
-    ) -> Iterator[tuple[Opened, Deadline]]:
-        """How far the search reaches and what these questions mean, until when: all in one question."""
-        opening = Opening(wanted, self.scope, asked, with_row, ranks)
-        milliseconds = self.policy.search_timeout_ms
-        with limits.bounded(milliseconds=milliseconds, refusal=refusal, first=opening) as deadline:
-            yield opening.opened(deadline.told), deadline
+    def _prepared(
+        self, wanted: Criteria, queries: Sequence[ParsedQuery] = (), *, refusal: LcmError
+    ) -> Iterator[tuple[Prepared, Deadline]]:
+        with limits.bounded(milliseconds=self.policy.search_timeout_ms, refusal=refusal) as deadline:
+            yield prepare(wanted, self.scope, queries), deadline
 
     def _too_slow(self) -> Unavailable:
         return Unavailable(
             f"The search took longer than {self.policy.search_timeout_ms} ms and was called off. Search one "
-            "conversation, or for fewer and rarer words; whoever runs LCM can allow more with LCM_SEARCH_TIMEOUT_MS.",
+            "conversation, or for fewer and rarer words; the operator can allow more with LCM_SEARCH_TIMEOUT_MS.",
             code="search_timeout",
         )
 
@@ -152,131 +161,126 @@ class Grep:
         return Invalid(
             f"The search took longer than {self.policy.search_timeout_ms} ms and was called off. Narrow it: search one "
             "conversation, write a word of three letters or more into the pattern, avoid nested repetition like (a+)+; "
-            "whoever runs LCM can allow more with LCM_SEARCH_TIMEOUT_MS.",
+            "the operator can allow more with LCM_SEARCH_TIMEOUT_MS.",
             code="search_timeout",
         )
 
-    def _by_words(self, asked: GrepResult, wanted: Criteria, page: Page) -> Answered:
-        ranks = asked.sort is not GrepSort.RECENCY
-        by_words = self._best if ranks else self._newest
-        questions = readings(asked.query)
-        with self._opened(wanted, questions, refusal=self._too_slow(), ranks=ranks) as (opened, deadline):
-            answered = by_words(asked, questions, opened, page, deadline)
-        return answered if answered is not None else self._literally(asked, wanted, page)
+    def _content(self, request: SearchRequest, page: Page) -> PageContent:
+        if request.cold:
+            return self._in_cold_storage(request, page)
+        if request.mode is GrepMode.REGEX:
+            return self._by_pattern(translated(request.query), request, page)
+        queries = interpretations(request.query)
+        by_words = self._newest if request.sort is GrepSort.RECENCY else self._best
+        with self._prepared(request.criteria, queries, refusal=self._too_slow()) as (prepared, _):
+            content = by_words(request, queries, prepared, page)
+        return content if content is not None else self._literally(request, page)
 
     def _best(
-        self, asked: GrepResult, questions: Sequence[Question], opened: Opened, page: Page, deadline: Deadline
-    ) -> Answered | None:
-        """By relevance, among what there was when the first page was asked for."""
-        before, reach = page.position, opened.reach
+        self, request: SearchRequest, queries: Sequence[ParsedQuery], prepared: Prepared, page: Page
+    ) -> PageContent | None:
+        """By relevance, among what there was at the first page."""
+        before, filters = page.position, prepared.filters
         if before is not None and before.at is not None:
-            reach = reach.as_it_was(newest=before.newest, size=before.size, at=before.at)
+            filters = filters.as_it_was(newest=before.newest, size=before.size, at=before.at)
+            prepared = replace(prepared, filters=filters)
         longest = max(_RANKED_FOR, self.policy.max_grep_results // _OF_THE_MOST)
-        prefers_new, first_ones = asked.sort is GrepSort.HYBRID, page.limit if before is None else 0
-        full_text = FullText(reach, opened.meanings, longest, prefers_new=prefers_new, shown=first_ones)
-        answer = full_text.answer(questions)
-        if answer is None:
+        prefers_new, on_first_page = request.sort is GrepSort.HYBRID, page.limit if before is None else 0
+        best = RelevanceSearch(prepared, longest, prefers_new=prefers_new, shown=on_first_page).best(queries)
+        if best is None:
             return None
-        behind = [each for each in answer.found if before is None or each.key < before.key]
-        found = [Spot(each.id, each.order_place, 0, worth=each.worth) for each in behind[: page.limit]]
-        shown = matches(found, Needles.of(answer.lexemes), deadline=deadline)
-        then = Position((), newest=reach.newest, size=reach.size, at=reach.at or answer.at)
+        behind = [each for each in best.found if before is None or each.key < before.key]
+        found = [FoundRow(each.id, each.order_place, 0, worth=each.worth) for each in behind[: page.limit]]
+        then = Position((), newest=filters.newest, size=filters.size, at=filters.at or best.at)
         is_end = len(behind) <= page.limit
         return page.filled(
-            shown,
+            matches(found, Needles.of(best.lexemes)),
             lambda place: then._replace(key=behind[place].key),
             has_more=not is_end,
-            relaxed=answer.relaxed,
-            used=answer.used,
-            dropped=answer.dropped,
-            bounded=answer.bounded,
-            cold_messages=reach.cold,
-            note=_BOUNDED if answer.bounded else _RANKED_ALL if is_end and answer.is_cut else None,
+            relaxed=best.relaxed,
+            used=best.used,
+            dropped=best.dropped,
+            bounded=best.bounded,
+            cold_messages=filters.cold,
+            note=_BOUNDED if best.bounded else _RANKED_ALL if is_end and best.is_cut else None,
         )
 
     def _newest(
-        self, asked: GrepResult, questions: Sequence[Question], opened: Opened, page: Page, deadline: Deadline
-    ) -> Answered | None:
+        self, request: SearchRequest, queries: Sequence[ParsedQuery], prepared: Prepared, page: Page
+    ) -> PageContent | None:
         before = page.position
-        read = NewestWords(opened.reach, opened.meanings, page.limit + 1).read(
-            questions,
-            reading=before.reading if before is not None else None,
-            key=before.key if before is not None else None,
-        )
-        if read is None:
+        search = RecencySearch(prepared, page.limit + 1, before.key if before is not None else None)
+        newest = search.first(queries, interpretation=before.interpretation if before is not None else None)
+        if newest is None:
             return None
-        is_bounded = read.relaxed and read.how.is_bounded
         return page.filled(
-            matches(read.spots[: page.limit], Needles.of(read.lexemes), deadline=deadline),
-            lambda place: Position(read.spots[place].key, read.reading),
-            has_more=len(read.spots) > page.limit,
-            relaxed=read.relaxed,
-            used=read.used,
-            dropped=read.dropped,
-            bounded=is_bounded,
-            cold_messages=opened.reach.cold,
-            note=_LEFT_OUT if is_bounded else None,
+            matches(newest.found[: page.limit], Needles.of(newest.lexemes)),
+            lambda place: Position(newest.found[place].key, newest.interpretation),
+            has_more=len(newest.found) > page.limit,
+            relaxed=newest.relaxed,
+            used=newest.used,
+            dropped=newest.dropped,
+            bounded=newest.bounded,
+            cold_messages=prepared.filters.cold,
+            note=_LEFT_OUT if newest.bounded else None,
         )
 
-    def _literally(self, asked: GrepResult, wanted: Criteria, page: Page) -> Answered:
-        """A query that has nothing for full text search, such as `to be` or an arrow, sought as it stands."""
-        pattern = self._as_it_stands(asked.query)
-        return self._by_pattern(pattern, wanted, page)._replace(note=_TOO_COMMON, sort=GrepSort.RECENCY)
+    def _literally(self, request: SearchRequest, page: Page) -> PageContent:
+        """Search literally for a query without a word for full text search, such as `to be` or an arrow."""
+        content = self._by_pattern(self._literal_pattern(request.query), request, page)
+        return content._replace(note=_TOO_COMMON, sort=GrepSort.RECENCY)
 
-    def _as_it_stands(self, query: str) -> Pattern:
+    def _literal_pattern(self, query: str) -> Pattern:
         """The query as an expression that matches its own text; Invalid if it has none."""
         positive = " ".join(term.text for term in parse(query).terms)
-        # The parser takes `or` for an operator, which it is not in a text sought as it stands.
+        # The parser takes `or` for an operator, which it is not in a literal text.
         text = (query if not parse(query).excluded else positive).strip(_BLANK)
         if not positive.strip(_BLANK) or not text:
             raise wrong("query", "There is nothing to search for in this; give at least one word that is not excluded.")
         return literally(text[: self.policy.max_pattern_length])
 
-    def _by_pattern(self, pattern: Pattern, wanted: Criteria, page: Page) -> Answered:
-        with self._opened(wanted, refusal=self._pattern_too_slow()) as (opened, deadline):
-            reach = opened.reach
-            search = PatternSearch(reach, page.limit + 1, by_trigrams=is_used(self.policy))
+    def _by_pattern(self, pattern: Pattern, request: SearchRequest, page: Page) -> PageContent:
+        with self._prepared(request.criteria, refusal=self._pattern_too_slow()) as (prepared, deadline):
+            search = PatternSearch(prepared.filters, page.limit + 1, by_trigrams=is_used(self.policy))
             key = page.position.key if page.position is not None else None
-            spots = search.matching(pattern, deadline=deadline, key=key)
-            shown = matches(spots[: page.limit], deadline=deadline)
+            found = search.matching(pattern, deadline=deadline, key=key)
+            shown = matches(found[: page.limit])
         return page.filled(
             shown,
-            lambda place: Position(spots[place].key),
-            has_more=len(spots) > page.limit,
-            cold_messages=reach.cold,
+            lambda place: Position(found[place].key),
+            has_more=len(found) > page.limit,
+            cold_messages=prepared.filters.cold,
         )
 
-    def _in_the_cold(self, asked: GrepResult, wanted: Criteria, page: Page) -> Answered:
+    def _in_cold_storage(self, request: SearchRequest, page: Page) -> PageContent:
         """Cold messages alone, the newest first: those with all of the words, or those that match."""
-        if ItemKind.MESSAGE not in wanted.kinds:
+        if ItemKind.MESSAGE not in request.criteria.kinds:
             raise wrong("cold", "Only messages go cold: summaries and files are found without it.")
         before = page.position.key[0] if page.position is not None else None
-        is_regex = asked.mode is GrepMode.REGEX
-        questions = () if is_regex else (parse(asked.query),)
+        is_regex = request.mode is GrepMode.REGEX
+        queries = () if is_regex else (parse(request.query),)
         refusal = self._pattern_too_slow() if is_regex else self._too_slow()
-        with self._opened(wanted, questions, refusal=refusal) as (opened, deadline):
-            reach = opened.reach
-            search = ColdSearch(reach, page.limit + 1, deadline)
-            found = None
-            for question in questions:
-                found = search.by_words(opened.meanings.understood(question, reach), before=before)
-            if found is None:
-                pattern = translated(asked.query) if is_regex else self._as_it_stands(asked.query)
-                found = search.by_pattern(pattern, before=before)
-            spots = found.spots[: page.limit]
-            shown = matches(spots, deadline=deadline)
-        is_cut = found.looked_to is not None
-        answered = page.filled(
+        with self._prepared(request.criteria, queries, refusal=refusal) as (prepared, deadline):
+            search = ColdSearch(prepared.filters, page.limit + 1, deadline)
+            query = prepared.compiled(queries[0]) if queries else None
+            if query is not None:
+                result = search.by_words(query, before=before)
+            else:
+                pattern = translated(request.query) if is_regex else self._literal_pattern(request.query)
+                result = search.by_pattern(pattern, before=before)
+            shown = matches(result.found[: page.limit])
+        is_cut = result.searched_to is not None
+        content = page.filled(
             shown,
-            lambda place: Position((spots[place].order_place,)),
-            has_more=len(found.spots) > page.limit,
-            cold_messages=reach.cold,
+            lambda place: Position((result.found[place].order_place,)),
+            has_more=len(result.found) > page.limit,
+            cold_messages=prepared.filters.cold,
             bounded=is_cut,
             note=_COLD_IN_PARTS if is_cut else None,
         )
-        if is_cut and answered.behind is None:
-            return answered._replace(behind=Position((found.looked_to,)))
-        return answered
+        if is_cut and content.behind is None:
+            return content._replace(behind=Position((result.searched_to,)))
+        return content
 
     def _check(self, query: str, mode: GrepMode, limit: int) -> None:
         most = self.policy.max_grep_results
@@ -310,9 +314,23 @@ def _order(mode: GrepMode, sort: GrepSort | str | None, cold: bool) -> GrepSort:
     return order
 
 
-def _with_what_is_cold(answered: Answered) -> Answered:
-    """The answer, with a word on what it could not hold."""
-    if not answered.cold_messages:
-        return answered
-    said = _COLD.format(counted(answered.cold_messages, "message"))
-    return answered._replace(note=said if answered.note is None else f"{answered.note} {said}")
+def _note(content: PageContent, request: SearchRequest) -> str | None:
+    """The note of the page, with a sentence on the cold messages that it could not hold."""
+    is_without_cold = content.cold_messages and ItemKind.MESSAGE in request.criteria.kinds and not request.cold
+    about_cold = _COLD.format(counted(content.cold_messages, "message")) if is_without_cold else None
+    return " ".join(filter(None, (content.note, about_cold))) or None
+
+
+def _cursor(position: Position, search: str) -> str:
+    at = position.at.isoformat() if position.at is not None else None
+    return write_cursor(search, [list(position.key), *position[1:4], at], of="grep")
+
+
+def _position(cursor: str, search: str) -> Position:
+    key, interpretation, newest, size, at = read_cursor(
+        cursor,
+        search,
+        of="grep",
+        mismatch="This cursor belongs to another search; only limit and max_tokens may change from page to page",
+    )
+    return Position(tuple(key), interpretation, newest, size, datetime.fromisoformat(at) if at is not None else None)

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from conversations.content.tokens import TokenEstimator
-from conversations.fast.records import record
-from retrieval.search.cursors import Position
-from retrieval.types import GrepResult, GrepSort, Match
+from retrieval.types import GrepSort, Match
 
 # What a match takes in JSON besides the texts in it: names, ids, times, the marks around them; and each highlight.
 FRAME_TOKENS, HIGHLIGHT_TOKENS = 160, 8
 
 
-class Answered(NamedTuple):
-    """What goes on the page, and what is said of it; `behind`: where the next page begins, if there is one."""
+class Position(NamedTuple):
+    """The key of the last match that was given, how the query was interpreted, and what there was at the first page."""
+
+    key: tuple[Any, ...]
+    interpretation: int = 0
+    newest: int = 0
+    size: int = 0
+    at: datetime | None = None
+
+
+class PageContent(NamedTuple):
+    """What goes on the page, and where the next page begins: `behind` this position, if there is one."""
 
     matches: tuple[Match, ...]
     behind: Position | None
@@ -27,12 +36,6 @@ class Answered(NamedTuple):
     sort: GrepSort | None = None
     cold_messages: int = 0
 
-    def result(self, asked: GrepResult, cursor: Callable[[Position], str]) -> GrepResult:
-        said = self._asdict()
-        behind = said.pop("behind")
-        leads_on = {"more": behind is not None, "cursor": cursor(behind) if behind is not None else None}
-        return record(GrepResult, vars(asked) | said | {"sort": self.sort or asked.sort, **leads_on})
-
 
 class Page(NamedTuple):
     """What a page has room for, and where it begins."""
@@ -43,16 +46,16 @@ class Page(NamedTuple):
     position: Position | None = None
 
     def filled(
-        self, found: Sequence[Match], position: Callable[[int], Position], *, has_more: bool, **said: Any
-    ) -> Answered:
+        self, found: Sequence[Match], position: Callable[[int], Position], *, has_more: bool, **about: Any
+    ) -> PageContent:
         """As many of these matches as there is room for, and at least one, so that the pages come to an end.
 
-        `position` tells that of the match at a place.
+        `position` gives that of the match at a place.
         """
         fitting = self._fitting(found)
         has_more = has_more or fitting < len(found)
         behind = position(fitting - 1) if has_more and fitting else None
-        return Answered(tuple(found[:fitting]), behind, **said)
+        return PageContent(tuple(found[:fitting]), behind, **about)
 
     def _fitting(self, found: Sequence[Match]) -> int:
         # No text has more tokens than bytes: mostly that is enough to know, and none needs to be counted, or but a few.

@@ -1,244 +1,117 @@
-"""The first question of every search: what there is where it is to look, and what its words mean.
-
-Asked together with setting the limits, as each of the three takes less time than to ask for it.
-"""
+"""Prepare a search: read where it looks and how much is there, then the lexemes of its words."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
-from conversations.fast.lookup import OneRow
-from conversations.models import Conversation
 from conversations.scope import Scope, unseen
-from conversations.sql import array, bigint
-from retrieval.limits import IMPOSED
+from conversations.sql import array, bigint, load, rows
 from retrieval.search.criteria import Criteria, wrong
-from retrieval.search.filters import IN_WORKSPACE, Reach
-from retrieval.search.meanings import Meanings
-from retrieval.search.query.parser import Question
-from retrieval.search.query.word_statistics import COUNTED
+from retrieval.search.filters import IN_WORKSPACE, Filters, messages_of_rare_tools
+from retrieval.search.query.compiled_query import CompiledQuery, compile_query
+from retrieval.search.query.lexemes import LexedTerm, TermKey
+from retrieval.search.query.parser import ParsedQuery
+from retrieval.search.query.word_index import lexed_terms, word_frequencies
 from retrieval.search.searchables import FILES, SUMMARIES
-from retrieval.search.tools import of_rare_tools
-from retrieval.search.vocabulary import LEXED, Asking, terms_of
 
-# What a summary was made from, all the way down; and of what was made again, the newer.
-_UNDER = """
-    under AS MATERIALIZED (
-        SELECT summary_id, conversation_id, first_seq, last_seq
-        FROM summaries WHERE summary_id = %(under)s AND {owned}
-    ), below AS (
-        SELECT parent_summary_id AS id FROM summary_parents WHERE summary_id = (SELECT summary_id FROM under)
-        UNION
-        SELECT further.id FROM below, LATERAL (
-            SELECT parent_summary_id AS id FROM summary_parents WHERE summary_id = below.id
-            UNION ALL
-            SELECT summary_id FROM summaries WHERE supersedes_id = below.id
-        ) AS further
-    )
-"""
-_OF_UNDER = """
-    (SELECT conversation_id FROM under), (SELECT first_seq FROM under), (SELECT last_seq FROM under),
-    ARRAY(SELECT id FROM below)
-"""
-_OF_NOTHING = "NULL::bigint, NULL::bigint, NULL::bigint, ARRAY[]::text[]"
-# Half of what it takes to look few words up is planning, for each kind of thing: of what one conversation has none of,
-# nothing needs to be planned.
-_ONE = """
-    extent AS (
-        SELECT next_seq - 1 AS size, cold_messages::bigint AS cold, next_seq - 1 AS newest, NULL::bigint[] AS named,
-               EXISTS (
-                   SELECT FROM summaries WHERE summaries.conversation_id = conversations.conversation_id
-               ) AS has_summaries,
-               EXISTS (
-                   SELECT FROM large_files WHERE large_files.conversation_id = conversations.conversation_id
-               ) AS has_files{row}
-        FROM conversations WHERE {where}
-    )
-"""
-_MANY = """
-    extent AS (
-        SELECT coalesce(sum(next_seq - 1), 0)::bigint AS size, coalesce(sum(cold_messages), 0)::bigint AS cold,
-               (SELECT coalesce(max(message_id), 0) FROM messages) AS newest, {named} AS named,
-               true AS has_summaries, true AS has_files
-        FROM conversations WHERE {where}
-    )
-"""
-_OPENING = """
-    WITH RECURSIVE {steps}
-    SELECT {imposed}, size, cold, newest, named, has_summaries, has_files, {under}{row}{told}
-    FROM (SELECT) AS always LEFT JOIN extent ON true{lexed}
-"""
-# How many of the columns are of the reach; those of the words come behind them.
-_OF_REACH = 10
+_SQL = load("retrieval/search_prepare.sql")
 
 
 @dataclass(frozen=True)
-class Opened:
-    """How far a search reaches, and what the words of its questions mean."""
+class Prepared:
+    """Where a search looks, and what it takes to compile its queries. `at`: the moment of the search."""
 
-    reach: Reach
-    meanings: Meanings
-    conversation: Conversation | None = None
+    filters: Filters
+    lexed: Mapping[TermKey, LexedTerm]
+    frequencies: Mapping[str, float]
+    at: datetime
+
+    def compiled(
+        self, parsed: ParsedQuery, filters: Filters | None = None, *, in_all_forms: bool = False
+    ) -> CompiledQuery | None:
+        """The query as the word index can answer it; None if it has no lexeme. `filters`: others than these."""
+        among = (filters or self.filters).rows
+        return compile_query(parsed, self.lexed, frequencies=self.frequencies, rows=among, in_all_forms=in_all_forms)
 
 
-@dataclass(frozen=True)
-class Opening:
-    """The question, for `limits.bounded` to ask first. `questions`: those that may be looked up.
+def prepare(criteria: Criteria, scope: Scope, queries: Sequence[ParsedQuery] = ()) -> Prepared:
+    """The search of these criteria for one of these queries; call it within `limits.bounded`.
 
-    `with_row`: of one conversation, its row is read, too, for whoever has more to do with it than to search it.
-    `ranks`: what the terms mean is told as far as to rank by it.
+    NotFound for a conversation or a summary that the scope does not have.
     """
-
-    criteria: Criteria
-    scope: Scope
-    questions: Sequence[Question] = field(default=())
-    with_row: bool = False
-    ranks: bool = True
-
-    @cached_property
-    def asking(self) -> Asking:
-        return Asking.about(terms_of(self.questions), ranks=self.ranks)
-
-    @property
-    def statement(self) -> str:
-        asked = self.criteria
-        return _statement(
-            is_under=asked.under is not None,
-            is_one=asked.conversation_id is not None,
-            is_named=bool(asked.conversation_ids),
-            is_owned=self.scope.workspace_id is not None,
-            told=self.asking.columns if self.asking.terms else None,
-            is_lexed=bool(self.asking.new),
-            with_row=self.with_row,
-        )
-
-    @property
-    def values(self) -> Mapping[str, Any]:
-        """NotFound for what no row can be called, which PostgreSQL would refuse to look for."""
-        asked = self.criteria
-        if asked.under is not None:
-            if not asked.under.isprintable():
-                raise unseen("summary", asked.under)
-        elif asked.conversation_id is not None and not _is_askable(asked.conversation_id):
-            raise unseen("conversation", asked.conversation_id)
-        return {
-            "workspace_id": self.scope.workspace_id,
-            "conversation_id": None if asked.conversation_id is None else bigint(asked.conversation_id),
-            "conversation_ids": array(filter(_is_askable, asked.conversation_ids)),
-            "under": asked.under,
-            **self.asking.values,
-        }
-
-    def opened(self, told: Sequence[tuple[Any, ...]]) -> Opened:
-        """By what was told; NotFound for a conversation or a summary that the scope does not have."""
-        reach = self._reach(*told[0][:_OF_REACH])
-        if reach.criteria.tool_names:
-            asked = reach.criteria
-            reach = replace(reach, of_tools=of_rare_tools(asked.tool_names, asked.conversation_id))
-        of_row = _OF_REACH + (len(_row().columns) if self.with_row else 0)
-        return Opened(
-            reach,
-            Meanings.told(self.asking, [row[of_row:] for row in told]),
-            _row().made(told[0][_OF_REACH:of_row]) if self.with_row else None,
-        )
-
-    def _reach(
-        self,
-        size: int | None,
-        cold: int,
-        newest: int,
-        named: Sequence[int] | None,
-        has_summaries: bool,
-        has_files: bool,
-        of: int | None,
-        first: int | None,
-        last: int | None,
-        below: Sequence[str],
-    ) -> Reach:
-        asked = self.criteria
-        if asked.under is not None:
-            if of is None:
-                raise unseen("summary", asked.under)
-            asked = _within(asked, of)
-        if size is None:
-            raise unseen("conversation", asked.conversation_id)
-        if asked.conversation_id is None:
-            seen = frozenset(named or ())
-            for each in asked.conversation_ids:
-                if each not in seen:
-                    raise unseen("conversation", each)
-            return Reach(self.scope, asked, size, 0, newest, newest=newest, cold=cold)
-        bounds = [each for each in (newest, last, asked.to_seq) if each is not None]
-        low, high = max(first or 1, asked.from_seq or 1) - 1, min(bounds)
-        missing = {kind for kind, there in ((SUMMARIES.kind, has_summaries), (FILES.kind, has_files)) if not there}
-        return Reach(
-            self.scope,
-            asked,
-            newest,
-            min(low, high),
-            high,
-            tuple(below),
-            newest=newest,
-            cold=cold,
-            missing=frozenset(missing),
-        )
-
-
-@cache
-def _row() -> OneRow[Conversation]:
-    return OneRow.like(Conversation.objects.all())
-
-
-@cache
-def _statement(
-    *,
-    is_under: bool,
-    is_one: bool,
-    is_named: bool,
-    is_owned: bool,
-    told: str | None,
-    is_lexed: bool,
-    with_row: bool,
-) -> str:
-    """The words for a search of this shape: there are few shapes, so the server prepares them all."""
-    owned = ["workspace_id = %(workspace_id)s"] if is_owned else []
-    steps = []
-    if is_under:
-        steps.append(_UNDER.format(owned=IN_WORKSPACE if is_owned else "true"))
-        extent, where = _ONE, ["conversation_id = (SELECT conversation_id FROM under)"]
-    elif is_one:
-        extent, where = _ONE, ["conversation_id = %(conversation_id)s", *owned]
-    elif is_named:
-        extent, where = _MANY, ["conversation_id = ANY(%(conversation_ids)s::bigint[])", *owned]
+    below: tuple[str, ...] = ()
+    first = last = None
+    if criteria.under is not None:
+        conversation_id, first, last, below = _below(criteria.under, scope)
+        criteria = _within(criteria, conversation_id)
+    (size, cold, newest, named, has_summaries, has_files, at, counted_at, is_committed) = _extent(criteria, scope)
+    if criteria.conversation_id is None:
+        for each in sorted(set(criteria.conversation_ids).difference(named or ())):
+            raise unseen("conversation", each)
+        filters = Filters(scope, criteria, size, 0, newest, newest=newest, cold=cold)
     else:
-        extent, where = _MANY, owned
-    named = "array_agg(conversation_id)" if is_named else "NULL::bigint[]"
-    columns = _row().columns if with_row else ()
-    steps.append(
-        extent.format(
-            where=" AND ".join(where) or "true", named=named, row="".join(f", {column}" for column in columns)
+        low = max(first or 1, criteria.from_seq or 1) - 1
+        high = min(each for each in (newest, last, criteria.to_seq) if each is not None)
+        missing = {table.kind for table, there in ((SUMMARIES, has_summaries), (FILES, has_files)) if not there}
+        filters = Filters(
+            scope, criteria, size, min(low, high), high, newest, below, cold=cold, missing=frozenset(missing)
         )
-    )
-    return _OPENING.format(
-        steps=", ".join([*steps, *([LEXED] if is_lexed else []), *([COUNTED] if told else [])]),
-        imposed=IMPOSED,
-        under=_OF_UNDER if is_under else _OF_NOTHING,
-        row="".join(f", extent.{column}" for column in columns),
-        told=f", {told}" if told else "",
-        lexed=" LEFT JOIN lexed ON true" if is_lexed else "",
-    )
+    if criteria.tool_names:
+        of_tools = messages_of_rare_tools(criteria.tool_names, criteria.conversation_id)
+        filters = replace(filters, of_tools=of_tools)
+    if not queries:
+        return Prepared(filters, {}, {}, at)
+    frequencies = word_frequencies(counted_at, now=at, is_committed=is_committed)
+    return Prepared(filters, lexed_terms(queries), frequencies, at)
 
 
-def _is_askable(conversation_id: int) -> bool:
-    # Whoever is not held to types may say it as a text.
+def _extent(criteria: Criteria, scope: Scope) -> tuple[Any, ...]:
+    conversation_id = criteria.conversation_id
+    values = {
+        "workspace_id": scope.workspace_id,
+        "conversation_id": bigint(int(conversation_id)) if conversation_id is not None else None,
+        "conversation_ids": array(filter(_is_possible, criteria.conversation_ids)),
+        "named": bool(criteria.conversation_ids),
+    }
+    where = ["workspace_id = %(workspace_id)s"] if scope.workspace_id is not None else []
+    if conversation_id is not None:
+        if not _is_possible(conversation_id):
+            raise unseen("conversation", conversation_id)
+        name = "extent_of_one"
+        where.append("conversation_id = %(conversation_id)s")
+    else:
+        name = "extent_of_several"
+        where += ["conversation_id = ANY(%(conversation_ids)s::bigint[])"] if criteria.conversation_ids else []
+    statement = _SQL[name].format(statistics=_SQL["statistics"], where=" AND ".join(where) or "true")
+    found = rows(statement, values)
+    if not found:
+        raise unseen("conversation", conversation_id)
+    return found[0]
+
+
+def _below(summary_id: str, scope: Scope) -> tuple[int, int, int, tuple[str, ...]]:
+    """The conversation of a summary, its range, and the summaries that it was made from, all the way down."""
+    if not summary_id.isprintable():
+        raise unseen("summary", summary_id)
+    owned = IN_WORKSPACE if scope.workspace_id is not None else "true"
+    values = {"under": summary_id, "workspace_id": scope.workspace_id}
+    found = rows(_SQL["below_summary"].format(owned=owned), values)
+    if not found:
+        raise unseen("summary", summary_id)
+    [(conversation_id, first, last, below)] = found
+    return conversation_id, first, last, tuple(below)
+
+
+def _is_possible(conversation_id: int) -> bool:
+    # A service may be given a text instead of a number.
     return -(2**63) <= int(conversation_id) < 2**63
 
 
-def _within(asked: Criteria, conversation_id: int) -> Criteria:
+def _within(criteria: Criteria, conversation_id: int) -> Criteria:
     """The same in the conversation of the summary that was named, which is the only one it can be about."""
-    if asked.named and conversation_id not in asked.named:
+    if criteria.named and conversation_id not in criteria.named:
         raise wrong("under", "This summary is of another conversation than those that are to be searched.")
-    return replace(asked, conversation_id=conversation_id, conversation_ids=())
+    return replace(criteria, conversation_id=conversation_id, conversation_ids=())

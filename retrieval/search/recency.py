@@ -1,172 +1,214 @@
-"""The newest texts with the words of a question: first where they are near, mostly enough; then all the others.
-
-Messages and summaries that one index alone leads to are shown by the statement that finds them.
-"""
+"""Search by words, newest first: in the newest places, then in more, then in all, until a page is full."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
 
-from conversations.sql import bound, rows, rows_as_planned
-from retrieval.search.filters import Reach
-from retrieval.search.first_look import Stretch, farther, stretches
-from retrieval.search.matches import Row, depth_of
-from retrieval.search.meanings import Meanings
-from retrieval.search.newest_statement import Asked, Statements
-from retrieval.search.ordering import Key, Spot, high_before, ordered
-from retrieval.search.query.compiled_query import Plan
-from retrieval.search.query.parser import Question
+from conversations.sql import bigint, load, rows
+from retrieval.search.filters import BLOCK, Filters
+from retrieval.search.ordering import NEWEST, FoundRow, Key, behind, high_before, key_values
+from retrieval.search.prepare import Prepared
+from retrieval.search.query.compiled_query import CompiledQuery
+from retrieval.search.query.parser import ParsedQuery
 from retrieval.search.relevance import ranking
-from retrieval.search.searchables import FILES, MESSAGE_RANK, MESSAGES
-from retrieval.search.trying import one_after_the_other
+from retrieval.search.searchables import FILES, MESSAGE_RANK, MESSAGES, SUMMARIES, Searchable
+
+_SQL = load("retrieval/search_recency.sql")
+# Of one conversation, the newest blocks of messages that are searched first, then these; then all of them.
+_WINDOWS = (4, 32)
+# So few matches are found at once.
+_FEW = 300
+# A walk passes so many times the rows that should be enough: words come in clusters.
+_MANY_TIMES = 4
+
+
+class Window(NamedTuple):
+    """The places behind one and up to another. `walks`: row by row, not by the word index."""
+
+    after: int
+    upto: int
+    walks: bool = False
 
 
 @dataclass(frozen=True)
-class Read:
-    """The newest that answer a question as it was read; `lexemes`: what to show of them, and its worth."""
+class NewestMatches:
+    """The newest texts that match a query as it was interpreted; `lexemes`: what to show of them, and its worth."""
 
-    spots: tuple[Spot, ...]
-    how: Plan
-    reading: int
+    found: tuple[FoundRow, ...]
+    # Which interpretation of the query it is; later pages go on with the same.
+    interpretation: int
     relaxed: bool
-    lexemes: dict[str, float]
+    bounded: bool
+    lexemes: Mapping[str, float]
     used: tuple[str, ...]
     dropped: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class _Try:
-    """One way to look a question up: as it was read, and with which anchors of its plan."""
+class _Attempt(NamedTuple):
+    """The query as it is interpreted, with its own anchors and with those that find candidates."""
 
-    question: Question
-    how: Plan
-    chosen: Plan
-    reading: int
+    query: CompiledQuery
+    chosen: CompiledQuery
+    interpretation: int
 
     @property
-    def is_any(self) -> bool:
-        """Whether texts with any of the words are looked for."""
-        return bool(self.reading % 2)
+    def is_relaxed(self) -> bool:
+        """Whether texts with any of the words match."""
+        return bool(self.interpretation % 2)
 
 
 @dataclass(frozen=True)
-class NewestWords:
-    """Texts that hold the words of a question, the newest first. Call it within `limits.bounded`.
+class RecencySearch:
+    """Texts that hold the words of a query, the newest first; use it within `limits.bounded`.
 
-    A question is read as it stands; if nothing answers that, by any of its words, and then with its phrases taken
-    apart. Later pages are read as the first was.
+    All words of a query have to match; if nothing has them all, any of them; then with its phrases taken apart.
     """
 
-    reach: Reach
-    meanings: Meanings
+    prepared: Prepared
     limit: int
+    key: Key | None = None
 
-    def read(self, readings: Sequence[Question], *, reading: int | None = None, key: Key | None = None) -> Read | None:
-        """The first that stand behind the key; None if the query has no word that could be looked for.
+    def first(self, queries: Sequence[ParsedQuery], *, interpretation: int | None = None) -> NewestMatches | None:
+        """The first matches behind the key; None if the query has no lexeme."""
+        attempts = [
+            each for each in self._attempts(queries) if interpretation is None or each.interpretation == interpretation
+        ]
+        # Of one lexeme, the texts that hold all of them are those that hold any.
+        for attempt in attempts if len(attempts) > 1 and len(attempts[0].query.lexemes) > 1 else attempts[:1]:
+            if found := self._found(attempt.chosen):
+                return self._matches(found, attempt)
+        return self._matches((), attempts[-1]) if attempts else None
 
-        In four statements at most: either way takes two if nothing answers, and three only if something does.
-        """
-        tries = (each for each in self._tries(readings) if reading is None or each.reading == reading)
-        first = next(tries, None)
-        if first is None:
-            return None
-        [found] = self._spots([first], key)
-        if found:
-            return self._found(found[: self.limit], first)
-        others = list(tries)
-        # Of one lexeme, every text with any of them was sought.
-        if others and len(first.how.lexemes) > 1:
-            for found, each in zip(self._spots(others, key), others, strict=False):
-                if found:
-                    return self._found(found[: self.limit], each)
-        return self._found((), [first, *others][-1])
+    @property
+    def _filters(self) -> Filters:
+        return self.prepared.filters
 
-    def _tries(self, readings: Sequence[Question]) -> Iterator[_Try]:
-        for number, question in enumerate(readings):
-            how = self.meanings.understood(question, self.reach).how
-            if how is None:
+    def _attempts(self, queries: Sequence[ParsedQuery]) -> Iterator[_Attempt]:
+        for number, parsed in enumerate(queries):
+            query = self.prepared.compiled(parsed)
+            if query is None:
                 return
-            yield _Try(question, how, how.for_every_clause(), 2 * number)
-            yield _Try(question, how, how, 2 * number + 1)
-            if len(how.anchors) < len(how.lexemes):
-                yield _Try(question, how, how.for_any_lexeme(), 2 * number + 1)
+            yield _Attempt(query, query.for_every_clause(), 2 * number)
+            yield _Attempt(query, query, 2 * number + 1)
+            if query.has_common_lexemes:
+                yield _Attempt(query, query.for_any_lexeme(), 2 * number + 1)
 
-    def _found(self, spots: Sequence[Spot], tried: _Try) -> Read:
-        how = tried.how
-        terms = tuple(dict.fromkeys(term.text for term in tried.question.terms))
-        used, dropped = terms, terms[:0]
-        if tried.is_any:
-            held = {lexeme for spot in spots for lexeme in spot.held}
-            meant = [each for clause in how.clauses for each in clause]
-            used = tuple(dict.fromkeys(each.term.text for each in meant if not held.isdisjoint(each.lexemes)))
-            dropped = tuple(term for term in terms if term not in used)
-        size = self.reach.rows
-        rarity = {each: ranking.rarity(found=how.expected.get(each, 0.0), among=size) for each in how.lexemes}
-        return Read(
-            tuple(spots),
-            how if tried.is_any else tried.chosen,
-            tried.reading,
-            relaxed=tried.reading > 0,
-            lexemes=rarity,
+    def _matches(self, found: Sequence[FoundRow], attempt: _Attempt) -> NewestMatches:
+        query = attempt.query
+        terms = tuple(dict.fromkeys(term.text for term in query.parsed.terms))
+        used = query.split_terms(self._lexemes_held(query, found))[0] if attempt.is_relaxed else terms
+        size = self._filters.rows
+        return NewestMatches(
+            found=tuple(found),
+            interpretation=attempt.interpretation,
+            relaxed=attempt.interpretation > 0,
+            bounded=attempt.is_relaxed and query.is_bounded,
+            lexemes={each: ranking.rarity(found=query.expected.get(each, 0.0), among=size) for each in query.lexemes},
             used=used,
-            dropped=dropped,
+            dropped=tuple(term for term in terms if term not in used),
         )
 
-    def _spots(self, tries: Sequence[_Try], key: Key | None) -> list[list[Spot]]:
-        """What each try gives, up to the first that gives anything."""
-        high = high_before(self.reach, key)
-        looks = [stretches(each.chosen, self.reach, high=high, limit=self.limit) for each in tries]
-        statements = Statements(self.reach, key, self.limit)
-        if len(tries) == 1 and self.reach.tables[0] is MESSAGES and FILES not in self.reach.tables:
-            return [self._stretch_by_stretch(tries[0], looks[0], statements)]
-        given = self._given(
-            [
-                statements.of(each.chosen, looks[number], is_any=each.is_any, number=number)
-                for number, each in enumerate(tries)
-            ]
+    def _found(self, query: CompiledQuery) -> list[FoundRow]:
+        found: list[FoundRow] = []
+        for window in self._windows(query):
+            found += self._in_window(query, window, limit=self.limit - len(found))
+            if len(found) >= self.limit:
+                break
+        return found
+
+    def _windows(self, query: CompiledQuery) -> Iterator[Window]:
+        """Where to look, the newest first; each window ends where the next begins."""
+        low, high = self._filters.low, high_before(self._filters, self.key)
+        start = min(high, max(low, high - self._worth_walking(query)))
+        if start < high:
+            yield Window(start, high, walks=True)
+            if start <= low:
+                return
+        newest = start // BLOCK + 1
+        are_few = query.expected_share * self._filters.rows <= _FEW
+        blocks = _WINDOWS if self._filters.is_one_conversation and not are_few else ()
+        ends = [start, *(max(low, (newest - each) * BLOCK - 1) for each in blocks), low]
+        windows = [Window(after, upto) for upto, after in pairwise(dict.fromkeys(ends))]
+        # Beside the first message, there may be others than messages.
+        yield from windows or [Window(low, start)]
+
+    def _worth_walking(self, query: CompiledQuery) -> int:
+        """How many places to walk back: none, if the word index finds all matches of its first window sooner."""
+        filters, share = self._filters, query.expected_share
+        if filters.of_tools is not None:
+            return 0
+        passed = _MANY_TIMES * self.limit / share
+        indexed = min(filters.rows, _WINDOWS[0] * BLOCK) if filters.is_one_conversation else filters.rows
+        apart = (filters.high - filters.low) / max(1, filters.rows)
+        return int(passed * apart) if passed < share * indexed else 0
+
+    def _in_window(self, query: CompiledQuery, window: Window, *, limit: int) -> list[FoundRow]:
+        filters, key = self._filters, self.key
+        is_first, is_last = window.upto == high_before(filters, key), window.after == filters.low
+        # Summaries and files are at the places of messages, also at the key's, and before the first of them.
+        upto = (key[0] if key is not None else NEWEST) if is_first else window.upto
+        after = -1 if is_last else window.after
+        top = min(upto, filters.newest)
+        statement = _SQL["newest_matches"].format(
+            each=" UNION ALL ".join(self._of_table(table, query, window) for table in filters.tables)
         )
-        return list(map(ordered, given))
+        values = {
+            **filters.values,
+            **query.conditions,
+            **key_values(key),
+            "query": query.query,
+            "limit": bigint(limit),
+            "after": bigint(window.after),
+            "upto": bigint(window.upto),
+            "places": filters.blocks(window.after, window.upto),
+            "others_after": bigint(after),
+            "others_upto": bigint(upto),
+            "others_places": filters.blocks(after, top) if filters.is_one_conversation else filters.blocks(0, 0),
+        }
+        return [
+            FoundRow(int(id) if rank == MESSAGE_RANK else id, place, rank)
+            for id, place, rank in rows(statement, values)
+        ]
 
-    def _stretch_by_stretch(self, tried: _Try, looks: Sequence[Stretch], statements: Statements) -> list[Spot]:
-        """Mostly what is near is enough, and to plan the rest in vain takes as long as to find that."""
-        found: list[Spot] = []
-        goes_farther = not tried.is_any
-        while len(looks) > 1:
-            near, rest = looks
-            wanted = self.limit - len(found)
-            asked = statements.of(tried.chosen, [near], is_any=tried.is_any, messages=wanted, is_near=True)
-            given = self._given([asked])[0]
-            found += given
-            if len(given) >= wanted:
-                return ordered(found)
-            looks = [rest]
-            if goes_farther:
-                left = wanted - len(given)
-                looks = farther(near, rest, tried.chosen, self.reach, found=len(given), wanted=left)
-                goes_farther = False
-        asked = statements.of(tried.chosen, looks, is_any=tried.is_any, messages=self.limit - len(found))
-        return ordered([*found, *self._given([asked])[0]])
+    def _of_table(self, table: Searchable, query: CompiledQuery, window: Window) -> str:
+        filters = self._filters
+        place = filters.place(table)
+        if table is MESSAGES:
+            return _SQL["messages_by_walk" if window.walks else "messages_by_index"].format(
+                place=place,
+                where=filters.where(table, by_words=not (window.walks and filters.is_one_conversation), costly=False),
+                words=filters.matching(table, query, places="places"),
+                costly=filters.costly_of(table),
+            )
+        return _SQL["others_by_index"].format(
+            id=table.id,
+            place=place,
+            rank=table.rank,
+            table=table.name,
+            where=filters.where(table),
+            words=filters.matching(table, query, places="others_places"),
+            within=f"({place} > %(others_after)s) IS TRUE AND ({place} <= %(others_upto)s) IS TRUE AND "
+            + behind(filters, table, self.key),
+        )
 
-    def _given(self, asked: Sequence[Asked]) -> list[list[Spot]]:
-        """What each of these gives, up to the first that gives anything: so many of each kind, in no order."""
-        if len(asked) == 1 and asked[0].is_plain and not asked[0].is_any:
-            shown = rows(asked[0].showing(self.reach.tables), asked[0].values, binary=True)
-            return [list(map(_spot_of, shown))]
-        if len(asked) == 1 and asked[0].is_plain:
-            found = rows(asked[0].text, asked[0].values)
-        else:
-            # Planned for these values: how often the words occur decides the plan.
-            texts = [bound(each.text, each.values) for each in asked]
-            found = rows_as_planned(one_after_the_other(texts, [1] * len(asked)))
-        spots: list[list[Spot]] = [[] for _ in asked]
-        for number, id, place, rank, held in found:
-            spot = Spot(int(id) if rank == MESSAGE_RANK else id, place, rank, held=tuple(held or ()))
-            spots[number].append(spot)
-        return spots
+    def _lexemes_held(self, query: CompiledQuery, found: Sequence[FoundRow]) -> set[str]:
+        """Which lexemes of the query these rows hold."""
+        held: set[str] = set()
+        for table, ids in _by_table(found).items():
+            statement = _SQL["lexemes_held"].format(
+                vector=table.vector, table=table.name, id=table.id, type="bigint" if table is MESSAGES else "text"
+            )
+            values = {"lexemes": list(query.lexemes), "ids": ids}
+            held.update(lexeme for (lexemes,) in rows(statement, values) for lexeme in lexemes)
+        return held
 
 
-def _spot_of(row: Row) -> Spot:
-    """Where the message or summary stands of which this is shown."""
-    depth = depth_of(row)
-    return Spot(int(row[0]), row[3], MESSAGE_RANK, row=row) if depth is None else Spot(row[0], row[3], depth, row=row)
+def _by_table(found: Sequence[FoundRow]) -> Mapping[Searchable, list[str]]:
+    ids: dict[Searchable, list[str]] = {}
+    for each in found:
+        table = MESSAGES if each.rank == MESSAGE_RANK else FILES if each.rank < 0 else SUMMARIES
+        ids.setdefault(table, []).append(str(each.id))
+    return ids

@@ -26,8 +26,8 @@ def main() -> None:
         "--only",
         nargs="*",
         default=(),
-        choices=("ingest", "http", "history", "check", "memory", "million"),
-        help="these chapters; `million`, search beside nine more conversations, is measured only where it is named",
+        choices=("ingest", "http", "history", "check", "memory"),
+        help="these chapters alone",
     )
     arguments = parser.parse_args()
     # Calm: conversations of any length are compacted when it is their turn to be measured, and not before. What is

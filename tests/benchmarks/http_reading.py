@@ -64,7 +64,7 @@ def _works(size: int, pair: Pair, cells: Cells) -> Iterator[Work]:
     engine = RetrievalEngine.from_settings(a_store().scope)
     grep = partial(engine.grep, conversation_id=pair.ours)
     matches = f"/conversations/{pair.ours}/matches/"
-    for sort, number, limit in (("recency", "5", 3), ("relevance", "6", 15)):
+    for sort, number, limit in (("recency", "5", 6), ("relevance", "6", 18)):
         for band in dict.fromkeys(band for band, _ in cells):
             asked = [{"query": query, "sort": sort, "limit": HITS} for query in queries_of(band, cells)]
             yield Work(number, f"grep {band} words by {sort}", grep, matches, asked, limit)
@@ -73,7 +73,7 @@ def _works(size: int, pair: Pair, cells: Cells) -> Iterator[Work]:
 
     assemble = partial(ContextAssembler.from_settings(a_store().scope).assemble, conversation_id=pair.ours)
     yield Work(
-        "9", "assemble, compacted,", assemble, f"/conversations/{pair.ours}/context/", [{"budget": BUDGET}] * LAPS, 3
+        "9", "assemble, compacted,", assemble, f"/conversations/{pair.ours}/context/", [{"budget": BUDGET}] * LAPS, 4
     )
 
     summaries = Summary.objects.filter(conversation_id=pair.ours).order_by("-depth", "first_seq")
@@ -81,6 +81,6 @@ def _works(size: int, pair: Pair, cells: Cells) -> Iterator[Work]:
     top = {"summary_id": summaries[0].summary_id, "include_messages": False, "token_cap": CAP}
     below = [{"summary_id": leaf, "include_messages": True, "token_cap": CAP} for leaf in leaves]
     expansion = "/summaries/{summary_id}/expansion/"
-    yield Work("13", "expand the top", engine.expand, expansion, [top] * LAPS, 3)
-    yield Work("13", "expand a leaf", engine.expand, expansion, below, 3)
-    yield Work("13", "describe a leaf", engine.describe, "/items/{id}/", [{"id": leaf} for leaf in leaves], 2)
+    yield Work("13", "expand the top", engine.expand, expansion, [top] * LAPS, 4)
+    yield Work("13", "expand a leaf", engine.expand, expansion, below, 4)
+    yield Work("13", "describe a leaf", engine.describe, "/items/{id}/", [{"id": leaf} for leaf in leaves], 3)

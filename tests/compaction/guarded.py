@@ -8,8 +8,7 @@ import pytest
 
 from compaction.llm.configuration import ModelsPolicy
 from compaction.llm.guards import Guard, callable_models
-from compaction.llm.types import CallOutcome, ModelFailed, Usage
-from compaction.llm.withheld_calls import BreakerOpen, SpendExhausted
+from compaction.llm.types import BreakerOpen, CallOutcome, ModelFailed, SpendExhausted, Usage
 from compaction.models import ModelEndpoint
 from tests.compaction.model_settings import Clock
 

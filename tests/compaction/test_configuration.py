@@ -7,8 +7,7 @@ from dataclasses import fields
 import pytest
 
 from compaction.llm.configuration import ModelsPolicy, chain_of, checked_chain
-from compaction.llm.types import ModelFailed, Protocol
-from compaction.llm.withheld_calls import Misconfigured
+from compaction.llm.types import Misconfigured, ModelFailed, Protocol
 from compaction.policy import CompactionPolicy
 from conversations.errors import Invalid
 from conversations.policy import Secret, check_overrides
@@ -96,7 +95,7 @@ def test_a_path_that_is_none_is_told_like_any_other_file(path):
 def test_a_key_given_twice_is_refused(tmp_path):
     (tmp_path / "key").write_text("another")
 
-    with pytest.raises(Misconfigured, match="LCM_CHAT_KEY_FILE: LCM_CHAT_KEY is given too") as refusal:
+    with pytest.raises(Misconfigured, match="LCM_CHAT_KEY_FILE: LCM_CHAT_KEY is set too") as refusal:
         models(chat_key_file=str(tmp_path / "key")).endpoint("chat")
 
     assert KEY not in shown(refusal.value)
@@ -138,7 +137,7 @@ def test_a_chain_is_the_order_in_which_summarizers_are_asked():
         ("gpt", "'gpt' is not one"),
         ("Chat", "'Chat' is not one"),
         ("chat,chat", "'chat' is named twice"),
-        ("extractive,chat", "'chat' would never be asked"),
+        ("extractive,chat", "'chat' would never be called"),
         ("chat,extractive", "'chat' is not configured: LCM_CHAT_MODEL is not set."),
         ("anthropic", "'anthropic' is not configured: LCM_ANTHROPIC_MODEL and LCM_ANTHROPIC_KEY are not set."),
     ],

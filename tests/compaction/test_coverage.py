@@ -5,8 +5,7 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.summarizing.extractive.coverage import Candidate, Coverage
-from compaction.summarizing.extractive.packing import pack
+from compaction.summarizing.extractive.coverage import Candidate, Coverage, pack
 
 TERMS = 8
 
@@ -42,7 +41,7 @@ def test_what_is_said_already_is_not_chosen_again():
     coverage.fill(10)
 
     assert coverage.chosen == [0, 2]
-    assert coverage.said == {0, 1, 2}
+    assert coverage.covered == {0, 1, 2}
 
 
 def test_weight_decides_between_equals():
@@ -77,7 +76,7 @@ def test_what_is_taken_back_is_no_longer_said():
 
     coverage.drop(1)
 
-    assert (coverage.chosen, coverage.said) == ([0], {0})
+    assert (coverage.chosen, coverage.covered) == ([0], {0})
 
 
 @given(candidates=any_candidates, budget=st.integers(0, 30))
@@ -92,7 +91,7 @@ def test_the_budget_holds_and_nothing_is_chosen_in_vain(candidates, budget):
     for index in coverage.chosen:
         assert not said.issuperset(candidates[index].terms)
         said.update(candidates[index].terms)
-    assert said == coverage.said
+    assert said == coverage.covered
 
 
 @given(candidates=any_candidates.filter(bool))

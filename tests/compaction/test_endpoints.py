@@ -16,8 +16,7 @@ from django.db import connection
 
 from compaction.llm.endpoints import ModelEndpoints
 from compaction.llm.guards import Guard, guarded_client
-from compaction.llm.types import CallOutcome, ModelFailed, Prompt, Usage
-from compaction.llm.withheld_calls import BreakerOpen
+from compaction.llm.types import BreakerOpen, CallOutcome, ModelFailed, Prompt, Usage
 from compaction.models import ModelEndpoint
 from compaction.types import BreakerState, EndpointRecord
 from conversations.errors import NotFound
@@ -26,6 +25,8 @@ from tests.compaction.model_settings import KEY, Clock, models, shown
 from tests.compaction.vendor import Asked, Vendor
 from tests.factories import a_workspace
 from tests.lcmsite.callers import Api, an_api_key, lcm
+
+pytestmark = pytest.mark.django_db
 
 NOTHING = Usage()
 PROJECT = Path(__file__).resolve().parents[2]
@@ -41,7 +42,6 @@ def call(guard: Guard, outcome: CallOutcome, usage: Usage = NOTHING) -> None:
     guard.after_call(outcome, usage)
 
 
-@pytest.mark.django_db
 def test_every_model_is_listed_whether_it_is_configured_and_asked_or_not(settings):
     settings.LCM = {"chat_url": "https://models.example:8443/team/v1", "chat_model": "small"}
 
@@ -55,7 +55,6 @@ def test_every_model_is_listed_whether_it_is_configured_and_asked_or_not(setting
     assert not ModelEndpoint.objects.exists()
 
 
-@pytest.mark.django_db
 def test_what_a_model_has_cost_and_how_it_has_answered_is_told(clock):
     policy = models(chat_prices="2.0/8.0", spend_max_calls=0, spend_window_seconds=100)
     guard = Guard(name="chat", policy=policy, now=clock)
@@ -74,7 +73,6 @@ def test_what_a_model_has_cost_and_how_it_has_answered_is_told(clock):
     assert (record.window_calls_limit, record.window_tokens_limit) == (None, 20_000_000)
 
 
-@pytest.mark.django_db
 def test_a_window_that_is_over_is_shown_as_empty(clock):
     policy = models(spend_window_seconds=100)
     call(Guard(name="chat", policy=policy, now=clock), CallOutcome.ANSWERED, Usage(10, 10))
@@ -86,7 +84,6 @@ def test_a_window_that_is_over_is_shown_as_empty(clock):
     assert (record.calls, record.tokens_in) == (1, 10)
 
 
-@pytest.mark.django_db
 def test_the_state_is_closed_then_open_then_probing(clock):
     policy = models(breaker_failures=1, breaker_pause_seconds=60)
     guard, service = Guard(name="anthropic", policy=policy, now=clock), ModelEndpoints(policy=policy, now=clock)
@@ -104,7 +101,6 @@ def test_the_state_is_closed_then_open_then_probing(clock):
     assert states == ["closed", "open", "open", "probing", "closed"]
 
 
-@pytest.mark.django_db
 def test_a_model_that_is_reset_is_asked_again_at_once(clock):
     policy = models(breaker_failures=1, spend_max_tokens=10)
     guard, service = Guard(name="chat", policy=policy, now=clock), ModelEndpoints(policy=policy, now=clock)
@@ -122,7 +118,6 @@ def test_a_model_that_is_reset_is_asked_again_at_once(clock):
     call(guard, CallOutcome.ANSWERED)
 
 
-@pytest.mark.django_db
 def test_a_model_that_nobody_has_asked_can_be_reset_and_one_that_there_is_not_cannot(clock):
     service = ModelEndpoints(policy=models(), now=clock)
 
@@ -132,7 +127,6 @@ def test_a_model_that_nobody_has_asked_can_be_reset_and_one_that_there_is_not_ca
             service.reset_endpoint(name=name)
 
 
-@pytest.mark.django_db
 def test_no_workspaces_key_sees_what_models_cost_or_resets_them(settings):
     settings.LCM = {"chat_url": "https://models.example/v1", "chat_model": "small", "spend_max_calls": 5}
     call(Guard(name="chat", policy=ModelEndpoints.from_settings().policy), CallOutcome.ANSWERED, Usage(700, 20))
@@ -148,7 +142,6 @@ def test_no_workspaces_key_sees_what_models_cost_or_resets_them(settings):
     assert ModelEndpoint.objects.get(name="chat").window_calls == 1
 
 
-@pytest.mark.django_db
 def test_the_command_line_says_it_for_people(settings):
     settings.LCM = {"chat_url": "https://models.example/v1", "chat_model": "small", "breaker_failures": 1}
     call(Guard(name="chat", policy=ModelEndpoints.from_settings().policy), CallOutcome.DENIED, Usage(7, 0))
@@ -172,7 +165,6 @@ def repeats_the_key(asked: Asked) -> None:
     asked.send(401, json.dumps(said).encode())
 
 
-@pytest.mark.django_db
 def test_a_key_is_in_no_row_record_error_or_log_even_if_the_vendor_repeats_it(settings, caplog):
     caplog.set_level(logging.DEBUG)
     errors = []
@@ -204,7 +196,6 @@ def test_a_key_is_in_no_row_record_error_or_log_even_if_the_vendor_repeats_it(se
     assert [text for text in told if KEY in text] == []
 
 
-@pytest.mark.django_db
 def test_a_withheld_call_shows_no_key_among_the_locals_of_its_traceback(clock):
     guard = Guard(name="chat", policy=models(breaker_failures=1), now=clock)
     call(guard, CallOutcome.UNREACHABLE)

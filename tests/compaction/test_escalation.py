@@ -7,9 +7,8 @@ import pytest
 
 from compaction.llm.types import RateLimited, Unreachable
 from compaction.summarizing.escalation import Accepted, Escalation, Lack
-from compaction.summarizing.extractive.telegraphic import TelegraphicSummarizer
-from compaction.summarizing.faults import Refusal
-from compaction.summarizing.output_checks import Rejected
+from compaction.summarizing.extractive.telegraphic_summarizer import TelegraphicSummarizer
+from compaction.summarizing.output_checks import Refusal, Rejected
 from compaction.summarizing.summarizer import SourceMessage, SummaryDraft, SummaryRequest
 from conversations.types import Level
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from compaction.summarizing.extractive.extractive import ExtractiveSummarizer
+from compaction.summarizing.extractive.extractive_summarizer import ExtractiveSummarizer
 from tests.compaction.summarizing import a_message, a_request, a_summary, exact, said
 
 # Nothing that would be asked for later; ends with a blank, to be repeated.

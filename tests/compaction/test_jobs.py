@@ -17,7 +17,7 @@ from compaction.types import JobState, Outcome, Reason
 from conversations.errors import NotFound
 from conversations.models import Conversation, Summary
 from conversations.types import NewMessage, Role
-from conversations.work.queue import MAX_ATTEMPTS, Lease, LeaseLost
+from conversations.work.queue import Lease, LeaseLost
 from tests.factories import a_conversation, a_store, a_workspace
 
 pytestmark = pytest.mark.django_db
@@ -126,43 +126,6 @@ def test_a_job_can_be_watched_to_its_end_and_names_the_run_it_led_to(settings):
         theirs.get_job(job_id=job.job_id)
 
 
-def test_one_more_wish_may_wait_while_a_job_is_at_work():
-    conversation = a_conversation("hello")
-    first = jobs.request(conversation_id=conversation.conversation_id, reason=Reason.THRESHOLD)
-    claim()
-
-    second = jobs.request(conversation_id=conversation.conversation_id, reason=Reason.THRESHOLD)
-
-    assert second != first
-
-
-def test_a_job_is_claimed_by_one_worker():
-    job_id = jobs.request(conversation_id=a_conversation("hello").conversation_id, reason=Reason.MANUAL)
-
-    held = claim()
-
-    assert held is not None
-    assert held.row.job_id == job_id
-    assert claim() is None
-
-
-def test_a_job_whose_worker_fell_silent_goes_to_another_who_alone_may_write():
-    job_id = jobs.request(conversation_id=a_conversation("hello").conversation_id, reason=Reason.MANUAL)
-    silent = claim()
-    let_the_lease_run_out(job_id)
-
-    heir = claim()
-
-    assert silent is not None
-    assert heir is not None
-    heir.renew()
-    with pytest.raises(LeaseLost):
-        silent.renew()
-    with pytest.raises(LeaseLost):
-        silent.finish()
-    assert CompactionJob.objects.get(pk=job_id).state == JobState.LEASED
-
-
 def test_a_worker_that_lost_its_lease_writes_no_summary(engine):
     conversation = a_conversation(*[LONG] * 40)
     job_id = jobs.request(conversation_id=conversation.conversation_id, reason=Reason.MANUAL)
@@ -175,33 +138,6 @@ def test_a_worker_that_lost_its_lease_writes_no_summary(engine):
 
     assert not Summary.objects.exists()
     assert not CompactionRun.objects.exists()
-
-
-def test_a_failed_job_is_due_again_after_a_pause(wake_ups):
-    job_id = jobs.request(conversation_id=a_conversation("hello").conversation_id, reason=Reason.MANUAL)
-    held = claim()
-    assert held is not None
-
-    held.retry(error="OperationalError", delay_seconds=30)
-
-    assert claim() is None
-    assert (job_id, 30) in wake_ups
-    assert CompactionJob.objects.get(pk=job_id).last_error == "OperationalError"
-
-
-def test_a_job_that_fails_every_time_is_set_aside():
-    job_id = jobs.request(conversation_id=a_conversation("hello").conversation_id, reason=Reason.MANUAL)
-
-    for _ in range(MAX_ATTEMPTS):
-        held = claim()
-        assert held is not None
-        held.retry(error="ValueError", delay_seconds=0)
-        CompactionJob.objects.filter(state=JobState.LEASED).update(
-            run_after=timezone.now(), leased_until=timezone.now() - timedelta(seconds=1)
-        )
-
-    assert CompactionJob.objects.get(pk=job_id).state == JobState.FAILED
-    assert claim() is None
 
 
 def test_every_claim_leaves_a_wake_up_for_the_end_of_its_lease(wake_ups):
@@ -291,17 +227,6 @@ def test_the_sweep_judges_a_conversation_by_its_own_settings():
     CompactionWorker.from_settings().sweep()
 
     assert CompactionJob.objects.filter(conversation_id=conversation.conversation_id).exists()
-
-
-def test_the_sweep_wakes_jobs_left_behind(wake_ups):
-    job_id = jobs.request(conversation_id=a_conversation("hello").conversation_id, reason=Reason.MANUAL)
-    claim()
-    let_the_lease_run_out(job_id)
-    wake_ups.clear()
-
-    CompactionWorker.from_settings().sweep()
-
-    assert wake_ups == [(job_id, 0.0)]
 
 
 def test_an_exhausted_conversation_is_not_asked_about_until_there_is_more_of_it(settings):

@@ -1,17 +1,14 @@
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from compaction.llm.client import ModelClient
-from compaction.llm.types import BadAnswer, ContextLength, Protocol, RateLimited, Refused, Unreachable
-from compaction.summarizing.faults import Refusal
-from compaction.summarizing.model_summarizer import LanguageModelSummarizer
-from compaction.summarizing.output_checks import Rejected
+from compaction.llm.types import ContextLength, Protocol
+from compaction.summarizing.output_checks import Refusal, Rejected
 from compaction.summarizing.prompts import prompt_hash
 from compaction.summarizing.retention_score import retention
 from compaction.summarizing.summarizer import SummaryRequest
+from compaction.summarizing.summarizer_chain import LanguageModelSummarizer
 from conversations.content.tokens import estimate
 from conversations.types import Level
 from tests.compaction import vendor as behaviour
@@ -108,37 +105,6 @@ def test_the_request_says_how_much_more_than_asked_for_is_accepted():
         assert summarizer.summarize(a_request(target_tokens=10, most_tokens=100)).text.startswith("It was told.")
         with pytest.raises(Rejected):
             summarizer.summarize(a_request(target_tokens=10))
-
-
-@both_protocols
-@pytest.mark.parametrize(
-    ("behave", "failure"),
-    [
-        (behaviour.rate_limited("1"), RateLimited),
-        (behaviour.failing(500), Unreachable),
-        (behaviour.failing(503), Unreachable),
-        (behaviour.hangs, Unreachable),
-        (behaviour.drips, Unreachable),
-        (behaviour.resets, Unreachable),
-        (behaviour.breaks_off, Unreachable),
-        (behaviour.refusing(401), Refused),
-        (behaviour.refusing(400), Refused),
-        (behaviour.empty, BadAnswer),
-        (behaviour.truncated_json, BadAnswer),
-        (behaviour.wrong_json, BadAnswer),
-    ],
-)
-def test_where_there_is_no_answer_it_says_why(protocol, behave, failure):
-    with Vendor(behave) as vendor, pytest.raises(failure):
-        a_summarizer(vendor, protocol, timeout_seconds=0.3).summarize(a_request())
-
-
-def test_the_deadline_of_the_request_holds_for_all_tries_together():
-    started = time.monotonic()
-    with Vendor(behaviour.hangs) as vendor, pytest.raises(Unreachable):
-        a_summarizer(vendor, timeout_seconds=30, attempts=5).summarize(a_request(deadline=started + 0.4))
-
-    assert time.monotonic() - started < 10
 
 
 def test_orders_in_the_source_reach_the_model_as_data():

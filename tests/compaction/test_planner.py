@@ -63,15 +63,15 @@ def test_a_history_that_uses_an_id_again_for_another_call_falls_into_several_ato
     assert [ordinals(atom) for atom in planner.atoms(slots)] == [[1, 2], [3], [4, 5]]
 
 
-def test_a_call_that_is_never_answered_in_place_does_not_tie_a_history_together():
-    slots = [raw(1, calls="a"), *(raw(n) for n in range(2, 600)), raw(600, Role.USER, calls="a")]
-
-    assert max(len(atom) for atom in planner.atoms(slots)) <= planner.MAX_ATOM_MESSAGES
-
-
-def test_calls_that_overlap_for_ever_do_not_tie_a_history_together():
-    slots = [raw(n, Role.USER, calls=f"{n} {n + 1}") for n in range(1, 2000)]
-
+@pytest.mark.parametrize(
+    "slots",
+    [
+        [raw(1, calls="a"), *(raw(n) for n in range(2, 600)), raw(600, Role.USER, calls="a")],
+        [raw(n, Role.USER, calls=f"{n} {n + 1}") for n in range(1, 2000)],
+    ],
+    ids=["a call that is answered far away", "calls that overlap for ever"],
+)
+def test_no_calls_tie_a_history_together(slots):
     assert max(len(atom) for atom in planner.atoms(slots)) <= planner.MAX_ATOM_MESSAGES
 
 
@@ -152,13 +152,13 @@ def test_a_condensed_chunk_does_not_reach_over_a_pinned_question():
     assert planner.condensed_chunk(slots, protected, POLICY) is None
 
 
-def test_a_short_message_before_the_first_summary_goes_along_when_it_is_condensed():
-    slots = [raw(1, tokens=20), *(summary(n) for n in (2, 10, 20, 30)), *chat(44)[40:]]
+def test_short_messages_before_and_between_summaries_go_along_when_they_are_condensed():
+    slots = [raw(1, tokens=20), summary(2), raw(5, tokens=20), *(summary(n) for n in (10, 20, 30)), *chat(44)[40:]]
 
     chunk = planner.condensed_chunk(slots, planner.fresh_tail(slots, POLICY), POLICY)
 
     assert chunk is not None
-    assert ordinals(chunk) == [1, 2, 10, 20, 30]
+    assert ordinals(chunk) == [1, 2, 5, 10, 20, 30]
 
 
 def test_a_users_message_that_only_carries_results_is_no_question():
@@ -191,15 +191,6 @@ def test_one_atom_larger_than_a_chunk_is_a_chunk_of_its_own():
     protected = planner.fresh_tail(slots, POLICY)
 
     assert ordinals(next(planner.leaf_chunks(slots, protected, POLICY))) == [1]
-
-
-def test_a_leaf_chunk_may_be_bounded_by_messages_too():
-    policy = CompactionPolicy(fresh_tail_count=4, leaf_batch_messages=2)
-    slots = chat(12)
-
-    chunks = planner.leaf_chunks(slots, planner.fresh_tail(slots, policy), policy)
-
-    assert [len(chunk) for chunk in chunks] == [2, 2, 2, 2]
 
 
 def test_a_bound_on_messages_does_not_tear_a_tool_call_from_its_results():
@@ -235,15 +226,6 @@ def test_a_condensed_chunk_takes_the_oldest_neighbours_of_the_shallowest_depth()
 
     assert chunk is not None
     assert ordinals(chunk) == [10, 11, 12, 13]
-
-
-def test_a_condensed_chunk_takes_along_the_raw_messages_that_no_leaf_pass_wanted():
-    slots = [summary(1), raw(5, tokens=20), summary(10), summary(20), summary(30), *chat(44)[40:]]
-
-    chunk = planner.condensed_chunk(slots, planner.fresh_tail(slots, POLICY), POLICY)
-
-    assert chunk is not None
-    assert ordinals(chunk) == [1, 5, 10, 20, 30]
 
 
 def test_a_condensed_chunk_steps_over_what_is_protected():

@@ -24,7 +24,7 @@ from conversations.models import ContextItem, Summary
 from conversations.scope import Scope
 from conversations.sql import rows
 from conversations.types import ConversationRecord, NewMessage, Role, SummaryKind
-from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
+from tests.factories import a_conversation, a_store, a_workspace
 
 pytestmark = pytest.mark.django_db
 
@@ -206,21 +206,6 @@ def test_a_context_that_was_compacted_since_is_told_and_left_alone():
     assert plans().get_plan(plan_id=plan.plan_id).executed_at is None
 
 
-def test_settings_that_changed_since_are_told_as_they_were_and_are():
-    conversation = a_talk()
-    plan = planned(conversation)
-    a_store().configure_conversation(
-        conversation_id=conversation.conversation_id, overrides={"leaf_target_tokens": 300}
-    )
-
-    with pytest.raises(PlanOutdated, match="leaf_target_tokens 150 to 300") as refusal:
-        plans().execute_plan(plan_id=plan.plan_id)
-
-    assert refusal.value.context["settings"] == {"leaf_target_tokens": {"was": 150, "is": 300}}
-    assert refusal.value.context["items"] == []
-    assert not Summary.objects.exists()
-
-
 def test_compaction_switched_off_since_is_a_setting_that_changed():
     conversation = a_talk()
     plan = planned(conversation)
@@ -251,31 +236,6 @@ def test_a_plan_without_steps_can_be_carried_out_and_does_nothing():
 
     assert result.outcome is Outcome.NOTHING_TO_DO
     assert plans().get_plan(plan_id=plan.plan_id).run_id == result.run_id
-
-
-def test_a_message_that_has_come_under_protection_is_not_compacted():
-    conversation = a_talk(30)
-    say(conversation, a_tool_call("late"), *(NewMessage(Role.ASSISTANT, "Still at it. " * 40) for _ in range(20)))
-    plan = planned(conversation)
-    say(conversation, a_tool_result("late", "done at last"))
-
-    with pytest.raises(PlanOutdated) as refusal:
-        plans().execute_plan(plan_id=plan.plan_id)
-
-    assert {item["change"] for item in refusal.value.context["items"]} == {"protected"}
-    assert 31 in {item["ordinal"] for item in refusal.value.context["items"]}
-    assert not Summary.objects.exists()
-
-
-def test_a_call_is_not_torn_from_a_result_that_came_since():
-    conversation = a_talk(30)
-    say(conversation, a_tool_call("late"), *(NewMessage(Role.ASSISTANT, "Still at it. " * 40) for _ in range(20)))
-    plan = planned(conversation)
-    talk = (NewMessage(role, "And so on. " * 20) for _ in range(10) for role in (Role.USER, Role.ASSISTANT))
-    say(conversation, a_tool_result("late", "done at last"), *talk)
-
-    with pytest.raises(PlanOutdated, match="belongs together with a newer message"):
-        plans().execute_plan(plan_id=plan.plan_id)
 
 
 @dataclass(frozen=True)
@@ -336,19 +296,6 @@ def test_a_run_that_a_bound_stops_says_which_steps_are_left():
     assert result.details["steps_left"] == [step.number for step in plan.steps[2:]]
 
 
-def test_what_a_model_would_take_is_told_with_its_cost():
-    conversation = a_talk(overrides={})
-    models = ModelsPolicy(chat_url="http://127.0.0.1:9/v1", chat_model="m-1", chat_prices="2.0/10.0")
-    service = plans(models, summarizer="chat,extractive")
-
-    plan = service.plan(conversation_id=conversation.conversation_id)
-
-    assert (plan.summarizer, plan.model, plan.calls) == ("chat", "m-1", plan.step_count)
-    assert plan.tokens_in > sum(step.source_tokens for step in plan.steps)
-    assert plan.tokens_out == sum(step.target_tokens for step in plan.steps)
-    assert plan.cost == pytest.approx((2 * plan.tokens_in + 10 * plan.tokens_out) / 1_000_000)
-
-
 def test_a_plan_prices_the_model_that_would_be_called_and_tells_what_the_others_would_cost():
     conversation = a_talk(overrides={})
     models = ModelsPolicy(
@@ -382,17 +329,6 @@ def test_where_no_model_can_be_asked_a_plan_costs_nothing_and_says_who_does_the_
 
     assert (plan.summarizer, plan.model, plan.calls, plan.cost) == ("telegraphic", None, 0, 0.0)
     assert plan.otherwise[0].cost > 0
-
-
-def test_without_a_price_the_cost_is_not_known_and_without_a_model_there_is_none():
-    conversation = a_talk()
-    models = ModelsPolicy(chat_url="http://127.0.0.1:9/v1", chat_model="m-1")
-
-    unpriced = plans(models, summarizer="chat").plan(conversation_id=conversation.conversation_id)
-    built_in = planned(conversation)
-
-    assert unpriced.cost is None
-    assert (built_in.summarizer, built_in.model, built_in.calls, built_in.cost) == ("extractive", None, 0, 0.0)
 
 
 @pytest.mark.parametrize("plan_id", ["plan_0000000000000000", "", "\x00", "run_1"])

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from django.db import connection
 
-from compaction.sources import SLOTS, read_slots
+from compaction.sources import read_slots
+from conversations import sql
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result
 from tests.statements import rows_handled
 
@@ -23,7 +24,7 @@ def test_each_message_is_met_once_with_its_parts_however_new_the_rows_are():
     a_store().append_messages(conversation_id=conversation_id, messages=spoken)
 
     slots = list(read_slots(conversation_id))
-    handled = rows_handled(SLOTS, {"conversation_id": conversation_id})
+    handled = rows_handled(sql.load("compaction/sources.sql")["context_slots"], {"conversation_id": conversation_id})
 
     assert slots[0].calls == slots[1].calls != slots[2].calls == slots[3].calls
     assert handled <= 20 * len(slots)

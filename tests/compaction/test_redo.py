@@ -10,9 +10,8 @@ from compaction.engine import CompactionEngine
 from compaction.llm.types import Unreachable
 from compaction.policy import CompactionPolicy
 from compaction.summarizing.escalation import Escalation
-from compaction.summarizing.extractive.telegraphic import TelegraphicSummarizer
-from compaction.summarizing.faults import Refusal
-from compaction.summarizing.output_checks import Rejected
+from compaction.summarizing.extractive.telegraphic_summarizer import TelegraphicSummarizer
+from compaction.summarizing.output_checks import Refusal, Rejected
 from compaction.summarizing.summarizer import SummaryDraft, SummaryRequest
 from compaction.types import CompactionResult, Outcome
 from conversations.models import ContextItem, Summary

@@ -9,8 +9,7 @@ from collections import defaultdict
 import pytest
 
 from compaction.engine import CompactionEngine
-from compaction.summarizing.faults import Refusal
-from compaction.summarizing.output_checks import Rejected, require_substance
+from compaction.summarizing.output_checks import Refusal, Rejected, require_substance
 from conversations.models import Summary
 from tests.compaction.summarizing import exact
 from tests.compaction.vendor import Vendor, good, saying

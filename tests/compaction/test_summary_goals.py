@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from compaction.summarizing.extractive.extractive import ExtractiveSummarizer
-from compaction.summarizing.extractive.telegraphic import TelegraphicSummarizer
+from compaction.summarizing.extractive.extractive_summarizer import ExtractiveSummarizer
+from compaction.summarizing.extractive.telegraphic_summarizer import TelegraphicSummarizer
 from tests.conversations.real_data import needs_data
 from tests.evaluation.summaries import answers_kept, names_kept, with_summarizer
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from compaction.summarizing.extractive.telegraphic import TelegraphicSummarizer
+from compaction.summarizing.extractive.telegraphic_summarizer import TelegraphicSummarizer
 from tests.compaction.summarizing import a_message, a_request, said
 
 # Long enough that half of the sources is room for all the rest, and nothing that a telegram would keep.

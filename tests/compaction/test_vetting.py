@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.summarizing.extractive.extractive import ExtractiveSummarizer
-from compaction.summarizing.extractive.telegraphic import TelegraphicSummarizer
-from compaction.summarizing.faults import Refusal, fault_in
-from compaction.summarizing.output_checks import Rejected, vet
+from compaction.summarizing.extractive.extractive_summarizer import ExtractiveSummarizer
+from compaction.summarizing.extractive.telegraphic_summarizer import TelegraphicSummarizer
+from compaction.summarizing.output_checks import Refusal, Rejected, fault_in, vet
 from compaction.summarizing.summarizer import SummaryRequest
 from conversations.content.tokens import estimate
 from tests.compaction.summarizing import any_sources, any_text

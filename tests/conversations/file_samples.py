@@ -166,9 +166,9 @@ KINDS = {
     "tar.gz": (
         "ships.tgz",
         a_tar({"a/b.txt": b"x" * 100}, "w:gz"),
-        ["gzip, ", "a tar archive, packed", "a/b.txt (100)"],
+        ["gzip, ", "a tar archive, compressed", "a/b.txt (100)"],
     ),
-    "gzip": ("ships.txt.gz", gzip.compress(b"first line\nsecond"), ["gzip, ", "a text, packed", "first line"]),
+    "gzip": ("ships.txt.gz", gzip.compress(b"first line\nsecond"), ["gzip, ", "a text, compressed", "first line"]),
     "text": ("notes.txt", b"One line.\nAnother, longer line.\n", ["text, ", "2 lines", "One line.", "Another"]),
     "binary": ("blob.bin", bytes(range(256)), ["binary, 256 bytes"]),
     "empty": ("empty.csv", b"", ["text, 0 bytes, 0 lines"]),
@@ -181,9 +181,9 @@ HOSTILE = {
     "path traversal in a zip": (
         "a.zip",
         lambda: a_zip({"../../etc/passwd": b"x", "/abs": b"y"}),
-        ["2 names would lead out"],
+        ["2 names would leave"],
     ),
-    "path traversal in a tar": ("a.tar", lambda: a_tar({"../../etc/passwd": b"x"}), ["1 name would lead out"]),
+    "path traversal in a tar": ("a.tar", lambda: a_tar({"../../etc/passwd": b"x"}), ["1 name would leave"]),
     "aliases of aliases": (
         "bomb.yaml",
         lambda: ("a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [{f'*a{n - 1}, ' * 9}]\n" for n in range(1, 60))).encode(),
@@ -204,7 +204,7 @@ HOSTILE = {
             + "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">' for n in range(1, 12))
             + "]><a>&l11;</a>"
         ).encode(),
-        ["not looked into: it declares entities"],
+        ["not explored: it declares entities"],
     ),
     "comments that never end": ("a.html", lambda: b"<!DOCTYPE html>" + b"<!--" * 60_000, ["HTML"]),
     "tags that never end": ("a.html", lambda: b"<!DOCTYPE html>" + b"<a " * 80_000, ["HTML"]),
@@ -214,7 +214,7 @@ HOSTILE = {
     "a minified script": ("a.js", lambda: b"function a(){return 1};" * 20_000, ["minified"]),
     "one cell without end": ("a.csv", lambda: b'a,b\n"' + b"x" * 900_000, [" bytes"]),
     "a broken PDF": ("a.pdf", lambda: b"%PDF-1.7\n" + b"1 0 obj<<" * 50_000, ["PDF", "could not be explored"]),
-    "a broken zip": ("a.zip", lambda: b"PK\x03\x04" + bytes(1000), ["not whole"]),
+    "a broken zip": ("a.zip", lambda: b"PK\x03\x04" + bytes(1000), ["the file is incomplete"]),
     "a zip with a list that lies": ("a.zip", lambda: b"PK\x03\x04PK\x05\x06" + b"\xff" * 18, ["not listed"]),
     "a broken tar": ("a.tar", lambda: bytes(257) + b"ustar" + b"9" * 300, [" bytes"]),
     "a broken gzip": ("a.gz", lambda: b"\x1f\x8b" + b"\xff" * 100, ["could not be explored"]),
@@ -222,11 +222,15 @@ HOSTILE = {
 }
 
 LIES = {
-    "a program called a picture": ("holiday.jpg", b"\x7fELF" + bytes(100), "called image, but its content is program"),
-    "a PDF called a table": ("sums.csv", a_pdf(), "called table, but its content is PDF"),
-    "a text called a PDF": ("plans.pdf", b"Not a PDF at all.", "called PDF, but its content is not"),
-    "a zip called a text": ("notes.txt", a_zip({"a": b"b"}), "called text, but its content is zip archive"),
-    "a page called a picture": ("cat.png", HTML.encode(), "called image, but its content is HTML"),
-    "bytes called JSON": ("a.json", b"\x00\x01\x02", "called JSON, but its content is not"),
-    "broken JSON": ("a.json", b'{"a": ', "called JSON, but its content is not"),
+    "a program called a picture": (
+        "holiday.jpg",
+        b"\x7fELF" + bytes(100),
+        "labelled image, but its content is program",
+    ),
+    "a PDF called a table": ("sums.csv", a_pdf(), "labelled table, but its content is PDF"),
+    "a text called a PDF": ("plans.pdf", b"Not a PDF at all.", "labelled PDF, but its content is not"),
+    "a zip called a text": ("notes.txt", a_zip({"a": b"b"}), "labelled text, but its content is zip archive"),
+    "a page called a picture": ("cat.png", HTML.encode(), "labelled image, but its content is HTML"),
+    "bytes called JSON": ("a.json", b"\x00\x01\x02", "labelled JSON, but its content is not"),
+    "broken JSON": ("a.json", b'{"a": ', "labelled JSON, but its content is not"),
 }

@@ -161,7 +161,7 @@ def test_where_nothing_is_cold_nothing_more_is_asked_and_a_block_is_read_once_a_
 def test_a_stretch_is_bounded_in_messages_and_in_bytes(conversation_id, monkeypatch):
     append(conversation_id, *(NewMessage(Role.USER, f"message {n}") for n in range(250)))
     large = a_conversation(*(f"{number:x}" * 100_000 for number in range(5))).conversation_id
-    monkeypatch.setattr(archiving, "_STRETCH", archiving._STRETCH.replace("1000000", "1500"))
+    monkeypatch.setattr(archiving, "MOST_BYTES", 1_500)
 
     archived(conversation_id)
     archived(large)
@@ -228,7 +228,7 @@ def test_a_damaged_block_gives_no_text_rather_than_a_wrong_one(conversation_id):
     assert (refusal.value.code, refusal.value.retryable) == ("cold_block_damaged", False)
     assert refusal.value.context["cold_block_id"] == ColdBlock.objects.get().pk
     [block] = blocks_of([conversation_id])
-    assert (block.problem, block.messages) == ("its bytes are not what was hashed", {})
+    assert (block.problem, block.messages) == ("its bytes do not match its hash", {})
 
 
 def test_whoever_checks_gets_every_block_with_its_messages(conversation_id):
@@ -323,5 +323,5 @@ def test_a_block_holds_its_messages_in_their_order_and_nothing_else_passes_for_o
 
     assert list(unpacked(block).values()) == messages
     assert messages_in(block, packed_hash(block)) == unpacked(block)
-    assert messages_in(block, packed_hash(b"another")) == "its bytes are not what was hashed"
+    assert messages_in(block, packed_hash(b"another")) == "its bytes do not match its hash"
     assert messages_in(b"another", packed_hash(b"another")) == "it cannot be unpacked"

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from conversations.content.lossless_values import is_storable
 from conversations.files.exploration import Glance, apart, explore
-from conversations.files.exploration.bounds import MOST_CHARACTERS
-from conversations.files.exploration.glance import HEAD_BYTES, TAIL_BYTES
+from conversations.files.exploration.glance import HEAD_BYTES, MOST_CHARACTERS, TAIL_BYTES
 from tests.conversations.file_samples import HOSTILE, KINDS, LIES, LOG, an_image
 
 
@@ -65,9 +64,9 @@ def test_a_file_that_lies_about_what_it_is_is_named_as_such(lie):
 
 
 def test_the_type_that_came_with_a_file_counts_where_its_name_says_nothing():
-    assert "It is called PDF, but" in explored(b"text", "a", "application/pdf")
+    assert "It is labelled PDF, but" in explored(b"text", "a", "application/pdf")
     assert explored(b"a,b\n", None, "text/csv; charset=utf-8").startswith("table")
-    assert "It is called image, but" in explored(b"text", None, "image/x-unheard-of")
+    assert "It is labelled image, but" in explored(b"text", None, "image/x-unheard-of")
 
 
 def test_a_name_that_goes_through_directories_is_only_a_name():
@@ -119,7 +118,7 @@ def test_a_parser_that_takes_too_long_is_given_up(monkeypatch):
 
     summary = explored(b"<!DOCTYPE html><h1>A page</h1>", "a.html")
 
-    assert summary == "HTML, 30 bytes, 1 line\nIt could not be explored: it was given up after 0.01 seconds."
+    assert summary == "HTML, 30 bytes, 1 line\nIt could not be explored: its parser timed out after 0.01 seconds."
 
 
 @given(st.binary(max_size=300), st.integers(1, 50))

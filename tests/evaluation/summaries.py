@@ -20,8 +20,8 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-from compaction.summarizing.extractive.extractive import ExtractiveSummarizer
-from compaction.summarizing.extractive.telegraphic import TelegraphicSummarizer
+from compaction.summarizing.extractive.extractive_summarizer import ExtractiveSummarizer
+from compaction.summarizing.extractive.telegraphic_summarizer import TelegraphicSummarizer
 from compaction.summarizing.summarizer import SourceMessage, Summarizer, SummaryRequest
 from conversations.content.tokens import TokenEstimator
 from tests.conversations.real_data import DATA, conversation_files, rows_of

@@ -9,9 +9,8 @@ from typing import Any
 from compaction.engine import CompactionEngine
 from compaction.llm.types import Unreachable
 from compaction.summarizing.escalation import Escalation
-from compaction.summarizing.extractive.telegraphic import TelegraphicSummarizer
-from compaction.summarizing.faults import Refusal
-from compaction.summarizing.output_checks import Rejected
+from compaction.summarizing.extractive.telegraphic_summarizer import TelegraphicSummarizer
+from compaction.summarizing.output_checks import Refusal, Rejected
 from compaction.summarizing.summarizer import SummaryDraft, SummaryRequest
 from conversations.store.conversations import ConversationStore
 

@@ -128,7 +128,7 @@ def test_a_block_that_is_not_there_is_told_by_readers_and_found_by_those_who_che
     first, _ = blocks(conversation_id)
     breaking("DELETE FROM cold_blocks WHERE cold_block_id = %s", first)
 
-    with pytest.raises(ColdBlockDamaged, match=f"Cold block {first} is damaged: it is not there"):
+    with pytest.raises(ColdBlockDamaged, match=f"Cold block {first} is damaged: it is missing"):
         a_store().list_messages(conversation_id=conversation_id)
     report = IntegrityChecker.from_settings(scope()).run(conversation_id=conversation_id)
     verified = Ledgers.from_settings(scope()).verify_live(conversation_id=conversation_id)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from conversations.content import hashing
 from conversations.types import NewMessage, NewPart, PartType, Role
 from integrity.checker import IntegrityChecker
-from integrity.invariants.part_invariants import parts_match_their_hashes
+from integrity.invariants.hash_invariants import parts_match_their_hashes
 from tests.conversations.appending import UNLIKE_TEXT
 from tests.conversations.strategies import json_of, texts
 from tests.factories import a_conversation, a_store

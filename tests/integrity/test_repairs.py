@@ -173,7 +173,7 @@ def test_a_file_that_is_no_ledger_is_refused(conversation):
     corrupting("flipped byte", 29)(conversation)
     file = LargeFileService.from_settings().store(conversation_id=conversation.id, content=b"a,b\n1,2\n")
 
-    with pytest.raises(Invalid, match="is no ledger"):
+    with pytest.raises(Invalid, match="is not a ledger"):
         a_plan(file.file_id)
 
 

@@ -11,7 +11,7 @@ from conversations.errors import Invalid
 from integrity.checker import IntegrityChecker
 from integrity.repairs.applying import Repairs
 from integrity.repairs.operations import CannotRepair
-from integrity.repairs.operations.repair_runs import mended_figures
+from integrity.repairs.operations.repair_work import mended_figures
 from integrity.types import PlanState
 from tests.conversations.ledger.ledgers import another_database, exported, imported, verified
 from tests.factories import a_conversation
@@ -87,4 +87,4 @@ def test_a_repaired_run_is_not_made_wrong_again(run):
     ],
 )
 def test_mended_figures_keep_the_difference_where_it_can_be_right(before, after, left, may_grow, mended):
-    assert mended_figures(before, after, left=left, may_grow=may_grow) == mended
+    assert mended_figures(before, after, at_least=left, may_grow=may_grow) == mended

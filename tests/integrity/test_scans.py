@@ -12,12 +12,10 @@ from django.utils import timezone
 from conversations.errors import NotFound
 from conversations.scope import Scope
 from conversations.types import NewMessage, Role
-from conversations.work.queue import MAX_ATTEMPTS, LeaseLost
 from integrity import models
 from integrity.checker import IntegrityChecker
 from integrity.invariants import Found, Invariant
 from integrity.policy import IntegrityPolicy
-from integrity.scans import scan_rows as scans
 from integrity.scans.scanning import ScanWorker
 from integrity.types import ScanMode, ScanRecord, ScanState, Severity
 from tests.factories import a_conversation, a_store, a_workspace
@@ -119,19 +117,6 @@ def test_a_scan_stops_when_its_time_is_over_and_goes_on_from_there(conversation_
     assert report.conversations_checked == 4
 
 
-def test_a_worker_that_lost_its_scan_writes_nothing_more(conversation_ids):
-    claim = scans.QUEUE.claim(lease_seconds=60, row_id=request().scan_id)
-    models.IntegrityScan.objects.update(leased_until=timezone.now() - timedelta(seconds=1))
-    second = scans.QUEUE.claim(lease_seconds=60)
-    assert claim is not None and second is not None
-
-    with pytest.raises(LeaseLost):
-        claim.finish()
-
-    second.finish()
-    assert models.IntegrityScan.objects.get().state == ScanState.DONE
-
-
 def test_a_conversation_that_takes_too_long_is_named_and_the_others_are_looked_at(committed_db, monkeypatch):
     quick, slow, last = (a_conversation("hello").conversation_id for _ in range(3))
 
@@ -149,23 +134,6 @@ def test_a_conversation_that_takes_too_long_is_named_and_the_others_are_looked_a
     report = IntegrityChecker.from_settings().get_report(report_id=state_of(scan).report_id).report
     assert (report.unchecked, report.conversations_checked, report.is_clean) == ((slow,), 2, False)
     assert set(models.ConversationCheck.objects.values_list("conversation_id", flat=True)) == {quick, last}
-
-
-def test_a_failure_is_tried_again_after_a_while_and_set_aside_after_many(conversation_ids, monkeypatch):
-    scan = request()
-
-    def fail(*_: object) -> None:
-        raise RuntimeError("with words that no row may hold")
-
-    monkeypatch.setattr("integrity.scans.scanning.reports.add", fail)
-    for _ in range(MAX_ATTEMPTS):
-        with pytest.raises(RuntimeError):
-            a_worker().work(scan_id=scan.scan_id)
-        assert not a_worker().work(scan_id=scan.scan_id)
-        models.IntegrityScan.objects.update(run_after=timezone.now(), leased_until=timezone.now())
-
-    row = models.IntegrityScan.objects.get()
-    assert (row.state, row.last_error) == (ScanState.FAILED, "RuntimeError")
 
 
 def test_the_sweep_asks_for_scans_by_the_clock(conversation_ids):

@@ -150,8 +150,8 @@ def a_call(tool: str, given: dict[str, Any], id: int = 1) -> bytes:
 
 def question(operation: Operation, world: dict[str, Any]) -> dict[str, Any]:
     """The shortest question to an operation, about the conversation if it can be about one."""
-    fields = operation.params.prototype().fields
-    return {name: world[name] for name, field in fields.items() if field.required or name == "conversation_id"}
+    fields = operation.params.model_fields
+    return {name: world[name] for name, field in fields.items() if field.is_required() or name == "conversation_id"}
 
 
 def problem_in(result: CallToolResult) -> dict[str, Any]:

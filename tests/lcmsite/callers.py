@@ -99,10 +99,10 @@ def _written(stream: io.TextIOWrapper) -> str:
 
 def as_arguments(operation: Operation, given: dict[str, Any]) -> list[str]:
     """The operation and its params as somebody would type them."""
-    fields = operation.params.prototype().fields
+    fields = operation.params.model_fields
     positional = [name for name in (*placeholders(operation.path), *fields) if name in given]
     needed = [
-        name for name in dict.fromkeys(positional) if fields[name].required or name in placeholders(operation.path)
+        name for name in dict.fromkeys(positional) if fields[name].is_required() or name in placeholders(operation.path)
     ]
     options: list[str] = []
     for name, value in given.items():

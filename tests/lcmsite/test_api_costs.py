@@ -81,7 +81,7 @@ def test_an_operation_sends_no_more_statements_than_it_needs(tool):
         "query": "message",
         **said("hello"),
     }
-    needed = [name for name, field in operation.params.prototype().fields.items() if field.required]
+    needed = [name for name, field in operation.params.model_fields.items() if field.is_required()]
     given = {name: known[name] for name in {*needed, *placeholders(operation.path)}}
     api.get("conversations/")
 

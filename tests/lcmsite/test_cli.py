@@ -305,4 +305,4 @@ def test_a_list_is_said_with_commas_or_in_json(conversation, listed, tmp_path):
 def test_what_is_no_list_is_told_so():
     reply = Api(an_api_key()).post("expand-queries/", {"question": "x", "ids": "sum_1"})
 
-    assert (reply.status, reply.body["detail"]) == (400, "ids: This must be a list.")
+    assert (reply.status, reply.body["detail"]) == (400, "ids: This must be a list, not a text.")

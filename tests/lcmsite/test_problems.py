@@ -20,8 +20,8 @@ from conversations.errors import (
     Unauthenticated,
     Unavailable,
 )
+from lcmsite.api.responses import problem_response
 from lcmsite.api.throttling import Allowance, TooManyRequests
-from lcmsite.api.views import problem_response
 from lcmsite.catalogue.problems import EXIT_CODES, INTERNAL, KINDS, Contention, NoSuchRange, problem_of
 
 
@@ -41,7 +41,7 @@ from lcmsite.catalogue.problems import EXIT_CODES, INTERNAL, KINDS, Contention, 
         (rest.MethodNotAllowed("PATCH"), "method_not_allowed", 405, 2, False),
         (rest.UnsupportedMediaType("text/csv"), "unsupported_media_type", 415, 2, False),
         (RequestDataTooBig(), "request_too_large", 413, 2, False),
-        (TooManyRequests(Allowance(60, 60, 0, 60, 1)), "rate_limited", 429, 6, True),
+        (TooManyRequests(Allowance(60, 0, 60)), "rate_limited", 429, 6, True),
         (SuspiciousOperation(), "invalid", 400, 2, False),
         (RecursionError(), "nested_too_deeply", 400, 2, False),
         (DataError(), "invalid", 400, 2, False),
@@ -107,7 +107,7 @@ def test_every_refusal_that_a_service_may_raise_has_its_line():
     made = {
         ColdBlockDamaged: ColdBlockDamaged(1, "It is short."),
         NoSuchRange: NoSuchRange("It is short.", file_size=1),
-        TooManyRequests: TooManyRequests(Allowance(limit=1, burst=1, remaining=0, reset=1, retry_after=1)),
+        TooManyRequests: TooManyRequests(Allowance(limit=1, remaining=0, reset=1)),
     }
     for error in all_below(LcmError):
         problem = problem_of(made.get(error) or error("no"))

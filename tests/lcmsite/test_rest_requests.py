@@ -180,7 +180,7 @@ def test_what_is_no_hash_is_refused_where_one_is_announced(conversation, sha256)
     ("query", "said"),
     [
         ({"sort": "newest"}, "sort: 'newest' is none of relevance, recency, hybrid."),
-        ({"roles": ["user", "robot"]}, "roles.1: 'robot' is none of system, user, assistant, tool."),
+        ({"roles": ["user", "robot"]}, "roles[1]: 'robot' is none of system, user, assistant, tool."),
     ],
 )
 def test_who_names_no_choice_there_is_is_told_the_choices(query, said):

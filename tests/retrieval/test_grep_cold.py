@@ -14,7 +14,7 @@ from conversations.types import NewMessage, Role
 from integrity.retention.tiers import Retention
 from retrieval.engine import RetrievalEngine
 from retrieval.policy import RetrievalPolicy
-from retrieval.search import cold as cold_search
+from retrieval.search import cold
 from tests.factories import a_conversation, a_store, a_tool_call, a_workspace
 from tests.statements import counted_statements
 
@@ -174,8 +174,8 @@ def test_texts_are_looked_through_with_one_question_for_their_blocks_and_one_for
 
 def test_a_search_whose_time_is_over_gives_what_it_has_and_its_cursor_goes_on(engine, monkeypatch):
     conversation_id = gone_cold(*(f"boat number {n}" if n % 100 == 5 else f"message {n}" for n in range(300)))
-    monkeypatch.setattr(cold_search, "_PORTION", 500)
-    monkeypatch.setattr(cold_search, "_SHARE", 2.0)
+    monkeypatch.setattr(cold, "_PORTION", 500)
+    monkeypatch.setattr(cold, "_SHARE", 2.0)
     found, pages, cursor = [], 0, None
     while True:
         page = engine.grep(query="boat", conversation_id=conversation_id, cold=True, cursor=cursor)

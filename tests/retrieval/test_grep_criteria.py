@@ -13,10 +13,10 @@ from conversations.files.large_files import LargeFileService
 from conversations.scope import Scope
 from conversations.types import NewMessage, NewPart, PartType, Role
 from retrieval.engine import RetrievalEngine
-from retrieval.search import tools
+from retrieval.search import filters
 from retrieval.search.criteria import criteria
-from retrieval.search.query import compiled_query as query_plan
-from retrieval.search.relevance import ranked_rows as best_rows
+from retrieval.search.query import compiled_query
+from retrieval.search.relevance import ranked_rows
 from retrieval.types import GrepScope, ItemKind
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
 from tests.summaries import a_summary_of
@@ -106,7 +106,7 @@ def test_a_limit_counts_only_what_was_asked_for(way):
 
 
 def test_of_a_very_common_word_the_newest_of_those_asked_for_are_looked_at_wherever_they_are(monkeypatch):
-    for module in (query_plan, best_rows):
+    for module in (compiled_query, ranked_rows):
         monkeypatch.setattr(module, "MOST_CANDIDATES", 20)
     conversation = a_conversation(*(f"error number {number}" for number in range(400)))
     with connection.cursor() as cursor:
@@ -124,7 +124,7 @@ def test_of_a_very_common_word_the_newest_of_those_asked_for_are_looked_at_where
 
 
 def test_of_a_very_common_word_what_was_asked_for_is_found_however_much_was_said_since(monkeypatch):
-    for module in (query_plan, best_rows):
+    for module in (compiled_query, ranked_rows):
         monkeypatch.setattr(module, "MOST_CANDIDATES", 20)
     conversation_id = a_conversation().conversation_id
     for role, count in ((Role.SYSTEM, 50), (Role.USER, 900), (Role.USER, 900)):
@@ -141,10 +141,10 @@ def test_of_a_very_common_word_what_was_asked_for_is_found_however_much_was_said
 
 
 def test_which_tool_was_called_is_found_out_of_the_newest_with_a_very_common_word_and_the_answer_says_so(monkeypatch):
-    for module in (query_plan, best_rows):
+    for module in (compiled_query, ranked_rows):
         monkeypatch.setattr(module, "MOST_CANDIDATES", 20)
-    monkeypatch.setattr(best_rows, "MOST_PROMISING", 50)
-    monkeypatch.setattr(tools, "MOST_CALLS", 20)
+    monkeypatch.setattr(ranked_rows, "MOST_PROMISING", 50)
+    monkeypatch.setattr(filters, "MOST_CALLS", 20)
     calls = [
         a_tool_call(f"call_{number}", name="paint" if number % 10 == 0 else "read_file", text=f"error number {number}")
         for number in range(200)
@@ -181,9 +181,9 @@ def test_what_has_to_do_with_a_tool_is_the_same_however_often_it_was_called(way,
 
     for where in ({"conversation_id": conversation_id}, {}):
         for names in (["paint"], ["sail", "paint"], ["nothing"]):
-            monkeypatch.setattr(tools, "MOST_CALLS", 300)
+            monkeypatch.setattr(filters, "MOST_CALLS", 300)
             told_by_calls = found(tool_names=names, **where)
-            monkeypatch.setattr(tools, "MOST_CALLS", 0)
+            monkeypatch.setattr(filters, "MOST_CALLS", 0)
             assert told_by_calls == found(tool_names=names, **where)
             assert len(told_by_calls) == (0 if names == ["nothing"] else 10 * len(names) * (1 if where else 2))
 

@@ -21,7 +21,7 @@ from lcmsite.catalogue.results import as_json
 from retrieval.engine import RetrievalEngine
 from retrieval.policy import RetrievalPolicy
 from retrieval.search.page import FRAME_TOKENS, HIGHLIGHT_TOKENS
-from retrieval.search.relevance import relevance_search as full_text
+from retrieval.search.relevance import relevance_search
 from retrieval.types import GrepResult, GrepSort, ItemKind
 from tests.factories import a_conversation, a_store, a_workspace
 from tests.summaries import a_summary_of
@@ -142,7 +142,7 @@ def test_of_what_fits_alike_hybrid_gives_the_newer_and_of_what_fits_far_better_t
 
 @pytest.mark.parametrize(("texts", "is_told"), [(30, False), (31, True)])
 def test_the_last_page_says_so_if_more_was_found_than_was_ranked(monkeypatch, texts, is_told):
-    monkeypatch.setattr(full_text, "_RANKED", 10)
+    monkeypatch.setattr(relevance_search, "_RANKED", 10)
     conversation_id = a_conversation(*(f"boats number {n}" for n in range(texts))).conversation_id
 
     result = engine().grep(query="boats", conversation_id=conversation_id, limit=50)
@@ -152,7 +152,7 @@ def test_the_last_page_says_so_if_more_was_found_than_was_ranked(monkeypatch, te
 
 
 def test_what_is_new_comes_up_from_as_far_behind_among_summaries_as_among_messages(monkeypatch):
-    monkeypatch.setattr(full_text, "_PROMISING", -55)
+    monkeypatch.setattr(relevance_search, "_PROMISING", -55)
     conversation_id = a_conversation(*(f"boats number {n}" for n in range(9))).conversation_id
     for seq in range(1, 10):
         a_summary_of(a_store(), conversation_id, seqs=[seq], content="boats " * (10 - seq))
@@ -229,7 +229,7 @@ def test_no_page_takes_more_tokens_than_its_cap_and_the_cursor_has_the_rest(talk
         page = engine().grep(
             query="boats", sort="recency", conversation_id=talk, limit=200, max_tokens=1500, cursor=cursor
         )
-        assert count(json.dumps(json.loads(as_json(page))["matches"], ensure_ascii=False)) <= 1500
+        assert count(json.dumps(json.loads(as_json(page))["items"], ensure_ascii=False)) <= 1500
         seen += ids(page)
         cursor = page.cursor
         if cursor is None:

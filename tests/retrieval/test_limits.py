@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
-
 import pytest
 from django.db import DataError, connection
 
 from conversations.errors import Unavailable
-from conversations.store.base import EVERYTHING
-from retrieval import limits
-from retrieval.limits import Deadline
-from retrieval.search.criteria import criteria
-from retrieval.search.prepare import Opening
-from retrieval.types import GrepScope
+from retrieval.limits import bounded
 from tests.statements import counted_statements
 
 pytestmark = pytest.mark.django_db
 
 REFUSAL = Unavailable("Too slow.", code="search_timeout")
-
-
-def bounded(*, milliseconds: int, refusal: Unavailable) -> AbstractContextManager[Deadline]:
-    """As a search of everything is."""
-    first = Opening(criteria(where=GrepScope.ALL), EVERYTHING)
-    return limits.bounded(milliseconds=milliseconds, refusal=refusal, first=first)
 
 
 def value(statement: str) -> object:

@@ -11,11 +11,7 @@ from hypothesis import strategies as st
 
 from conversations.store.base import EVERYTHING
 from retrieval.search.criteria import criteria
-from retrieval.search.filters import Reach
-from retrieval.search.query.compiled_query import plan
-from retrieval.search.query.lexemes import meaning
-from retrieval.search.query.parser import Term
-from retrieval.search.searchables import MESSAGES, SUMMARIES
+from retrieval.search.filters import Filters
 from retrieval.types import GrepScope
 from tests.factories import a_conversation, a_store
 from tests.summaries import a_summary_of
@@ -147,18 +143,6 @@ def test_the_index_for_words_tells_conversations_apart_by_what_no_text_holds():
     assert found == {of_one: [of_one], of_another: [of_another]}
 
 
-def test_the_index_is_asked_for_words_and_for_places_each_by_itself():
-    reach = Reach(EVERYTHING, criteria(where=GrepScope.BOTH, conversation_id=7), 9, 0, 9, newest=9)
-    clauses = [[meaning(Term(word), whole=(word,), parts=(), query="")] for word in ("boat", "house")]
-    how = plan(clauses, (), frequencies={}, rows=9)
-    assert how is not None
-
-    for table in (MESSAGES, SUMMARIES):
-        assert reach.sought(table, how.for_every_clause(), among="in_conversation").split(" AND ") == [
-            f"content_tsv @@ %({name})s::tsquery" for name in ("sought_0", "sought_1", "in_conversation")
-        ]
-
-
 def test_a_summary_stands_where_its_last_message_does():
     conversation_id = a_conversation(*["a boat"] * 1030).conversation_id
     early = a_summary_of(a_store(), conversation_id, seqs=range(1, 1024), content="About boats.")
@@ -178,12 +162,12 @@ def test_a_summary_stands_where_its_last_message_does():
 @settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seq=st.integers(1, 200_000), before=st.integers(0, 100_000), behind=st.integers(1, 5000))
 def test_a_message_is_found_by_every_stretch_that_it_stands_in_and_by_none_far_away(seq, before, behind):
-    reach = Reach(
+    filters = Filters(
         EVERYTHING, criteria(where=GrepScope.MESSAGES, conversation_id=7), 200_000, 0, 200_000, newest=200_000
     )
 
     def is_among(after: int, upto: int, conversation_id: int = 7) -> bool:
-        query = reach.between(after, upto)
+        query = filters.blocks(after, upto)
         return bool(value("SELECT lcm_places(%s, %s) @@ %s::tsquery", conversation_id, seq, query))
 
     assert is_among(max(0, seq - 1 - before), seq)

@@ -1,4 +1,4 @@
-"""Summarizers: sources in, a text out. No database, no clock, and in those kept here no model and no network.
+"""Summarizers without a model: pure functions of their sources.
 
 The way of a text: `sentences` and `tool_calls` cut it into units, `passages` say whose they are, `weights` how much
 they count, `vocabulary` numbers their words (`terms`, `words`) and names (`identifiers`), `material` says what each

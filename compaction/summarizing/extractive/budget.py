@@ -1,4 +1,4 @@
-"""How long a summary may be, and what to say when there is next to no room."""
+"""How long a summary may be, and what fits where there is little room."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from compaction.summarizing.summarizer import SummaryRequest
 _MOST_OF_SOURCE = 0.5
 _A_LINE = 8
 
-# With less room than this, every token goes into what was said, and none into a closing line.
+# With less room than this, every token goes into content, and none into a closing line.
 ROOM_FOR_CLOSING = 40
 
-# The least that can be said: that something was.
+# The shortest text: that there was something.
 MARK = "…"
 
 # Sources with more characters than this for every token of the target are longer than two targets in any script, so
@@ -25,7 +25,7 @@ _SURELY_LONG = 16
 
 
 def affordable(request: SummaryRequest) -> int:
-    """The target, or half of what the sources cost if that is less, so that the text is shorter than its sources."""
+    """The target, or half of what the sources cost if that is less."""
     characters = sum(len(source.text) for source in request.sources)
     if characters > _SURELY_LONG * request.target_tokens:
         return request.target_tokens
@@ -34,7 +34,7 @@ def affordable(request: SummaryRequest) -> int:
 
 
 def best_beginning(material: Material, budget: int, count_tokens: Callable[[str], int]) -> str:
-    """Where not one whole unit fits: as much as fits of the one that says most, with its head if that fits too."""
+    """The beginning of the best unit, where not one whole unit fits."""
     best = max(range(len(material.statements)), key=lambda index: (material.gain(index), -index))
     place, unit, *_ = material.statements[best]
     passage = material.passages[place]
@@ -45,8 +45,8 @@ def best_beginning(material: Material, budget: int, count_tokens: Callable[[str]
     return fit(unit.text, budget, count_tokens) or fit(MARK, budget, count_tokens)
 
 
-def nothing_said(request: SummaryRequest, budget: int) -> str:
-    """What stands for sources without a word in them, such as pictures: that there are such."""
+def text_without_content(request: SummaryRequest, budget: int) -> str:
+    """The text for sources without words, such as pictures."""
     if not request.sources:
         return ""
     text = closing([], left_out=len(request.sources), sources=request.sources)

@@ -1,4 +1,4 @@
-"""Text made safe to keep, and cut to size: no control characters, no broken characters, nothing longer than asked."""
+"""Clean text of control characters, and cut it to size."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def clip(text: str, longest: int) -> str:
 
 
 def estimate_tokens(text: str) -> float:
-    """About what the text costs, without a tokenizer; good enough to rank by, never to decide by."""
+    """About what the text costs; good enough to rank by, not to decide by."""
     # Four bytes to a token in prose. By bytes, because a CJK character is three of them and most of a token.
     return 1 + (len(text) if text.isascii() else len(text.encode(errors="replace"))) / 4
 
 
 def fit(text: str, limit: int, count_tokens: Callable[[str], int]) -> str:
-    """The longest beginning of the text that costs at most `limit` tokens; the empty string if none does."""
+    """The longest beginning that costs at most `limit` tokens, or ""."""
     # A token of ordinary text is far shorter than this, so what lies beyond need not be counted at all.
     text = text[: 64 * max(0, limit)]
     if text and count_tokens(text) <= limit:

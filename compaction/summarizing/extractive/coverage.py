@@ -1,7 +1,7 @@
-"""Choosing what to keep: the candidates that add most of what is not yet said, for the tokens they cost.
+"""Choose the candidates that add most of what is not yet covered per token.
 
 Greedy, because coverage is submodular: the choice by added worth per token is within a constant of the best one. Lazy,
-because worth not yet said only shrinks: a candidate is weighed again only when it comes to the top.
+because worth not yet covered only shrinks: a candidate is weighed again only when it comes to the top.
 """
 
 from __future__ import annotations
@@ -13,9 +13,13 @@ from typing import NamedTuple
 # Once this many candidates in a row were too long for what is left, looking at the rest costs more than it finds.
 _MISSES = 40
 
+# Joined text costs less than its pieces (heads are shared), so a first filling leaves room. A few rounds use it up.
+_ROUNDS = 5
+_WORTH_FILLING = 6
+
 
 class Candidate(NamedTuple):
-    """Something that can be kept: the numbers of its terms, how much they count here, and the heading it needs.
+    """Something to keep: its terms, weight, heading and tokens.
 
     `tokens` is about what it costs, which is enough to rank it by.
     """
@@ -42,7 +46,7 @@ class Coverage:
         tokens_of_heading: Callable[[int], float],
     ) -> None:
         self.chosen: list[int] = []
-        self.said: set[int] = set()
+        self.covered: set[int] = set()
         self._candidates = candidates
         self._worth = worth
         self._tokens_of = tokens_of
@@ -86,13 +90,13 @@ class Coverage:
     def drop(self, count: int) -> None:
         """Take back the last `count` choices. What is dropped does not come back."""
         del self.chosen[max(0, len(self.chosen) - count) :]
-        self.said = {term for index in self.chosen for term in self._candidates[index].terms}
+        self.covered = {term for index in self.chosen for term in self._candidates[index].terms}
 
     def _take(self, index: int) -> None:
         candidate = self._candidates[index]
         self._taken.add(index)
         self.chosen.append(index)
-        self.said.update(candidate.terms)
+        self.covered.update(candidate.terms)
         if candidate.heading in self._paid:
             return
         # With its heading paid, a neighbour costs less than it promised: the one case in which a rate rises.
@@ -103,15 +107,36 @@ class Coverage:
 
     def _rate(self, index: int) -> float:
         terms, weight, _, _ = self._candidates[index]
-        said, worth = self.said, self._worth
-        gain = sum([worth[term] for term in terms if term not in said])
+        covered, worth = self.covered, self._worth
+        gain = sum([worth[term] for term in terms if term not in covered])
         return weight * gain / max(1.0, self._price(index)) ** self.cost_power if gain else 0.0
 
     def _price(self, index: int) -> float:
-        """What keeping this would add: its own tokens, and its heading if that is not there yet."""
+        """The tokens that keeping this would add, with its heading if new."""
         heading = self._candidates[index].heading
         own = self._own_tokens(index)
         return own if heading in self._paid else own + self._headings[heading]
 
     def _own_tokens(self, index: int) -> float:
         return self._counted.get(index, self._candidates[index].tokens)
+
+
+def pack(
+    coverage: Coverage,
+    *,
+    render: Callable[[Sequence[int]], str],
+    count_tokens: Callable[[str], int],
+    budget: int,
+) -> str:
+    """The text of a choice that fits the budget exactly; "" if nothing fits."""
+    text = render(coverage.chosen)
+    for _ in range(_ROUNDS):
+        room = budget - count_tokens(text)
+        if room < _WORTH_FILLING or not coverage.fill(room):
+            break
+        text = render(coverage.chosen)
+    while coverage.chosen and (tokens := count_tokens(text)) > budget:
+        # In proportion, so that even a counter that has nothing to do with length needs only a few steps.
+        coverage.drop(max(1, len(coverage.chosen) * (tokens - budget) // (2 * tokens)))
+        text = render(coverage.chosen)
+    return text

@@ -1,4 +1,4 @@
-"""Names that must survive letter by letter: paths, URLs, symbols, hashes, codes, addresses.
+"""Find names that must survive verbatim: paths, URLs, symbols, codes.
 
 Text is cut into pieces at blanks, quotes and brackets, and each piece is judged by itself. So the time is linear in the
 text, where a pattern for paths that ran over the whole of it would be quadratic in its longest word.
@@ -14,7 +14,7 @@ PIECE = re.compile(
     r"|[^\s\"'`<>()\[\]{},;|=*\\“”‘’«»、。，；：！？「」（）]+"
 )
 
-# Longer "names" are data: nobody types them again, and one would eat the whole index.
+# Longer "names" are data, and one would fill the whole index.
 LONGEST_NAME = 160
 _SHORTEST_NAME = 4
 _LONGEST_PIECE = 4 * LONGEST_NAME
@@ -52,19 +52,19 @@ def _names_of(piece: str) -> tuple[str, ...]:
 
 
 def names_of(piece: str) -> tuple[str, ...]:
-    """The names in one piece of text: none in a plain word, two in "tests/test_x.py::test_y"."""
-    # A monster is told apart without being remembered.
+    """The names in one piece of text: two in "tests/test_x.py::test_y"."""
+    # A very long piece is not cached.
     return () if is_plain(piece) or len(piece) > _LONGEST_PIECE else _names_of(piece)
 
 
 def is_plain(piece: str) -> bool:
-    """Whether it is a word with no name in it, as most pieces are: told without a pattern."""
+    """Whether it is a plain word, which is no name; decided without a pattern."""
     word = piece if piece.isalpha() else piece.rstrip(_PUNCTUATION)
     return word.isalpha() and (word.islower() or word[1:].islower())
 
 
 def _name(piece: str) -> str:
-    """The piece without the punctuation around it if it is a name, else the empty string."""
+    """The piece without its punctuation if it is a name, else ""."""
     if len(piece) < _SHORTEST_NAME:
         return ""
     if piece.startswith("--") and _FLAG.fullmatch(piece):

@@ -1,4 +1,4 @@
-"""The sources taken apart: every unit with its terms, and what each term is worth among them."""
+"""The sources as units with terms, and what each term is worth."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from compaction.summarizing.extractive.passages import Passage, passages_of
+from compaction.summarizing.extractive.passages import passages_of
 from compaction.summarizing.extractive.sentences import Unit
-from compaction.summarizing.extractive.terms import SMALL_TALK_WORTH, terms_of
-from compaction.summarizing.extractive.vocabulary import Vocabulary
+from compaction.summarizing.extractive.summary_form import Passage
+from compaction.summarizing.extractive.terms import SMALL_TALK_WORTH, Vocabulary, terms_of
 from compaction.summarizing.summarizer import Source, SourceMessage
 
 # Names in what is not shown, such as the body of an edit, count like those in tool output.
 _HIDDEN_WEIGHT = 0.7
 
-# What several messages speak of is what the stretch is about, and will be asked for: a term's worth rises with the
+# What several messages speak of is the subject, and will be looked for: a term's worth rises with the
 # logarithm of their number. (That a word is common in general is known beforehand, see words.py.) But a word in more
 # than half of all messages is no subject; in a language without a word list, that is its grammar.
 _REPEATED = 0.25
@@ -29,7 +29,7 @@ _SHORTEST_SHORT_FORM = 3
 
 
 class Statement(NamedTuple):
-    """A unit where it stands: the place of its passage, its terms, and how much they count there."""
+    """A unit with the place of its passage, its weight and its terms."""
 
     place: int
     unit: Unit
@@ -39,7 +39,10 @@ class Statement(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """What could be said. `worth` and `heaviest` run by term number; `uses` says how much a name is used."""
+    """All that a summary could contain.
+
+    `worth` and `heaviest` are indexed by term; `uses` says how much a name is used.
+    """
 
     passages: tuple[Passage, ...]
     statements: tuple[Statement, ...]
@@ -48,15 +51,15 @@ class Material:
     heaviest: tuple[float, ...]
     uses: dict[int, float]
 
-    def gain(self, index: int, said: Container[int] = ()) -> float:
-        """What keeping one statement would add to what is said."""
+    def gain(self, index: int, covered: Container[int] = ()) -> float:
+        """What keeping one statement would add to what is covered."""
         statement = self.statements[index]
-        return statement.weight * sum([self.worth[term] for term in statement.terms if term not in said])
+        return statement.weight * sum([self.worth[term] for term in statement.terms if term not in covered])
 
-    def share(self, said: Iterable[int]) -> float:
-        """How much of all that could be said these terms say, from 0 to 1."""
+    def share(self, covered: Iterable[int]) -> float:
+        """The share of all content that these terms cover, from 0 to 1."""
         total = math.fsum(worth * weight for worth, weight in zip(self.worth, self.heaviest, strict=True))
-        kept = math.fsum(self.worth[term] * self.heaviest[term] for term in said)
+        kept = math.fsum(self.worth[term] * self.heaviest[term] for term in covered)
         return kept / total if total else 1.0
 
     def sources_of(self, chosen: Iterable[int]) -> set[int]:

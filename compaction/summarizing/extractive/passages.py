@@ -1,39 +1,38 @@
-"""The sources of a summary in one shape: passages of units, each with who said it, when, and how much that counts."""
+"""The sources in one shape: passages of weighted units."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
 
 from compaction.summarizing.extractive import summary_form
 from compaction.summarizing.extractive.clean_text import clean, clip, one_line
 from compaction.summarizing.extractive.sentences import Unit, units_of
-from compaction.summarizing.extractive.weights import Weights
+from compaction.summarizing.extractive.summary_form import Passage
 from compaction.summarizing.summarizer import Source, SourceMessage, SourceSummary
 
 _LONGEST_AUTHOR = 40
 
+# Where an agent works with tools, the user's requests are the thread, and tool output can be read again.
+_AT_WORK: Mapping[str, float] = {"user": 3.0, "assistant": 1.6, "tool": 0.7}
+_CALL = 1.2
+_ERROR = 1.5
+_ERRORS = (
+    "error", "exception", "traceback", "failed", "failure", "fatal", "panic", "denied", "refused", "not found",
+    "no such", "cannot", "can't", "undefined", "invalid", "timed out", "timeout", "exit code",
+)  # fmt: skip
 
-@dataclass(frozen=True, slots=True)
-class Passage:
-    """What stands under one head: a message, or what an older summary tells of one or of many.
+# Where people talk, all roles weigh the same. But what they report of themselves is what is looked for later, and a
+# question mostly returns in its answer.
+_OF_ONESELF = 1.25
+_QUESTION = 0.8
+_FIRST_PERSON = re.compile(r"\b(?:I|[Mm]y|[Mm]e|[Mm]ine|[Ww]e|[Oo]urs?|us)\b|我|私|僕|俺|나[는의]|저[는의]|내가|제가")
 
-    `source` is the place of its source in the request; `hidden` is text that is searched for names but never shown.
-    """
-
-    source: int
-    first_seq: int
-    last_seq: int
-    who: str
-    day: date | None
-    units: tuple[Unit, ...]
-    weights: tuple[float, ...]
-    hidden: str = ""
-
-    @property
-    def head(self) -> str:
-        return summary_form.head(self.who, self.first_seq, self.last_seq)
+# Two people write about as much as one another. An assistant that writes more than twice as much as the user is a
+# machine that answers: its answers can be had again, and the user's reports cannot.
+_MACHINE_RATIO = 2.0
+_MACHINE = 0.5
 
 
 def passages_of(sources: Sequence[Source]) -> Iterator[Passage]:
@@ -62,7 +61,7 @@ def _of_message(index: int, message: SourceMessage, weights: Weights) -> Passage
 
 
 def _of_summary(index: int, summary: SourceSummary, weights: Weights) -> Iterator[Passage]:
-    """Its own lines with their heads, where it was written by one of ours; else the whole under one head."""
+    """The lines of one of our own summaries with their heads, else one passage."""
     for entry in summary_form.read(
         clean(summary.text), first_seq=summary.first_seq, last_seq=summary.last_seq, start=summary.earliest_at
     ):
@@ -82,9 +81,55 @@ def _of_summary(index: int, summary: SourceSummary, weights: Weights) -> Iterato
 
 
 def _who(message: SourceMessage) -> str:
-    """How the speaker is shown: by the author's own name, else by the role; of a tool, also which."""
-    # A name is the caller's: with a colon in it, it could end the head early and pass for something said.
+    """The speaker: the author's name, else the role; of a tool, also which."""
+    # A name is the caller's: with a colon in it, it could end the head early and pass for content.
     name = clip(one_line(clean(message.author or message.tool_name).replace(":", " ")), _LONGEST_AUTHOR)
     if message.role == "tool":
         return f"tool {name}".rstrip()
     return name or message.role
+
+
+@dataclass(frozen=True)
+class Weights:
+    """The weights that suit one request: those of work with tools, or those of talk."""
+
+    at_work: bool
+    assistant_in_talk: float
+
+    @classmethod
+    def suiting(cls, sources: Sequence[Source]) -> Weights:
+        at_work = any(_has_tools(source) for source in sources)
+        written = {role: _mean_length(sources, role) for role in ("user", "assistant")}
+        answers = written["assistant"] > _MACHINE_RATIO * written["user"] > 0
+        return cls(at_work=at_work, assistant_in_talk=_MACHINE if answers else 1.0)
+
+    def of(self, units: Sequence[Unit], *, text: str, role: str) -> tuple[float, ...]:
+        """The weight of each unit of a text."""
+        if not self.at_work:
+            usual = self.assistant_in_talk if role == "assistant" else 1.0
+            return tuple(usual * _in_talk(unit) for unit in units)
+        usual = _AT_WORK.get(role, 1.0)
+        # Searched in the whole text first: most texts have no error, and then no line need be searched.
+        lower = text.lower() if role == "tool" else ""
+        errors = [mark for mark in _ERRORS if mark in lower]
+        if not errors:
+            return tuple(_CALL if unit.is_call else usual for unit in units)
+        return tuple(
+            _ERROR if any(mark in line for mark in errors) else usual for line in (unit.text.lower() for unit in units)
+        )
+
+
+def _in_talk(unit: Unit) -> float:
+    weight = _QUESTION if unit.text.endswith(("?", "？")) else 1.0
+    return weight * _OF_ONESELF if _FIRST_PERSON.search(unit.text) else weight
+
+
+def _has_tools(source: Source) -> bool:
+    if isinstance(source, SourceMessage):
+        return source.role == "tool" or "[tool_call " in source.text
+    return summary_form.mentions_tools(source.text)
+
+
+def _mean_length(sources: Sequence[Source], role: str) -> float:
+    lengths = [len(source.text) for source in sources if isinstance(source, SourceMessage) and source.role == role]
+    return sum(lengths) / len(lengths) if lengths else 0.0

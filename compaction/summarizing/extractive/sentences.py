@@ -1,14 +1,15 @@
-"""A message cut into the units a summary keeps or drops whole: sentences of prose, lines of anything else."""
+"""Cut a message into units that a summary keeps or drops whole."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from compaction.summarizing.extractive.clean_text import one_line
+from compaction.summarizing.extractive.clean_text import clean, clip, one_line
 from compaction.summarizing.extractive.terms import CJK
-from compaction.summarizing.extractive.tool_calls import read_call
 
 # Four lines of text. What is longer (minified code, a JSON answer, a flood without full stops) is cut at its commas, or
 # else anywhere: a summary must be able to keep a part of it.
@@ -21,18 +22,29 @@ _LINE_NUMBER = re.compile(r"(?:\s{0,9}\d{1,9}(?:→|\t))?")
 _SOMETHING_SAID = re.compile(r"[^\W_]")
 
 # A full stop ends a sentence before a blank only; "!" and "?" too; their CJK sisters need none. A bracketed remark
-# ("[shared image: a dog]") stands for itself.
+# ("[shared image: a dog]") is a unit of its own.
 _SENTENCE_END = re.compile(r"[.!?…][\"'”’)\]*_]*\s+|[。！？][”’」』）]*(?=.)|\s(?=\[[^\]]{1,40}: )")
 _PLAIN_END = re.compile(r"[.!?][\"')\]*_]*\s+")
 _ABBREVIATION = re.compile(r"\b(?:[A-Za-z]|Mr|Mrs|Ms|Dr|St|Prof|vs|etc|No|Jr|Sr|approx|e\.g|i\.e)\.$")
 _CLAUSE_END = re.compile(rf"(?<=[,;:])\s+|(?<=[,;])(?=[\"{{\[\\])|(?<=[，、；：])(?=[{CJK}])|\s+[-–—]\s+")
+
+_TOOL_CALL = re.compile(r"\[tool_call ([^\]\n]{0,80})\] ?(.*)")
+
+# Arguments that carry what is written, not what is requested: the text of files and edits.
+_BODIES = frozenset(
+    {"content", "contents", "file_text", "text", "new_text", "old_text", "new_string", "old_string", "new_str"}
+    | {"old_str", "insert_text", "body", "code", "patch", "diff", "edits", "changes", "data"}
+)
+# One argument at this length already fills a line; what follows in it is detail.
+_LONGEST_VALUE = 160
+_LONGEST_CALL = 320
 
 
 class Unit(NamedTuple):
     """Something a summary keeps or drops whole.
 
     `hidden` is text that belongs to it but is too bulky to show, such as the body of an edit: it is searched for names.
-    A NamedTuple, because a chunk has thousands and a frozen dataclass takes four times as long to make.
+    A NamedTuple and no frozen dataclass, because a chunk has thousands of them.
     """
 
     text: str
@@ -42,7 +54,10 @@ class Unit(NamedTuple):
 
 
 def units_of(text: str, *, prose: bool) -> Iterator[Unit]:
-    """The units of a cleaned text. `prose` says whether its lines hold sentences or, as in tool output, stand alone."""
+    """The units of a cleaned text.
+
+    `prose` says whether its lines hold sentences or, as in tool output, are units of their own.
+    """
     for line, is_prose in _paragraphs(text) if prose else ((line, False) for line in text.split("\n")):
         call = read_call(line) if line.startswith("[") else None
         if call is not None:
@@ -74,7 +89,7 @@ def _without(beginning: re.Pattern[str], line: str) -> str:
 
 
 def _paragraphs(text: str) -> Iterator[tuple[str, bool]]:
-    """The lines of a text and whether they are prose, which those between fences are not.
+    """The lines of a text, and whether each is prose or fenced.
 
     A line of prose that goes on in lower case is put behind the one it continues.
     """
@@ -99,7 +114,7 @@ def _paragraphs(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def _pieces(text: str, *, is_prose: bool) -> Iterator[Unit]:
-    """The text as units of bounded length; nothing where it has neither a letter nor a digit."""
+    """The text as units of bounded length; none without a letter or digit."""
     text = one_line(text)
     if len(text) <= LONGEST_UNIT:
         if text[:1].isalnum() or _SOMETHING_SAID.search(text):
@@ -124,3 +139,50 @@ def _clauses(text: str, *, longest: int) -> Iterator[str]:
             start = middle
         yield text[start:cut]
         start = cut
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call as one short line, and what was left out of it."""
+
+    text: str
+    hidden: str
+
+
+def read_call(line: str) -> Call | None:
+    """The call in a line of flattened text, `[tool_call NAME] {json}`, or None."""
+    if not line.startswith("[tool_call "):
+        return None
+    match = _TOOL_CALL.fullmatch(line)
+    if match is None:
+        return None
+    name, given = match.groups()
+    try:
+        arguments = json.loads(given)
+    except (ValueError, RecursionError):
+        arguments = given
+    if not isinstance(arguments, dict):
+        return Call(text=clip(f"{name}({one_line(given)})", _LONGEST_CALL), hidden=given)
+    shown: list[str] = []
+    hidden: list[str] = []
+    # The first text says what is called on; its key would only cost tokens, and so do switches that are off.
+    main = next((key for key, value in arguments.items() if value and isinstance(value, str)), None)
+    for key, value in arguments.items():
+        if not value:
+            continue
+        text = _as_text(value)
+        brief = "" if key in _BODIES and "\n" in text else clip(one_line(text), _LONGEST_VALUE)
+        if len(brief) < len(text):
+            hidden.append(text)
+        if brief:
+            shown.insert(0 if key == main else len(shown), brief if key == main else f"{one_line(key)}={brief}")
+    return Call(text=clip(f"{name}({', '.join(shown)})", _LONGEST_CALL), hidden="\n".join(hidden))
+
+
+def _as_text(value: object) -> str:
+    # JSON escapes can bring back what cleaning had removed, so the value is cleaned again.
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return clean(" ".join(value))
+    return clean(json.dumps(value, ensure_ascii=False))

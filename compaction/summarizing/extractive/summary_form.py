@@ -1,4 +1,4 @@
-"""The written form of a summary: runs of what one speaker said under one head, and how to read that back.
+"""Write a summary as runs of one speaker under a head, and read it back.
 
     March 7
     12-14 user: I moved the ledger to Lisbon. It must be read-only.
@@ -18,13 +18,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from itertools import groupby
-from typing import TYPE_CHECKING
 
+from compaction.summarizing.extractive.sentences import Unit
 from compaction.summarizing.summarizer import Source, SourceSummary
-
-if TYPE_CHECKING:
-    from compaction.summarizing.extractive.passages import Passage
-    from compaction.summarizing.extractive.sentences import Unit
 
 EXPAND = "Expand for details about:"
 NAMED = "Also named:"
@@ -41,8 +37,29 @@ _TOOL_HEAD = re.compile(r"^\d+(?:-\d+)? tool\b", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
+class Passage:
+    """The content of one head: a message, or a part of an older summary.
+
+    `source` is the place of its source in the request; `hidden` is text that is searched for names but never shown.
+    """
+
+    source: int
+    first_seq: int
+    last_seq: int
+    who: str
+    day: date | None
+    units: tuple[Unit, ...]
+    weights: tuple[float, ...]
+    hidden: str = ""
+
+    @property
+    def head(self) -> str:
+        return head(self.who, self.first_seq, self.last_seq)
+
+
+@dataclass(frozen=True, slots=True)
 class Run:
-    """Neighbours in what is kept that one speaker said on one day: the units of one message, of the next, ..."""
+    """Neighbouring units of one speaker on one day, by message."""
 
     head: str
     day: date | None
@@ -50,7 +67,7 @@ class Run:
 
 
 def runs(kept: Iterable[tuple[Passage, Unit]]) -> Iterator[Run]:
-    """What is kept, in order, gathered under as few heads as tell who said it."""
+    """The kept units, in order, under as few heads as possible."""
     for (who, day, _), pairs in groupby(kept, key=_speaker):
         listed = list(pairs)
         yield Run(
@@ -88,7 +105,7 @@ def readable(run: Run) -> str:
     return text
 
 
-def write(kept: Iterable[tuple[Passage, Unit]], *, days: Days, told: Callable[[Run], str] = readable) -> str:
+def write(kept: Iterable[tuple[Passage, Unit]], *, days: Days, render: Callable[[Run], str] = readable) -> str:
     """The page of what is kept, in order, under days where there are several."""
     lines: list[str] = []
     shown: date | None = None
@@ -96,12 +113,12 @@ def write(kept: Iterable[tuple[Passage, Unit]], *, days: Days, told: Callable[[R
         if run.day is not None and run.day != shown and days.are_shown:
             lines.append(days.label(run.day))
             shown = run.day
-        lines.append(told(run))
+        lines.append(render(run))
     return "\n".join(lines)
 
 
 def closing(topics: Sequence[str], *, left_out: int, sources: Sequence[Source]) -> str:
-    """The line that tells what there is to expand for, and how much of it."""
+    """The line that names what an expansion would show, and how much."""
     kind = "summaries" if all(isinstance(source, SourceSummary) for source in sources) else "messages"
     extent = f"{left_out} of {len(sources)} {kind}" if left_out else f"{len(sources)} {kind}"
     return f"{EXPAND} {', '.join(topics)} ({extent})." if topics else f"{EXPAND} {extent}."
@@ -109,7 +126,7 @@ def closing(topics: Sequence[str], *, left_out: int, sources: Sequence[Source]) 
 
 @dataclass(frozen=True)
 class Days:
-    """Whether and how days are written: not at all if there is one only, for the summary's time range tells it."""
+    """Whether and how days are written; one day alone is not."""
 
     are_shown: bool
     with_year: bool
@@ -126,7 +143,7 @@ class Days:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What an older summary tells under one head: its sentences, its other lines, and names it lists apart."""
+    """One head of an older summary: sentences, other lines, listed names."""
 
     first_seq: int
     last_seq: int
@@ -143,7 +160,10 @@ def mentions_tools(text: str) -> bool:
 
 
 def read(text: str, *, first_seq: int, last_seq: int, start: datetime | None) -> Iterator[Entry]:
-    """A summary's text as entries, without its closing line. What is in another form makes one entry together."""
+    """A summary's text as entries.
+
+    Its closing line is left out; lines in another form make one entry together.
+    """
     day = first_day = start.date() if start is not None else None
     entry: Entry | None = None
     unheaded: list[str] = []
@@ -160,8 +180,8 @@ def read(text: str, *, first_seq: int, last_seq: int, start: datetime | None) ->
         elif headed is not None and first_seq <= int(headed[1]) <= int(headed[2] or headed[1]) <= last_seq:
             if entry is not None:
                 yield entry
-            first, last, who, said = headed.groups()
-            entry = Entry(int(first), int(last or first), who or "", day, sentences=said)
+            first, last, who, content = headed.groups()
+            entry = Entry(int(first), int(last or first), who or "", day, sentences=content)
         elif entry is not None and line.startswith("  "):
             entry = replace(entry, lines=f"{entry.lines}\n{line}")
         else:

@@ -1,9 +1,10 @@
-"""What a text says, as a set of terms with weights: words without their endings, and pairs of CJK characters."""
+"""A text as a set of weighted terms: stems, pairs of CJK characters, names."""
 
 from __future__ import annotations
 
 import re
 from functools import lru_cache
+from itertools import chain
 
 from compaction.summarizing.extractive.english_words import (
     COMMON,
@@ -13,6 +14,7 @@ from compaction.summarizing.extractive.english_words import (
     PROGRAMMING,
     SMALL_TALK,
 )
+from compaction.summarizing.extractive.identifiers import PIECE, names_of
 
 # Chinese, Japanese and Korean write without spaces: two neighbouring characters are the smallest thing that means.
 CJK = "\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f"
@@ -28,6 +30,10 @@ _LONGEST_WORD = 48
 SMALL_TALK_WORTH = 1.5
 _COMMON_WORTH = 3.0
 _TELLING_WORTH = 4.0
+
+# A name cannot be paraphrased, so it is worth more than a telling word, beside the words in it. Much more would keep
+# lines for their names' sake only, at the cost of other content.
+_NAME_WORTH = 6.0
 
 # The words that come again and again, a few megabytes of them. Numbers and hashes mostly come once.
 _REMEMBERED = 1 << 14
@@ -59,7 +65,7 @@ _COMMON_STEMS = _stems(PLAIN | COMMON | PROGRAMMING) | _EVERYDAY_STEMS
 
 
 def term_of(word: str) -> str:
-    """The term of one word as written, or the empty string if the word only holds a sentence together."""
+    """The term of one word, or "" if the word only holds a sentence together."""
     return _term_of_word(word) if word.isalpha() and len(word) <= _LONGEST_WORD else _term_of(word)
 
 
@@ -72,7 +78,7 @@ _term_of_word = lru_cache(maxsize=_REMEMBERED)(_term_of)
 
 
 def worth(term: str) -> float:
-    """How much meeting this term tells, before anything is known of the text it stands in."""
+    """How much this term says in general, in any text."""
     if term in _SMALL_TALK_STEMS:
         return SMALL_TALK_WORTH
     if term in _COMMON_STEMS or term.endswith("ly") or (len(term) < 2 and term.isascii()):
@@ -81,12 +87,12 @@ def worth(term: str) -> float:
 
 
 def is_telling(term: str) -> bool:
-    """Whether the term names something by itself: what "piano" and "kitchen" do, and "start" and "really" do not."""
+    """Whether the term names something: "piano" does, "really" does not."""
     return term in _EVERYDAY_STEMS or worth(term) == _TELLING_WORTH
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a text as written; of CJK runs, the overlapping pairs of characters."""
+    """The words of a text; of CJK runs, overlapping pairs of characters."""
     if text.isascii() or not HAS_CJK.search(text):
         return [text] if text.isalpha() else _WORD.findall(text)
     words = _WORD.findall(_CJK_RUN.sub(" ", text))
@@ -100,3 +106,85 @@ def terms_of(text: str) -> set[str]:
     found = {term_of(word) for word in words_of(text)}
     found.discard("")
     return found
+
+
+class Vocabulary:
+    """The terms of a text, numbered in order of appearance.
+
+    Lists run by term number; `spelling` is how the term was first written.
+    """
+
+    def __init__(self) -> None:
+        self.term: list[str] = []
+        self.spelling: list[str] = []
+        self.worth: list[float] = []
+        self.is_name: list[bool] = []
+        self._numbers: dict[str, int] = {}
+        # Text repeats its words: what one means is worked out once, and is then one look-up.
+        self._pieces: dict[str, tuple[int, ...]] = {}
+        self._words: dict[str, tuple[int, ...]] = {}
+
+    def terms(self, text: str) -> tuple[int, ...]:
+        """The distinct terms of a text, in the order of their first mention."""
+        known = self._words
+        # No piece has a blank in it, so a word between two blanks can be looked up whole.
+        words = text.split()
+        for word in words:
+            if word not in known:
+                known[word] = self._read(word)
+        return tuple(dict.fromkeys(chain.from_iterable([known[word] for word in words])))
+
+    def names(self, text: str) -> list[int]:
+        """The distinct names of a text."""
+        return [number for number in self.terms(text) if self.is_name[number]] if text else []
+
+    def known(self, text: str) -> tuple[int, ...]:
+        """The distinct terms of a text, as far as they were met before."""
+        found: dict[int, None] = {}
+        for piece in PIECE.findall(text):
+            numbers = self._pieces.get(piece)
+            if numbers is None:
+                met = (self._numbers.get(term_of(word)) for word in words_of(piece))
+                numbers = tuple(number for number in met if number is not None)
+            for number in numbers:
+                found[number] = None
+        return tuple(found)
+
+    def _read(self, word: str) -> tuple[int, ...]:
+        """The numbers of the terms in a text without blanks; new terms are added."""
+        if word.isascii() and word.isalpha() and (word.islower() or word[1:].islower()):
+            # Two in three: one word, and no name in it.
+            term = term_of(word)
+            numbers = self._pieces[word] = (self._number(term, word),) if term else ()
+            return numbers
+        # The end of a tag is no path.
+        pieces = PIECE.findall(word.replace("</", "<"))
+        if len(pieces) == 1:
+            return self._numbers_of(pieces[0])
+        return tuple(number for piece in pieces for number in self._numbers_of(piece))
+
+    def _numbers_of(self, piece: str) -> tuple[int, ...]:
+        numbers = self._pieces.get(piece)
+        if numbers is None:
+            met = [self._number(term, word) for word in words_of(piece) if (term := term_of(word))]
+            met += [self._number_of_name(name) for name in names_of(piece)]
+            numbers = self._pieces[piece] = tuple(met)
+        return numbers
+
+    def _number(self, term: str, word: str) -> int:
+        number = self._numbers.get(term)
+        return self._new(term, word, worth(term), is_name=False) if number is None else number
+
+    def _number_of_name(self, name: str) -> int:
+        # The mark keeps a name apart from the word that is spelt like it.
+        term = f"name:{name}"
+        number = self._numbers.get(term)
+        return self._new(term, name, _NAME_WORTH, is_name=True) if number is None else number
+
+    def _new(self, term: str, spelling: str, worth: float, *, is_name: bool) -> int:
+        number = self._numbers[term] = len(self.term)
+        self.term.append(term)
+        self.spelling.append(spelling)
+        self.worth.append(worth)
+        self.is_name.append(is_name)
+        return number

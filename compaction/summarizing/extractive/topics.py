@@ -1,4 +1,4 @@
-"""Names what was left out: names that stand in no kept line, and phrases from sentences that were not kept."""
+"""Name what was left out: names, and phrases of dropped sentences."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from compaction.summarizing.extractive.coverage import Candidate, Coverage
 from compaction.summarizing.extractive.material import Material
 from compaction.summarizing.extractive.terms import CJK, is_telling, term_of, worth
 
-# Small talk ("good", "know") stands in no phrase: it would not tell anyone what to expand for.
+# Small talk ("good", "know") is in no phrase: it would not show what to expand for.
 _LEAST_WORTH = 2.0
 _LONGEST_PHRASE = 3
 
@@ -32,7 +32,7 @@ _CJK_WORDS = re.compile(f"[{CJK}]{{2,6}}")
 
 
 def names_left_out(material: Material) -> list[int]:
-    """The names of the material, those first that will rather be needed again for the tokens they cost."""
+    """The names, those first that are most likely needed again per token."""
     spelling, uses = material.vocabulary.spelling, material.uses
     ranked = sorted(uses, key=lambda name: (-uses[name] / estimate_tokens(spelling[name]) ** _NAME_COST_POWER, name))
     return ranked[:_NAMES]
@@ -41,7 +41,7 @@ def names_left_out(material: Material) -> list[int]:
 def index_of_names(
     names: list[int], *, material: Material, shown: str, budget: int, count_tokens: Callable[[str], int]
 ) -> list[int]:
-    """As many names as the budget has room for, without those that can be read already."""
+    """As many names as fit the budget, without those that are shown already."""
     picked: list[int] = []
     for name in names:
         if budget < _CHEAPEST_NAME:
@@ -59,19 +59,19 @@ def index_of_names(
 
 
 def topics_left_out(
-    material: Material, *, said: set[int], kept: set[int], budget: int, count_tokens: Callable[[str], int]
+    material: Material, *, covered: set[int], kept: set[int], budget: int, count_tokens: Callable[[str], int]
 ) -> list[str]:
     """Phrases from the sentences that were not kept, chosen like sentences."""
     phrases: list[str] = []
     candidates: list[Candidate] = []
     seen: set[str] = set()
-    for index in _sentences(material, said, kept):
+    for index in _sentences(material, covered, kept):
         for phrase in phrases_of(material.statements[index].unit.text):
             folded = phrase.lower()
             if folded in seen:
                 continue
             seen.add(folded)
-            terms = tuple(term for term in material.vocabulary.known(phrase) if term not in said)
+            terms = tuple(term for term in material.vocabulary.known(phrase) if term not in covered)
             if terms:
                 phrases.append(phrase)
                 candidates.append(Candidate(terms, material.statements[index].weight, 0, estimate_tokens(phrase)))
@@ -86,7 +86,7 @@ def topics_left_out(
 
 
 def phrases_of(text: str) -> Iterator[str]:
-    """Runs of up to three words as they stand in a sentence, of which at least one names something."""
+    """Runs of up to three words of which at least one names something."""
     if not text.isascii():
         yield from _CJK_WORDS.findall(text)
     for run in _RUN.findall(text):
@@ -105,12 +105,12 @@ def phrases_of(text: str) -> Iterator[str]:
 
 @lru_cache(maxsize=_REMEMBERED)
 def _suits(word: str) -> tuple[bool, bool]:
-    """Whether a word may stand in a phrase, and whether it makes one worth showing."""
+    """Whether a word may be in a phrase, and whether it makes one worth showing."""
     term = term_of(word)
     return bool(term) and worth(term) >= _LEAST_WORTH, is_telling(term)
 
 
-def _sentences(material: Material, said: set[int], kept: set[int]) -> list[int]:
+def _sentences(material: Material, covered: set[int], kept: set[int]) -> list[int]:
     """The sentences that were not kept and would have added most, in their order."""
     left = [index for index, (_, unit, _, _) in enumerate(material.statements) if unit.is_prose and index not in kept]
-    return sorted(sorted(left, key=lambda index: (-material.gain(index, said), index))[:_SENTENCES])
+    return sorted(sorted(left, key=lambda index: (-material.gain(index, covered), index))[:_SENTENCES])

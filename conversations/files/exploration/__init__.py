@@ -1,6 +1,7 @@
-"""What can be said of a file in a few lines: its kind, size and shape. Bounded whatever the file, and never failing.
+"""Describe a file in a few lines: its kind, size and structure.
 
-A first look (`Glance`) takes in the bytes as they pass by. `explore` then asks the explorer of that kind of file.
+Bounded for any file, and never failing. `Glance` collects the beginning and the end while the bytes are stored.
+`explore` then calls the explorer of that kind.
 """
 
 from conversations.files.exploration.explorer import explore

@@ -1,7 +1,4 @@
-"""Parsers that a file can keep busy for ever, asked in a process of their own: with little memory, and not for long.
-
-A PDF or a page may have been made to do so. What comes back are a few lines of text.
-"""
+"""Run parsers of PDF, HTML and images in a subprocess with limits."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from conversations.files.exploration.bounds import MOST_LINES, cut, number
+from conversations.files.exploration.glance import MOST_LINES, cut, number
 
 SECONDS = 5
 MEMORY_BYTES = 1024**3
@@ -22,11 +19,14 @@ _ROOT = Path(__file__).resolve().parents[3]
 
 
 class NotReadable(Exception):
-    """The file keeps its parser from saying anything."""
+    """The parser failed or timed out."""
 
 
 def ask(kind: str, content: bytes) -> list[str]:
-    """The lines that the explorer of this kind has to say; NotReadable if it fails, or takes too long."""
+    """Return the lines of the explorer of this kind.
+
+    Raises NotReadable if it fails or times out.
+    """
     try:
         done = subprocess.run(
             [sys.executable, "-m", __name__, kind],
@@ -37,7 +37,7 @@ def ask(kind: str, content: bytes) -> list[str]:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        raise NotReadable(f"it was given up after {SECONDS} seconds") from None
+        raise NotReadable(f"its parser timed out after {SECONDS} seconds") from None
     if done.returncode != 0:
         raise NotReadable(done.stderr.decode("utf-8", "replace").strip().split("\n")[-1][:200] or "its parser died")
     return done.stdout.decode("utf-8", "replace").split("\n")[:MOST_LINES]
@@ -47,7 +47,7 @@ def _html(content: bytes) -> Iterator[str]:
     from html.parser import HTMLParser
 
     class Headings(HTMLParser):
-        """Collects the title and the headings, and counts what a page is made of."""
+        """Collects title and headings, and counts the other elements."""
 
         def __init__(self) -> None:
             super().__init__()
@@ -73,9 +73,9 @@ def _html(content: bytes) -> Iterator[str]:
 
     page = Headings()
     page.feed(content[:HTML_BYTES].decode("utf-8", "replace"))
-    told = [number(page.counts[tag], noun) for tag, noun in _COUNTED.items() if tag in page.counts]
-    if told:
-        yield ", ".join(told)
+    counts = [number(page.counts[tag], noun) for tag, noun in _COUNTED.items() if tag in page.counts]
+    if counts:
+        yield ", ".join(counts)
     for tag, text in page.found:
         depth = 0 if tag == "title" else int(tag[1]) - 1
         yield f"{'title: ' if tag == 'title' else '  ' * depth}{cut(' '.join(text.split()), 120)}"
@@ -89,7 +89,7 @@ def _pdf(content: bytes) -> Iterator[str]:
 
     import pypdf
 
-    # What it has to say of a broken file goes nowhere.
+    # Its warnings about broken files are not wanted.
     logging.disable(logging.CRITICAL)
     reader = pypdf.PdfReader(io.BytesIO(content), strict=False)
     if reader.is_encrypted:
@@ -109,10 +109,10 @@ def _image(content: bytes) -> Iterator[str]:
     from PIL import ExifTags, Image
 
     warnings.simplefilter("error", Image.DecompressionBombWarning)
-    # Opened and never decoded: the header is all that is read.
+    # Only the header is read, and nothing decoded.
     with Image.open(io.BytesIO(content), formats=("PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF")) as picture:
         yield f"{picture.format}, {picture.width:,} × {picture.height:,} pixels, {picture.mode}"
-        # Asked for those of a PNG, Pillow would decode it.
+        # For the EXIF data of a PNG, Pillow would decode it.
         facts = picture.getexif() if picture.format in ("JPEG", "TIFF", "WEBP") else {}
         for tag, value in list(facts.items())[:20]:
             if ExifTags.TAGS.get(tag) in ("Make", "Model", "DateTime", "Software", "ImageDescription", "Artist"):
@@ -124,7 +124,7 @@ _EXPLORERS: dict[str, Callable[[bytes], Iterator[str]]] = {"html": _html, "pdf":
 
 def main() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
-    # Beyond the patience of whoever asked, should they have died meanwhile.
+    # A limit of its own, in case the parent died.
     resource.setrlimit(resource.RLIMIT_CPU, (2 * SECONDS, 2 * SECONDS))
     lines = []
     for line in _EXPLORERS[sys.argv[1]](sys.stdin.buffer.read()):

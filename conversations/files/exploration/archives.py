@@ -1,4 +1,4 @@
-"""Archives: what is in them, listed and never unpacked. Pure."""
+"""List the entries of archives without unpacking them. Pure."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ import zipfile
 from pathlib import PurePosixPath
 from typing import IO, cast
 
-from conversations.files.exploration.bounds import MOST_LINES, Deadline, Limited, Readable, TooMuch, cut, number
-from conversations.files.exploration.glance import Seen
+from conversations.files.exploration.glance import MOST_LINES, Deadline, Limited, Readable, Seen, TooMuch, cut, number
 
 SHOWN_ENTRIES = 30
 MOST_ENTRIES = 10_000
-# A zip's list of contents is read whole.
+# The directory of a zip file is read as a whole.
 MOST_DIRECTORY_BYTES = 8 * 1024 * 1024
 MOST_UNPACKED = 64 * 1024 * 1024
 # Text seldom packs better than twenty to one.
@@ -26,19 +25,19 @@ _END_OF_DIRECTORY = b"PK\x05\x06"
 def explore_zip(seen: Seen, deadline: Deadline) -> list[str]:
     at = seen.tail.rfind(_END_OF_DIRECTORY)
     if at < 0 or len(seen.tail) < at + 16:
-        return ["its list of contents is missing: the file is not whole"]
+        return ["its directory is missing: the file is incomplete"]
     (directory_bytes,) = struct.unpack_from("<L", seen.tail, at + 12)
     if directory_bytes > MOST_DIRECTORY_BYTES:
-        return ["not listed: its list of contents is too long"]
+        return ["not listed: its directory is too long"]
     with zipfile.ZipFile(seen.file) as archive:
         entries = archive.infolist()
     names = [entry.filename for entry in entries]
     unpacked = sum(entry.file_size for entry in entries)
     encrypted = sum(bool(entry.flag_bits & 1) for entry in entries)
-    told = [f"{number(len(entries), 'entry')}, {unpacked:,} bytes unpacked"]
+    lines = [f"{number(len(entries), 'entry')}, {unpacked:,} bytes unpacked"]
     if encrypted:
-        told.append(f"{number(encrypted, 'entry')} encrypted")
-    return [*told, *_warnings(names, unpacked, seen.byte_size), *_listed([(e.filename, e.file_size) for e in entries])]
+        lines.append(f"{number(encrypted, 'entry')} encrypted")
+    return [*lines, *_warnings(names, unpacked, seen.byte_size), *_listed([(e.filename, e.file_size) for e in entries])]
 
 
 def explore_tar(seen: Seen, deadline: Deadline) -> list[str]:
@@ -46,27 +45,27 @@ def explore_tar(seen: Seen, deadline: Deadline) -> list[str]:
 
 
 def explore_gzip(seen: Seen, deadline: Deadline) -> list[str]:
-    """A packed tar archive is listed; of anything else the first line is shown."""
+    """List a compressed tar archive; of other contents show the first line."""
     with gzip.GzipFile(fileobj=seen.file, mode="rb") as unpacked:
         head = unpacked.read(512)
         if head[257:262] == b"ustar":
             unpacked.seek(0)
-            return ["a tar archive, packed", *_tar(unpacked, seen, deadline)]
+            return ["a tar archive, compressed", *_tar(unpacked, seen, deadline)]
     if b"\x00" in head:
-        return ["binary data, packed"]
-    return ["a text, packed, that begins:", cut(head.decode("utf-8", "replace").split("\n")[0])]
+        return ["binary data, compressed"]
+    return ["a text, compressed, that begins:", cut(head.decode("utf-8", "replace").split("\n")[0])]
 
 
 def _tar(file: Readable, seen: Seen, deadline: Deadline) -> list[str]:
     entries: list[tuple[str, int]] = []
     ending = ""
     try:
-        # As a stream: whatever a header claims, no more than the limit is read to get past it.
+        # As a stream, so that no header can make it read more than the limit.
         limited = cast("IO[bytes]", Limited(file, MOST_UNPACKED))
         with tarfile.open(fileobj=limited, mode="r|") as archive:
             for member in archive:
                 entries.append((member.name, member.size))
-                # It would keep every member it has met.
+                # Otherwise it keeps every member in memory.
                 archive.members = []  # type: ignore[attr-defined]
                 if len(entries) >= MOST_ENTRIES or deadline.is_over:
                     ending = " or more"
@@ -75,20 +74,20 @@ def _tar(file: Readable, seen: Seen, deadline: Deadline) -> list[str]:
         ending = f" in the first {MOST_UNPACKED:,} bytes"
     unpacked = sum(size for _, size in entries)
     names = [name for name, _ in entries]
-    told = [f"{number(len(entries), 'entry')}{ending}, {unpacked:,} bytes unpacked"]
-    return [*told, *_warnings(names, unpacked, seen.byte_size), *_listed(entries)]
+    lines = [f"{number(len(entries), 'entry')}{ending}, {unpacked:,} bytes unpacked"]
+    return [*lines, *_warnings(names, unpacked, seen.byte_size), *_listed(entries)]
 
 
 def _warnings(names: list[str], unpacked: int, packed: int) -> list[str]:
-    told = []
+    lines = []
     if unpacked > SUSPICIOUS_BYTES and unpacked > SUSPICIOUS_RATIO * packed:
-        told.append(f"Beware: it unpacks to {unpacked // max(packed, 1):,} times its size, as a zip bomb does.")
+        lines.append(f"Beware: it unpacks to {unpacked // max(packed, 1):,} times its size, as a zip bomb does.")
     leaving = [name for name in names if _leaves(name)]
     if leaving:
-        told.append(
-            f"Beware: {number(len(leaving), 'name')} would lead out of the directory, such as {cut(leaving[0])}"
+        lines.append(
+            f"Beware: {number(len(leaving), 'name')} would leave the target directory, such as {cut(leaving[0])}"
         )
-    return told
+    return lines
 
 
 def _leaves(name: str) -> bool:

@@ -1,14 +1,13 @@
-"""Asks the explorer of a file's kind, and makes a short text of what it says. It never fails."""
+"""Describe a file with the explorer of its kind, in a short text; it never fails."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from conversations.content.lossless_values import storable
-from conversations.files.exploration import apart, archives, documents, log_files, outlines, structured, tables
-from conversations.files.exploration.bounds import MOST_CHARACTERS, Deadline, number
-from conversations.files.exploration.glance import Seen
-from conversations.files.exploration.kinds import FileKind, kind_of, lie_in
+from conversations.files.exploration import apart, archives, outlines, structured, tables, texts
+from conversations.files.exploration.glance import MOST_CHARACTERS, Deadline, Seen, number
+from conversations.files.exploration.kinds import FileKind, kind_of, mismatch_of
 
 Explorer = Callable[[Seen, Deadline], list[str]]
 
@@ -19,9 +18,9 @@ _EXPLORERS: dict[FileKind, Explorer] = {
     FileKind.XML: structured.explore_xml,
     FileKind.CSV: tables.explore_table,
     FileKind.CODE: outlines.explore_code,
-    FileKind.MARKDOWN: documents.explore_markdown,
-    FileKind.HTML: documents.explore_html,
-    FileKind.LOG: log_files.explore_log,
+    FileKind.MARKDOWN: texts.explore_markdown,
+    FileKind.HTML: texts.explore_html,
+    FileKind.LOG: texts.explore_log,
     FileKind.PDF: lambda seen, _: apart.ask("pdf", _whole(seen)),
     FileKind.IMAGE: lambda seen, _: apart.ask("image", _whole(seen)),
     FileKind.ZIP: archives.explore_zip,
@@ -30,23 +29,23 @@ _EXPLORERS: dict[FileKind, Explorer] = {
 }
 
 
-def explore(seen: Seen, *, gist: documents.Gist | None = None) -> str:
-    """Kind, size and, for a text, lines; then what its explorer says.
+def explore(seen: Seen, *, gist: texts.Gist | None = None) -> str:
+    """Return kind, size and lines of a file, and the lines of its explorer.
 
-    `gist` gives back in so many tokens what a plain text says.
+    `gist` summarizes a plain text in a number of tokens.
     """
     kind = FileKind.TEXT if seen.text is not None else FileKind.BINARY
     lines: list[str] = []
     try:
         kind = kind_of(seen)
-        lie = lie_in(seen, kind)
-        lines += [lie] if lie else []
-        explorer = documents.text_explorer(gist) if kind is FileKind.TEXT else _EXPLORERS.get(kind)
+        mismatch = mismatch_of(seen, kind)
+        lines += [mismatch] if mismatch else []
+        explorer = texts.text_explorer(gist) if kind is FileKind.TEXT else _EXPLORERS.get(kind)
         seen.file.seek(0)
         if explorer is not None and seen.byte_size:
             lines += explorer(seen, Deadline())
     except Exception as failure:
-        # Whatever a file does to those who look into it, it is kept.
+        # A file is stored whatever its explorer does.
         lines.append(f"It could not be explored: {_reason(failure)}.")
     return storable(_within("\n".join([_facts(seen, kind), *lines]).replace("\r", "")))
 
@@ -70,5 +69,5 @@ def _within(text: str) -> str:
 
 
 def _whole(seen: Seen) -> bytes:
-    """As much of the file as a parser in a process of its own is given."""
+    """Return as much of the file as a parser in a subprocess gets."""
     return seen.head if seen.is_whole else seen.file.read(apart.MOST_INPUT_BYTES)

@@ -1,11 +1,18 @@
-"""What is kept of a file's bytes as they pass by: the beginning, the end, and how many lines there are. Pure."""
+"""Collect the beginning and the end of a file while it is stored. Pure."""
 
 from __future__ import annotations
 
 import codecs
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
+
+# The bounds of an exploration.
+SECONDS = 5.0
+MOST_LINES = 60
+MOST_LINE_CHARACTERS = 200
+MOST_CHARACTERS = 4000
 
 HEAD_BYTES = 1024 * 1024
 TAIL_BYTES = 64 * 1024
@@ -13,7 +20,7 @@ TAIL_BYTES = 64 * 1024
 
 @dataclass
 class Glance:
-    """Looks at a file's bytes, however they arrive."""
+    """Collects a file's bytes from chunks of any size."""
 
     byte_size: int = 0
     newlines: int = 0
@@ -30,7 +37,7 @@ class Glance:
         self._tail = (self._tail + chunk[-TAIL_BYTES:])[-TAIL_BYTES:]
 
     def of(self, file: BinaryIO, *, file_name: str | None, mime_type: str | None) -> Seen:
-        """What was seen, with the file itself for those that have to look further."""
+        """Return what explorers get: the collected bytes, and the file itself."""
         return Seen(
             file=file,
             file_name=file_name or "",
@@ -44,7 +51,7 @@ class Glance:
 
 @dataclass(frozen=True)
 class Seen:
-    """A file as an explorer gets it."""
+    """A file as explorers get it."""
 
     file: BinaryIO
     file_name: str
@@ -56,12 +63,12 @@ class Seen:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the head is all there is."""
+        """Whether the head is the whole file."""
         return len(self.head) == self.byte_size
 
     @cached_property
     def text(self) -> str | None:
-        """The beginning as text; None for bytes that are none. The last character may have been cut in two."""
+        """The beginning as text, without a character cut in two; None for binary data."""
         encoding = "utf-8"
         if self.head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             encoding = "utf-16"
@@ -74,5 +81,52 @@ class Seen:
 
     @cached_property
     def ending(self) -> str:
-        """The end as text; what is not text there is left out."""
+        """The end as text, without bytes that are not UTF-8."""
         return self.tail.decode("utf-8", "ignore")
+
+
+@dataclass(frozen=True)
+class Deadline:
+    """The time at which an exploration ends with the result so far."""
+
+    at: float = field(default_factory=lambda: time.monotonic() + SECONDS)
+
+    @property
+    def is_over(self) -> bool:
+        return time.monotonic() > self.at
+
+
+class Readable(Protocol):
+    def read(self, size: int, /) -> bytes: ...
+
+
+class TooMuch(Exception):
+    """An exploration would have to read more than its limit."""
+
+
+@dataclass
+class Limited:
+    """A stream that raises TooMuch after a number of bytes, whatever is unpacked."""
+
+    file: Readable
+    left: int
+
+    def read(self, size: int = -1) -> bytes:
+        if size < 0 or size > self.left:
+            size = self.left + 1
+        data = self.file.read(size)
+        self.left -= len(data)
+        if self.left < 0:
+            raise TooMuch
+        return data
+
+
+def cut(text: str, most: int = MOST_LINE_CHARACTERS) -> str:
+    return text if len(text) <= most else f"{text[:most]} …"
+
+
+def number(count: int, noun: str) -> str:
+    """Format a count: `1 line`, `1,204 lines`."""
+    if count == 1:
+        return f"1 {noun}"
+    return f"{count:,} {noun[:-1]}ies" if noun.endswith("ry") else f"{count:,} {noun}s"

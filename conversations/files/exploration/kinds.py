@@ -1,4 +1,7 @@
-"""What a file is: by its content first, then by its name, and whether the two agree. Pure."""
+"""Detect the kind of a file: by content, then by name.
+
+And whether both agree. Pure.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from pathlib import PurePosixPath
 
 from conversations.files.exploration import structured, tables
 from conversations.files.exploration.glance import Seen
-from conversations.files.exploration.log_files import looks_like_log
+from conversations.files.exploration.texts import looks_like_log
 
 
 class FileKind(StrEnum):
@@ -31,7 +34,7 @@ class FileKind(StrEnum):
     BINARY = "binary"
 
 
-# Kinds that their first bytes give away.
+# Kinds that the first bytes identify.
 _SIGNATURES: tuple[tuple[bytes, FileKind], ...] = (
     (b"%PDF-", FileKind.PDF),
     (b"\x89PNG\r\n\x1a\n", FileKind.IMAGE),
@@ -84,7 +87,7 @@ _MIME_CLAIMS: dict[str, FileKind] = {
     "text/xml": FileKind.XML,
     "application/xml": FileKind.XML,
 }
-# What a text may be taken for without any of it being wrong: the name alone decides among these.
+# Kinds that any text may have: only the name decides among these.
 _ANY_TEXT = frozenset({FileKind.CODE, FileKind.MARKDOWN, FileKind.LOG, FileKind.TEXT})
 
 _HTML = re.compile(r"\s*(<!doctype html|<html|<head|<body)", re.IGNORECASE)
@@ -93,12 +96,12 @@ _SHEBANG = re.compile(r"#!\S*(python|bash|sh|node|perl|ruby)\b")
 
 
 def extension_of(file_name: str) -> str:
-    """The last ending of a name, whatever path it claims to have."""
+    """Return the extension of a file name, without its path."""
     return PurePosixPath(file_name.replace("\\", "/")).suffix.lower().removeprefix(".")
 
 
 def claimed_kind(seen: Seen) -> FileKind | None:
-    """What the name, or else the type that came with the file, says that it is."""
+    """Return the kind by file name or, if unknown, by MIME type."""
     by_name = _CLAIMS.get(extension_of(seen.file_name))
     if by_name is not None:
         return by_name
@@ -107,7 +110,7 @@ def claimed_kind(seen: Seen) -> FileKind | None:
 
 
 def kind_of(seen: Seen) -> FileKind:
-    """What the file is."""
+    """Return the kind of the file."""
     for signature, kind in _SIGNATURES:
         if seen.head.startswith(signature):
             return kind
@@ -133,7 +136,7 @@ def _kind_of_text(seen: Seen, text: str, claimed: FileKind | None) -> FileKind:
         return claimed
     if claimed is FileKind.HTML or (claimed is FileKind.XML and text.lstrip().startswith("<")):
         return claimed
-    if tables.delimiter_of(text, is_called_so=claimed is FileKind.CSV) is not None:
+    if tables.delimiter_of(text, is_named_so=claimed is FileKind.CSV) is not None:
         return FileKind.LOG if looks_like_log(text) else FileKind.CSV
     if (claimed is FileKind.YAML or text.startswith(("---\n", "%YAML"))) and structured.is_yaml(text):
         return FileKind.YAML
@@ -144,8 +147,8 @@ def _kind_of_text(seen: Seen, text: str, claimed: FileKind | None) -> FileKind:
     return FileKind.MARKDOWN if len(_HEADING.findall(text[:20_000])) >= 2 else FileKind.TEXT
 
 
-def lie_in(seen: Seen, kind: FileKind) -> str | None:
-    """A sentence, where the name or the type says something else than the content."""
+def mismatch_of(seen: Seen, kind: FileKind) -> str | None:
+    """Return a sentence if the name or the MIME type contradicts the content."""
     claimed = claimed_kind(seen)
     if claimed is None or claimed is kind or not seen.byte_size:
         return None
@@ -155,8 +158,8 @@ def lie_in(seen: Seen, kind: FileKind) -> str | None:
         return None
     if claimed in _ANY_TEXT and seen.text is not None:
         return None
-    return f"It is called {claimed}, but its content is {'not' if kind in _VAGUE else kind}."
+    return f"It is labelled {claimed}, but its content is {'not' if kind in _VAGUE else kind}."
 
 
-# What a file is when nothing else is known: to say that it is that says little.
+# The kinds of files without any recognized format.
 _VAGUE = frozenset({FileKind.TEXT, FileKind.BINARY})

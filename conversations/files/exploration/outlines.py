@@ -1,7 +1,6 @@
-"""Source code as an outline: imports, classes and functions with their lines. Pure.
+"""Outline source code: imports, classes and functions with their lines. Pure.
 
-Python is parsed; any other language is read by its lexer, which knows names of functions and classes but not what is
-inside what.
+Python is parsed. Other languages are read by a lexer, which finds names of functions and classes but no nesting.
 """
 
 from __future__ import annotations
@@ -15,10 +14,9 @@ from pygments.lexers import get_lexer_by_name, get_lexer_for_filename
 from pygments.token import Keyword, Name
 from pygments.util import ClassNotFound
 
-from conversations.files.exploration.bounds import MOST_LINES, Deadline, cut, number
-from conversations.files.exploration.glance import Seen
+from conversations.files.exploration.glance import MOST_LINES, Deadline, Seen, cut, number
 
-# Lexers are regular expressions, one after the other; a minified line would keep them busy for long.
+# Lexers try regular expressions in turn, and are slow on minified lines.
 LEXED_CHARACTERS = 128 * 1024
 LONGEST_LINE = 1000
 # Some lexers mark the names that are defined, others only the words that define.
@@ -39,7 +37,7 @@ def explore_code(seen: Seen, deadline: Deadline) -> list[str]:
     if language == "Python" and seen.is_whole:
         try:
             with warnings.catch_warnings():
-                # Of an odd escape in somebody's file.
+                # Invalid escapes in the file.
                 warnings.simplefilter("ignore")
                 outline = list(_python(ast.parse(text)))
         except (SyntaxError, ValueError, RecursionError, MemoryError) as wrong:
@@ -93,7 +91,7 @@ def _definitions(body: list[ast.stmt], *, depth: int) -> Iterator[str]:
 def _lexed(text: str, lexer: Lexer, deadline: Deadline) -> Iterator[str]:
     text = text[:LEXED_CHARACTERS]
     if any(len(line) > LONGEST_LINE for line in text.split("\n")):
-        yield "minified or generated: its lines are too long to be read"
+        yield "minified or generated: its lines are too long"
         return
     line = 1
     seen: set[tuple[int, str]] = set()
@@ -103,7 +101,7 @@ def _lexed(text: str, lexer: Lexer, deadline: Deadline) -> Iterator[str]:
             return
         is_definition = any(kind in each for each in _NAMES) or (kind in Keyword and value in _DEFINING)
         where = starts[line - 1].strip() if line <= len(starts) else ""
-        # Shown is the whole line, which in every language says more than the name.
+        # The whole line, which is more useful than the name in every language.
         if is_definition and where and (line, where) not in seen:
             seen.add((line, where))
             yield f"{line}: {cut(where, 120)}"

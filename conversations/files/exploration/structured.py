@@ -1,7 +1,7 @@
-"""The shape of JSON, JSON Lines, YAML and XML: which keys there are, of which types, how many. Pure.
+"""Describe the structure of JSON, JSON Lines, YAML and XML. Pure.
 
-A file longer than the head is known by its beginning. YAML is composed into nodes, never constructed, and an alias is
-looked at as often as the budget allows: an alias bomb explodes nowhere.
+Of a file longer than the head only the beginning is read. YAML is composed into nodes, never constructed, and aliases
+count against the budget of nodes, so an alias bomb is harmless.
 """
 
 from __future__ import annotations
@@ -15,21 +15,20 @@ from xml.parsers import expat
 import pydantic_core
 import yaml
 
-from conversations.files.exploration.bounds import MOST_LINES, Deadline, cut, number
-from conversations.files.exploration.glance import Seen
+from conversations.files.exploration.glance import MOST_LINES, Deadline, Seen, cut, number
 
 MOST_NODES = 20_000
 MOST_DEPTH = 6
 MOST_KEYS = 30
 MOST_ROWS = 1000
-# The composer is written in Python and takes a second over so much.
+# The composer is slow: it needs a second for this length.
 YAML_CHARACTERS = 32 * 1024
 MOST_BRACKETS_OPEN = 100
 
 
 @dataclass
 class Shape:
-    """Everything that stands at one place of the structure, in all the rows that have it."""
+    """The values at one place of the structure, over all rows."""
 
     kinds: dict[str, int] = field(default_factory=dict)
     keys: dict[str, Shape] = field(default_factory=dict)
@@ -41,23 +40,23 @@ class Shape:
         self.kinds[kind] = self.kinds.get(kind, 0) + 1
 
     @property
-    def said(self) -> str:
-        """`text`, or `whole number or nothing`; a list says how long it is."""
-        told = []
+    def description(self) -> str:
+        """Describe the types: `text`, `whole number or nothing`, `list of 3`."""
+        types = []
         for kind in self.kinds:
             if kind == "list":
                 least, most = min(self.lengths), max(self.lengths)
-                told.append(f"list of {least:,}" if least == most else f"list of {least:,} to {most:,}")
+                types.append(f"list of {least:,}" if least == most else f"list of {least:,} to {most:,}")
             elif kind == "object":
-                told.append(f"object of {number(self.key_count, 'key')}")
+                types.append(f"object of {number(self.key_count, 'key')}")
             else:
-                told.append(kind)
-        return " or ".join(told)
+                types.append(kind)
+        return " or ".join(types)
 
 
 @dataclass
 class _Look:
-    """One walk through a structure, with what it may still look at."""
+    """One walk through a structure, with a budget of nodes."""
 
     deadline: Deadline
     nodes: int = MOST_NODES
@@ -117,7 +116,7 @@ def _kind_of(value: Any) -> str:
 
 
 def shape_of(value: Any, deadline: Deadline) -> list[str]:
-    """The structure as indented lines."""
+    """Describe a structure in indented lines."""
     shape = Shape()
     _Look(deadline).at(value, shape)
     lines = list(_lines(shape, name="", depth=0))
@@ -125,12 +124,12 @@ def shape_of(value: Any, deadline: Deadline) -> list[str]:
 
 
 def _lines(shape: Shape, *, name: str, depth: int) -> Iterator[str]:
-    said = shape.said
+    types = shape.description
     inside = shape.inside
     while inside is not None and inside.kinds:
-        said += f" × {inside.said}"
+        types += f" × {inside.description}"
         shape, inside = inside, inside.inside
-    yield f"{'  ' * depth}{cut(name, 60)}{': ' if name else ''}{cut(said)}"
+    yield f"{'  ' * depth}{cut(name, 60)}{': ' if name else ''}{cut(types)}"
     for key, inner in shape.keys.items():
         yield from _lines(inner, name=key or '""', depth=depth + 1)
     if shape.key_count > len(shape.keys) and shape.keys:
@@ -138,12 +137,15 @@ def _lines(shape: Shape, *, name: str, depth: int) -> Iterator[str]:
 
 
 def read_json(text: str, *, is_whole: bool) -> Any:
-    """The value, or, of a text that was cut off, as much of it as there is. ValueError if it is no JSON."""
+    """Parse JSON, or the complete part of a text that was cut off.
+
+    Raises ValueError if it is not JSON.
+    """
     return pydantic_core.from_json(text, allow_partial=not is_whole, cache_strings=False)
 
 
 def is_json(text: str, *, is_whole: bool) -> bool:
-    """Whether this is a JSON object or list."""
+    """Whether the text is a JSON object or list."""
     if text.lstrip()[:1] not in ("{", "["):
         return False
     try:
@@ -153,7 +155,7 @@ def is_json(text: str, *, is_whole: bool) -> bool:
 
 
 def is_json_lines(text: str, *, is_whole: bool) -> bool:
-    """Whether the first lines are JSON objects, one a line, and there is more than one of them."""
+    """Whether the text has several lines, and the first ones are JSON objects."""
     lines = _rows(text, is_whole=is_whole)[:5]
     try:
         return len(lines) > 1 and all(isinstance(json.loads(line), dict) for line in lines)
@@ -178,7 +180,7 @@ def explore_json_lines(seen: Seen, deadline: Deadline) -> list[str]:
         try:
             rows.append(read_json(row, is_whole=True))
         except ValueError:
-            rows.append("a line that is no JSON")
+            rows.append("a line that is not JSON")
     lines = shape_of(rows, deadline)
     looked_at = "" if len(rows) == seen.lines else f" (of the first {number(len(rows), 'line')})"
     return [f"each line{looked_at}:", *lines[1:]] if lines[1:] else lines
@@ -186,7 +188,7 @@ def explore_json_lines(seen: Seen, deadline: Deadline) -> list[str]:
 
 def _composed(text: str) -> yaml.Node | None:
     if len(text) > YAML_CHARACTERS:
-        # Up to a line that begins at the margin: what stands before it is complete.
+        # Up to the last line without indentation: everything before it is complete.
         head = text[:YAML_CHARACTERS]
         ends = [at for at in range(len(head) - 1, 0, -1) if head[at - 1] == "\n" and not head[at].isspace()]
         text = head[: ends[0]] if ends else head
@@ -197,13 +199,13 @@ def _composed(text: str) -> yaml.Node | None:
         elif character in "]}":
             open_brackets -= 1
         if open_brackets > MOST_BRACKETS_OPEN:
-            # The scanner would try each of them as the beginning of a key.
+            # The scanner would try each bracket as the start of a key.
             raise yaml.YAMLError("it is nested too deeply")
     return next(iter(yaml.compose_all(text, Loader=yaml.SafeLoader)), None)
 
 
 def is_yaml(text: str) -> bool:
-    """Whether this is a YAML mapping or list."""
+    """Whether the text is a YAML mapping or list."""
     try:
         return isinstance(_composed(text), yaml.MappingNode | yaml.SequenceNode)
     except (yaml.YAMLError, RecursionError):
@@ -215,7 +217,7 @@ def explore_yaml(seen: Seen, deadline: Deadline) -> list[str]:
 
 
 def explore_xml(seen: Seen, deadline: Deadline) -> list[str]:
-    """The elements by their paths. Entities are not resolved."""
+    """Count elements by path, without resolving entities."""
     counts: dict[str, int] = {}
     path: list[str] = []
 
@@ -237,7 +239,7 @@ def explore_xml(seen: Seen, deadline: Deadline) -> list[str]:
     except expat.ExpatError as wrong:
         return [*_paths(counts), f"not well formed: {wrong}"]
     except ValueError as wrong:
-        return [f"not looked into: {wrong}"]
+        return [f"not explored: {wrong}"]
     return _paths(counts)
 
 

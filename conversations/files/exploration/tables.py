@@ -1,4 +1,4 @@
-"""CSV and TSV: the columns, what stands in them, and how many rows there are. Pure."""
+"""Describe CSV and TSV tables: columns, types, examples, rows. Pure."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ import re
 from collections.abc import Iterable
 from itertools import islice
 
-from conversations.files.exploration.bounds import Deadline, cut, number
-from conversations.files.exploration.glance import Seen
+from conversations.files.exploration.glance import Deadline, Seen, cut, number
 
 MOST_ROWS = 20_000
 MOST_COLUMNS = 50
-# In a table that nothing calls one.
+# The bound in a table that is not named as one.
 LONGEST_CELL = 60
 _DELIMITERS = ",\t;|"
 _NOTHING = frozenset({"", "null", "none", "na", "n/a", "nan", "-"})
@@ -24,15 +23,15 @@ _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
 )
 
 
-def delimiter_of(text: str, *, is_called_so: bool) -> str | None:
-    """What separates the columns, if the first lines are rows of one table of two columns and more.
+def delimiter_of(text: str, *, is_named_so: bool) -> str | None:
+    """Return the delimiter if the first lines are rows of a table.
 
-    A text that nothing calls a table must look the more like one: prose has commas, too.
+    Stricter for a text that is not named as a table, because prose has commas, too.
     """
     lines = text[:20_000].split("\n")[:20]
     whole = lines if len(text) < 20_000 and len(lines) < 20 else lines[:-1]
     filled = [line for line in whole if line.strip()]
-    if len(filled) < (1 if is_called_so else 3) or (not is_called_so and len(filled) < len(whole) - 1):
+    if len(filled) < (1 if is_named_so else 3) or (not is_named_so and len(filled) < len(whole) - 1):
         return None
     for delimiter in _DELIMITERS:
         try:
@@ -40,8 +39,8 @@ def delimiter_of(text: str, *, is_called_so: bool) -> str | None:
         except csv.Error:
             continue
         widths = {len(row) for row in rows}
-        # One column is no table, and where rows differ the delimiter is part of a sentence.
-        if len(widths) == 1 and widths.pop() > 1 and (is_called_so or _is_terse(rows)):
+        # Rows of different widths mean that the delimiter is part of sentences.
+        if len(widths) == 1 and widths.pop() > 1 and (is_named_so or _is_terse(rows)):
             return delimiter
     return None
 
@@ -52,7 +51,7 @@ def _is_terse(rows: list[list[str]]) -> bool:
 
 def explore_table(seen: Seen, deadline: Deadline) -> list[str]:
     text = seen.text or ""
-    delimiter = delimiter_of(text, is_called_so=True) or ","
+    delimiter = delimiter_of(text, is_named_so=True) or ","
     rows: list[list[str]] = []
     broken = ""
     try:
@@ -71,7 +70,7 @@ def explore_table(seen: Seen, deadline: Deadline) -> list[str]:
     lines = [f"{number(count, 'row')}{'' if all_read else ' at most'}, {number(len(header), 'column')}{broken}"]
     for at, name in enumerate(header[:MOST_COLUMNS]):
         values = [row[at].strip() for row in body if at < len(row)]
-        lines.append(f"  {cut(name.strip() or f'column {at + 1}', 60)}: {_told(values)}")
+        lines.append(f"  {cut(name.strip() or f'column {at + 1}', 60)}: {_type_of(values)}")
     if len(header) > MOST_COLUMNS:
         lines.append(f"  … {number(len(header) - MOST_COLUMNS, 'column')} more")
     if len(body) < count:
@@ -85,7 +84,10 @@ def _lines(text: str, *, is_whole: bool) -> Iterable[str]:
 
 
 def _header(rows: list[list[str]]) -> tuple[list[str], list[list[str]]]:
-    """The names of the columns and the rows below; names are made up where the first row is none of names."""
+    """Return column names and rows.
+
+    Columns are numbered if the first row has no names.
+    """
     first = rows[0]
     if any(_kind(name.strip()) not in ("text", "nothing") for name in first):
         return [f"column {at + 1}" for at in range(len(first))], rows
@@ -98,13 +100,13 @@ def _kind(value: str) -> str:
     return next((kind for kind, pattern in _KINDS if pattern.fullmatch(value)), "text")
 
 
-def _told(values: list[str]) -> str:
+def _type_of(values: list[str]) -> str:
     kinds = {_kind(value) for value in values}
     is_sparse = "nothing" in kinds
     kinds.discard("nothing")
     if kinds == {"whole number", "number"}:
         kinds = {"number"}
-    told = kinds.pop() if len(kinds) == 1 else "text" if kinds else "nothing"
+    kind = kinds.pop() if len(kinds) == 1 else "text" if kinds else "nothing"
     example = next((value for value in values if _kind(value) != "nothing"), "")
-    told += ", some empty" if is_sparse and told != "nothing" else ""
-    return f"{told}, such as {cut(example, 40)}" if example else told
+    kind += ", some empty" if is_sparse and kind != "nothing" else ""
+    return f"{kind}, such as {cut(example, 40)}" if example else kind

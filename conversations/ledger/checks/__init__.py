@@ -1,1 +1,1 @@
-"""What is checked of each sort of line, when a ledger is verified."""
+"""The checks of each type of line in a ledger."""

@@ -1,4 +1,4 @@
-"""Whether the files of a ledger are there, whole, and what their hashes say."""
+"""Check the files of a ledger: present, complete, and with the right hash."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from conversations.content.large_texts.file_references import NAMING
-from conversations.ledger.checks.findings import Findings
 from conversations.ledger.checks.verification_memory import MessageMemory, ReferenceMemory, sealed_reference
+from conversations.ledger.types import Findings
 
 
 @dataclass
 class FileCheck:
-    """The files of one conversation; of their bytes only the hash is kept."""
+    """Checks the files of one conversation; only the hash of their bytes is kept."""
 
     findings: Findings
     memory: MessageMemory
     references: ReferenceMemory
-    # What may be named: the files, each with its hash, and those of other conversations that messages name.
+    # The files with their hashes, and files of other conversations that messages name.
     files: dict[str, str | None] = field(default_factory=dict)
     others: set[str] = field(default_factory=set)
     _file: Mapping[str, Any] | None = None
@@ -30,58 +30,60 @@ class FileCheck:
     _is_comparing: bool = False
 
     def file(self, line: Mapping[str, Any]) -> None:
-        """One more file; its bytes, if it has any, come next."""
+        """Check a file line; the bytes, if any, follow."""
         self.close()
         file_id = line["file_id"]
-        self._require(file_id not in self.files, "duplicate_file_id", f"{file_id} was there already")
-        self._require(line["bytes"] != "missing", "file_missing", f"the bytes of {file_id} were not in the storage")
+        self._require(file_id not in self.files, "duplicate_file_id", f"{file_id} occurs twice")
+        self._require(line["bytes"] != "missing", "file_missing", f"the bytes of {file_id} were missing from storage")
         self.files[file_id] = line["content_hash"]
         self._file, self._digest, self._size = line, hashlib.sha256(), 0
 
     def bytes(self, line: Mapping[str, Any]) -> None:
-        """More bytes of the file that came last."""
+        """Check bytes of the last file."""
         file = self._file
         if file is None or file["file_id"] != line["file_id"] or file["bytes"] != "inline":
-            self.findings.add("bytes_out_of_place", f"these are no bytes of the file before them: {line['file_id']}")
+            self.findings.add(
+                "bytes_out_of_place", f"these bytes do not belong to the file before them: {line['file_id']}"
+            )
             return
         self._require(line["offset"] == self._size, "bytes_out_of_place", f"{line['file_id']}: bytes are missing")
         try:
             chunk = base64.b64decode(line["base64"], validate=True)
         except (binascii.Error, ValueError):
-            self.findings.add("file_hash_mismatch", f"{line['file_id']}: this is not base64")
+            self.findings.add("file_hash_mismatch", f"{line['file_id']}: this is not valid base64")
             return
         self._digest.update(chunk)
         self._size += len(chunk)
 
     def reference(self, line: Mapping[str, Any]) -> None:
-        """A message that needs a file: the next of those that the messages seal."""
+        """Check a reference line against the next reference that the messages seal."""
         seq, file_id = line["seq"], line["file_id"]
         if not self._is_comparing:
             self._is_comparing = True
             self.references.start()
         if file_id not in self.files:
-            # What is only named may be a file of another conversation; the message seals its hash.
+            # A file that is only named may belong to another conversation; the message seals its hash.
             is_named = line["field"] == NAMING
-            self._require(is_named, "unknown_file", f"message {seq} needs {file_id}, which is not there")
+            self._require(is_named, "unknown_file", f"message {seq} needs {file_id}, which is missing")
             self.others.add(file_id)
         known = self.memory.get(seq) is not None
-        self._require(known, "unknown_message", f"message {seq}, which needs a file, is not there")
+        self._require(known, "unknown_message", f"message {seq}, which needs a file, is missing")
         expected = self.references.next()
         place = [line[name] for name in ("part_ordinal", "field", "start_at", "length")]
         found = sealed_reference(seq, [file_id, self.files.get(file_id), *place])
         compared = 3 if file_id in self.files else 2
         is_same = expected is not None and expected[:compared] == found[:compared]
-        self._require(is_same, "reference_mismatch", f"message {seq} did not seal that it needs this file, there")
+        self._require(is_same, "reference_mismatch", f"message {seq} does not seal this reference")
 
     def finish(self) -> None:
-        """The conversation is over: every file that a message needs must have been named."""
+        """End the conversation: every sealed reference must have had a line."""
         self.close()
         if not self._is_comparing:
             self.references.start()
         self._require(self.references.next() is None, "reference_mismatch", "a reference of a message is missing")
 
     def close(self) -> None:
-        """No more bytes come of the last file."""
+        """End the bytes of the last file."""
         file, self._file = self._file, None
         if file is None or file["bytes"] != "inline":
             return
@@ -89,7 +91,7 @@ class FileCheck:
         self._require(
             is_same and file["byte_size"] in (None, self._size),
             "file_hash_mismatch",
-            f"the bytes of {file['file_id']} are not what was hashed",
+            f"the bytes of {file['file_id']} do not match its hash",
         )
 
     def _require(self, holds: bool, code: str, detail: str) -> None:

@@ -1,4 +1,4 @@
-"""Whether the messages of a ledger, and their parts, are what their hashes say."""
+"""Check the messages of a ledger and their parts against their hashes."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Any
 
 from conversations.content import hashing
 from conversations.content.large_texts.file_references import misplaced
-from conversations.ledger.checks.findings import Findings
 from conversations.ledger.checks.verification_memory import MessageMemory, ReferenceMemory, Remembered
-from conversations.ledger.entry_kinds import actor_of, kind_of
+from conversations.ledger.line_shapes import actor_of, kind_of
 from conversations.ledger.lines import as_moment, microseconds
+from conversations.ledger.types import Findings
 
 
 @dataclass
 class MessageCheck:
-    """The messages of one conversation, in the order in which they come."""
+    """Checks the messages of one conversation, in order."""
 
     findings: Findings
     memory: MessageMemory
@@ -27,11 +27,11 @@ class MessageCheck:
     tokens: int = 0
     chain_hash: str = ""
     recorded_at: str = ""
-    # Of the message that was last given parts later: its seq, and the ordinal that comes next.
+    # Of the last message with added parts: its seq, and the next ordinal.
     _parts_of: tuple[int, int] = field(default=(0, 0))
 
     def message(self, line: Mapping[str, Any]) -> None:
-        """One more message: alone, and behind the one before it."""
+        """Check a message, and that it follows from the one before it."""
         self._sequence(line)
         self._own_hashes(line)
         self._record(line)
@@ -41,7 +41,7 @@ class MessageCheck:
         self._require(
             key is None or self.memory.take_key(key),
             "duplicate_idempotency_key",
-            f"message {line['seq']} has the idempotency key of another one",
+            f"message {line['seq']} has the idempotency key of another message",
         )
         self.memory.put(
             line["seq"],
@@ -58,7 +58,7 @@ class MessageCheck:
         self.chain_hash, self.recorded_at = line["chain_hash"], line["recorded_at"]
 
     def part(self, line: Mapping[str, Any]) -> None:
-        """A part that a message was given later."""
+        """Check a part that was added to a message later."""
         seq, before = line["seq"], self.memory.get(line["seq"])
         if before is None:
             self.findings.add("unknown_message", f"there is no message {seq} for this part")
@@ -67,7 +67,7 @@ class MessageCheck:
         self._require(
             seq >= self._parts_of[0] and line["ordinal"] == expected,
             "parts_incomplete",
-            f"message {seq}: part {line['ordinal']} stands where part {expected} should",
+            f"message {seq}: part {line['ordinal']} is in the place of part {expected}",
         )
         self._parts_of = (seq, line["ordinal"] + 1)
         self._part_hash({name: line[name] for name in line if name not in ("type", "seq", "line_hash")}, before, seq)
@@ -80,32 +80,34 @@ class MessageCheck:
             before = self.memory.get(seq)
             is_same = before is not None and before.event_id == line["event_id"].encode("ascii")
             code = "duplicate_event_id" if is_same else "seq_out_of_order"
-            self.findings.add(code, f"message {seq} comes where message {expected} should")
+            self.findings.add(code, f"message {seq} is in the place of message {expected}")
         self._require(
-            line["recorded_at"] >= self.recorded_at, "time_goes_back", f"message {seq} was recorded before the last one"
+            line["recorded_at"] >= self.recorded_at,
+            "time_goes_back",
+            f"message {seq} was recorded before its predecessor",
         )
 
     def _own_hashes(self, line: Mapping[str, Any]) -> None:
         seq, parts = line["seq"], line["parts"]
-        said = "" if line["content"] is None else line["content"]
+        content = "" if line["content"] is None else line["content"]
         if line["erased"]:
-            is_gone = line["content"] is None and line["metadata"] is None
-            self._require(is_gone, "erased_and_yet_there", f"message {seq} is marked as erased and has its texts")
+            is_empty = line["content"] is None and line["metadata"] is None
+            self._require(is_empty, "erased_and_yet_there", f"message {seq} is erased but has texts")
         else:
             self._require(
-                line["content"] is not None and hashing.content_hash(said).hex() == line["content_hash"],
+                line["content"] is not None and hashing.content_hash(content).hex() == line["content_hash"],
                 "content_hash_mismatch",
-                f"the content of message {seq} is not what was hashed",
+                f"the content of message {seq} does not match its hash",
             )
             self._require(
                 line["metadata"] is not None and _hex(hashing.metadata_hash(line["metadata"])) == line["metadata_hash"],
                 "metadata_hash_mismatch",
-                f"the metadata of message {seq} are not what was hashed",
+                f"the metadata of message {seq} does not match its hash",
             )
         self._require(
             [part["ordinal"] for part in parts] == list(range(line["chained_parts"])),
             "parts_incomplete",
-            f"message {seq} came with {line['chained_parts']} parts; not these",
+            f"message {seq} was appended with {line['chained_parts']} parts, not with these",
         )
         for part in parts:
             self._part_hash(part, line, seq)
@@ -121,7 +123,7 @@ class MessageCheck:
     def _part_hash(self, part: Mapping[str, Any], message: Mapping[str, Any] | Remembered, seq: int) -> None:
         is_erased = message.is_erased if isinstance(message, Remembered) else message["erased"]
         if is_erased:
-            # What is left of it is what the message around it needs; the hash is that of what it was.
+            # Some values stay for the messages around it; the hash is that of the original.
             return
         values = {name: value for name, value in part.items() if name not in ("ordinal", "part_hash")}
         if "step_cost" in values:
@@ -129,12 +131,12 @@ class MessageCheck:
         self._require(
             hashing.part_hash(values).hex() == part["part_hash"],
             "part_hash_mismatch",
-            f"part {part['ordinal']} of message {seq} is not what was hashed",
+            f"part {part['ordinal']} of message {seq} does not match its hash",
         )
 
     def _entry(self, line: Mapping[str, Any], parts: Sequence[Mapping[str, Any]]) -> None:
         if line["erased"] and line["author"] is None:
-            # The author may be gone with the text: then only the chain still seals the entry.
+            # The author may be erased as well: then only the chain seals the entry.
             return
         sealed = hashing.entry_hash(
             role=line["role"],
@@ -145,11 +147,11 @@ class MessageCheck:
         self._require(
             sealed.hex() == line["entry_hash"],
             "entry_hash_mismatch",
-            f"role, author, content or parts of message {line['seq']} are not what was sealed",
+            f"role, author, content or parts of message {line['seq']} do not match its entry hash",
         )
 
     def _record(self, line: Mapping[str, Any]) -> None:
-        """What is sealed beside the entry, and that the files are in their places."""
+        """Check the record hash, and that files are in their places."""
         seq, parts = line["seq"], {part["ordinal"]: part for part in line["parts"]}
         for entry in line["files"]:
             self.references.put(seq, entry)
@@ -159,7 +161,7 @@ class MessageCheck:
             wrong = misplaced(entry, line["content"], parts)
             self._require(not wrong, "reference_mismatch", f"message {seq}: {wrong}")
         if line["record_hash"] is None:
-            # It was stored before there were such seals.
+            # It was stored before there were record hashes.
             return
         given = [(part.get("tool_input"), part.get("metadata")) for part in line["parts"]]
         sealed = hashing.record_hash(
@@ -172,11 +174,11 @@ class MessageCheck:
         self._require(
             sealed.hex() == line["record_hash"],
             "record_hash_mismatch",
-            f"key, tokens, files or the order of JSON keys of message {seq} are not what was sealed",
+            f"idempotency key, tokens, files or JSON key order of message {seq} do not match its record hash",
         )
 
     def _chain(self, line: Mapping[str, Any]) -> None:
-        """Against what this line says of the one before it: a broken link is one finding, not one for all behind it."""
+        """Check against the recorded chain_hash, so that a broken link is one finding."""
         created_at, recorded_at = as_moment(line["created_at"]), as_moment(line["recorded_at"])
         link = hashlib.sha256(bytes.fromhex(self.chain_hash) + bytes.fromhex(line["entry_hash"]))
         for moment in (created_at, recorded_at):
@@ -187,11 +189,13 @@ class MessageCheck:
         self._require(
             link.hexdigest() == line["chain_hash"],
             "chain_broken",
-            f"message {line['seq']} does not follow from the one before it",
+            f"message {line['seq']} does not follow from its predecessor",
         )
         event_id = hashing.event_id(recorded_at=recorded_at, chain_hash=bytes.fromhex(line["chain_hash"]))
         self._require(
-            event_id == line["event_id"], "event_id_mismatch", f"the event_id of message {line['seq']} is another one's"
+            event_id == line["event_id"],
+            "event_id_mismatch",
+            f"the event_id of message {line['seq']} does not follow from its time and chain_hash",
         )
 
     def _require(self, holds: bool, code: str, detail: str) -> None:

@@ -1,4 +1,4 @@
-"""What verifying must remember of each message, on disk: memory stays flat however long the conversation."""
+"""Values of messages that later lines are compared with, kept on disk."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-# content_hash, event_id, created_at, token_count, chained_parts, and whether it is erased or the source of a summary.
+# content_hash, event_id, created_at, token_count, chained_parts, and whether it is erased, and source of a summary.
 _RECORD = struct.Struct(">32s26sqiiBB")
 _COVERED = _RECORD.size - 1
-# The seq of a message, the hash of what it needs and where, and that of the file.
+# The seq of a message, the hash of its reference, and the hash of the file.
 _REFERENCE = struct.Struct(">q32s32s")
-# A place in the file for each message: one that says it is further off than this is not worth a place.
-_FURTHEST = 2**32
+# Each message has a place in the file; a forged seq beyond this gets none.
+_MOST_SEQ = 2**32
 
 
 @dataclass(frozen=True)
 class Remembered:
-    """What later lines are compared with."""
+    """The values of one message that later lines are compared with."""
 
     content_hash: bytes
     event_id: bytes
     created_at: int
     token_count: int
     chained_parts: int
-    # As numbers go into a record, 0 or 1.
+    # 0 or 1.
     is_erased: int
 
 
 class ReferenceMemory:
-    """The files that the messages of one conversation need, in order, to be compared with the reference lines."""
+    """The references that the messages of one conversation seal, in order."""
 
     def __init__(self) -> None:
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 (as that of MessageMemory)
@@ -43,7 +43,7 @@ class ReferenceMemory:
         self._file.close()
 
     def forget(self) -> None:
-        """Another conversation begins."""
+        """Clear the memory for another conversation."""
         self._file.seek(0)
         self._file.truncate()
 
@@ -51,17 +51,20 @@ class ReferenceMemory:
         self._file.write(_REFERENCE.pack(seq, *_digests(entry)))
 
     def start(self) -> None:
-        """Go back to the first; from here on they are only read."""
+        """Rewind, to read the references."""
         self._file.seek(0)
 
     def next(self) -> tuple[int, bytes, bytes] | None:
-        """The next one as `sealed_reference` gives it; None behind the last."""
+        """Return the next reference in the form of `sealed_reference`.
+
+        Returns None after the last.
+        """
         record = self._file.read(_REFERENCE.size)
         return _REFERENCE.unpack(record) if len(record) == _REFERENCE.size else None
 
 
 def sealed_reference(seq: int, entry: Sequence[Any]) -> tuple[int, bytes, bytes]:
-    """The message, what it needs and where, and the hash of the file."""
+    """Return the seq of a message, and the hashes of its reference and the file."""
     return seq, *_digests(entry)
 
 
@@ -71,11 +74,11 @@ def _digests(entry: Sequence[Any]) -> tuple[bytes, bytes]:
 
 
 class MessageMemory:
-    """The messages of one conversation by seq."""
+    """The messages of one conversation, by seq."""
 
     def __init__(self) -> None:
-        self._file = tempfile.TemporaryFile()  # noqa: SIM115 (closed by `close`; gone with the process at the latest)
-        # Opened for the first key: most ledgers have none.
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115 (closed by `close`, or with the process)
+        # Opened for the first key, as most ledgers have none.
         self._keys: sqlite3.Connection | None = None
 
     def close(self) -> None:
@@ -83,15 +86,15 @@ class MessageMemory:
         self._close_keys()
 
     def forget(self) -> None:
-        """Another conversation begins."""
+        """Clear the memory for another conversation."""
         self._file.seek(0)
         self._file.truncate()
         self._close_keys()
 
     def take_key(self, key: str) -> bool:
-        """Note an idempotency key; whether it is the first of its name."""
+        """Remember an idempotency key; return whether it is new."""
         if self._keys is None:
-            # A file of its own, gone when it is closed.
+            # A temporary file, deleted when closed.
             self._keys = sqlite3.connect("", isolation_level=None)
             self._keys.execute("CREATE TABLE keys (key BLOB PRIMARY KEY) WITHOUT ROWID")
             self._keys.execute("BEGIN")
@@ -104,7 +107,7 @@ class MessageMemory:
             self._keys = None
 
     def put(self, seq: int, message: Remembered) -> None:
-        if seq < _FURTHEST:
+        if seq < _MOST_SEQ:
             self._file.seek(seq * _RECORD.size)
             self._file.write(_RECORD.pack(*vars(message).values(), 0))
 
@@ -113,7 +116,10 @@ class MessageMemory:
         return None if record is None else Remembered(*_RECORD.unpack(record)[:-1])
 
     def cover(self, seq: int) -> bool:
-        """Note that a summary was made from this message; whether one was already."""
+        """Mark this message as the source of a summary.
+
+        Return whether it was one already.
+        """
         record = self._read(seq)
         if record is None:
             return False
@@ -122,9 +128,9 @@ class MessageMemory:
         return record[_COVERED] == 1
 
     def _read(self, seq: int) -> bytes | None:
-        if not 1 <= seq < _FURTHEST:
+        if not 1 <= seq < _MOST_SEQ:
             return None
         self._file.seek(seq * _RECORD.size)
         record = self._file.read(_RECORD.size)
-        # Between the ends of a gap there are zeros; every event id has letters.
+        # Gaps read as zeros; every event id has letters.
         return record if len(record) == _RECORD.size and record[32:58].strip(b"\x00") else None

@@ -1,14 +1,16 @@
-"""Every kind of repair there is. None of them edits, renumbers or removes what was said."""
+"""All repair operations.
+
+None of them edits, renumbers or deletes appended messages.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from integrity.repairs.operations.close_leftovers import CloseJob, CloseRun, ExpireGrant
 from integrity.repairs.operations.operation import CannotRepair, Operation, Target, Values
 from integrity.repairs.operations.rebuild_derived import RebuildContext, Recount
 from integrity.repairs.operations.repair_lineage import RedoSummary, Relink
-from integrity.repairs.operations.repair_runs import MendRun
+from integrity.repairs.operations.repair_work import CloseJob, CloseRun, ExpireGrant, MendRun
 from integrity.repairs.operations.restore_from_ledger import RestoreFromLedger
 from integrity.repairs.operations.withhold import Release, Withhold
 from integrity.repairs.repair_planning import Step

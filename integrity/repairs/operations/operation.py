@@ -1,4 +1,4 @@
-"""What a step of a repair plan is made of: what it looks at, what it does, and how it is taken back."""
+"""The interface of repair operations: state, outlook, apply and undo."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ Values = Mapping[str, Any]
 
 
 class CannotRepair(Conflict):
-    """A step that can do nothing for its target, and why."""
+    """A repair that is impossible for its target, and why."""
 
     code = "cannot_repair"
 
 
 @dataclass(frozen=True)
 class Target:
-    """What a step is done to."""
+    """The target of a repair step."""
 
     conversation_id: int | None
     id: str
     why: str
-    # The file with the ledger from which things are put back.
+    # The file with the ledger to restore from.
     ledger_file_id: str = ""
 
     @property
@@ -42,26 +42,29 @@ class Target:
 
 
 class Operation(ABC):
-    """One kind of repair. It runs in a transaction that holds the conversation."""
+    """One kind of repair; it runs in a transaction that locks the conversation."""
 
     step: ClassVar[Step]
 
     @abstractmethod
     def state(self, target: Target) -> Values:
-        """What stands there now, as far as the step is about it. Two equal states are the same to the step."""
+        """Return the current values that the step depends on."""
 
     @abstractmethod
     def outlook(self, target: Target) -> Values:
-        """What will stand there, from what stands there now; nothing is written. CannotRepair if nothing would help."""
+        """Return the values after the step; nothing is written.
+
+        Raises CannotRepair if the step has no effect.
+        """
 
     def is_reversible(self, target: Target) -> bool:
-        """Whether what stands there now could be put back; what the database itself refuses cannot."""
+        """Whether the step can be undone: the database may refuse the current values."""
         return True
 
     @abstractmethod
     def apply(self, target: Target, log: AuditLog) -> Values:
-        """Do it, and say what undoing it needs to know."""
+        """Apply the step, and return the values that undoing needs."""
 
     def undo(self, target: Target, undo: Values, log: AuditLog) -> None:
-        """Put back what stood there before; CannotRepair for what cannot be taken back."""
-        raise CannotRepair(f"{self.step} of {target.id} cannot be taken back: nothing that LCM records is removed.")
+        """Restore the values before the step; CannotRepair if that is impossible."""
+        raise CannotRepair(f"{self.step} of {target.id} cannot be undone: LCM deletes nothing that it recorded.")

@@ -1,4 +1,4 @@
-"""Context and counters, made anew from what they are derived from."""
+"""Rebuild contexts and counters from messages, summaries and links."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from conversations.audit import AuditLog
 from conversations.content.tokens import TokenEstimator
 from conversations.errors import Conflict
 from conversations.models import Message, Summary
-from conversations.sql import rows
+from conversations.sql import load, rows
 from conversations.store.context import (
     ContextChange,
     Counts,
@@ -28,24 +28,19 @@ from conversations.types import ContextItemType
 from integrity.repairs.operations.operation import CannotRepair, Operation, Target, Values
 from integrity.repairs.repair_planning import Step
 
-# So many rows of a change are shown to whoever approves it; all of them are kept for undoing it.
+# A step shows this many rows of a change; it keeps all of them for undoing.
 MOST_SHOWN = 50
 
-_CONTEXT_HASH = """
-    SELECT count(*), encode(sha256(convert_to(coalesce(string_agg(
-        format('%%s|%%s|%%s|%%s|%%s', ordinal, item_type, message_id, summary_id, token_count), ';' ORDER BY ordinal,
-        message_id, summary_id), ''), 'UTF8')), 'hex')
-    FROM context_items WHERE conversation_id = %s
-"""
+SQL = load("integrity/repairs.sql")
 
 
 class RebuildContext(Operation):
-    """Makes the stored context the one that messages, summaries and links say, and counts it."""
+    """Replace the stored context with the one derived from lineage, and recount it."""
 
     step = Step.REBUILD_CONTEXT
 
     def state(self, target: Target) -> Values:
-        [(items, hash)] = rows(_CONTEXT_HASH, [target.conversation])
+        [(items, hash)] = rows(SQL["context_hash"], [target.conversation])
         return {"items": items, "hash": hash, **_active(count_anew(target.conversation).before)}
 
     def outlook(self, target: Target) -> Values:
@@ -58,7 +53,7 @@ class RebuildContext(Operation):
         }
 
     def is_reversible(self, target: Target) -> bool:
-        """An item that points at nothing, or at two things, got past the database once, and would not again."""
+        """The database refuses to insert items that point at nothing, or at two rows."""
         change = self._change(target.conversation)
         messages = {row.message_id for row in change.removed if row.message_id is not None}
         summaries = {row.summary_id for row in change.removed if row.summary_id is not None}
@@ -97,7 +92,10 @@ class RebuildContext(Operation):
 
 
 class Recount(Operation):
-    """Sets one counter of a conversation's row to what counting gives; the target is its name."""
+    """Set one counter of a conversation to a recount.
+
+    The target is the counter's name.
+    """
 
     step = Step.RECOUNT
 
@@ -113,19 +111,19 @@ class Recount(Operation):
         return {target.id: getattr(change.before, target.id)}
 
     def undo(self, target: Target, undo: Values, log: AuditLog) -> None:
-        stands = count_anew(target.conversation).before
-        change_counts(CountsChange(target.conversation, before=stands, after=replace(stands, **undo)))
+        current = count_anew(target.conversation).before
+        change_counts(CountsChange(target.conversation, before=current, after=replace(current, **undo)))
 
     def _change(self, target: Target) -> CountsChange:
         counted = count_anew(target.conversation)
         after = replace(counted.before, **{target.id: getattr(counted.after, target.id)})
         if after == counted.before:
-            raise CannotRepair(f"{target.id} says more than the rows do: what it counted is gone, and it stays.")
+            raise CannotRepair(f"{target.id} is evidence of missing rows, so it stays.")
         return replace(counted, after=after)
 
 
 def _count_context(conversation_id: int) -> CountsChange:
-    """Count what is in the context, and leave the other counters to a step of their own."""
+    """Recount the context; other counters have their own step."""
     counted = count_anew(conversation_id)
     after = counted.after
     kept = replace(counted.before, active_messages=after.active_messages, active_tokens=after.active_tokens)
@@ -148,7 +146,7 @@ def _counts_change(kept: Mapping[str, Any]) -> CountsChange:
 
 
 def _shown(row: ItemRow) -> dict[str, Any]:
-    """A context item for whoever approves a change of it."""
+    """Return a context item as a step shows it."""
     return {"ordinal": row.ordinal, "id": row.summary_id or f"msg_{row.message_id}", "tokens": row.token_count}
 
 

@@ -1,50 +1,42 @@
-"""Texts and rows that were damaged or lost, put back from a ledger: what a seal proves, and nothing else."""
+"""Restore texts and rows from a ledger where stored hashes prove them."""
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from django.db import connection
+from django.db.models import F
 
 from conversations.audit import Act, AuditLog
 from conversations.content import hashing
 from conversations.content.large_texts.file_references import FileEntry
 from conversations.ledger.restoring import Restored, message_row, part_row
-from conversations.models import Conversation, FileReference, LargeFile, Message, Summary
-from conversations.sql import rows
+from conversations.models import ColdBlock, Conversation, FileReference, LargeFile, Message, Summary
+from conversations.sql import load, rows
 from conversations.store.append import as_json
 from conversations.store.read import files_of
 from integrity.repairs.ledger_copies import LedgerCopy, Line
-from integrity.repairs.operations.ledger_rows import (
-    AS_JSON,
-    NUMBERED,
-    SEALED,
-    SOURCE_HASHES,
-    digest,
-    fits_between,
-    leave_block,
-    lost_number,
-    parts_of,
-    texts_of,
-    write,
-)
 from integrity.repairs.operations.operation import CannotRepair, Operation, Target, Values
 from integrity.repairs.repair_planning import Step
+
+SQL = load("integrity/repairs.sql")
+_OF_LINK = ("seq", "entry_hash", "metadata_hash", "record_hash", "created_at", "recorded_at", "chain_hash")
 
 
 @dataclass(frozen=True)
 class Found:
-    """The lines of a ledger that fit a target."""
+    """The lines of a ledger that match a target."""
 
     messages: Sequence[Line] = ()
     summary: Line | None = None
 
 
 class RestoreFromLedger(Operation):
-    """Puts back the text of a row that is not what was sealed, or rows that are gone, if the ledger's fit the seals."""
+    """Restore altered texts or lost rows from ledger lines with matching hashes."""
 
     step = Step.RESTORE_FROM_LEDGER
 
@@ -52,11 +44,11 @@ class RestoreFromLedger(Operation):
         if target.id.startswith("seq_"):
             return {"messages": Message.objects.filter(conversation_id=target.conversation, seq=target.number).count()}
         if target.id.startswith("sum_"):
-            return {"hash": digest(Summary.objects.get(pk=target.id).content)}
+            return {"hash": _digest(Summary.objects.get(pk=target.id).content)}
         message_id = self._message_id(target)
         return {
-            "hash": digest(texts_of(message_id)),
-            "parts": digest(parts_of(message_id)),
+            "hash": _digest(_texts_of(message_id)),
+            "parts": _digest(_parts_of(message_id)),
             "files": files_of([message_id]).get(message_id, []),
         }
 
@@ -67,7 +59,7 @@ class RestoreFromLedger(Operation):
         return {"messages": [{"seq": line["seq"], "entry_hash": line["entry_hash"]} for line in found.messages[:50]]}
 
     def is_reversible(self, target: Target) -> bool:
-        """What is put in cannot be taken out again, and a text that was cold does not go back into its block."""
+        """Whether no row was inserted, and no text was cold."""
         if not target.id.startswith(("msg_", "part_")):
             return target.id.startswith("sum_")
         message = Message.objects.get(pk=self._message_id(target))
@@ -96,46 +88,48 @@ class RestoreFromLedger(Operation):
             Summary.objects.filter(pk=target.id).update(content=undo["content"])
         elif "message" in undo and not undo["inserted_parts"]:
             log.record(Act.RESTORE, conversation_id=target.conversation, target=target.id, detail={"undone": True})
-            write(self._message_id(target), undo["message"], undo["parts"])
+            _write(self._message_id(target), undo["message"], undo["parts"])
         else:
             super().undo(target, undo, log)
 
     def _fill(self, target: Target, line: Line, audit_id: int) -> dict[str, Any]:
-        """The texts of a message and its parts as they were said; what is missing of its parts is put back."""
+        """Write the original texts of a message and its parts, and insert missing parts."""
         message_id = self._message_id(target)
-        undo = {"message": json.loads(texts_of(message_id)), "parts": json.loads(parts_of(message_id))}
+        undo = {"message": json.loads(_texts_of(message_id)), "parts": json.loads(_parts_of(message_id))}
         values = message_row(dict(line))
         texts = {name: values.get(name) for name in ("content", "exact", "author", "idempotency_key")}
         texts["metadata"] = json.dumps(values["metadata"] or {})
         parts = []
         for part in map(part_row, line["parts"]):
-            as_texts = {name: json.dumps(part[name]) for name in AS_JSON if part.get(name) is not None}
+            as_texts = {
+                name: json.dumps(part[name]) for name in ("tool_input", "metadata") if part.get(name) is not None
+            }
             parts.append({**part, **as_texts, "part_id": f"part_{message_id}_{part['ordinal']}"})
-        write(message_id, texts, parts)
-        kept = {each["part_id"] for each in undo["parts"]}
-        lost = [part for part in line["parts"] if f"part_{message_id}_{part['ordinal']}" not in kept]
+        _write(message_id, texts, parts)
+        present = {each["part_id"] for each in undo["parts"]}
+        lost = [part for part in line["parts"] if f"part_{message_id}_{part['ordinal']}" not in present]
         self._restored(target, audit_id).parts([{**part, "seq": line["seq"]} for part in lost])
         lost_files = _lost_files(message_id, line)
         _restore_references(message_id, lost_files)
-        leave_block(target.conversation, undo["message"]["cold_block_id"])
+        _leave_block(target.conversation, undo["message"]["cold_block_id"])
         return {**undo, "inserted_parts": len(lost) + len(lost_files)}
 
     def _insert(self, target: Target, lines: Sequence[Line], audit_id: int) -> None:
-        """Messages that are gone, under the numbers that other rows still name them by, where there are such."""
+        """Insert lost messages, under their old ids where other rows name them."""
         restored = self._restored(target, audit_id)
         for line in lines:
-            number = lost_number(target.conversation, line)
+            number = _lost_number(target.conversation, line)
             if number is None:
                 restored.messages([dict(line)])
                 message = Message.objects.get(conversation_id=target.conversation, seq=line["seq"])
                 _restore_references(message.pk, _lost_files(message.pk, line))
                 continue
             with connection.cursor() as cursor:
-                # The identity column would take the next number; the statement names the one that was lost.
-                cursor.execute(NUMBERED, {"message_id": number, "conversation_id": target.conversation,
-                                           "rows": as_json([message_row(dict(line))])})  # fmt: skip
-            kept = {each["part_id"] for each in json.loads(parts_of(number))}
-            lost = [part for part in line["parts"] if f"part_{number}_{part['ordinal']}" not in kept]
+                row = as_json([message_row(dict(line))])
+                values: dict[str, Any] = {"message_id": number, "conversation_id": target.conversation, "rows": row}
+                cursor.execute(SQL["insert_numbered_message"], values)
+            present = {each["part_id"] for each in json.loads(_parts_of(number))}
+            lost = [part for part in line["parts"] if f"part_{number}_{part['ordinal']}" not in present]
             restored.parts([{**part, "seq": line["seq"]} for part in lost])
             _restore_references(number, _lost_files(number, line))
 
@@ -144,7 +138,7 @@ class RestoreFromLedger(Operation):
         return Restored(conversation.pk, conversation.workspace_id, conversation.session_id, audit_id)
 
     def _found(self, target: Target) -> Found:
-        """The lines that fit; CannotRepair if there are none."""
+        """Return the matching lines; CannotRepair if there are none."""
         if not target.ledger_file_id:
             raise CannotRepair("There is no ledger to restore from.")
         conversation = Conversation.objects.get(pk=target.conversation)
@@ -155,18 +149,18 @@ class RestoreFromLedger(Operation):
         if target.id.startswith("seq_"):
             seqs = _gap(conversation, target.number)
         else:
-            [row] = rows(SEALED, [self._message_id(target)])
+            [row] = rows(SQL["hashes_of_message"], [self._message_id(target)])
             seqs = range(row[0], row[0] + 1)
         found = copy.sealed_messages(seqs)
         lines = [found[seq] for seq in seqs if seq in found]
         if len(lines) < len(seqs) or not lines:
-            raise CannotRepair(f"The ledger does not have {target.id}, or not as it was sealed.")
-        if row is not None and row != _sealed_in(lines[0]):
-            raise CannotRepair(f"The seals of {target.id} are not those of the ledger.")
+            raise CannotRepair(f"The ledger has no {target.id} that matches the stored hashes.")
+        if row is not None and row != _hashes_in(lines[0]):
+            raise CannotRepair(f"The stored hashes of {target.id} differ from those in the ledger.")
         if row is None:
             head = bytes(conversation.chain_head).hex()
-            if not fits_between(conversation.pk, lines, head):
-                raise CannotRepair("The messages of the ledger do not follow from those that are there.")
+            if not _fits_between(conversation.pk, lines, head):
+                raise CannotRepair("The messages of the ledger do not follow from the stored ones.")
         return Found(messages=lines)
 
     def _message_id(self, target: Target) -> int:
@@ -177,13 +171,13 @@ class RestoreFromLedger(Operation):
 
 
 def _lost_files(message_id: int, line: Line) -> list[FileEntry]:
-    """The files that the line says the message needs, and that no reference names any more."""
-    there = files_of([message_id]).get(message_id, [])
-    return [entry for entry in line.get("files", []) if entry not in there]
+    """Return the files of a ledger line that have no reference."""
+    stored = files_of([message_id]).get(message_id, [])
+    return [entry for entry in line.get("files", []) if entry not in stored]
 
 
 def _restore_references(message_id: int, entries: Sequence[FileEntry]) -> None:
-    """Write references to files that are there; CannotRepair for a file that is gone."""
+    """Write references to existing files; CannotRepair for a missing file."""
     known = {
         file_id: None if sha256 is None else bytes(sha256).hex()
         for file_id, sha256 in LargeFile.objects.filter(pk__in=[entry[0] for entry in entries]).values_list(
@@ -192,29 +186,75 @@ def _restore_references(message_id: int, entries: Sequence[FileEntry]) -> None:
     }
     for file_id, sha256, ordinal, field, start_at, length in entries:
         if file_id not in known or known[file_id] != sha256:
-            raise CannotRepair(f"{file_id} is not there as it was: only a backup brings it back.")
+            raise CannotRepair(f"{file_id} is missing or altered: only a backup restores it.")
         FileReference.objects.create(
             message_id=message_id, file_id=file_id, part_ordinal=ordinal, field=field, start_at=start_at, length=length
         )
 
 
 def _gap(conversation: Conversation, first: int) -> range:
-    """The seqs from the first that is missing to the last before the next message that is there."""
+    """Return the seqs of a gap, from its first missing message."""
     later = Message.objects.filter(conversation=conversation, seq__gte=first).order_by("seq")
     following = later.values_list("seq", flat=True).first()
     return range(first, conversation.next_seq if following is None else following)
 
 
-def _sealed_in(line: Line) -> tuple[Any, ...]:
+def _hashes_in(line: Line) -> tuple[Any, ...]:
     names = ("seq", "role", "token_count", "chained_parts", "content_hash", "entry_hash", "record_hash", "chain_hash")
-    # A ledger of version 1 has no record_hash, and neither have its messages.
+    # Messages stored before there were record hashes have none.
     return tuple(line.get(name) for name in names)
 
 
 def _fitting_summary(summary_id: str, copy: LedgerCopy) -> Line:
     line = copy.summary(summary_id)
     summary = Summary.objects.get(pk=summary_id)
-    hashes = [hash for (hash,) in rows(SOURCE_HASHES, {"id": summary_id})]
+    hashes = [hash for (hash,) in rows(SQL["source_hashes"], {"id": summary_id})]
     if line is None or hashing.summary_hash(hashes, line["content"]) != bytes(summary.summary_hash):
-        raise CannotRepair(f"The ledger does not have {summary_id} as it was sealed.")
+        raise CannotRepair(f"The ledger has no {summary_id} that matches the stored hash.")
     return line
+
+
+def _texts_of(message_id: int) -> str:
+    return str(rows(SQL["texts_of_message"], [message_id])[0][0])
+
+
+def _parts_of(message_id: int) -> str:
+    return str(rows(SQL["texts_of_parts"], [message_id])[0][0])
+
+
+def _write(message_id: int, texts: Mapping[str, Any], parts: Sequence[Mapping[str, Any]]) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(SQL["fill_message"], [json.dumps(texts), message_id])
+        cursor.execute(SQL["fill_parts"], [json.dumps(parts, default=str)])
+
+
+def _leave_block(conversation_id: int, block_id: int | None) -> None:
+    """Count a restored message as hot, and delete its block if unused."""
+    if block_id is not None:
+        Conversation.objects.filter(pk=conversation_id).update(cold_messages=F("cold_messages") - 1)
+        ColdBlock.objects.filter(pk=block_id, messages__isnull=True).delete()
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _lost_number(conversation_id: int, line: Line) -> int | None:
+    """Return the id of a lost message that links or context items still name."""
+    place = {"conversation_id": conversation_id, "seq": line["seq"]}
+    links = [
+        {"summary_id": summary_id, "ordinal": line["seq"] - first}
+        for summary_id, first in rows(SQL["leaves_over"], place)
+    ]
+    found = rows(SQL["lost_number"], {**place, "links": json.dumps(links)})
+    return int(found[0][0]) if found else None
+
+
+def _fits_between(conversation_id: int, lines: Sequence[Line], chain_head: str) -> bool:
+    """Whether the lines fit the chain between their stored neighbours."""
+    first, last = lines[0], lines[-1]
+    link = {name: first.get(name) for name in _OF_LINK}
+    [(follows,)] = rows(SQL["follows_predecessor"], {"conversation_id": conversation_id, **link})
+    successor = {"conversation_id": conversation_id, "seq": last["seq"] + 1, "chain_hash": last["chain_hash"]}
+    after = rows(SQL["successor_follows"], successor)
+    return bool(follows) and bool(after[0][0] if after else chain_head == last["chain_hash"])

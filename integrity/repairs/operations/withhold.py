@@ -1,4 +1,4 @@
-"""Damaged things are marked, and shown to no model, until they are put right."""
+"""Quarantine damaged items, which no model is shown then, and release them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from integrity.repairs.repair_planning import Step
 
 
 class Withhold(Operation):
-    """Puts a thing into quarantine. Its row stays as it is."""
+    """Quarantine an item; its row stays unchanged."""
 
     step = Step.QUARANTINE
 
@@ -33,7 +33,7 @@ class Withhold(Operation):
 
 
 class Release(Operation):
-    """Takes a thing out of quarantine."""
+    """Release an item from quarantine."""
 
     step = Step.RELEASE
 
@@ -56,7 +56,10 @@ class Release(Operation):
 
 
 def quarantine(conversation_id: int, target: str, *, reason: str, log: AuditLog) -> Quarantine:
-    """Mark a thing of a conversation as not to be shown, and count it; the caller holds the conversation's row."""
+    """Withhold an item of a conversation and count it.
+
+    The caller locks the conversation's row.
+    """
     held = Quarantine.objects.create(conversation_id=conversation_id, target=target, reason=reason)
     Conversation.objects.filter(pk=conversation_id).update(quarantined=F("quarantined") + 1)
     log.record(Act.QUARANTINE, conversation_id=conversation_id, target=target)
@@ -64,7 +67,7 @@ def quarantine(conversation_id: int, target: str, *, reason: str, log: AuditLog)
 
 
 def release(held: Quarantine, *, log: AuditLog) -> None:
-    """Let a thing be shown again; the row stays on record."""
+    """Show an item again; the quarantine stays on record."""
     Quarantine.objects.filter(pk=held.pk).update(released_at=timezone.now())
     Conversation.objects.filter(pk=held.conversation_id).update(quarantined=F("quarantined") - 1)
     log.record(Act.RELEASE, conversation_id=held.conversation_id, target=held.target)

@@ -18,7 +18,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.multiprocess import MultiProcessCollector
 
 from conversations.errors import Forbidden, LcmError, Unauthenticated
-from lcmsite.api.views import problem_response
+from lcmsite.api.responses import problem_response
 from lcmsite.ops.metrics.directory import shared_directory
 from lcmsite.ops.metrics.state import State
 

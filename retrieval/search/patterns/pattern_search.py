@@ -1,6 +1,6 @@
-"""Finds what a regular expression matches, newest first: in what is near, then in all the rest, then in other things.
+"""Search by a regular expression, newest first: in the newest messages, then in all, then in other things.
 
-However long a history is, it holds no more than its matches in memory.
+However long a history is, no more than the matches of a page are in memory.
 """
 
 from __future__ import annotations
@@ -12,146 +12,112 @@ from typing import Any
 from django.db import DataError
 
 from conversations.errors import Invalid
-from conversations.sql import bound, rows_as_planned
+from conversations.sql import bigint, bound, load, rows_as_planned
 from retrieval.limits import Deadline
-from retrieval.search.filters import Reach
-from retrieval.search.ordering import Key, Spot, collated, high_before, last_place, ordered, within
+from retrieval.search.filters import Filters
+from retrieval.search.ordering import FoundRow, Key, behind, collation, high_before, key_values, newest_first
 from retrieval.search.patterns.pattern_translation import Pattern, refused
-from retrieval.search.searchables import MESSAGES, Table
+from retrieval.search.searchables import MESSAGES, Searchable
 from retrieval.search.snippets import WIDTH, around
 
-# So many of the newest are looked at first: what is frequent is found among them, where the index of trigrams would
+_SQL = load("retrieval/search_patterns.sql")
+# So many of the newest are searched first: what is frequent is found among them, where the index of trigrams would
 # first collect everything.
 NEAR = 1000
-
-# A match's place is worked out only for what is given back; the offset keeps the planner from doing it before. What is
-# no expression is refused even where there is nothing to match it with: a constant is worked out in any case.
-_MATCHING = """
-    SELECT id, order_place, rank, from_place, to_place,
-           substr(content, greatest(1, from_place - {width}), {width} * 3), greatest(0, from_place - {width} - 1)
-    FROM ({placed}) AS found
-    WHERE regexp_instr('', %(expression)s) >= 0
-    ORDER BY order_place DESC, rank DESC, id{collated} DESC
-"""
-_PLACED = """
-    SELECT *, regexp_instr(content, %(expression)s) AS from_place,
-           regexp_instr(content, %(expression)s, 1, 1, 1) AS to_place
-    FROM ({newest}) AS newest OFFSET 0
-"""
-# To tell what was matched takes a seventh of the time that its place does, and its end as much again.
-_PLACED_BY_WHAT_MATCHED = """
-    SELECT *, from_place + length(matched) AS to_place
-    FROM (
-        SELECT *, strpos(content, matched) AS from_place
-        FROM (SELECT *, substring(content FROM %(group)s) AS matched FROM ({newest}) AS newest OFFSET 0) AS told
-        OFFSET 0
-    ) AS found
-"""
-_NEWEST = """
-    SELECT {id} AS id, {place} AS order_place, {rank} AS rank, {text} AS content
-    FROM {table} WHERE {where} AND {within} AND {has_text} AND {matches}
-    ORDER BY {order} LIMIT %(limit)s
-"""
-_OTHERS = """
-    SELECT * FROM ({each}) AS found ORDER BY order_place DESC, rank DESC, id COLLATE "C" DESC LIMIT %(limit)s
-"""
-# For the order alone, the planner would walk through all rows and not look into the index of trigrams.
-_NEWEST_BY_TRIGRAMS = """
-    WITH matching AS MATERIALIZED (
-        SELECT {id} AS id, {place} AS order_place, {rank} AS rank, ctid AS row
-        FROM {table} WHERE {where} AND {within} AND {has_text} AND {text} ~ %(expression)s
-    ), newest AS (
-        SELECT * FROM matching ORDER BY order_place DESC LIMIT %(limit)s
-    )
-    SELECT id, order_place, rank, (SELECT {text} FROM {table} WHERE ctid = newest.row) AS content FROM newest
-"""
 
 
 @dataclass(frozen=True)
 class PatternSearch:
-    """Regular expressions over what is within reach, the newest first. Call it within `limits.bounded`.
+    """Texts that a regular expression matches, the newest first; use it within `limits.bounded`.
 
-    With `by_trigrams`, an index tells which messages can match at all.
+    With `by_trigrams`, an index tells which messages can match at all. Each statement is planned for its values: what
+    an expression has to do with the index decides the plan.
     """
 
-    reach: Reach
+    filters: Filters
     limit: int
     by_trigrams: bool = False
 
-    def matching(self, pattern: Pattern, *, deadline: Deadline, key: Key | None = None) -> list[Spot]:
+    def matching(self, pattern: Pattern, *, deadline: Deadline, key: Key | None = None) -> list[FoundRow]:
         """The first that match and stand behind the key; Invalid if the pattern is not a valid one."""
-        spots = self._messages(pattern, key) if MESSAGES in self.reach.tables else []
-        others = [table for table in self.reach.tables if table is not MESSAGES]
+        found = self._messages(pattern, key) if MESSAGES in self.filters.tables else []
+        others = [table for table in self.filters.tables if table is not MESSAGES]
         if others:
             deadline.impose()
-            spots += self._others(others, pattern, key, last_place(spots, self.limit))
-        return ordered(spots)[: self.limit]
+            # Once there are as many messages as are given, only what is newer can still come before the last of them.
+            since = found[-1].order_place if len(found) >= self.limit else -1
+            found += self._others(others, pattern, key, since)
+        return newest_first(found)[: self.limit]
 
-    def _messages(self, pattern: Pattern, key: Key | None) -> list[Spot]:
+    def _messages(self, pattern: Pattern, key: Key | None) -> list[FoundRow]:
         """The newest of those that are near; if these are not enough, of all the others."""
-        place, low, high = self.reach.place(MESSAGES), self.reach.low, high_before(self.reach, key)
+        place, low, high = self.filters.place(MESSAGES), self.filters.low, high_before(self.filters, key)
         condition, near = f"{place} > %(after)s AND {place} <= %(upto)s", max(low, high - NEAR)
-        by_index = self.by_trigrams and pattern.literal is not None
-        found: list[Spot] = []
-        for statement, after, upto in (
-            (_NEWEST, near, high),
-            (_NEWEST_BY_TRIGRAMS if by_index else _NEWEST, low, near),
+        by_trigrams = self.by_trigrams and pattern.literal is not None
+        found: list[FoundRow] = []
+        for name, after, upto in (
+            ("newest_of_table", near, high),
+            ("newest_by_trigrams" if by_trigrams else "newest_of_table", low, near),
         ):
             if after < upto and len(found) < self.limit:
                 values = {"after": after, "upto": upto, "limit": self.limit - len(found)}
-                found += self._shown(self._newest(statement, MESSAGES, pattern, condition), MESSAGES, pattern, values)
+                found += self._found(self._newest(name, MESSAGES, pattern, condition), MESSAGES, pattern, values)
         return found
 
-    def _others(self, tables: Sequence[Table], pattern: Pattern, key: Key | None, since: int | None) -> list[Spot]:
-        """Once there are as many as may be given, only what is newer can still come before them."""
-        values: dict[str, Any] = {"limit": self.limit}
-        asked = []
-        for table in tables:
-            condition, of_table = within(self.reach, table, key, since)
-            asked.append(f"({self._newest(_NEWEST, table, pattern, condition)})")
-            values |= of_table
-        newest = asked[0] if len(asked) == 1 else _OTHERS.format(each=" UNION ALL ".join(asked))
-        return self._shown(newest, tables[0], pattern, values)
+    def _others(self, tables: Sequence[Searchable], pattern: Pattern, key: Key | None, since: int) -> list[FoundRow]:
+        each = [
+            self._newest(
+                "newest_of_table",
+                table,
+                pattern,
+                f"{self.filters.place(table)} >= %(from_place)s AND {behind(self.filters, table, key)}",
+            )
+            for table in tables
+        ]
+        newest = each[0]
+        if len(each) > 1:
+            newest = _SQL["newest_of_tables"].format(each=" UNION ALL ".join(f"({text})" for text in each))
+        values = {"limit": self.limit, "from_place": bigint(since), **key_values(key)}
+        return self._found(newest, tables[0], pattern, values)
 
-    def _newest(self, statement: str, table: Table, pattern: Pattern, condition: str) -> str:
-        place = self.reach.place(table)
+    def _newest(self, name: str, table: Searchable, pattern: Pattern, condition: str) -> str:
+        place = self.filters.place(table)
         by_id = f'rank DESC, {table.id} COLLATE "C" DESC'
-        return statement.format(
+        return _SQL[name].format(
             id=table.id,
             place=place,
             rank=table.rank,
             text=table.text,
             table=table.name,
-            where=self.reach.where(table),
+            where=self.filters.where(table, by_words=False),
             within=condition,
             has_text=table.has_text,
             matches=_matches(pattern, table.text),
             order=f"{place} DESC" if table is MESSAGES else f"{place} DESC, {by_id}",
         )
 
-    def _shown(self, newest: str, table: Table, pattern: Pattern, values: dict[str, Any]) -> list[Spot]:
-        placed = _PLACED if pattern.group is None else _PLACED_BY_WHAT_MATCHED
-        asked = _MATCHING.format(width=WIDTH, placed=placed.format(newest=newest), collated=collated(table))
-        told = {**self.reach.values, **values, **vars(pattern)}
+    def _found(self, newest: str, table: Searchable, pattern: Pattern, values: dict[str, Any]) -> list[FoundRow]:
+        placed = _SQL["placed" if pattern.group is None else "placed_by_what_matched"].format(newest=newest)
+        statement = _SQL["matching_texts"].format(width=WIDTH, placed=placed, collation=collation(table))
         try:
-            fetched = rows_as_planned(bound(asked, told))
+            found = rows_as_planned(bound(statement, {**self.filters.values, **values, **vars(pattern)}))
         except DataError as error:
             raise invalid_pattern(error) from error
         return [
-            Spot(id, place, rank, around(content, begin - 1, end - 1, offset=offset))
-            for id, place, rank, begin, end, content, offset in fetched
+            FoundRow(id, place, rank, around(content, begin - 1, end - 1, offset=offset))
+            for id, place, rank, begin, end, content, offset in found
         ]
 
 
 def _matches(pattern: Pattern, text: str) -> str:
-    # As a CASE, of which the planner takes it that it holds for every other row: it walks back and stops soon.
+    # The planner takes a CASE to hold for every other row: so it walks back from the newest, and stops soon.
     if pattern.literal is None:
         return f"CASE WHEN {text} ~ %(expression)s THEN true ELSE false END"
-    # Looking for a literal takes half the time; and of two conditions the planner may take either first.
+    # A literal is found in half the time; of two conditions, the planner may check either first.
     return f"CASE WHEN strpos({text}, %(literal)s) > 0 THEN {text} ~ %(expression)s ELSE false END"
 
 
 def invalid_pattern(error: DataError) -> Invalid:
-    """The refusal of an expression that the database does not understand."""
-    said = str(error).splitlines()[0].removeprefix("invalid regular expression: ")
-    return refused(f"This is not a valid regular expression: {said}.")
+    """The refusal of an expression that PostgreSQL does not understand."""
+    reason = str(error).splitlines()[0].removeprefix("invalid regular expression: ")
+    return refused(f"This is not a valid regular expression: {reason}.")

@@ -1,27 +1,28 @@
-"""What a term of a question comes to in the index for words: its lexemes, and the queries for them. Pure."""
+"""The lexemes of a query's terms, as the word index has them. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from retrieval.search.query.parser import UNSPACED, Term
-from retrieval.search.word_index import WordIndex
+
+# A term, and whether it is excluded.
+TermKey = tuple[Term, bool]
 
 
 @dataclass(frozen=True)
-class Meaning:
-    """What a term comes to in the index: its lexemes, those of its parts if it is compound, and the query for it.
+class LexedTerm:
+    """A term as the index has it: its lexemes, those of its parts if it is compound, and the tsquery of a phrase.
 
-    `unasked`: lexemes that only the rows are asked for, which the others have led to. `forms`: of a plain word, lexemes
-    that are the same word. `in_a_row`: of a compound, the query for it as it stands or by its parts in their order.
+    `forms`: of a plain word, lexemes that are the same word. `in_a_row`: the tsquery for a compound as it stands, or by
+    its parts in their order.
     """
 
     term: Term
     whole: tuple[str, ...]
     parts: tuple[str, ...]
     query: str
-    unasked: frozenset[str] = frozenset()
     forms: tuple[str, ...] = ()
     in_a_row: str = ""
 
@@ -29,43 +30,29 @@ class Meaning:
     def lexemes(self) -> tuple[str, ...]:
         return self.whole + tuple(part for part in self.parts if part not in self.whole)
 
-    def asked_of(self, index: WordIndex) -> Meaning:
-        """The same with what the index is better not asked for."""
-        unasked: frozenset[str] = frozenset().union(*map(index.unasked, self.ways))
-        return replace(self, unasked=unasked) if unasked else self
-
     def is_held(self, lexemes: Collection[str]) -> bool:
         """Whether a text with these of the lexemes has the term, as it stands or by all its parts."""
-        return any(all(each in lexemes for each in way) for way in self.ways)
+        return any(all(each in lexemes for each in way) for way in self._ways)
 
     @property
     def as_query(self) -> str:
-        """The tsquery that a text with the term answers."""
-        return self.query or _any_of(self.ways)
-
-    @property
-    def as_sought(self) -> str:
-        """The tsquery for the index, which may give more."""
-        return self.query or _any_of(map(self._asked_of_way, self.ways))
+        """The tsquery that a text with the term matches."""
+        return self.query or _any_of(self._ways)
 
     @property
     def conditions(self) -> tuple[str, ...]:
-        """The same as several that hold at once: a text has the term as it stands, or this part and that."""
+        """The same as several tsqueries that all hold: a text has the term as it stands, or this part and that."""
         if self.query or not self.whole or not self.parts:
-            return (f"({self.as_sought})",)
-        whole, parts = map(self._asked_of_way, self.ways)
-        return tuple(f"{_any_of([whole])} | {lexeme_query(part)}" for part in parts)
-
-    def _asked_of_way(self, way: Sequence[str]) -> Sequence[str]:
-        return [lexeme for lexeme in way if lexeme not in self.unasked] or way
+            return (f"({self.as_query})",)
+        return tuple(f"{_any_of([self.whole])} | {lexeme_query(part)}" for part in self.parts)
 
     @property
-    def ways(self) -> tuple[tuple[str, ...], ...]:
+    def _ways(self) -> tuple[tuple[str, ...], ...]:
         """Either has all of the term."""
         return tuple(way for way in (self.whole, self.parts) if way)
 
 
-def meaning(
+def lexed_term(
     term: Term,
     *,
     whole: Sequence[str],
@@ -73,13 +60,13 @@ def meaning(
     query: str,
     forms: Sequence[str] = (),
     in_a_row: str = "",
-) -> Meaning:
-    """The term with its lexemes; of a script without spaces, the pairs stand for the characters they are made of."""
+) -> LexedTerm:
+    """The term with its lexemes; in a script without spaces, the pairs stand for the characters they are made of."""
     if any(len(lexeme) > 1 and UNSPACED.match(lexeme) for lexeme in whole):
         whole = [lexeme for lexeme in whole if len(lexeme) > 1 or not UNSPACED.match(lexeme)]
     is_plain = len(whole) == 1 and not parts and not query
     others = tuple(form for form in forms if form not in whole) if is_plain else ()
-    return Meaning(term, tuple(whole), tuple(parts), query, forms=others, in_a_row=in_a_row)
+    return LexedTerm(term, tuple(whole), tuple(parts), query, forms=others, in_a_row=in_a_row)
 
 
 def _any_of(ways: Iterable[Sequence[str]]) -> str:
@@ -87,6 +74,6 @@ def _any_of(ways: Iterable[Sequence[str]]) -> str:
 
 
 def lexeme_query(lexeme: str) -> str:
-    """The tsquery of one lexeme. A single character of a script without spaces is sought as the first of a pair."""
+    """The tsquery of one lexeme; a single character of a script without spaces matches as the first of a pair."""
     quoted = lexeme.replace("\\", "\\\\").replace("'", "''")
     return f"'{quoted}':*" if len(lexeme) == 1 and UNSPACED.match(lexeme) else f"'{quoted}'"

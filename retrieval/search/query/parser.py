@@ -1,4 +1,4 @@
-"""What a full-text query asks for: words, "phrases", alternatives (or) and -exclusions. Pure."""
+"""Parse full-text queries: words, "phrases", alternatives (or) and -exclusions. Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
-# More words than any question has; a pasted page is searched by its first words.
+# More words than any query needs; a pasted page is searched by its first words.
 MOST_TERMS = 100
 
 # One character of a script that puts no space between words.
@@ -44,7 +44,7 @@ class Term(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Question:
+class ParsedQuery:
     """Every clause has to hold, each by one of its terms; none of the excluded terms may occur."""
 
     text: str
@@ -53,12 +53,12 @@ class Question:
 
     @property
     def terms(self) -> tuple[Term, ...]:
-        """What is looked for, in the order of the question."""
+        """All terms but the excluded ones, in their order."""
         return tuple(term for clause in self.clauses for term in clause)
 
     @property
     def is_sentence(self) -> bool:
-        """Whether this is a question in words, not a few words to be found together."""
+        """Whether this is a sentence, not a few words to be found together."""
         if self.text.rstrip().endswith(("?", "？")):
             return True
         return len(self.clauses) >= _SENTENCE_WORDS and any(term.text.lower() in _FUNCTION_WORDS for term in self.terms)
@@ -74,7 +74,7 @@ class Question:
 
     @property
     def is_look_up(self) -> bool:
-        """Whether this asks for an identifier, not for what was said around it."""
+        """Whether this looks for an identifier, not for what surrounds it."""
         return not self.is_sentence and any(is_identifier(term.text) for term in self.terms)
 
 
@@ -83,8 +83,8 @@ def is_identifier(text: str) -> bool:
     return _IDENTIFIER.search(text) is not None
 
 
-def parse(text: str) -> Question:
-    """The question that a text in websearch syntax asks; nothing in it is an error."""
+def parse(text: str) -> ParsedQuery:
+    """The query of a text in websearch syntax; nothing in it is an error."""
     clauses: list[list[Term]] = []
     excluded: list[Term] = []
     joins_last = False
@@ -111,26 +111,26 @@ def parse(text: str) -> Question:
         elif alternatives not in clauses:
             clauses.append(alternatives)
         joins_last = False
-    return Question(text, tuple(tuple(clause) for clause in clauses), tuple(excluded))
+    return ParsedQuery(text, tuple(tuple(clause) for clause in clauses), tuple(excluded))
 
 
 def _alternatives(term: Term) -> list[Term]:
-    """A term, and what else answers it: the file, where nobody said which line of it."""
+    """A term and its alternatives: of a line of a file, the file."""
     line = None if term.is_phrase else _LINE.fullmatch(term.text)
     return [term, Term(line["file"])] if line else [term]
 
 
-def readings(text: str) -> tuple[Question, ...]:
-    """The question that a text asks, and, if it has phrases, what it comes to where nobody ever said them."""
-    question = parse(text)
-    has_phrases = any(term.is_phrase for term in question.terms)
-    return (question, loosened(question)) if has_phrases else (question,)
+def interpretations(text: str) -> tuple[ParsedQuery, ...]:
+    """The query of a text and, if it has phrases, the same with their words, for when no text holds the phrases."""
+    query = parse(text)
+    has_phrases = any(term.is_phrase for term in query.terms)
+    return (query, loosened(query)) if has_phrases else (query,)
 
 
-def loosened(question: Question) -> Question:
-    """The same question with each phrase taken apart into its words."""
+def loosened(query: ParsedQuery) -> ParsedQuery:
+    """The same query with each phrase taken apart into its words."""
     clauses = []
-    for clause in question.clauses:
+    for clause in query.clauses:
         for term in clause:
             clauses += [(Term(word),) for word in term.text.split()] if term.is_phrase else [(term,)]
-    return Question(question.text, tuple(dict.fromkeys(clauses)), question.excluded)
+    return ParsedQuery(query.text, tuple(dict.fromkeys(clauses)), query.excluded)

@@ -1,204 +1,227 @@
-"""What is asked of a table for the rows that answer a plan best, each by its own words alone."""
+"""Read the rows that match a query best, each by its own words, and the messages beside them."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, compress, count
 from typing import Any
 
-from retrieval.search.filters import Reach
-from retrieval.search.query.compiled_query import MOST_CANDIDATES, InARow, Plan
+from conversations.sql import array, load, rows
+from retrieval.search.filters import Filters
+from retrieval.search.query.compiled_query import MOST_CANDIDATES, CompiledQuery, InARow
 from retrieval.search.relevance import ranking
-from retrieval.search.searchables import MESSAGES, Table
-from retrieval.search.tools import OF_TOOL
+from retrieval.search.relevance.ranking import Hit, Neighbour, Place, conversation_of, seq_of
+from retrieval.search.searchables import MESSAGES, Searchable
 
+_SQL = load("retrieval/search_relevance.sql")
 # What statistics do not foresee, no search looks at.
 MOST_ROWS = 50_000
-# Of messages with words so common that only the newest are looked at: of how many it is found out which have to do with
-# a tool that is asked for.
+# Of messages with words so common that only the newest are searched: of so many, the tool is checked.
 MOST_PROMISING = 5000
 
-# How rare a lexeme is comes from the candidates themselves, which are all the rows that have an anchor. Whatever is
-# counted is materialized, as it would be counted anew for each row where few rows are foreseen.
-_BEST = """
-    WITH {matching} hits AS MATERIALIZED (
-        SELECT id, conversation_id, seq, token_count, order_place, place, author, created_at, {shares}
-        FROM ({holding}) AS holding
-    ), rarities AS MATERIALIZED (
-        SELECT looked_at, {rarities} FROM (SELECT count(*) AS looked_at, {counts} FROM hits) AS counts
-    ), best AS (
-        SELECT hits.*
-        FROM hits, rarities
-        ORDER BY ({worth}) / {length_cost} DESC, id DESC
-        LIMIT {most}
-    )
-    SELECT {number}, {kind}, id::text, {one_place}, ARRAY[{share_columns}], token_count, {answered_in}, order_place,
-           author, created_at, CASE WHEN id = (SELECT id FROM best LIMIT 1) THEN (
-               SELECT ARRAY[looked_at, {rarity_columns}] FROM rarities
-           ) END
-    FROM best
-"""
-# A large tsvector is fetched and unpacked by each function that is given it: so all are given a copy, which the limit
-# keeps from being made again for each. Whether words follow each other is found out only of texts that hold them all;
-# hence the offset, without which ranks would be worked out twice.
-_HOLDING = """
-    SELECT *, {ranks}
-    FROM (
-        SELECT {id} AS id, conversation_id, {seq} AS seq, {tokens} AS token_count, {order_place} AS order_place,
-               ctid AS place, {author} AS author, {created_at} AS created_at, {vector} AS vector
-        FROM {table}
-        WHERE {where} AND {sought}
-        LIMIT %(most_rows)s
-    ) AS found
-    WHERE {answering}
-    OFFSET 0
-"""
-# The newest of those that are picked, of which nobody foresees how many there are. Materialized, so that the index for
-# words finds them: for the order, the planner would walk through all messages.
-_MATCHING = """matching AS MATERIALIZED (
-        SELECT ctid AS row, {order_place} AS order_place FROM {table} WHERE {where} AND {answering}
-    ),"""
-# To find out which tool a message has to do with takes longer than all else that is asked of it together.
-_MATCHING_TOOLS = f"""promising AS MATERIALIZED (
-        SELECT ctid AS row, {{order_place}} AS order_place
-        FROM {{table}} WHERE {{where}} AND {{answering}}
-        ORDER BY {{order_place}} DESC LIMIT %(most_promising)s
-    ), matching AS MATERIALIZED (
-        SELECT promising.row, promising.order_place
-        FROM promising JOIN messages ON messages.ctid = promising.row WHERE {OF_TOOL}
-    ),"""
-_NEWEST = "ctid = ANY(ARRAY(SELECT row FROM matching ORDER BY order_place DESC LIMIT %(most_candidates)s))"
 _COUNT = "greatest(count(*) FILTER (WHERE r{n} > 0), %(expected{n})s::float8) AS d{n}"
 _RARITY = "{weight}::float8 * ln(1 + greatest(0, %(size)s::float8 - d{n} + 0.5::float8) / (d{n} + 0.5::float8)) AS w{n}"
-_UNPACKED = "setweight({tsv}, 'A', %(lexemes)s::text[])"
-# It saturates with the number of times: a message that says a lexeme twice holds 1.25 times as much as one that says it
-# once. The rank of several forms is the mean of theirs.
-_RANK = "ts_rank('{{1,1,1,1}}', vector, %(term{n})s::tsquery){forms} AS r{n}"
-_FORMS = " * {0}::real"
-# As much as of a word that is said once. As a real number like the others: to count and to sort thousands of exact ones
-# takes as long as to rank them.
-_SHARE_IN_A_ROW = "CASE WHEN {all_held} AND vector @@ %(term{n})s::tsquery THEN 0.6::real ELSE 0::real END AS r{n}"
-# To look at the end of a text takes longer than to see that what follows it is no hit.
-_BEFORE_A_HIT = "CASE WHEN (conversation_id, seq + 1) IN (SELECT conversation_id, seq FROM best) THEN {answered_in} END"
+_UNPACKED = "setweight({vector}, 'A', %(lexemes)s::text[])"
 
 
 @dataclass(frozen=True)
-class BestRows:
-    """The rows within reach that answer a plan's query, the best of them by how much they hold of what is rare.
+class Attempt:
+    """One way to search; if it gives fewer hits than `enough`, there may be another."""
 
-    `by_length`: whether length costs. `dated`: whether a message's date is told.
+    query: CompiledQuery
+    enough: int
+
+    @property
+    def is_in_context(self) -> bool:
+        """Whether messages are ranked with what stands beside them; then length costs, too."""
+        return not self.query.parsed.is_look_up
+
+
+@dataclass(frozen=True)
+class Hits:
+    """The best rows of a table by themselves, and how rare each lexeme is.
+
+    `present`: the terms that the hits hold. `is_cut`: there are more hits than these. `is_bounded`: there were too many
+    to look at.
     """
 
-    reach: Reach
-    how: Plan
-    by_length: bool
+    hits: tuple[Hit, ...]
+    rarity: tuple[float, ...]
+    present: frozenset[int] = frozenset()
+    is_cut: bool = False
+    is_bounded: bool = False
+
+
+@dataclass(frozen=True)
+class RankedRows:
+    """The rows that the filters allow: of those that are ranked in context, `most`, of others `most_alone`.
+
+    `dated`: messages come with their dates.
+    """
+
+    filters: Filters
+    most: int
+    most_alone: int
     dated: bool
 
-    def statement(self, table: Table, *, number: int, kind: int, most: int) -> str:
-        """The question for one table; its rows begin with these two numbers."""
-        how = self.how
-        terms, of_lexemes = range(len(how.terms)), range(len(how.lexemes))
-        weights = [*(1 for _ in of_lexemes), *(each.weight for each in how.in_a_row)]
-        in_a_row = [self._in_a_row(n, each) for n, each in enumerate(how.in_a_row, start=len(of_lexemes))]
-        return _BEST.format(
-            number=number,
+    def of(self, attempt: Attempt) -> tuple[Hits, ...]:
+        """The best rows of each table."""
+        query = attempt.query
+        statement = " UNION ALL ".join(
+            f"({self._best(table, attempt, kind)})" for kind, table in enumerate(self.filters.tables)
+        )
+        fetched = rows(statement, self._values(query), binary=True)
+        return tuple(
+            self._hits([row for row in fetched if row[0] == kind], query) for kind in range(len(self.filters.tables))
+        )
+
+    def _best(self, table: Searchable, attempt: Attempt, kind: int) -> str:
+        query = attempt.query
+        terms, lexemes = range(len(query.terms)), range(len(query.lexemes))
+        weights = [*(1 for _ in lexemes), *(each.weight for each in query.in_a_row)]
+        in_a_row = [_row_rank(query, n, each) for n, each in enumerate(query.in_a_row, start=len(lexemes))]
+        return _SQL["best_rows"].format(
             kind=kind,
-            most=most,
-            matching=self._matching(table),
-            holding=self._holding(table),
-            shares=", ".join([*(f"r{n}" for n in of_lexemes), *in_a_row]),
+            most=self.most if table is MESSAGES and attempt.is_in_context else self.most_alone,
+            newest=self._newest(table, query),
+            holding=self._holding(table, query),
+            shares=", ".join([*(f"r{n}" for n in lexemes), *in_a_row]),
             counts=", ".join(_COUNT.format(n=n) for n in terms),
             rarities=", ".join(_RARITY.format(n=n, weight=weight) for n, weight in enumerate(weights)),
             rarity_columns=", ".join(f"w{n}" for n in terms),
             share_columns=", ".join(f"r{n}" for n in terms),
             worth=" + ".join(f"r{n} * w{n}" for n in terms),
-            length_cost=ranking.LENGTH_COST_SQL if self.by_length else "1",
+            length_cost=ranking.LENGTH_COST_SQL if attempt.is_in_context else "1",
             one_place=ranking.PLACE_SQL,
-            answered_in=self._answered_in(table),
+            answered_in=_answered_in(table, attempt),
         )
 
-    def values(self) -> dict[str, Any]:
-        """What the statements name; of several within one reach and of one plan, the same."""
-        how, reach = self.how, self.reach
-        after = reach.high - int(how.newest * (reach.high - reach.low))
+    def _values(self, query: CompiledQuery) -> dict[str, Any]:
+        filters = self.filters
+        after = self._newest_after(query)
+        by_tools = bool(filters.criteria.tool_names) and filters.of_tools is None
         return {
-            **reach.values,
-            "query": how.query,
-            **how.asked,
-            "lexemes": list(how.lexemes),
-            "size": float(reach.rows),
-            "after": after,
-            "in_newest": reach.between(after, reach.high) if how.newest < 1 and how.tells_place else None,
+            **filters.values,
+            **query.conditions,
+            "query": query.query,
+            "lexemes": list(query.lexemes),
+            "size": float(filters.rows),
+            "newest_after": after,
+            "newest_places": filters.blocks(after, filters.high),
             "most_rows": MOST_ROWS,
             "most_candidates": MOST_CANDIDATES,
-            "most_promising": MOST_PROMISING,
-            **{f"term{n}": term for n, term in enumerate(how.terms)},
-            **{f"expected{n}": how.expected_of(n) for n in range(len(how.terms))},
+            "most_promising": MOST_PROMISING if by_tools else None,
+            **{f"term{n}": term for n, term in enumerate(query.terms)},
+            **{f"expected{n}": query.expected_of(n) for n in range(len(query.terms))},
         }
 
-    def _holding(self, table: Table) -> str:
-        how = self.how
-        return _HOLDING.format(
+    def _holding(self, table: Searchable, query: CompiledQuery) -> str:
+        where, words = self._conditions(table, query)
+        ranks = (
+            _SQL["lexeme_rank"].format(n=n, forms=len(query.found_as(lexeme))) for n, lexeme in enumerate(query.lexemes)
+        )
+        return _SQL["holding"].format(
             id=table.id,
             seq=table.seq,
             table=table.name,
             tokens=table.tokens,
-            order_place=self.reach.place(table),
-            # Whose it is matters where the hits alone are ranked: of neighbours it is asked together with theirs.
+            order_place=self.filters.place(table),
+            # The author matters where the hits alone are ranked; that of neighbours is read with them.
             author="author" if table is MESSAGES else "NULL::text",
             created_at="created_at" if table is MESSAGES and self.dated else "NULL::timestamptz",
-            vector=_UNPACKED.format(tsv=table.vector) if len(how.terms) > 1 else table.vector,
-            where=self._where(table),
-            sought=self.reach.sought(table, how, among=self._among(table)),
-            # Of the copy, where there is one: what the index gives may be more than what answers.
-            answering="true" if how.asks_for_all else "vector @@ %(query)s::tsquery",
-            ranks=", ".join(self._rank(n, lexeme) for n, lexeme in enumerate(how.lexemes)),
+            vector=_UNPACKED.format(vector=table.vector) if len(query.terms) > 1 else table.vector,
+            where=where,
+            words=words,
+            ranks=", ".join(ranks),
         )
 
-    def _rank(self, n: int, lexeme: str) -> str:
-        forms = len(self.how.found_as(lexeme))
-        return _RANK.format(n=n, forms=_FORMS.format(forms) if forms > 1 else "")
-
-    def _in_a_row(self, n: int, words: InARow) -> str:
-        held = (f"r{self.how.lexemes.index(lexeme)} > 0" for lexeme in words.lexemes)
-        return _SHARE_IN_A_ROW.format(n=n, all_held=" AND ".join(held))
-
-    def _takes_newest(self, table: Table) -> bool:
-        """Whether the plan expects too many rows, and the newest are searched."""
-        return table is MESSAGES and self.how.newest < 1
-
-    def _among(self, table: Table) -> str | None:
-        """By what the index for words tells where the rows stand, if it is asked for that; see `Reach.sought`."""
-        if self._takes_newest(table):
-            return "in_newest" if self.how.tells_place and not self.reach.picks_among_messages else None
-        return "in_conversation" if self.how.in_conversation else None
-
-    def _where(self, table: Table) -> str:
-        reach, how = self.reach, self.how
-        if not self._takes_newest(table):
-            return reach.where(table, by_words_alone=how.by_words_alone)
-        if reach.picks_among_messages:
-            return _NEWEST
-        newest = f"{reach.place(table)} > %(after)s"
+    def _conditions(self, table: Searchable, query: CompiledQuery) -> tuple[str, str]:
+        """The filters and the words. Of too many candidates, the newest are searched."""
+        filters = self.filters
+        if not self._takes_newest(table, query):
+            return filters.where(table), filters.matching(table, query)
+        if filters.picks_among_messages:
+            return _SQL["is_newest"], filters.matching(table, query)
+        newest = f"{filters.place(table)} > %(newest_after)s"
+        if self._walks(query):
+            return f"{filters.where(table)} AND {newest}", _SQL["matches_words"].format(vector=table.vector)
+        words = filters.matching(table, query, places="newest_places")
         # As it is written, no other index serves it.
-        newest = f"({newest}) IS TRUE" if how.tells_place else newest
-        return f"{reach.where(table, by_words_alone=how.tells_place)} AND {newest}"
+        return f"{filters.where(table)} AND ({newest}) IS TRUE", words
 
-    def _matching(self, table: Table) -> str:
-        """Where the newest cannot be told by their places, a step before the others that finds them."""
-        reach = self.reach
-        if not (self._takes_newest(table) and reach.picks_among_messages):
+    def _newest(self, table: Searchable, query: CompiledQuery) -> str:
+        """The step that finds the newest candidates, where criteria pick among the messages."""
+        filters = self.filters
+        if not (self._takes_newest(table, query) and filters.picks_among_messages):
             return ""
-        by_tools = bool(reach.criteria.tool_names) and reach.of_tools is None
-        return (_MATCHING_TOOLS if by_tools else _MATCHING).format(
-            order_place=reach.place(table),
-            table=table.name,
-            where=reach.where(table, but_tools=by_tools),
-            answering=reach.answering(table, self.how),
+        return _SQL["newest_of_matching"].format(
+            order_place=filters.place(MESSAGES),
+            where=filters.where(MESSAGES, costly=False),
+            words=filters.matching(MESSAGES, query),
+            costly=filters.costly_of(MESSAGES),
         )
 
-    def _answered_in(self, table: Table) -> str:
-        """Where a hit that asks is answered: that says something about what stands beside it, and nothing else."""
-        if not self.by_length or table is not MESSAGES:
-            return "NULL::integer"
-        is_told_of_all = self.how.takes_neighbours or self.how.is_sentence
-        return table.answered_in if is_told_of_all else _BEFORE_A_HIT.format(answered_in=table.answered_in)
+    def _takes_newest(self, table: Searchable, query: CompiledQuery) -> bool:
+        """Whether there are too many candidates, and the newest of them are searched."""
+        return table is MESSAGES and query.newest < 1
+
+    def _newest_after(self, query: CompiledQuery) -> int:
+        return self.filters.high - int(query.newest * (self.filters.high - self.filters.low))
+
+    def _walks(self, query: CompiledQuery) -> bool:
+        """Whether the newest of several conversations are fewer than the rows that the word index would lead to."""
+        filters = self.filters
+        return not filters.is_one_conversation and query.newest < query.expected_share
+
+    def _hits(self, fetched: Sequence[tuple[Any, ...]], query: CompiledQuery) -> Hits:
+        if not fetched:
+            return Hits((), (ranking.rarity(found=0, among=self.filters.rows),) * len(query.terms))
+        # Hundreds of rows hold the same few combinations of terms.
+        complete: dict[tuple[bool, ...], bool] = {}
+        hits = []
+        for _, name, place, shares, tokens, answered_in, order_place, author, created_at, _ in fetched:
+            held = tuple(map(bool, shares))
+            if held not in complete:
+                complete[held] = query.is_matched_by(tuple(_terms(held)))
+            hits.append(Hit(name, place, shares, tokens, answered_in, complete[held], order_place, author, created_at))
+        looked_at, *rarity = fetched[0][-1]
+        present = frozenset(chain.from_iterable(map(_terms, complete)))
+        return Hits(tuple(hits), tuple(rarity), present, looked_at > len(hits), looked_at >= MOST_ROWS)
+
+    def neighbours(self, places: Collection[Place], *, asks_when: bool) -> list[Neighbour]:
+        """The messages at these places that the filters allow; some places are beyond a conversation's end.
+
+        With `asks_when`, of each whether it tells a time.
+        """
+        if not places:
+            return []
+        filters = self.filters
+        statement = _SQL["neighbours"].format(
+            where=filters.where(MESSAGES, by_words=False) if filters.is_narrowed else "true",
+            created_at="created_at" if self.dated else "NULL::timestamptz",
+            tells_when=_SQL["tells_when"] if asks_when else "false",
+        )
+        near = {"conversations": array(map(conversation_of, places)), "seqs": array(map(seq_of, places))}
+        return [Neighbour(*row) for row in rows(statement, {**filters.values, **near}, binary=True)]
+
+
+def _row_rank(query: CompiledQuery, n: int, words: InARow) -> str:
+    held = (f"r{query.lexemes.index(lexeme)} > 0" for lexeme in words.lexemes)
+    return _SQL["row_rank"].format(n=n, all_held=" AND ".join(held))
+
+
+def _answered_in(table: Searchable, attempt: Attempt) -> str:
+    """Where a hit that asks is answered: that matters for the messages beside it only."""
+    query = attempt.query
+    if not attempt.is_in_context or table is not MESSAGES:
+        return "NULL::integer"
+    if query.takes_neighbours or query.is_sentence:
+        return table.answered_in
+    # To read the end of a text takes longer than to see that no hit follows it.
+    return _SQL["answered_in_before_a_hit"].format(answered_in=table.answered_in)
+
+
+def _terms(held: Sequence[bool]) -> Iterator[int]:
+    """Which terms are held."""
+    return compress(count(), held)

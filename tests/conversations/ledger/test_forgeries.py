@@ -189,7 +189,7 @@ def test_a_file_that_is_no_ledger_is_said_to_be_none_once():
         report = verified(file.read())
 
     assert [(each.line, each.code) for each in report.findings] == [(1, "malformed_line")]
-    assert "no ledger" in report.findings[0].detail
+    assert "not a ledger" in report.findings[0].detail
 
 
 def test_the_words_of_runs_are_those_of_compaction():

@@ -74,7 +74,7 @@ def test_an_export_of_all_that_broke_off_becomes_whole(db):
 def test_a_whole_ledger_of_all_cannot_be_gone_on_with(db):
     a_conversation("one")
 
-    with pytest.raises(Conflict, match="export anew"):
+    with pytest.raises(Conflict, match="export all of them again"):
         gone_on_with(exported(), None)
 
 
@@ -103,7 +103,7 @@ def test_messages_that_are_other_ones_by_now_are_refused(conversation_id):
     before = exported(conversation_id)
     breaking("UPDATE messages SET chain_hash = sha256('') WHERE conversation_id = %s AND seq > 80", conversation_id)
 
-    with pytest.raises(Conflict, match="is not the one that is stored"):
+    with pytest.raises(Conflict, match="differs from the stored one"):
         gone_on_with(before, conversation_id)
 
 

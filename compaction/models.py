@@ -1,0 +1,263 @@
+"""The tables of compaction: jobs, runs, plans, hosts' boundaries, and models."""
+
+from __future__ import annotations
+
+from operator import attrgetter
+from typing import ClassVar, Self
+
+from django.db import models
+from django.db.models import Count, F, OuterRef, Q, Subquery, Value
+from django.db.models.functions import Coalesce, Now
+
+from compaction.types import BoundaryRecord, JobRecord, JobState, Outcome, Reason, RunRecord
+from conversations.models import Conversation, Summary
+
+_started_at = attrgetter("started_at")
+
+
+class CompactionJob(models.Model):
+    """A request to compact: the row is the job, the task queue only wakes workers.
+
+    A worker claims the row, and holds it by renewing a lease. `fence` counts the claims: a worker with an older number
+    has lost the job, and what it still writes is refused.
+    """
+
+    job_id = models.BigAutoField(primary_key=True)
+    conversation = models.ForeignKey(Conversation, models.CASCADE, related_name="compaction_jobs")
+    reason = models.TextField(choices=[(reason.value, reason.value) for reason in Reason])
+    state = models.TextField(choices=[(state.value, state.value) for state in JobState], default=JobState.QUEUED)
+    requested_at = models.DateTimeField(db_default=Now())
+    run_after = models.DateTimeField(db_default=Now())
+    leased_until = models.DateTimeField(null=True)
+    finished_at = models.DateTimeField(null=True)
+    fence = models.IntegerField(default=0)
+    attempts = models.IntegerField(default=0)
+    last_error = models.TextField(default="")
+    # The id of the first request in the log; empty for LCM's own requests.
+    request_id = models.TextField(default="", db_default="")
+
+    class Meta:
+        db_table = "compaction_jobs"
+        indexes: ClassVar = [
+            models.Index(
+                fields=["run_after"], condition=Q(state__in=["queued", "leased"]), name="compaction_jobs_open_idx"
+            ),
+            models.Index(fields=["finished_at"], condition=Q(state="failed"), name="compaction_jobs_failed_idx"),
+        ]
+        constraints: ClassVar = [
+            # Requests for one conversation are merged; one more may be queued while a job is leased.
+            models.UniqueConstraint(
+                fields=["conversation"], condition=Q(state="queued"), name="compaction_jobs_wait_once_per_conversation"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"job {self.job_id} ({self.state})"
+
+    def as_record(self) -> JobRecord:
+        return JobRecord(
+            job_id=self.job_id,
+            conversation_id=self.conversation_id,
+            reason=Reason(self.reason),
+            state=JobState(self.state),
+            requested_at=self.requested_at,
+            attempts=self.attempts,
+            finished_at=self.finished_at,
+            # In Python, so that the runs of many jobs can be read at once.
+            run_ids=tuple(run.run_id for run in sorted(self.runs.all(), key=_started_at, reverse=True)),
+            title=str(self.conversation),
+            run_after=self.run_after,
+            leased_until=self.leased_until,
+            last_error=self.last_error,
+        )
+
+
+class CompactionRunQuerySet(models.QuerySet):
+    def with_record_fields(self) -> Self:
+        """With all that `as_record` needs, in one statement."""
+        # By the conversation, too: its degraded summaries are few, and indexed.
+        degraded = Summary.objects.filter(
+            conversation_id=OuterRef("conversation_id"), is_degraded=True, run_id=OuterRef("run_id")
+        )
+        counted = degraded.order_by().values("run_id").annotate(count=Count("pk")).values("count")
+        return self.select_related("conversation").annotate(
+            degraded_summaries=Coalesce(Subquery(counted, output_field=models.IntegerField()), 0)
+        )
+
+
+class CompactionRun(models.Model):
+    """One execution of compaction: why, when, and what it came to.
+
+    `tokens_before` is what the context cost when the run read it; `tokens_after`, what that same context costs with the
+    run's summaries in it. What was appended meanwhile is in neither.
+    """
+
+    run_id = models.TextField(primary_key=True)
+    conversation = models.ForeignKey(Conversation, models.CASCADE, related_name="compaction_runs")
+    job = models.ForeignKey("compaction.CompactionJob", models.SET_NULL, null=True, related_name="runs")
+    reason = models.TextField(choices=[(reason.value, reason.value) for reason in Reason])
+    outcome = models.TextField(choices=[(outcome.value, outcome.value) for outcome in Outcome])
+    started_at = models.DateTimeField()
+    finished_at = models.DateTimeField(null=True)
+    tokens_before = models.BigIntegerField()
+    tokens_after = models.BigIntegerField()
+    leaf_summaries = models.IntegerField(default=0)
+    condensed_summaries = models.IntegerField(default=0)
+    redone_summaries = models.IntegerField(default=0, db_default=0)
+    # The figures behind the outcome, such as those of the significance gate.
+    details = models.JSONField(default=dict, db_default=Value("{}", models.JSONField()))
+
+    objects = CompactionRunQuerySet.as_manager()
+
+    class Meta:
+        db_table = "compaction_runs"
+        indexes: ClassVar = [
+            models.Index(fields=["conversation", "-started_at"], name="compaction_runs_conv_idx"),
+            models.Index(fields=["-started_at", "-run_id"], name="compaction_runs_started_idx"),
+        ]
+        constraints: ClassVar = [
+            models.CheckConstraint(
+                # A summary that is made again may be longer than the one before it; any other is shorter than its
+                # sources.
+                condition=Q(tokens_before__gte=0, tokens_after__gte=0)
+                & (Q(tokens_after__lte=F("tokens_before")) | Q(redone_summaries__gt=0)),
+                name="compaction_runs_add_up",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.run_id
+
+    def as_record(self) -> RunRecord:
+        """The run as a record, with what `with_record_fields` has read."""
+        return RunRecord(
+            run_id=self.run_id,
+            conversation_id=self.conversation_id,
+            reason=Reason(self.reason),
+            outcome=Outcome(self.outcome),
+            started_at=self.started_at,
+            finished_at=self.finished_at,
+            tokens_before=self.tokens_before,
+            tokens_after=self.tokens_after,
+            leaf_summaries=self.leaf_summaries,
+            condensed_summaries=self.condensed_summaries,
+            redone_summaries=self.redone_summaries,
+            job_id=self.job_id,
+            details=self.details,
+            title=str(self.conversation),
+            degraded_summaries=getattr(self, "degraded_summaries", 0),
+        )
+
+
+class CompactionPlanQuerySet(models.QuerySet):
+    def waiting(self) -> Self:
+        """Those that a worker is to carry out and has not begun."""
+        return self.filter(requested_at__isnull=False, executed_at__isnull=True, refusal="")
+
+
+class CompactionPlan(models.Model):
+    """A dry run: its steps in order, and the context that they were made for."""
+
+    plan_id = models.TextField(primary_key=True)
+    conversation = models.ForeignKey(Conversation, models.CASCADE, related_name="compaction_plans")
+    created_at = models.DateTimeField(db_default=Now())
+    # What the context was: its last seq, its tokens, and the hash of its items.
+    last_seq = models.BigIntegerField()
+    tokens_before = models.BigIntegerField()
+    tokens_expected = models.BigIntegerField()
+    context_hash = models.TextField()
+    summarizer = models.TextField()
+    policy = models.JSONField()
+    steps = models.JSONField()
+    # How many messages and items the context had and should have, and what the summaries should take.
+    figures = models.JSONField()
+    # When a worker was requested to carry it out, and why that was refused: the row is the job.
+    requested_at = models.DateTimeField(null=True)
+    refusal = models.TextField(default="", db_default="")
+    executed_at = models.DateTimeField(null=True)
+    run = models.ForeignKey("compaction.CompactionRun", models.SET_NULL, null=True, related_name="plans")
+
+    objects = CompactionPlanQuerySet.as_manager()
+
+    class Meta:
+        db_table = "compaction_plans"
+        indexes: ClassVar = [
+            models.Index(fields=["conversation", "-created_at"], name="compaction_plans_conv_idx"),
+            models.Index(
+                fields=["requested_at"],
+                condition=Q(requested_at__isnull=False, executed_at__isnull=True, refusal=""),
+                name="compaction_plans_waiting_idx",
+            ),
+        ]
+        constraints: ClassVar = [
+            models.CheckConstraint(
+                condition=Q(tokens_expected__gte=0, tokens_expected__lte=F("tokens_before")),
+                name="compaction_plans_add_up",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.plan_id
+
+
+class CompactionBoundary(models.Model):
+    """One compaction by a host, under the host's name for it."""
+
+    boundary_id = models.BigAutoField(primary_key=True)
+    conversation = models.ForeignKey(Conversation, models.CASCADE, related_name="boundaries")
+    host_reference = models.TextField()
+    last_seq = models.BigIntegerField()
+    recorded_at = models.DateTimeField(db_default=Now())
+    metadata = models.JSONField(default=dict)
+
+    class Meta:
+        db_table = "compaction_boundaries"
+        verbose_name_plural = "compaction boundaries"
+        constraints: ClassVar = [
+            models.UniqueConstraint(
+                fields=["conversation", "host_reference"], name="compaction_boundaries_have_one_name_each"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.host_reference} at {self.last_seq}"
+
+    def as_record(self) -> BoundaryRecord:
+        return BoundaryRecord(
+            conversation_id=self.conversation_id,
+            host_reference=self.host_reference,
+            last_seq=self.last_seq,
+            recorded_at=self.recorded_at,
+            metadata=self.metadata,
+        )
+
+
+class ModelEndpoint(models.Model):
+    """The circuit breaker and spend guard of one model.
+
+    No key, prompt or answer is stored here.
+    """
+
+    name = models.TextField(primary_key=True)
+    # The breaker: open until the moment named; then one call at a time finds out.
+    consecutive_failures = models.IntegerField(default=0, db_default=0)
+    open_until = models.DateTimeField(null=True)
+    probing_until = models.DateTimeField(null=True)
+    last_failure = models.TextField(default="", db_default="")
+    last_failure_at = models.DateTimeField(null=True)
+    last_success_at = models.DateTimeField(null=True)
+    # The spend guard: calls and tokens since the window began.
+    window_started_at = models.DateTimeField(db_default=Now())
+    window_calls = models.IntegerField(default=0, db_default=0)
+    window_tokens = models.BigIntegerField(default=0, db_default=0)
+    # Since the endpoint was first used.
+    calls = models.BigIntegerField(default=0, db_default=0)
+    failures = models.BigIntegerField(default=0, db_default=0)
+    tokens_in = models.BigIntegerField(default=0, db_default=0)
+    tokens_out = models.BigIntegerField(default=0, db_default=0)
+
+    class Meta:
+        db_table = "model_endpoints"
+
+    def __str__(self) -> str:
+        return self.name

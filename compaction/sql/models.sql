@@ -1,0 +1,77 @@
+-- name: admit_call
+-- Count a call that may be made; no row where the breaker or the spend guard forbids it.
+-- The conditions are checked on the locked row: of all calls at once, one becomes the probe of an open breaker.
+INSERT INTO model_endpoints AS m (name, window_started_at, window_calls, calls) VALUES (%(name)s, %(now)s, 1, 1)
+ON CONFLICT (name) DO UPDATE SET
+    probing_until = CASE WHEN m.open_until IS NOT NULL THEN %(probe_ends)s END,
+    window_started_at = CASE WHEN m.window_started_at <= %(window_began)s THEN %(now)s ELSE m.window_started_at END,
+    window_calls = CASE WHEN m.window_started_at <= %(window_began)s THEN 1 ELSE m.window_calls + 1 END,
+    window_tokens = CASE WHEN m.window_started_at <= %(window_began)s THEN 0 ELSE m.window_tokens END,
+    calls = m.calls + 1
+WHERE (m.open_until IS NULL OR (m.open_until <= %(now)s AND coalesce(m.probing_until <= %(now)s, true)))
+  AND (m.window_started_at <= %(window_began)s
+       OR ((%(max_calls)s = 0 OR m.window_calls < %(max_calls)s)
+           AND (%(max_tokens)s = 0 OR m.window_tokens < %(max_tokens)s)))
+RETURNING m.name
+
+-- name: why_withheld
+-- Whether breaker and spend guard let a call pass, and when they will.
+SELECT m.open_until IS NULL OR (m.open_until <= %(now)s AND coalesce(m.probing_until <= %(now)s, true)),
+       greatest(m.open_until, m.probing_until),
+       m.window_started_at <= %(window_began)s
+           OR ((%(max_calls)s = 0 OR m.window_calls < %(max_calls)s)
+               AND (%(max_tokens)s = 0 OR m.window_tokens < %(max_tokens)s)),
+       m.window_started_at
+FROM model_endpoints AS m WHERE m.name = %(name)s
+
+-- name: record_success
+-- Close the breaker and count what the call cost.
+-- A call that outlasts its window counts for the next one: many long calls would otherwise cost nothing.
+UPDATE model_endpoints AS m SET
+    consecutive_failures = 0, open_until = NULL, probing_until = NULL, last_success_at = %(now)s,
+    window_started_at = CASE WHEN m.window_started_at <= %(window_began)s THEN %(now)s ELSE m.window_started_at END,
+    window_calls = CASE WHEN m.window_started_at <= %(window_began)s THEN 0 ELSE m.window_calls END,
+    window_tokens = CASE WHEN m.window_started_at <= %(window_began)s THEN 0 ELSE m.window_tokens END
+        + %(tokens_in)s + %(tokens_out)s,
+    tokens_in = m.tokens_in + %(tokens_in)s,
+    tokens_out = m.tokens_out + %(tokens_out)s
+WHERE m.name = %(name)s
+RETURNING m.name
+
+-- name: record_failure
+-- Count a failed call and its cost; open the breaker after too many faults.
+-- A failure while the breaker is open is of a call that began before, and no news. When its pause is over it is the
+-- probe, which has found the endpoint even if it did not answer the request.
+UPDATE model_endpoints AS m SET
+    consecutive_failures = m.consecutive_failures + CASE
+        WHEN m.open_until > %(now)s THEN 0
+        WHEN (m.open_until IS NOT NULL AND NOT %(is_there)s) OR %(is_fault)s THEN 1
+        ELSE 0 END,
+    open_until = CASE
+        WHEN m.open_until > %(now)s THEN m.open_until
+        WHEN (m.open_until IS NOT NULL AND NOT %(is_there)s)
+            OR (%(is_fault)s AND m.consecutive_failures + 1 >= %(most_failures)s)
+        THEN %(now)s + make_interval(secs => %(pause)s * least(
+            %(most_pauses)s, power(2, least(10, greatest(0, m.consecutive_failures + 1 - %(most_failures)s))))) END,
+    probing_until = CASE WHEN m.open_until > %(now)s THEN m.probing_until END,
+    failures = m.failures + 1, last_failure = %(reason)s, last_failure_at = %(now)s,
+    window_started_at = CASE WHEN m.window_started_at <= %(window_began)s THEN %(now)s ELSE m.window_started_at END,
+    window_calls = CASE WHEN m.window_started_at <= %(window_began)s THEN 0 ELSE m.window_calls END,
+    window_tokens = CASE WHEN m.window_started_at <= %(window_began)s THEN 0 ELSE m.window_tokens END
+        + %(tokens_in)s + %(tokens_out)s,
+    tokens_in = m.tokens_in + %(tokens_in)s,
+    tokens_out = m.tokens_out + %(tokens_out)s
+WHERE m.name = %(name)s
+RETURNING m.open_until
+
+-- name: callable_models
+-- Those of the given models that may be called now, and whether their breaker is closed.
+SELECT wanted.name, m.open_until IS NULL
+FROM unnest(%(names)s::text[]) WITH ORDINALITY AS wanted(name, place)
+LEFT JOIN model_endpoints AS m ON m.name = wanted.name
+WHERE m.name IS NULL
+   OR ((m.open_until IS NULL OR (m.open_until <= %(now)s AND coalesce(m.probing_until <= %(now)s, true)))
+       AND (m.window_started_at <= %(window_began)s
+            OR ((%(max_calls)s = 0 OR m.window_calls < %(max_calls)s)
+                AND (%(max_tokens)s = 0 OR m.window_tokens < %(max_tokens)s))))
+ORDER BY wanted.place

@@ -1,0 +1,52 @@
+-- name: context_slots
+-- The active context as slots, with the ids of the tool calls that each message makes or answers.
+-- A user's message that carries results, and no text or file, is an answer.
+SELECT c.ordinal, c.token_count, c.message_id, c.summary_id, m.role::text, s.depth, parts.calls,
+       m.role = 'user' AND parts.are_tools AND NOT parts.are_words
+FROM context_items c
+LEFT JOIN messages m ON m.message_id = c.message_id
+LEFT JOIN summaries s ON s.summary_id = c.summary_id
+LEFT JOIN LATERAL (
+    SELECT array_agg(p.tool_call_id) FILTER (WHERE p.part_type = 'tool' AND p.tool_call_id IS NOT NULL) AS calls,
+           bool_or(p.part_type = 'tool') AS are_tools, bool_or(p.part_type IN ('text', 'file')) AS are_words
+    FROM message_parts p WHERE p.message_id = c.message_id
+) AS parts ON true
+WHERE c.conversation_id = %(conversation_id)s
+ORDER BY c.ordinal
+
+-- name: source_messages
+-- Messages as a summarizer needs them; a user's message that only carries results counts as a tool's.
+SELECT message_id, seq,
+       CASE WHEN role = 'user' AND EXISTS (
+                SELECT FROM message_parts p WHERE p.message_id = m.message_id
+                HAVING bool_or(p.part_type = 'tool') AND NOT bool_or(p.part_type IN ('text', 'file'))
+            ) THEN 'tool' ELSE role::text END,
+       author, content, created_at, token_count, content_hash,
+       ARRAY(SELECT DISTINCT file_id FROM file_references r WHERE r.message_id = m.message_id ORDER BY file_id),
+       cold_block_id, erased_by_id
+FROM messages m WHERE message_id = ANY(%s)
+
+-- name: source_summaries
+-- Summaries as sources of a condensed one.
+SELECT summary_id, depth, first_seq, last_seq, CASE WHEN erased_by_id IS NULL THEN content END,
+       earliest_at, latest_at, encode(summary_hash, 'hex'), source_tokens, descendant_count,
+       ARRAY(SELECT jsonb_array_elements_text(file_ids)), is_degraded, coalesce(quality ->> 'waits', '') = 'true'
+FROM summaries WHERE summary_id = ANY(%s)
+
+-- name: newest_turns
+-- The newest turns in the context, each cut to a length.
+SELECT left(m.content, %s), m.message_id, m.cold_block_id
+FROM context_items c JOIN messages m USING (message_id)
+WHERE c.conversation_id = %s AND m.role <> 'system' ORDER BY c.ordinal DESC LIMIT %s
+
+-- name: summary_remains
+-- Whether any message below a summary still has its text.
+WITH RECURSIVE below AS (
+    SELECT %s::text AS summary_id
+    UNION
+    SELECT p.parent_summary_id FROM below JOIN summary_parents p USING (summary_id)
+)
+SELECT EXISTS (
+    SELECT FROM below JOIN summary_messages l USING (summary_id) JOIN messages m USING (message_id)
+    WHERE m.erased_by_id IS NULL
+)

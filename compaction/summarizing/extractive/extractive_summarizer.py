@@ -1,0 +1,154 @@
+"""The summarizer without a model: the sentences that cover most, in order."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+
+from compaction.summarizing.extractive.budget import ROOM_FOR_CLOSING, affordable, best_beginning, text_without_content
+from compaction.summarizing.extractive.clean_text import estimate_tokens
+from compaction.summarizing.extractive.coverage import Candidate, Coverage, pack
+from compaction.summarizing.extractive.material import Material, material_of
+from compaction.summarizing.extractive.summary_form import NAMED, Days, closing, write
+from compaction.summarizing.extractive.topics import index_of_names, names_left_out, topics_left_out
+from compaction.summarizing.summarizer import SummaryDraft, SummaryRequest
+
+# This much of the budget lists what the kept lines lack: names first, as far as there are any (plain talk has next to
+# none), and in the closing line, with what the names leave of it, phrases. Measured on dev: less loses names that are
+# needed again, more loses sentences.
+_LISTED_SHARE = 0.33
+_LEAST_CLOSING_SHARE = 0.06
+# With less room than this, sentences matter more than names.
+_ROOM_FOR_NAMES = 100
+
+# A longer closing line is not read.
+_LONGEST_CLOSING = 100
+
+
+@dataclass(frozen=True)
+class ExtractiveSummarizer:
+    """Deterministic, readable, never over its target; all levels are alike."""
+
+    name: str = "extractive"
+
+    def summarize(self, request: SummaryRequest) -> SummaryDraft:
+        """Whole sentences under their speakers, an index of names, a closing line."""
+        # A text is weighed again after each choice, and mostly it is the one that was weighed before.
+        request = replace(request, count_tokens=cache(request.count_tokens))
+        material = material_of(request.sources)
+        budget = affordable(request)
+        if not material.statements:
+            return SummaryDraft(
+                text=text_without_content(request, budget), model=self.name, quality=1.0, left_out=len(request.sources)
+            )
+        days = Days.of(material.passages)
+        return _Writing(request=request, material=material, budget=budget, days=days).draft(self.name)
+
+
+@dataclass(frozen=True)
+class _Writing:
+    """One summary in the making."""
+
+    request: SummaryRequest
+    material: Material
+    budget: int
+    days: Days
+
+    def draft(self, model: str) -> SummaryDraft:
+        count, material = self.request.count_tokens, self.material
+        names = names_left_out(material)
+        names_room, closing_room = self._rooms(names)
+        coverage = self._coverage()
+        body = self._packed(coverage, self.budget - names_room - closing_room)
+        if names_room and coverage.chosen:
+            # The lines show many of the names by themselves; what that saves goes to more lines.
+            missing = [name for name in names if self._spelling(name) not in body]
+            names_room = min(names_room, self._cost_of_names(missing))
+            body = self._packed(coverage, self.budget - names_room - closing_room)
+        if not coverage.chosen:
+            text = best_beginning(material, self.budget, count)
+            return SummaryDraft(text=text, model=model, quality=0.0, left_out=len(self.request.sources) - bool(text))
+        ending = _Ending(left_out=len(self.request.sources) - len(material.sources_of(coverage.chosen)))
+        if names_room:
+            room = self.budget - closing_room - count(f"{body}\n{NAMED}")
+            ending.names = index_of_names(names, material=material, shown=body, budget=room, count_tokens=count)
+        if closing_room:
+            ending.topics = []
+            ending.topics = topics_left_out(
+                material,
+                covered=coverage.covered | set(ending.names),
+                kept=set(coverage.chosen),
+                budget=min(_LONGEST_CLOSING, self.budget - count(self._text(body, ending))),
+                count_tokens=count,
+            )
+        text = self._text(body, ending)
+        while (over := count(text) - self.budget) > 0 and ending.give_way(over / self.budget):
+            text = self._text(body, ending)
+        covered = coverage.covered.union(ending.names, material.vocabulary.known(" ".join(ending.topics or ())))
+        return SummaryDraft(text=text, model=model, quality=round(material.share(covered), 4), left_out=ending.left_out)
+
+    def _rooms(self, names: Sequence[int]) -> tuple[int, int]:
+        """The tokens set aside for the index of names and for the closing line."""
+        if self.budget < ROOM_FOR_CLOSING:
+            return 0, 0
+        names_room = min(int(_LISTED_SHARE * self.budget), self._cost_of_names(names))
+        if self.budget < _ROOM_FOR_NAMES:
+            names_room = 0
+        closing_room = max(_LEAST_CLOSING_SHARE * self.budget, _LISTED_SHARE * self.budget - names_room)
+        return names_room, int(min(_LONGEST_CLOSING, closing_room))
+
+    def _coverage(self) -> Coverage:
+        material, count = self.material, self.request.count_tokens
+        return Coverage(
+            candidates=[
+                Candidate(terms, weight, place, estimate_tokens(unit.text))
+                for place, unit, weight, terms in material.statements
+            ],
+            worth=material.worth,
+            tokens_of=lambda index: count(f" {material.statements[index].unit.text}"),
+            tokens_of_heading=lambda place: estimate_tokens(material.passages[place].head),
+        )
+
+    def _packed(self, coverage: Coverage, budget: int) -> str:
+        return pack(coverage, render=self._body, count_tokens=self.request.count_tokens, budget=budget)
+
+    def _body(self, chosen: Sequence[int]) -> str:
+        passages, statements = self.material.passages, self.material.statements
+        kept = ((passages[statements[index].place], statements[index].unit) for index in sorted(chosen))
+        return write(kept, days=self.days)
+
+    def _text(self, body: str, ending: _Ending) -> str:
+        lines = [body]
+        if ending.names:
+            lines.append(f"{NAMED} {', '.join(map(self._spelling, ending.names))}")
+        if ending.topics is not None:
+            lines.append(closing(ending.topics, left_out=ending.left_out, sources=self.request.sources))
+        return "\n".join(lines)
+
+    def _spelling(self, name: int) -> str:
+        return self.material.vocabulary.spelling[name]
+
+    def _cost_of_names(self, names: Sequence[int]) -> int:
+        return math.ceil(sum(estimate_tokens(self._spelling(name)) for name in names))
+
+
+@dataclass
+class _Ending:
+    """The lines under the body: names, and topics (None: no closing line)."""
+
+    left_out: int
+    names: list[int] = field(default_factory=list)
+    topics: list[str] | None = None
+
+    def give_way(self, part: float) -> bool:
+        """Shorten by about this part, topics first; False if nothing is left."""
+        for items in (self.topics, self.names):
+            if items:
+                # Counts of parts add up only nearly, so mostly one item more than none is too much.
+                del items[-max(1, int(len(items) * part)) :]
+                return True
+        closed = self.topics is not None
+        self.topics = None
+        return closed

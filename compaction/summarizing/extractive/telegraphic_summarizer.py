@@ -1,0 +1,151 @@
+"""The last resort: a telegram of the sources, always within its target."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from compaction.summarizing.extractive.budget import ROOM_FOR_CLOSING, affordable, best_beginning, text_without_content
+from compaction.summarizing.extractive.clean_text import estimate_tokens
+from compaction.summarizing.extractive.coverage import Candidate, Coverage, pack
+from compaction.summarizing.extractive.identifiers import LONGEST_NAME, PIECE, names_of
+from compaction.summarizing.extractive.material import Material, material_of
+from compaction.summarizing.extractive.sentences import Unit
+from compaction.summarizing.extractive.summary_form import Days, Run, closing, write
+from compaction.summarizing.extractive.terms import CJK
+from compaction.summarizing.summarizer import SummaryDraft, SummaryRequest
+
+# What is longer is data: cut, so that one of them cannot fill the text. CJK runs are cut to about a word.
+_LONGEST_WORD = 40
+_SLICES = re.compile(rf"[{CJK}]{{1,4}}|[^{CJK}]{{1,{_LONGEST_WORD}}}")
+_EDGES = ".,:;!?…。"
+
+# "didn't work" must not become "work".
+_NEGATION = re.compile(r"\b(?:\w+n['’]t|cannot)\b", re.IGNORECASE)
+_NOT = frozenset({"not", "no", "never", "without", "neither", "nor", "none"})
+
+
+class Word(NamedTuple):
+    """A word of a telegram, its terms, and the negation before it."""
+
+    text: str
+    terms: tuple[int, ...]
+    negation: str
+
+
+@dataclass(frozen=True)
+class TelegraphicSummarizer:
+    """Keep the telling words, each once, under their speakers. A pure function."""
+
+    name: str = "telegraphic"
+
+    def summarize(self, request: SummaryRequest) -> SummaryDraft:
+        """At most the target: else a mark, else the empty text."""
+        material = material_of(request.sources)
+        budget, count, sources = affordable(request), request.count_tokens, request.sources
+        if not material.statements:
+            return SummaryDraft(
+                text=text_without_content(request, budget), model=self.name, quality=1.0, left_out=len(sources)
+            )
+        telegrams = _Telegrams(material, count)
+        ending = f"\n{closing([], left_out=len(sources), sources=sources)}" if budget >= ROOM_FOR_CLOSING else ""
+        text = pack(telegrams, render=telegrams.render, count_tokens=count, budget=budget - count(ending))
+        if not telegrams.chosen:
+            text = best_beginning(material, budget, count)
+            return SummaryDraft(text=text, model=self.name, quality=0.0, left_out=len(sources) - bool(text))
+        left_out = len(sources) - len(material.sources_of(telegrams.chosen))
+        if ending:
+            closed = f"{text}\n{closing([], left_out=left_out, sources=sources)}"
+            text = closed if count(closed) <= budget else text
+        quality = round(material.share(telegrams.covered), 4)
+        return SummaryDraft(text=text, model=self.name, quality=quality, left_out=left_out)
+
+
+class _Telegrams(Coverage):
+    """Units as words, to choose from; covered words are left out and cost nothing."""
+
+    def __init__(self, material: Material, count_tokens: Callable[[str], int]) -> None:
+        self._material = material
+        self._count_tokens = count_tokens
+        self._days = Days.of(material.passages)
+        self._words = [tuple(_words(unit.text, material)) for _, unit, _, _ in material.statements]
+        self._costs: dict[str, int] = {}
+        self._kept: dict[int, str] = {}
+        self._denied: set[str] = set()
+        super().__init__(
+            candidates=[
+                Candidate(tuple(dict.fromkeys(term for word in words for term in word.terms)), weight, place, 0.0)
+                for words, (place, _, weight, _) in zip(self._words, material.statements, strict=True)
+            ],
+            worth=material.worth,
+            tokens_of=self._own_tokens,
+            tokens_of_heading=lambda place: estimate_tokens(material.passages[place].head),
+        )
+
+    def render(self, chosen: Sequence[int]) -> str:
+        """The telegrams in the order of the conversation, under few heads."""
+        passages, statements = self._material.passages, self._material.statements
+        kept = ((passages[statements[index].place], Unit(self._kept[index], is_prose=True)) for index in sorted(chosen))
+        return write(kept, days=self._days, render=_telegram)
+
+    def _take(self, index: int) -> None:
+        words = self._uncovered(index)
+        self._kept[index] = " ".join(map(_shown, words))
+        self._denied.update(_shown(word) for word in words if word.negation)
+        super()._take(index)
+
+    def _own_tokens(self, index: int) -> float:
+        return sum([self._tokens_of_word(_shown(word)) for word in self._uncovered(index)])
+
+    def _uncovered(self, index: int) -> list[Word]:
+        """The words of a unit that say anything new.
+
+        To deny what was covered before is new.
+        """
+        covered = self.covered
+        now: set[int] = set()
+        words: list[Word] = []
+        for word in self._words[index]:
+            if any(term not in covered and term not in now for term in word.terms) or (
+                word.negation and _shown(word) not in self._denied
+            ):
+                now.update(word.terms)
+                words.append(word)
+        return words
+
+    def _tokens_of_word(self, word: str) -> int:
+        cost = self._costs.get(word)
+        if cost is None:
+            cost = self._costs[word] = self._count_tokens(f" {word}")
+        return cost
+
+
+def _shown(word: Word) -> str:
+    return f"{word.negation} {word.text}" if word.negation else word.text
+
+
+def _telegram(run: Run) -> str:
+    return f"{run.head}: {'; '.join(' '.join(unit.text for unit in message) for message in run.messages)}"
+
+
+def _words(text: str, material: Material) -> Iterator[Word]:
+    negation = ""
+    for piece in _pieces(_NEGATION.sub(" not ", text)):
+        if piece.lower() in _NOT:
+            negation = piece.lower()
+            continue
+        terms = material.vocabulary.known(piece)
+        if terms:
+            yield Word(piece, terms, negation)
+            negation = ""
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """The words of a text as they will be shown: names whole, monsters in slices."""
+    for piece in PIECE.findall(text):
+        if len(piece) <= _LONGEST_WORD and piece.isascii() or len(piece) <= LONGEST_NAME and names_of(piece):
+            yield piece.strip(_EDGES)
+        else:
+            yield from _SLICES.findall(piece.strip(_EDGES))

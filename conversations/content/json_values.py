@@ -1,0 +1,93 @@
+"""Values as JSON has them, and the pydantic types that read them. Pure."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from decimal import Decimal, InvalidOperation
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Strict, WithJsonSchema
+
+from conversations.content.lossless_values import MAX_NAME, NO_NUL
+
+# The largest number up to which a double knows every whole one.
+MOST_EXACT = 2.0**53
+NOUNS = {
+    dict: "an object",
+    list: "a list",
+    str: "a text",
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    type(None): "null",
+}
+
+
+def noun_of(value: Any) -> str:
+    return next((noun for kind, noun in NOUNS.items() if type(value) is kind), type(value).__name__)
+
+
+def whole_number(value: Any) -> Any:
+    """7 for 7.0, as JSON knows one kind of number; anything else as it is."""
+    is_whole = type(value) is float and value.is_integer() and abs(value) <= MOST_EXACT
+    return int(value) if is_whole else value
+
+
+def price(value: Any) -> Any:
+    """A price as a number, or, for one that must keep its digits, as a text; ValueError if it is none."""
+    if isinstance(value, Decimal):
+        return value
+    if type(value) not in (int, float, str):
+        raise ValueError(f"This must be a number, not {noun_of(value)}.")
+    try:
+        amount = Decimal(str(value))
+    except InvalidOperation:
+        raise ValueError(f"{str(value)[:80]!r} is not a number.") from None
+    if not amount.is_finite():
+        raise ValueError(f"{str(value)[:80]!r} is not a number.")
+    return amount
+
+
+def zoned_moment(value: Any) -> Any:
+    """A time in ISO 8601 with its zone; ValueError if it is none."""
+    if isinstance(value, datetime):
+        return value
+    if type(value) is not str:
+        raise ValueError(f"This must be a text, not {noun_of(value)}.")
+    try:
+        moment = datetime.fromisoformat(value)
+    except ValueError:
+        raise ValueError(f"{value[:80]!r} is not a time in ISO 8601, such as 2026-01-31T12:00:00Z.") from None
+    if moment.tzinfo is None:
+        raise ValueError("The time needs its zone, such as a Z at its end.")
+    return moment
+
+
+# Names are checked where they are stored: not every message comes through a face.
+NAME_SCHEMA = {"type": "string", "minLength": 1, "maxLength": MAX_NAME, "pattern": NO_NUL}
+Name = Annotated[str, WithJsonSchema(NAME_SCHEMA)]
+Flag = Annotated[bool, Strict()]
+Count = Annotated[
+    int,
+    Strict(),
+    BeforeValidator(whole_number),
+    WithJsonSchema({"type": "integer", "minimum": -(2**31), "maximum": 2**31 - 1}),
+]
+Price = Annotated[
+    Decimal,
+    BeforeValidator(price),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "number"},
+                {"type": "string", "format": "decimal", "pattern": r"^-?[0-9]{1,100}(\.[0-9]{1,100})?$"},
+            ]
+        },
+        mode="validation",
+    ),
+]
+Moment = Annotated[
+    datetime,
+    BeforeValidator(zoned_moment),
+    WithJsonSchema({"type": "string", "format": "date-time"}, mode="validation"),
+]

@@ -1,0 +1,81 @@
+"""Texts that left their rows are in a cold block or erased, by a recorded act."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from conversations.cold_storage.cold_texts import LONGEST_URL, Block, ReadableTexts, blocks_of
+from conversations.content import hashing
+from conversations.models import PART_COLUMNS
+from conversations.sql import array, load, rows
+from conversations.store.read import files_of, messages_of, record_hash_of
+from conversations.types import PartRecord
+from integrity.invariants.hash_invariants import ALTERED_RECORD
+from integrity.invariants.invariant import Found, counted, invariant, violations
+from integrity.types import Finding, Severity
+
+SQL = load("integrity/cold_invariants.sql")
+_MESSAGES_IN = """
+    SELECT message_id, metadata_hash, chained_parts, record_hash FROM messages
+    WHERE cold_block_id = %s AND erased_by_id IS NULL ORDER BY seq
+"""
+_PART_HASHES = "SELECT part_id, part_hash FROM message_parts WHERE message_id = ANY(%s)"
+
+
+@invariant(Severity.CRITICAL)
+def cold_messages_point_at_their_block(conversation_ids: Sequence[int]) -> Found:
+    """Every cold message names a block of its range, and every block is in use."""
+    return violations(SQL["cold_messages_point_at_their_block"], conversation_ids)
+
+
+@invariant(Severity.CRITICAL, reads_texts=True)
+def cold_texts_match_their_hashes(conversation_ids: Sequence[int]) -> Found:
+    """Every cold block and the cold messages in it match their hashes."""
+    return counted(finding for block in blocks_of(conversation_ids) for finding in _damaged(block))
+
+
+def _damaged(block: Block) -> Iterator[Finding]:
+    stored = {message_id: hashes for message_id, *hashes in rows(_MESSAGES_IN, [block.cold_block_id])}
+    if block.problem:
+        yield Finding(block.conversation_id, f"cold_{block.cold_block_id}", block.problem)
+    for message_id in stored.keys() - block.messages.keys():
+        detail = f"its text is missing from cold block {block.cold_block_id}"
+        yield Finding(block.conversation_id, f"msg_{message_id}", detail)
+    readable = [message_id for message_id in stored if message_id in block.messages]
+    part_hashes = {id: bytes(part_hash) for id, part_hash in rows(_PART_HASHES, [array(readable)])} if readable else {}
+    files = files_of(readable) if readable else {}
+    # A part whose text is missing does not match its hash; the damage itself is a finding of its block.
+    for message in messages_of(readable, cold=ReadableTexts()):
+        metadata_hash, chained, record_hash = stored[message.message_id]
+        is_whole = (
+            hashing.content_hash(message.content).hex() == message.content_hash
+            and hashing.metadata_hash(message.metadata) == (metadata_hash and bytes(metadata_hash))
+            and all(_hash_of(part) == part_hashes[part.part_id] for part in message.parts)
+        )
+        needed = files.get(message.message_id, [])
+        if not is_whole:
+            yield Finding(message.conversation_id, message.id, "its cold text does not match its hashes")
+        elif record_hash and record_hash_of(message, chained_parts=chained, files=needed) != bytes(record_hash):
+            yield Finding(message.conversation_id, message.id, ALTERED_RECORD)
+
+
+def _hash_of(part: PartRecord) -> bytes:
+    return hashing.part_hash({name: getattr(part, name) for name in PART_COLUMNS})
+
+
+@invariant(Severity.CRITICAL)
+def texts_leave_by_recorded_acts(conversation_ids: Sequence[int]) -> Found:
+    """Every erased or cold text was erased or archived by an act in the audit log."""
+    return violations(SQL["texts_leave_by_recorded_acts"], conversation_ids)
+
+
+@invariant(Severity.WARNING)
+def quarantines_hold_what_there_is(conversation_ids: Sequence[int]) -> Found:
+    """Every open quarantine is of a row of its conversation."""
+    return violations(SQL["quarantines_hold_what_there_is"], conversation_ids)
+
+
+@invariant(Severity.CRITICAL)
+def emptied_rows_hold_no_text(conversation_ids: Sequence[int]) -> Found:
+    """No row that is erased or cold holds text."""
+    return violations(SQL["emptied_rows_hold_no_text"], conversation_ids, longest_url=LONGEST_URL)

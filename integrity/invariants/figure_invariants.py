@@ -1,0 +1,98 @@
+"""Recorded figures equal what counting gives, and work that was begun has ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from django.db import connection
+
+from conversations.content.flattening import reasoning_in, searchable
+from conversations.content.hashing import content_hash
+from conversations.content.lossless_values import storable
+from conversations.content.tokens import TokenEstimator
+from conversations.sql import load
+from conversations.store.read import messages_of
+from conversations.types import MessageRecord
+from integrity.invariants.hash_invariants import summaries_match_their_hashes
+from integrity.invariants.invariant import Found, counted, invariant, streamed, violations
+from integrity.types import Finding, Severity
+
+SQL = load("integrity/figure_invariants.sql")
+
+
+@invariant(Severity.WARNING)
+def counters_are_recounts(conversation_ids: Sequence[int]) -> Found:
+    """The counters of a conversation are what counting its rows gives."""
+    return violations(SQL["counters_are_recounts"], conversation_ids)
+
+
+@invariant(Severity.WARNING, reads_texts=True, is_sampled=True)
+def token_counts_are_recounts(conversation_ids: Sequence[int], *, every: int = 1) -> Found:
+    """Every token count of a message or a summary is what its counter counts.
+
+    Texts that do not match their hash are left to the invariants about hashes.
+    """
+    miscounted = [*_miscounted_summaries(conversation_ids, every)]
+    if miscounted:
+        altered = {finding.id for finding in summaries_match_their_hashes(conversation_ids).findings}
+        miscounted = [finding for finding in miscounted if finding.id not in altered]
+    return counted(_miscounted_messages(conversation_ids, every)) + counted(miscounted)
+
+
+def _miscounted_messages(conversation_ids: Sequence[int], every: int) -> Iterator[Finding]:
+    for conversation_id, message_id, content, recorded, counter, chained, is_plain, stored_hash in streamed(
+        SQL["messages_to_recount"], conversation_ids, every=every
+    ):
+        tokens = TokenEstimator(encoding=counter)
+        if tokens.name != counter:
+            yield Finding(conversation_id, f"msg_{message_id}", f"was counted by the unknown counter {counter}")
+            continue
+        if is_plain:
+            count = tokens.count(content)
+            is_as_hashed = count == recorded or content_hash(content) == bytes(stored_hash)
+        else:
+            [message] = messages_of([message_id])
+            count = count_of(message, column=content, chained=chained, tokens=tokens)
+            is_as_hashed = message.content_hash == content_hash(message.content).hex()
+        if count != recorded and is_as_hashed:
+            yield Finding(conversation_id, f"msg_{message_id}", f"costs {count} tokens, not {recorded}")
+
+
+def _miscounted_summaries(conversation_ids: Sequence[int], every: int) -> Iterator[Finding]:
+    for conversation_id, summary_id, content, recorded, counter in streamed(
+        SQL["summaries_to_recount"], conversation_ids, every=every
+    ):
+        tokens = TokenEstimator(encoding=counter)
+        if tokens.name != counter:
+            yield Finding(conversation_id, summary_id, f"was counted by the unknown counter {counter}")
+        elif (count := tokens.count(content)) != recorded:
+            yield Finding(conversation_id, summary_id, f"costs {count} tokens, not {recorded}")
+
+
+def count_of(message: MessageRecord, *, column: str, chained: int, tokens: TokenEstimator) -> int:
+    """Count a message that is more than its text; `column` is its searchable content."""
+    parts = [part for part in message.parts if part.ordinal < chained]
+    text = message.content if column == storable(message.content) else searchable(message.content, parts)
+    reasoning = reasoning_in(parts)
+    return tokens.count(text) + (tokens.count(reasoning) if reasoning else 0)
+
+
+@invariant(Severity.WARNING)
+def runs_add_up(conversation_ids: Sequence[int]) -> Found:
+    """No run records a negative token count, or a greater one after compaction."""
+    return violations(SQL["runs_add_up"], conversation_ids)
+
+
+@invariant(Severity.WARNING)
+def work_comes_to_an_end(conversation_ids: Sequence[int]) -> Found:
+    """No job is left for an hour after its lease, and no run for a day."""
+    return violations(SQL["work_comes_to_an_end"], conversation_ids)
+
+
+@invariant(Severity.WARNING, of_the_site=True)
+def grants_come_to_an_end(workspace_id: int | None) -> Found:
+    """No grant is open a month after it expired, or lasts longer than a day."""
+    # Retrieval owns this table; this room must not import it.
+    if "grants" not in connection.introspection.table_names():
+        return Found()
+    return violations(SQL["grants_come_to_an_end"], (), workspace_id=workspace_id)

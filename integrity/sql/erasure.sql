@@ -1,0 +1,122 @@
+-- name: messages_to_erase
+-- Those of these messages that are not erased yet.
+SELECT m.message_id, m.seq, m.token_count, encode(m.chain_hash, 'hex'), m.cold_block_id,
+       (SELECT count(*) FROM message_parts p WHERE p.message_id = m.message_id)
+FROM messages m
+WHERE m.conversation_id = %s AND m.message_id = ANY(%s) AND m.erased_by_id IS NULL ORDER BY m.seq
+
+-- name: summaries_to_erase
+-- Every summary made from these messages, directly or through others, superseded ones included.
+WITH RECURSIVE above AS (
+    SELECT summary_id FROM summary_messages WHERE message_id = ANY(%s)
+    UNION
+    SELECT p.summary_id FROM above JOIN summary_parents p ON p.parent_summary_id = above.summary_id
+)
+SELECT s.summary_id, s.depth, s.first_seq, s.last_seq, s.token_count, c.summary_id IS NOT NULL
+FROM above JOIN summaries s USING (summary_id)
+LEFT JOIN context_items c ON c.summary_id = s.summary_id
+WHERE s.erased_by_id IS NULL
+ORDER BY s.first_seq, s.depth DESC, s.summary_id
+
+-- name: files_to_erase
+-- Files that are named or that these messages need; whether other messages need them, and other files share the bytes.
+SELECT f.file_id, f.byte_size,
+       EXISTS (
+           SELECT FROM file_references other JOIN messages m USING (message_id)
+           WHERE other.file_id = f.file_id AND m.message_id <> ALL(%(messages)s) AND m.erased_by_id IS NULL
+       ),
+       EXISTS (
+           SELECT FROM large_files same
+           WHERE same.storage_uri = f.storage_uri AND same.erased_by_id IS NULL
+             AND same.file_id <> f.file_id AND same.file_id <> ALL(%(files)s)
+       )
+FROM large_files f
+WHERE f.conversation_id = %(id)s AND f.erased_by_id IS NULL
+  AND (f.file_id = ANY(%(files)s)
+       OR EXISTS (SELECT FROM file_references r WHERE r.file_id = f.file_id AND r.message_id = ANY(%(messages)s)))
+ORDER BY f.file_id
+
+-- name: erase_messages
+-- Remove the texts of messages; rows, places and hashes stay.
+UPDATE messages SET content = '', exact = NULL, metadata = '{}', author = NULL, idempotency_key = NULL,
+                    cold_block_id = NULL, erased_by_id = %s
+WHERE message_id = ANY(%s)
+
+-- name: erase_parts
+-- Remove the texts of parts, except notes that compaction added: those hold only two ids.
+UPDATE message_parts
+SET text_content = NULL, tool_input = NULL, tool_output = NULL, tool_error = NULL, tool_title = NULL,
+    patch_files = NULL, file_url = NULL, subtask_prompt = NULL, subtask_desc = NULL, metadata = NULL, exact = NULL,
+    patch_hash = NULL, file_mime = NULL, file_name = NULL, subtask_agent = NULL, step_reason = NULL,
+    snapshot_hash = NULL
+WHERE message_id = ANY(%s) AND (part_type = 'compaction' AND is_synthetic AND is_ignored) IS NOT TRUE
+
+-- name: erase_files
+-- Remove names and descriptions of files; the bytes are removed after the commit.
+UPDATE large_files SET file_name = NULL, mime_type = NULL, exploration_summary = NULL, erased_by_id = %s
+WHERE file_id = ANY(%s)
+
+-- name: texts_elsewhere
+-- How many texts outside of messages, summaries and files may quote the erased ones.
+SELECT (c.title IS NOT NULL)::int, (c.metadata <> '{}')::int,
+       (coalesce(c.overrides ->> 'summary_instructions', '') <> '')::int,
+       (SELECT count(*) FROM compaction_plans p
+        WHERE p.conversation_id = c.conversation_id AND coalesce(p.policy ->> 'summary_instructions', '') <> ''),
+       (SELECT count(*) FROM compaction_boundaries b
+        WHERE b.conversation_id = c.conversation_id AND b.metadata <> '{}'),
+       (SELECT count(*) FROM quarantines q
+        WHERE q.conversation_id = %(conversation)s AND q.reason <> ''
+          AND (%(whole)s OR q.target = ANY(%(ids)s) OR EXISTS (
+            SELECT FROM message_parts p JOIN messages m USING (message_id)
+            WHERE p.part_id = q.target AND 'msg_' || m.message_id = ANY(%(ids)s)
+        ))),
+       (SELECT count(*) FROM quarantines q WHERE q.conversation_id = c.conversation_id AND q.reason <> ''),
+       (SELECT count(*) FROM grants g
+        WHERE g.workspace_id = c.workspace_id AND g.question <> '' AND EXISTS (
+            SELECT FROM unnest(g.item_ids) AS item(id) JOIN unnest(%(ids)s::text[]) AS erased(id) USING (id)
+        )),
+       (SELECT count(*) FROM uploads u
+        WHERE u.conversation_id = %(conversation)s AND (u.file_name IS NOT NULL OR u.mime_type IS NOT NULL)
+          AND (%(whole)s OR u.file_id = ANY(%(ids)s))),
+       (SELECT count(*) FROM uploads u WHERE u.conversation_id = c.conversation_id AND u.file_id IS NULL),
+       (SELECT count(*) FROM compaction_boundaries b WHERE b.conversation_id = c.conversation_id)
+FROM conversations c WHERE c.conversation_id = %(conversation)s
+
+-- name: erase_conversation_labels
+-- Remove title, metadata and instructions of a conversation.
+UPDATE conversations SET title = NULL, metadata = '{}', overrides = overrides - 'summary_instructions'
+WHERE conversation_id = %(conversation)s
+
+-- name: erase_boundary_metadata
+-- Remove the metadata of boundaries.
+UPDATE compaction_boundaries SET metadata = '{}' WHERE conversation_id = %(conversation)s
+
+-- name: erase_plan_instructions
+-- Remove the instructions that are stored with compaction plans.
+UPDATE compaction_plans SET policy = policy || '{"summary_instructions": ""}'
+WHERE conversation_id = %(conversation)s AND coalesce(policy ->> 'summary_instructions', '') <> ''
+
+-- name: erase_repair_steps
+-- Remove the values that repair steps keep.
+UPDATE repair_steps SET before = '{}', after = '{}', undo = NULL WHERE conversation_id = %(conversation)s
+
+-- name: erase_quarantine_reasons
+-- Remove the reasons of quarantines.
+UPDATE quarantines q SET reason = ''
+WHERE q.conversation_id = %(conversation)s AND q.reason <> '' AND (%(whole)s OR q.target = ANY(%(ids)s) OR EXISTS (
+    SELECT FROM message_parts p JOIN messages m USING (message_id)
+    WHERE p.part_id = q.target AND 'msg_' || m.message_id = ANY(%(ids)s)
+))
+
+-- name: erase_grant_questions
+-- Remove the questions of grants.
+UPDATE grants g SET question = '' FROM conversations c
+WHERE c.conversation_id = %(conversation)s AND g.workspace_id = c.workspace_id AND g.question <> '' AND EXISTS (
+    SELECT FROM unnest(g.item_ids) AS item(id) JOIN unnest(%(ids)s::text[]) AS erased(id) USING (id)
+)
+
+-- name: erase_upload_labels
+-- Remove the labels of uploads.
+UPDATE uploads u SET file_name = NULL, mime_type = NULL
+WHERE u.conversation_id = %(conversation)s AND (u.file_name IS NOT NULL OR u.mime_type IS NOT NULL)
+  AND (%(whole)s OR u.file_id = ANY(%(ids)s))

@@ -1,0 +1,26 @@
+-- name: first_findings
+-- The first findings of each of these invariants in a report.
+SELECT invariant.code, found.conversation_id, found.target, found.detail
+FROM unnest(%s::text[]) AS invariant(code), LATERAL (
+    SELECT finding_id, conversation_id, target, detail FROM integrity_findings
+    WHERE report_id = %s AND code = invariant.code ORDER BY finding_id LIMIT %s
+) found
+ORDER BY found.finding_id
+
+-- name: checked_conversations
+-- Conversations and messages, how many of them were ever checked, and how many conversations have findings.
+SELECT count(*), coalesce(sum(c.next_seq - 1), 0)::bigint,
+       count(k.conversation_id),
+       coalesce(sum(c.next_seq - 1) FILTER (WHERE k.conversation_id IS NOT NULL), 0)::bigint,
+       count(*) FILTER (WHERE NOT k.is_clean)
+FROM conversations c LEFT JOIN conversation_checks k USING (conversation_id)
+WHERE %(workspace_id)s::bigint IS NULL OR c.workspace_id = %(workspace_id)s
+
+-- name: stored_chains
+-- For each anchored conversation: what the database holds under its name, and the hash at its anchored message.
+SELECT c.conversation_id, c.created_at, c.next_seq - 1, encode(m.chain_hash, 'hex')
+FROM unnest(%s::text[], %s::text[], %s::bigint[]) WITH ORDINALITY AS anchored(workspace, session_id, messages, place)
+LEFT JOIN (workspaces w JOIN conversations c USING (workspace_id))
+  ON (w.name, c.session_id) = (anchored.workspace, anchored.session_id)
+LEFT JOIN messages m ON (m.conversation_id, m.seq) = (c.conversation_id, anchored.messages)
+ORDER BY anchored.place

@@ -1,0 +1,90 @@
+"""Responses of the API: results as JSON, errors as problems."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+from django.core.exceptions import DisallowedHost
+from django.core.signals import got_request_exception
+from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest
+from django.views import defaults
+from drf_spectacular.renderers import OpenApiJsonRenderer
+from rest_framework.negotiation import DefaultContentNegotiation
+from rest_framework.renderers import BaseRenderer
+from rest_framework.request import Request
+
+from lcmsite.access.authentication import CHALLENGE
+from lcmsite.catalogue.problems import INTERNAL, problem_of
+from lcmsite.catalogue.results import as_bytes
+
+API = "/api/"
+JSON = "application/json"
+
+
+class ResultRenderer(BaseRenderer):
+    """Writes what a service gave as JSON, with orjson."""
+
+    media_type = JSON
+    format = "json"
+    charset = None
+    render_style = "binary"
+
+    def render(self, data: Any, accepted_media_type: str | None = None, renderer_context: Any = None) -> bytes:
+        return as_bytes(data)
+
+
+class CompactOpenApi(OpenApiJsonRenderer):
+    """Writes the OpenAPI document without indentation, which would double it."""
+
+    def render(self, data: Any, media_type: str | None = None, renderer_context: Any = None) -> bytes:
+        return orjson.dumps(data)
+
+
+class AlwaysJson(DefaultContentNegotiation):
+    """Answers in JSON, whatever the Accept header says: there is nothing else to choose."""
+
+    def select_renderer(
+        self, request: Request, renderers: Any, format_suffix: str | None = None
+    ) -> tuple[BaseRenderer, str]:
+        return renderers[0], renderers[0].media_type
+
+
+def problem_response(error: BaseException, request: HttpRequest | Request | None = None) -> HttpResponse:
+    """The error as every caller of the API gets it."""
+    problem = problem_of(error)
+    if problem is INTERNAL and request is not None:
+        # As Django itself does for errors that no view handles: its receivers write the log.
+        got_request_exception.send(sender=problem_response, request=request)
+    response = HttpResponse(as_bytes(problem.as_json()), status=problem.status, content_type=JSON)
+    if problem.status == 401:
+        response["WWW-Authenticate"] = CHALLENGE
+    if problem.retryable:
+        response["Retry-After"] = str(problem.retry_after)
+    for name, value in problem.headers.items():
+        response[name] = value
+    return response
+
+
+def exception_handler(error: Exception, context: Mapping[str, Any]) -> HttpResponse:
+    """DRF's EXCEPTION_HANDLER."""
+    return problem_response(error, context["request"])
+
+
+def refused(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Django's handler400: requests that reach no view, such as for an unknown host."""
+    if request.path.startswith(API):
+        return problem_response(exception)
+    if isinstance(exception, DisallowedHost):
+        # The first thing that a browser shows where a new host name is not configured yet.
+        return HttpResponseBadRequest(problem_of(exception).detail, content_type="text/plain")
+    return defaults.bad_request(request, exception)
+
+
+def failed(request: HttpRequest) -> HttpResponse:
+    """Django's handler500: errors outside of any view."""
+    if request.path.startswith(API):
+        return problem_response(sys.exc_info()[1] or RuntimeError())
+    return defaults.server_error(request)

@@ -1,0 +1,76 @@
+-- Conditions and columns of which the statements of a search are made.
+
+-- name: has_part
+-- A message with a part of these types. Without the offset, PostgreSQL may join all parts that there are first.
+EXISTS (
+    SELECT FROM message_parts part
+    WHERE part.message_id = messages.message_id AND part.part_type = ANY(%(part_types)s::text[]::message_part_type[])
+    OFFSET 0
+)
+
+-- name: of_tool
+-- A message that calls a tool, or answers a call of it. A result mostly names the call, not the tool: the call stands
+-- just before, at most behind other calls of the same turn and their results.
+EXISTS (
+    SELECT FROM message_parts part
+    WHERE part.message_id = messages.message_id AND CASE
+        WHEN part.tool_name IS NOT NULL THEN part.tool_name = ANY(%(tool_names)s::text[])
+        ELSE part.tool_call_id IS NOT NULL AND EXISTS (
+            SELECT FROM messages earlier JOIN message_parts call ON call.message_id = earlier.message_id
+            WHERE earlier.conversation_id = messages.conversation_id
+              AND earlier.seq BETWEEN messages.seq - 16 AND messages.seq - 1
+              AND call.tool_call_id = part.tool_call_id AND call.tool_name = ANY(%(tool_names)s::text[])
+        )
+    END
+    OFFSET 0
+)
+
+-- name: held_below
+-- A message that a summary, or one of those that it was made from, was made from.
+EXISTS (
+    SELECT FROM summary_messages held
+    WHERE held.message_id = messages.message_id AND held.summary_id = ANY(%(holding)s::text[])
+)
+
+-- name: not_superseded
+-- Of a summary that was made again, the newer text is found.
+NOT EXISTS (SELECT FROM summaries later WHERE later.supersedes_id = summaries.summary_id)
+
+-- name: not_superseded_then
+-- The same at an earlier moment.
+summaries.created_at <= %(at)s AND NOT EXISTS (
+    SELECT FROM summaries later WHERE later.supersedes_id = summaries.summary_id AND later.created_at <= %(at)s
+)
+
+-- name: last_of_summary
+-- The last message of a summary tells where the summary stands among messages.
+(
+    SELECT last.{column} FROM messages last
+    WHERE last.conversation_id = summaries.conversation_id AND last.seq = summaries.last_seq
+)
+
+-- name: last_before_file
+-- A file stands behind the last message recorded before it, so that nothing that comes later moves it.
+coalesce((
+    SELECT last.{column} FROM messages last
+    WHERE last.conversation_id = large_files.conversation_id AND last.recorded_at <= large_files.created_at
+    ORDER BY last.seq DESC LIMIT 1
+), 0)
+
+-- name: answered_in
+-- Of a message that asks something near its end, how many messages on it is answered: in the first that neither calls
+-- a tool nor is what a tool gave back; 0 if there is none near. A caption or a remark may follow the question. The end
+-- of a long text would have to be fetched and unpacked.
+(
+    SELECT coalesce((
+        SELECT answer.seq - best.seq
+        FROM messages AS answer
+        WHERE answer.conversation_id = best.conversation_id AND answer.seq > best.seq AND answer.seq <= best.seq + 12
+          AND answer.role <> 'tool' AND NOT EXISTS (
+              SELECT FROM message_parts p WHERE p.message_id = answer.message_id AND p.part_type = 'tool'
+          )
+        ORDER BY answer.seq LIMIT 1
+    ), 0)
+    FROM messages
+    WHERE ctid = best.place AND octet_length(content) < 2000 AND right(content, 100) ~ '[?？؟](\s|$)'
+)

@@ -1,0 +1,61 @@
+-- What is shown of the rows that a search found.
+
+-- name: shown_messages
+-- Messages, whether a model sees them, and if not, the summary that covers them. A summary takes the place of its first
+-- source in the context, so the item before a message that is not in it covers that message, if no message is missing
+-- from the range of its summary. To count the characters of a text takes longer than to fetch it: of most, the bytes
+-- tell that there are few enough.
+SELECT message_id::text AS id, conversation_id, seq AS first_seq, seq AS last_seq, created_at, token_count,
+       CASE WHEN %(is_shown)s THEN
+           CASE WHEN octet_length(content) <= %(searched)s::int THEN content ELSE left(content, %(searched)s::int) END
+       END AS content,
+       CASE WHEN NOT active THEN (
+           SELECT (
+               SELECT summary_id FROM summaries top
+               WHERE top.summary_id = item.summary_id
+                 AND seq BETWEEN first_seq AND last_seq AND descendant_count = last_seq - first_seq + 1
+           )
+           FROM context_items item
+           WHERE item.conversation_id = messages.conversation_id AND item.ordinal <= seq
+           ORDER BY item.ordinal DESC LIMIT 1
+       ) END AS covered_by,
+       active, role::text AS role, author, NULL::integer AS depth, NULL::text AS file_name
+FROM messages, LATERAL (
+    SELECT EXISTS (SELECT FROM context_items item WHERE item.message_id = messages.message_id OFFSET 0) AS active
+    OFFSET 0
+) AS shown
+WHERE message_id = ANY(%(messages)s::bigint[])
+
+-- name: shown_summaries
+-- Summaries, and whether they are the newest of what they stand for.
+SELECT summary_id, conversation_id, first_seq, last_seq, latest_at, token_count,
+       CASE WHEN %(is_shown)s THEN
+           CASE WHEN octet_length(content) <= %(searched)s::int THEN content ELSE left(content, %(searched)s::int) END
+       END,
+       NULL,
+       NOT EXISTS (SELECT FROM summary_parents p WHERE p.parent_summary_id = summaries.summary_id OFFSET 0)
+       AND NOT EXISTS (SELECT FROM summaries later WHERE later.supersedes_id = summaries.summary_id OFFSET 0),
+       NULL, NULL, depth, NULL
+FROM summaries WHERE summary_id = ANY(%(others)s::text[])
+
+-- name: shown_files
+-- Files, by name and by what was seen in them.
+SELECT file_id, conversation_id, {seq}, {seq}, created_at, {tokens},
+       CASE WHEN %(is_shown)s THEN left({text}, %(searched)s::int) END, NULL, false, NULL, NULL, NULL, file_name
+FROM large_files WHERE file_id = ANY(%(others)s::text[])
+
+-- name: covering_summaries
+-- The summary that covers each of some messages: that from which nothing was derived and which nothing supersedes. A
+-- step that leads nowhere tells that the way has ended: to look for a next one of every summary on it would be one more
+-- look-up for each.
+WITH RECURSIVE above AS (
+    SELECT message_id, summary_id, NULL::text AS top
+    FROM summary_messages WHERE message_id = ANY(%(messages)s::bigint[])
+    UNION
+    SELECT above.message_id, derived.summary_id, above.summary_id
+    FROM above LEFT JOIN {derived} AS derived ON true WHERE above.summary_id IS NOT NULL
+)
+SELECT message_id::text, min(top) FROM above
+WHERE summary_id IS NULL
+  AND NOT EXISTS (SELECT FROM summaries later WHERE later.supersedes_id = above.top OFFSET 0)
+GROUP BY message_id

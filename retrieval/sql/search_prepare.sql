@@ -1,0 +1,109 @@
+-- What a search reads before it looks for anything.
+
+-- name: extent_of_one
+-- How large one conversation is, what it has beside messages, and when PostgreSQL last counted its words.
+SELECT next_seq - 1, cold_messages::bigint, next_seq - 1, NULL::bigint[],
+       EXISTS (SELECT FROM summaries WHERE summaries.conversation_id = conversations.conversation_id),
+       EXISTS (SELECT FROM large_files WHERE large_files.conversation_id = conversations.conversation_id),
+       now(), {statistics}
+FROM conversations WHERE {where}
+
+-- name: extent_of_several
+-- The same of several conversations, where places are ids of messages; with `named`, those of them that are there.
+SELECT coalesce(sum(next_seq - 1), 0)::bigint, coalesce(sum(cold_messages), 0)::bigint,
+       (SELECT coalesce(max(message_id), 0) FROM messages), array_agg(conversation_id) FILTER (WHERE %(named)s),
+       true, true, now(), {statistics}
+FROM conversations WHERE {where}
+
+-- name: statistics
+-- When the words of all messages were last counted, and whether every transaction sees that count: one that has written
+-- may see a count of its own.
+(SELECT greatest(pg_stat_get_last_analyze_time(oid), pg_stat_get_last_autoanalyze_time(oid))
+ FROM pg_class WHERE oid = to_regclass('messages')),
+pg_current_xact_id_if_assigned() IS NULL
+
+-- name: word_frequencies
+-- The most common lexemes of all messages, and the share of messages that holds each.
+SELECT json_build_array(most_common_elems::text::text[], most_common_elem_freqs)::text
+FROM pg_stats
+WHERE schemaname = ANY(current_schemas(false)) AND tablename = 'messages' AND attname = 'content_tsv'
+  AND most_common_elems IS NOT NULL
+LIMIT 1
+
+-- name: below_summary
+-- Where a summary stands, and everything that it was made from, all the way down; of what was made again, the newer.
+WITH RECURSIVE top AS MATERIALIZED (
+    SELECT summary_id, conversation_id, first_seq, last_seq FROM summaries WHERE summary_id = %(under)s AND {owned}
+), below AS (
+    SELECT parent_summary_id AS id FROM summary_parents WHERE summary_id = (SELECT summary_id FROM top)
+    UNION
+    SELECT further.id FROM below, LATERAL (
+        SELECT parent_summary_id AS id FROM summary_parents WHERE summary_id = below.id
+        UNION ALL
+        SELECT summary_id FROM summaries WHERE supersedes_id = below.id
+    ) AS further
+)
+SELECT conversation_id, first_seq, last_seq, ARRAY(SELECT id FROM below) FROM top
+
+-- name: lexed_terms
+-- The lexemes of each term as the index has them. With the offsets, what is used more than once is computed once.
+SELECT tsvector_to_array(to_tsvector('pg_catalog.english', words)),
+       tsvector_to_array(to_tsvector('pg_catalog.english', parts)),
+       tsvector_to_array(to_tsvector('pg_catalog.english', forms)),
+       CASE WHEN is_phrase OR is_excluded OR parts = '' THEN '' ELSE lcm_tsquery(ltrim(term, '-'))::text END,
+       CASE WHEN is_phrase THEN lcm_tsquery('"' || term || '"')::text
+            WHEN is_excluded THEN lcm_tsquery(term)::text
+            ELSE '' END
+FROM (
+    SELECT *, lcm_compound_parts(words) AS parts
+    FROM (
+        SELECT *, lcm_bigrams(lcm_fold(term)) AS words
+        FROM unnest(%(terms)s::text[], %(phrases)s::boolean[], %(exclusions)s::boolean[], %(forms)s::text[])
+             WITH ORDINALITY AS given(term, is_phrase, is_excluded, forms, place)
+        OFFSET 0
+    ) AS folded
+    OFFSET 0
+) AS parted
+ORDER BY place
+
+-- name: messages_of_rare_tools
+-- All messages that have to do with tools which are called rarely: the calls, and the results that answer them.
+-- Messages of a conversation are recorded in the order of their ids, so that they lie between its first and its last.
+-- Rows are compared as wholes because only so does the index serve both the comparison and the order; with each offset,
+-- a step is a look-up by index, however many rows the planner expects of the step before.
+WITH ends AS MATERIALIZED (
+    SELECT coalesce((
+        SELECT message_id FROM messages WHERE conversation_id = %(conversation_id)s::bigint
+        ORDER BY seq LIMIT 1
+    ), 0) AS first, coalesce((
+        SELECT message_id FROM messages WHERE conversation_id = %(conversation_id)s::bigint
+        ORDER BY seq DESC LIMIT 1
+    ), 9223372036854775807) AS last
+), calls AS MATERIALIZED (
+    SELECT found.message_id, found.tool_call_id
+    FROM ends, unnest(%(tool_names)s::text[]) AS asked(name), LATERAL (
+        SELECT message_id, tool_call_id FROM message_parts
+        WHERE tool_name IS NOT NULL AND (tool_name, message_id) >= (asked.name, ends.first)
+          AND (tool_name, message_id) <= (asked.name, ends.last)
+        ORDER BY tool_name, message_id LIMIT %(most)s
+    ) AS found
+    LIMIT %(most)s
+), few AS MATERIALIZED (
+    SELECT calls.* FROM calls WHERE (SELECT count(*) FROM calls) < %(most)s
+)
+SELECT (SELECT count(*) FROM calls), array(
+    SELECT message_id FROM few
+    UNION
+    SELECT answer.message_id
+    FROM few, LATERAL (
+        SELECT conversation_id, seq FROM messages WHERE message_id = few.message_id OFFSET 0
+    ) AS call, LATERAL (
+        SELECT message_id FROM messages
+        WHERE conversation_id = call.conversation_id AND seq BETWEEN call.seq + 1 AND call.seq + 16
+        OFFSET 0
+    ) AS later, LATERAL (
+        SELECT message_id FROM message_parts
+        WHERE message_id = later.message_id AND tool_name IS NULL AND tool_call_id = few.tool_call_id
+        OFFSET 0
+    ) AS answer
+)

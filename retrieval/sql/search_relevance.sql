@@ -1,0 +1,87 @@
+-- Searches by words that give the best first.
+
+-- name: best_rows
+-- The best rows of one table by their own words. How rare a lexeme is comes from the candidates themselves, which are
+-- all the rows that have an anchor. What is counted is materialized, or it would be counted anew for each row.
+WITH {newest} hits AS MATERIALIZED (
+    SELECT id, conversation_id, seq, token_count, order_place, place, author, created_at, {shares}
+    FROM ({holding}) AS holding
+), rarities AS MATERIALIZED (
+    SELECT looked_at, {rarities} FROM (SELECT count(*) AS looked_at, {counts} FROM hits) AS counts
+), best AS (
+    SELECT hits.*
+    FROM hits, rarities
+    ORDER BY ({worth}) / {length_cost} DESC, id DESC
+    LIMIT {most}
+)
+SELECT {kind}, id::text, {one_place}, ARRAY[{share_columns}], token_count, {answered_in}, order_place,
+       author, created_at, CASE WHEN id = (SELECT id FROM best LIMIT 1) THEN (
+           SELECT ARRAY[looked_at, {rarity_columns}] FROM rarities
+       ) END
+FROM best
+
+-- name: holding
+-- Candidates with the rank of each lexeme. A large tsvector is fetched and unpacked by each function that is given it,
+-- so all are given a copy, which the limit keeps from being made again for each. The offset keeps ranks from being
+-- computed twice.
+SELECT *, {ranks}
+FROM (
+    SELECT {id} AS id, conversation_id, {seq} AS seq, {tokens} AS token_count, {order_place} AS order_place,
+           ctid AS place, {author} AS author, {created_at} AS created_at, {vector} AS vector
+    FROM {table}
+    WHERE {where} AND {words}
+    LIMIT %(most_rows)s
+) AS found
+OFFSET 0
+
+-- name: newest_of_matching
+-- The newest of the messages that criteria pick. Materialized, so that the word index finds them: for the order, the
+-- planner would walk through all messages.
+newest AS MATERIALIZED (
+    SELECT row FROM (
+        SELECT row, order_place
+        FROM (
+            SELECT ctid AS row, {order_place} AS order_place, message_id, conversation_id, seq
+            FROM messages WHERE {where} AND {words}
+            ORDER BY -{order_place} LIMIT %(most_promising)s
+        ) AS messages
+        WHERE {costly}
+    ) AS matching
+    ORDER BY order_place DESC LIMIT %(most_candidates)s
+),
+
+-- name: is_newest
+ctid = ANY(ARRAY(SELECT row FROM newest))
+
+-- name: matches_words
+-- The condition for words where another index leads to the rows. A CASE serves no index.
+CASE WHEN {vector} @@ %(query)s::tsquery THEN true ELSE false END
+
+-- name: lexeme_rank
+-- It saturates with the number of times: a message that says a lexeme twice holds 1.25 times as much as one that says it
+-- once. The rank of several forms is the mean of theirs.
+ts_rank('{{1,1,1,1}}', vector, %(term{n})s::tsquery) * {forms}::real AS r{n}
+
+-- name: row_rank
+-- As much as of a word that is said once; computed of texts that hold all words. As a real number like the others:
+-- exact numbers are slow to count and to sort.
+CASE WHEN {all_held} AND vector @@ %(term{n})s::tsquery THEN 0.6::real ELSE 0::real END AS r{n}
+
+-- name: answered_in_before_a_hit
+-- Where a hit that asks is answered, if a hit follows it.
+CASE WHEN (conversation_id, seq + 1) IN (SELECT conversation_id, seq FROM best) THEN {answered_in} END
+
+-- name: neighbours
+-- The messages at some places of conversations.
+SELECT message_id, conversation_id, seq, {created_at}, author, {tells_when}
+FROM unnest(%(conversations)s::bigint[], %(seqs)s::bigint[]) AS near(conversation_id, seq)
+     JOIN messages USING (conversation_id, seq)
+WHERE {where}
+
+-- name: tells_when
+-- Whether a message tells a time, by the lexemes of such words. A long text has one of them by chance.
+(octet_length(content) < 2000 AND content_tsv @@ '
+    ago | yesterday | today | tonight | tomorrow | last | next | night | morn | week | weekend | month | year
+    | monday | tuesday | wednesday | thursday | friday | saturday | sunday
+    | januari | februari | march | april | june | juli | august | septemb | octob | novemb | decemb
+    '::tsquery) IS TRUE

@@ -1,0 +1,64 @@
+"""The files of the product, as text and as syntax trees."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+PROJECT = Path(__file__).resolve().parents[3]
+ROOMS = ("conversations", "compaction", "retrieval", "integrity", "lcmsite")
+
+
+@dataclass(frozen=True)
+class Count:
+    """A number, and what makes it up."""
+
+    value: int
+    of: tuple[str, ...] = ()
+
+    @classmethod
+    def each(cls, found: Iterator[str] | list[str]) -> Count:
+        names = tuple(sorted(found))
+        return cls(len(names), names)
+
+
+@cache
+def python_files() -> tuple[Path, ...]:
+    """Every Python file of the product, migrations and `manage.py` among them."""
+    rooms = (path for room in ROOMS for path in (PROJECT / room).rglob("*.py"))
+    return tuple(sorted([*rooms, PROJECT / "manage.py"]))
+
+
+@cache
+def sql_files() -> tuple[Path, ...]:
+    return tuple(sorted(path for room in ROOMS for path in (PROJECT / room).rglob("*.sql")))
+
+
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+def trees() -> Iterator[tuple[str, ast.Module]]:
+    for path in python_files():
+        yield name(path), tree(path)
+
+
+def name(path: Path) -> str:
+    return str(path.relative_to(PROJECT))
+
+
+def lines(path: Path) -> int:
+    return path.read_text().count("\n")
+
+
+def docstrings(module: ast.Module) -> Iterator[tuple[int, str]]:
+    """Each docstring with the line where it begins."""
+    for node in ast.walk(module):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            text = ast.get_docstring(node)
+            if text:
+                yield node.body[0].lineno, text

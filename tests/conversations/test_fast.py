@@ -1,0 +1,91 @@
+"""What the tricks of `fast/` give is what the plain way gives."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, fields
+from typing import Any
+
+import pytest
+from django.db.models import Model
+
+from conversations.fast.records import every_field, record
+from conversations.models import Conversation, LargeFile, Message, Summary
+from conversations.scope import Scope
+from conversations.types import NewMessage, NewPart, PartRecord, PartType, Role
+from lcmsite.catalogue.results import as_json
+from tests.factories import a_conversation, a_store, a_workspace
+from tests.summaries import a_summary_of
+
+
+@pytest.fixture
+def stored() -> PartRecord:
+    number = a_conversation().conversation_id
+    part = NewPart(PartType.TOOL, tool_call_id="c1", tool_name="look", tool_input={"at": "the sea"})
+    a_store().append_messages(conversation_id=number, messages=[NewMessage(Role.ASSISTANT, parts=(part,))])
+    [message] = a_store().list_messages(conversation_id=number)
+    return message.parts[0]
+
+
+@pytest.mark.django_db
+def test_a_stored_part_is_equal_to_one_that_was_told_every_value(stored):
+    told = PartRecord(
+        part_type=PartType.TOOL,
+        tool_call_id="c1",
+        tool_name="look",
+        tool_input={"at": "the sea"},
+        part_id=stored.part_id,
+        message_id=stored.message_id,
+        ordinal=0,
+    )
+
+    assert (stored, repr(stored), asdict(stored)) == (told, repr(told), asdict(told))
+    assert (stored.patch_hash, stored.step_cost) == (None, None)
+
+
+@pytest.mark.django_db
+def test_an_answer_says_every_field_of_a_part_in_order(stored):
+    said = json.loads(as_json(stored))
+
+    assert list(said) == [each.name for each in fields(PartRecord)]
+    assert said["tool_input"] == {"at": "the sea"} and said["tool_output"] is None
+
+
+def test_every_field_of_a_record_is_there_once_and_in_order():
+    short = record(PartRecord, {"part_type": PartType.TEXT, "ordinal": 3})
+
+    values = every_field(short)
+
+    assert list(values) == [each.name for each in fields(PartRecord)]
+    assert (values["part_type"], values["ordinal"], values["part_id"]) == (PartType.TEXT, 3, "")
+
+
+def values_of(row: Model) -> dict[str, Any]:
+    return {name: value for name, value in vars(row).items() if name not in ("_state", "content_tsv")}
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("is_narrow", [True, False])
+def test_a_row_is_the_instance_that_the_orm_makes(is_narrow):
+    store = a_store()
+    number = a_conversation("hello").conversation_id
+    store.configure_conversation(conversation_id=number, overrides={"max_depth": 3})
+    message = store.create_message(
+        conversation_id=number, message=NewMessage(Role.USER, "a\x00b", metadata={"b": [1.50], "a": None})
+    )
+    summary = a_summary_of(store, number, seqs=[1])
+    LargeFile.objects.create(file_id="file_1", conversation_id=number, storage_uri="x", content_hash=b"\x00\x01")
+    scope = Scope(a_workspace().pk if is_narrow else None)
+
+    found: list[Model] = [
+        scope.conversation(number),
+        scope.message(message.message_id),
+        scope.summary(summary.summary_id),
+        scope.file("file_1"),
+    ]
+
+    expected = [kind._default_manager.get(pk=row.pk) for kind, row in
+                zip((Conversation, Message, Summary, LargeFile), found, strict=True)]  # fmt: skip
+    assert [values_of(row) for row in found] == [values_of(row) for row in expected]
+    assert found == expected
+    assert found[1].get_deferred_fields() == found[2].get_deferred_fields() == {"content_tsv"}

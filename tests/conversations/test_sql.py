@@ -1,0 +1,173 @@
+"""Named statements, prepared statements on Django's connection, and snapshots."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import psycopg
+import pytest
+from django.db import DataError, OperationalError, connection, transaction
+from django.test.utils import CaptureQueriesContext
+
+from conversations import sql
+from conversations.models import Workspace
+from conversations.sql import bigint, first_row, rows, rows_as_planned, snapshot, texts
+from conversations.types import NewMessage, Role
+from lcmsite.ops.outages import is_outage
+from retrieval.assembler import ContextAssembler
+from tests.factories import a_conversation, a_store
+
+STATE = "SELECT current_setting('transaction_isolation'), current_setting('transaction_read_only')"
+PLAN_MODE = "SELECT current_setting('plan_cache_mode')"
+
+
+@pytest.fixture
+def a_room(tmp_path, monkeypatch):
+    """Writes a file of statements where a room has them."""
+    monkeypatch.setattr(sql, "ROOMS", tmp_path)
+    (tmp_path / "room" / "sql").mkdir(parents=True)
+    sql.load.cache_clear()
+    yield lambda text: (tmp_path / "room" / "sql" / "some.sql").write_text(text)
+    sql.load.cache_clear()
+
+
+def test_statements_are_loaded_by_name_without_their_comments(a_room):
+    a_room("-- For tests.\n\n-- name: one\n-- 100 % of it.\nSELECT 1\n\n-- name: two\nSELECT 2,\n  -- why\n  3\n")
+
+    assert dict(sql.load("room/some.sql")) == {"one": "SELECT 1", "two": "SELECT 2,\n  3"}
+
+
+@pytest.mark.parametrize("text", ["SELECT 1", "SELECT 1\n-- name: a\nSELECT 2", "-- name: a\n-- name: b\nSELECT 1",
+                                  "-- name: a\nSELECT 1\n-- name: a\nSELECT 2"])  # fmt: skip
+def test_a_file_with_a_statement_without_a_name_of_its_own_is_refused(a_room, text):
+    a_room(text)
+
+    with pytest.raises(ValueError, match="name"):
+        sql.load("room/some.sql")
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("given", [[], [""], ["NULL", "a,b", "{}", 'a "b" \\ c\\', " ", "数据库\n\t"]])
+def test_texts_reach_the_database_as_they_are(given):
+    assert rows("SELECT %s::text[]", [texts(given)]) == [(given,)]
+
+
+@pytest.mark.django_db
+def test_a_statement_is_prepared_once_whatever_the_size_of_the_numbers_in_it():
+    given = [1, 40_000, 3_000_000_000]
+
+    assert [rows("SELECT %s AS a_number", [bigint(each)])[0][0] for each in given] == given
+    assert rows("SELECT count(*) FROM pg_prepared_statements WHERE statement = 'SELECT $1 AS a_number'") == [(1,)]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("binary", [False, True])
+def test_values_come_back_as_they_were_sent(binary):
+    now = datetime(2026, 1, 2, tzinfo=UTC)
+    given = {
+        "%s::bigint, %s::text, %s::float8": (1, "a", 2.5),
+        "%s::text, %s::bytea, %s::timestamptz": ("2", b"a\x00", now),
+        "%s::timestamptz, %s::bigint, %s::boolean": (now, 2**40, True),
+        "%s::bigint[], %s::text[], %s::text": ([1, 2**40], ["a"], None),
+    }
+
+    for columns, values in given.items():
+        assert rows(f"SELECT {columns}", values, binary=binary) == [values]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("statement", "values", "expected"),
+    [
+        ("SELECT %(b)s || %(a)s || %(b)s || '%%'", {"a": "1", "b": "2", "unused": "3"}, "212%"),
+        ("SELECT %s || %s || '%%s'", ["1", "2"], "12%s"),
+        ("SELECT '%%' || 'ä'", (), "%ä"),
+        ("SELECT 'none'", {"unused": "1"}, "none"),
+        ("SELECT " + " || ".join(["%(a)s"] * 1000), {"a": "x"}, "x" * 1000),
+    ],
+)
+def test_values_go_where_the_statement_names_them(statement, values, expected):
+    assert rows(statement, values) == [(expected,)]
+    assert rows_as_planned(sql.bound(statement, values)) == [(expected,)]
+
+
+@pytest.mark.django_db
+def test_the_first_row_comes_by_column_and_is_none_if_there_is_none():
+    assert first_row("SELECT 1 AS a, 'b' AS b UNION ALL SELECT 2, 'c'") == {"a": 1, "b": "b"}
+    assert first_row("SELECT 1 WHERE false") is None
+
+
+@pytest.mark.django_db
+def test_django_sees_the_statements_and_their_errors():
+    with CaptureQueriesContext(connection) as captured:
+        rows("SELECT %s::int", [7])
+    assert [query["sql"] for query in captured] == ["SELECT %s::int"]
+
+    with pytest.raises(DataError), transaction.atomic():
+        rows("SELECT 1 / 0")
+
+
+def test_a_block_whose_error_was_caught_is_not_committed(committed_db):
+    with transaction.atomic():
+        Workspace.objects.create(name="half of the work")
+        with pytest.raises(DataError):
+            rows("SELECT 1 / 0")
+
+    assert not Workspace.objects.exists()
+
+
+def test_a_snapshot_sees_one_moment_and_writes_nothing(committed_db):
+    number = a_conversation("one").conversation_id
+
+    with snapshot():
+        before = rows("SELECT count(*) FROM messages")
+        with psycopg.connect(**connection.get_connection_params(), autocommit=True) as other:
+            other.execute("INSERT INTO workspaces (name) VALUES ('another')")
+        assert rows("SELECT count(*) FROM workspaces WHERE name = 'another'") == [(0,)]
+        assert rows(STATE) == [("repeatable read", "on")]
+        assert rows("SELECT count(*) FROM messages") == before
+
+    with pytest.raises(DataError), snapshot():
+        rows("SELECT 1 / 0")
+    assert rows(STATE) == [("read committed", "off")]
+    a_store().append_messages(conversation_id=number, messages=[NewMessage(Role.USER, "two")])
+
+
+def test_generic_plans_are_for_one_snapshot_alone(committed_db):
+    before = rows(PLAN_MODE)
+
+    with snapshot(generic_plans=True):
+        within = rows(PLAN_MODE)
+    with transaction.atomic(), snapshot(generic_plans=True):
+        inside_another = rows(PLAN_MODE)
+
+    assert within == [("force_generic_plan",)]
+    assert rows(PLAN_MODE) == inside_another == before
+
+
+def test_a_context_is_read_by_statements_with_generic_plans(committed_db):
+    conversation = a_conversation("a message", "and another")
+    plans = (
+        "SELECT coalesce(sum(generic_plans), 0)::int, coalesce(sum(custom_plans), 0)::int FROM pg_prepared_statements "
+        "WHERE statement ~ 'context_items' AND statement !~ 'pg_prepared_statements'"
+    )
+    [(generic, custom)] = rows(plans)
+
+    for _ in range(3):
+        ContextAssembler.from_settings().assemble(conversation_id=conversation.conversation_id)
+
+    assert rows(plans) == [(generic + 3, custom)]
+
+
+def test_a_snapshot_on_a_connection_that_was_cut_is_an_outage_and_the_next_has_another(committed_db):
+    (cut,) = rows("SELECT pg_backend_pid()")
+    with psycopg.connect(**connection.get_connection_params()) as other:
+        other.execute("SELECT pg_terminate_backend(%s, 5000)", cut)
+
+    with pytest.raises(OperationalError) as refused, snapshot():
+        rows("SELECT 1")
+    with snapshot():
+        again = rows("SELECT pg_backend_pid()")
+
+    assert is_outage(refused.value)
+    assert again != [cut]

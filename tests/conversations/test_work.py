@@ -1,0 +1,145 @@
+"""Rows with a lease and a fence: the same rules for the jobs of compaction and for the scans of integrity."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+
+from compaction.background import jobs
+from compaction.types import Reason
+from conversations.scope import Scope
+from conversations.work.queue import MAX_ATTEMPTS, LeaseLost, WorkQueue
+from integrity.scans import scan_rows as scans
+from integrity.types import ScanMode
+from tests.conversations.appending import at_once
+from tests.factories import a_conversation, a_workspace
+
+
+def a_job() -> int:
+    return jobs.request(conversation_id=a_conversation("hello").conversation_id, reason=Reason.MANUAL)
+
+
+def a_scan() -> int:
+    conversation_id = a_conversation("hello").conversation_id
+    return scans.request(Scope(a_workspace().pk), conversation_id=conversation_id, mode=ScanMode.FULL).pk
+
+
+both = pytest.mark.parametrize(("queue", "a_row"), [(jobs.QUEUE, a_job), (scans.QUEUE, a_scan)], ids=["jobs", "scans"])
+
+
+@pytest.fixture(autouse=True)
+def wake_ups(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The delays of the wake-ups; no task queue is told of them."""
+    delays: list[float] = []
+
+    def wake(task: object, *, delay_seconds: float, **_: object) -> None:
+        delays.append(delay_seconds)
+
+    monkeypatch.setattr("compaction.receivers.wake", wake)
+    monkeypatch.setattr("integrity.receivers.wake", wake)
+    return delays
+
+
+def end_the_lease(queue: WorkQueue[Any]) -> None:
+    queue.rows().update(run_after=timezone.now(), leased_until=timezone.now() - timedelta(seconds=1))
+
+
+@both
+@pytest.mark.django_db
+def test_a_row_whose_worker_died_goes_to_another_who_alone_may_write(queue: WorkQueue[Any], a_row: Callable[[], int]):
+    row_id = a_row()
+    dead = queue.claim(lease_seconds=60, row_id=row_id)
+    assert dead is not None and queue.claim(lease_seconds=60) is None
+
+    end_the_lease(queue)
+    heir = queue.claim(lease_seconds=60)
+
+    assert heir is not None and heir.row.pk == row_id and heir.fence == dead.fence + 1
+    for write in (dead.renew, dead.finish, dead.release, lambda: dead.retry(error="Late")):
+        with pytest.raises(LeaseLost):
+            write()
+    heir.finish()
+    assert queue.rows().get().state == "done"
+
+
+@both
+@pytest.mark.django_db
+def test_failures_are_retried_after_a_growing_backoff_and_set_aside_after_many(queue, a_row, wake_ups):
+    a_row()
+    for attempt in range(1, MAX_ATTEMPTS + 1):
+        lease = queue.claim(lease_seconds=60)
+        assert lease is not None and lease.attempts == attempt
+        with pytest.raises(RuntimeError), lease.attempt():
+            raise RuntimeError("with words that no row may hold")
+        assert queue.claim(lease_seconds=60) is None
+        end_the_lease(queue)
+
+    row = queue.rows().get()
+    backoffs = [delay for delay in wake_ups if delay not in (0.0, 61.0)]
+    assert (row.state, row.last_error) == ("failed", "RuntimeError")
+    assert backoffs == sorted(backoffs) and len(set(backoffs)) == MAX_ATTEMPTS - 1
+
+
+@both
+@pytest.mark.django_db
+@pytest.mark.parametrize("gets_on", [False, True])
+def test_a_row_that_kills_every_worker_is_set_aside_unless_each_has_got_on(queue, a_row, gets_on):
+    row_id = a_row()
+    for _ in range(MAX_ATTEMPTS):
+        lease = queue.claim(lease_seconds=60)
+        assert lease is not None
+        if gets_on:
+            lease.renew(attempts=1)
+        end_the_lease(queue)
+
+    claimed = queue.claim(lease_seconds=60, row_id=row_id)
+
+    row = queue.rows().get()
+    assert (claimed is not None) == gets_on
+    assert (row.state, row.last_error) == (("leased", "") if gets_on else ("failed", "worker_lost"))
+
+
+@both
+@pytest.mark.django_db
+def test_the_sweep_wakes_a_worker_for_what_a_lost_wake_up_left_behind(queue, a_row, wake_ups):
+    a_row()
+    queue.claim(lease_seconds=60)
+    end_the_lease(queue)
+    wake_ups.clear()
+
+    queue.wake_due()
+
+    assert wake_ups == [0.0]
+
+
+@both
+def test_of_many_workers_at_once_each_row_is_claimed_by_one(committed_db, queue, a_row):
+    row_ids = {a_row() for _ in range(5)}
+
+    leases = at_once(lambda worker: queue.claim(lease_seconds=60), workers=8)
+
+    claimed = [lease.row.pk for lease in leases if lease is not None]
+    assert sorted(claimed) == sorted(row_ids)
+
+
+@both
+def test_a_heartbeat_holds_the_row_for_longer_than_a_lease(committed_db, queue, a_row):
+    a_row()
+    lease = queue.claim(lease_seconds=1.0)
+    assert lease is not None
+    first_end = queue.rows().get().leased_until
+
+    with lease.heartbeat():
+        while timezone.now() <= first_end:
+            threading.Event().wait(0.1)
+        claimed_meanwhile = queue.claim(lease_seconds=1.0)
+
+    connection.close()
+    assert claimed_meanwhile is None
+    lease.finish()
