@@ -86,7 +86,8 @@ class Deployment:
     log_level: str = choice("INFO", "The mildest level logged.", among=("DEBUG", "INFO", "WARNING", "ERROR"))
     log_format: str = choice(
         "auto",
-        "json is one object a line and nothing else on standard error; auto is console on a terminal, else json.",
+        "json: one object a line, and nothing else, on standard error. console: readable lines there. auto: `lcm up` "
+        "logs into lcm.log in the data directory.",
         among=("auto", "json", "console"),
     )
     host: str = knob("127.0.0.1", "The address `lcm up` listens on.")

@@ -8,6 +8,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
 import structlog
 
@@ -31,6 +32,8 @@ class Process:
 
     name: str
     arguments: Sequence[str]
+    # Where it writes; the terminal of this process without one.
+    output: IO[str] | None = None
     running: "subprocess.Popen[bytes] | None" = None
     started_at: float = 0.0
     start_at: float = 0.0
@@ -43,6 +46,8 @@ class Process:
         self.running = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
+            stdout=self.output,
+            stderr=self.output,
             # It stays in our directory, to which a relative LCM_DATA_DIR refers, and finds its module all the same.
             env=os.environ | {"PYTHONPATH": os.pathsep.join(python_path)},
             # A group of its own: Ctrl-C reaches us alone, and what it leaves behind can be found by the group.

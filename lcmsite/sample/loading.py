@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
-import shlex
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -23,9 +22,11 @@ from lcmsite.access import users
 from lcmsite.access.keys import caller_of, issue
 from lcmsite.cli.cli_session import default_workspace
 from lcmsite.embedded_postgres.location import make_directory
+from lcmsite.ops.shell_commands import lcm
 from lcmsite.sample.code_base import CodeBase
 from lcmsite.sample.script import sample_messages
 from lcmsite.types import KeyScope, Role
+from retrieval.engine import RetrievalEngine
 
 SESSION_ID = USERNAME = "sample"
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -128,32 +129,25 @@ def _keep(kept: Path, secret: str) -> None:
 
 def _introduction(store: ConversationStore, conversation_id: int, *, url: str, key: str, password: str) -> list[str]:
     counters = store.get_conversation(conversation_id=conversation_id).counters
-    summaries = _summaries(store, conversation_id)
+    setting = _first_wish(store.scope, conversation_id)
+    same_database = " (with the same LCM_DATABASE_URL)" if settings.DEPLOYMENT.database_url else ""
     return [
-        "",
-        f"The conversation {SESSION_ID!r} has {counted(counters.message_count, 'message')} of "
-        f"{counted(counters.total_tokens, 'token')}; "
-        f"its active context has {counters.active_tokens:,}.",
         f"  URL      {url}/  (log in as {USERNAME}, password {password})",
         f"  API      {url}/api/v1/docs/",
         f"  API key  {key}",
-        f"Try:{' (with the same LCM_DATABASE_URL)' if settings.DEPLOYMENT.database_url else ''}",
-        f'  curl -H "Authorization: Bearer {key}" "{url}/api/v1/conversations/{conversation_id}/context/?budget=8000"',
-        f'  {_program()} grep {SESSION_ID} "staging machine"',
-        *(f"  {_program()} expand {summary_id}" for summary_id in summaries[:1]),
         "",
+        f"The conversation {SESSION_ID!r} has {counted(counters.message_count, 'message')} of "
+        f"{counted(counters.total_tokens, 'token')}; its active context has {counters.active_tokens:,}. "
+        "What the context has forgotten is found:",
+        f"Try: which {setting} does the user want on the staging machine?{same_database}",
+        f'  {lcm()} grep {SESSION_ID} "staging machine {setting}" --roles user --limit 3',
     ]
 
 
-def _program() -> str:
-    """The command line as it can be typed here, and in a terminal where the data directory is not set."""
-    where = f"LCM_DATA_DIR={shlex.quote(str(settings.DATA_DIR))} " if settings.DEPLOYMENT.data_dir else ""
-    return where + _installed()
-
-
-def _installed() -> str:
-    installed = Path(sys.executable).with_name("lcm")
-    if not installed.exists():
-        return "lcm"
-    here = Path.cwd()
-    return str(installed.relative_to(here) if installed.is_relative_to(here) else installed)
+def _first_wish(scope: Scope, conversation_id: int) -> str:
+    """The first setting that the user of the sample asks to be remembered."""
+    asked = RetrievalEngine.from_settings(scope).grep(
+        query="staging machine remember later", conversation_id=conversation_id, limit=100
+    )
+    names = [found[1] for match in asked.matches if (found := re.search(r"I want `(\w+)` to be", match.snippet.text))]
+    return names[-1] if names else "setting"

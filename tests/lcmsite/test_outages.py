@@ -20,7 +20,7 @@ from tests.lcmsite.operating import eventually, process_of, processes_of, until_
 def test_a_killed_database_is_two_lines_in_each_workers_log(up, fresh_dir):
     # Nothing is in it and nothing falls due, whatever the hour: no worker writes what it could not tell the queue of.
     nothing_due = {"LCM_FULL_SCAN_HOUR": "-1"}
-    running = up("--no-web", LCM_DATA_DIR=str(fresh_dir), **nothing_due)
+    running = up("--no-web", "--verbose", LCM_DATA_DIR=str(fresh_dir), **nothing_due)
     until_ready(running)
     lines: list[str] = []
     threading.Thread(target=lambda: [lines.append(line) for line in running.stderr], daemon=True).start()

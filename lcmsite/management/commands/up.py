@@ -1,6 +1,7 @@
 """`lcm up`: everything LCM needs, in one process tree that starts with one command and ends with Ctrl-C."""
 
 import errno
+import os
 import signal
 import socket
 import sys
@@ -10,7 +11,7 @@ import urllib.request
 from argparse import ArgumentParser
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from typing import Any
+from typing import Any, TextIO
 
 import pglock
 import structlog
@@ -25,7 +26,9 @@ from lcmsite.cli.cli_session import default_workspace
 from lcmsite.connections import own_database
 from lcmsite.embedded_postgres.lease import EmbeddedPostgres
 from lcmsite.embedded_postgres.location import EmbeddedPostgresError
+from lcmsite.ops.log_file import log_file, rotate, tail
 from lcmsite.ops.metrics.directory import held
+from lcmsite.ops.shell_commands import manage_py
 from lcmsite.ops.supervisor import Process, ProcessKeepsDying, Supervisor
 from lcmsite.queues import QUEUES
 from lcmsite.servers import require_servers
@@ -35,11 +38,14 @@ logger = structlog.get_logger(__name__)
 SECONDS_TO_GET_READY = 60
 SECONDS_TO_STOP_A_START = 2
 ROUND = 0.2
+RULE = "-" * 80
 
 
 class Command(BaseCommand):
     help = "Run LCM: its database (unless LCM_DATABASE_URL names one), migrations, web server and workers."
     is_ready = False
+    # The log file; None where everything is written to the terminal.
+    log: TextIO | None = None
 
     def run_from_argv(self, argv: list[str]) -> None:
         # Not imported above: the command line imports this, for `lcm up`.
@@ -58,6 +64,9 @@ class Command(BaseCommand):
         parser.add_argument("--no-mcp", action="store_true", help="serve no agents (MCP) here")
         parser.add_argument("--no-worker", action="store_true", help="work on no background tasks here")
         parser.add_argument("--sample", action="store_true", help="load a sample conversation, once")
+        parser.add_argument(
+            "--verbose", action="store_true", help="show the log here, not in lcm.log in the data directory"
+        )
 
     def handle(
         self,
@@ -69,6 +78,7 @@ class Command(BaseCommand):
         no_mcp: bool,
         no_worker: bool,
         sample: bool,
+        verbose: bool,
         **options: Any,
     ) -> None:
         # Either asks for a stop, at any moment, also while the database is still starting; SIGINT as well where a
@@ -86,32 +96,42 @@ class Command(BaseCommand):
         if serves_agents:
             _require_free(host, mcp_port, named=("--mcp-port", "LCM_MCP_PORT"), taken=port)
         require_servers()
-        try:
-            with database.lease() if database else nullcontext(), held(settings.DATA_DIR):
-                try:
-                    self._migrate()
-                    self._run(
-                        Supervisor(processes),
-                        database,
-                        url=None if no_web else _url(host, port),
-                        for_agents=f"{_url(host, mcp_port)}/mcp" if serves_agents else None,
-                        sample=sample,
-                    )
-                finally:
-                    connection.close()
-        except KeyboardInterrupt:
-            if not self.is_ready:
-                raise
-            self._tell("LCM has stopped.", event="stopped")
-        except (EmbeddedPostgresError, ProcessKeepsDying, OSError) as failure:
-            raise Unavailable(str(failure)) from failure
+        # Who asks for a format of the log reads it where it is written.
+        is_quiet = not verbose and settings.DEPLOYMENT.log_format == "auto"
+        with log_file(settings.DATA_DIR) if is_quiet else nullcontext() as self.log:
+            began_at = self.log.seek(0, os.SEEK_END) if self.log else 0
+            for process in processes:
+                process.output = self.log
+            try:
+                with database.lease() if database else nullcontext(), held(settings.DATA_DIR):
+                    try:
+                        self._migrate()
+                        self._run(
+                            Supervisor(processes),
+                            database,
+                            url=None if no_web else _url(host, port),
+                            for_agents=f"{_url(host, mcp_port)}/mcp" if serves_agents else None,
+                            sample=sample,
+                        )
+                    finally:
+                        connection.close()
+            except KeyboardInterrupt:
+                if not self.is_ready:
+                    raise
+                self._tell("LCM has stopped.", event="stopped")
+            except (EmbeddedPostgresError, ProcessKeepsDying, OSError, Unavailable) as failure:
+                if self.log is not None:
+                    sys.stderr.write(tail(self.log, since=began_at))
+                raise Unavailable(getattr(failure, "detail", str(failure))) from failure
 
     def _migrate(self) -> None:
         """Bring the tables up to date, with a workspace to begin in."""
         with _alone("lcm.migrations"):
             executor = MigrationExecutor(connection)
             if plan := executor.migration_plan(executor.loader.graph.leaf_nodes()):
-                call_command("migrate", interactive=False, verbosity=0 if settings.LOGS_ONLY_JSON else 1)
+                self._tell_person("Making the tables of a new database ..." if len(plan) > 1 else "Migrating ...")
+                verbosity = 0 if settings.LOGS_ONLY_JSON else 1
+                call_command("migrate", interactive=False, verbosity=verbosity, stdout=self.log or self.stdout)
                 logger.info("migrated", migrations=len(plan))
         default_workspace()
 
@@ -129,17 +149,20 @@ class Command(BaseCommand):
                 self._wait_until_ready(supervisor.processes[0], url)
             # After the web server, so that all of the machine is there for it to get ready.
             supervisor.look_after()
+            self.is_ready = True
+            introduction = self._sample(url) if sample and url is not None else []
             agents = f", for agents (MCP) at {for_agents}" if for_agents else ""
             ready = f"LCM is ready{f' at {url}' if url else ''}{agents}. Ctrl-C stops it."
+            self._tell_person(RULE)
             self._tell(ready, event="ready", url=url, mcp_url=for_agents)
-            self.is_ready = True
-            if sample and url is not None:
-                from lcmsite.sample import load_sample
-
-                with _alone("lcm.sample"):
-                    load_sample(url=url, echo=lambda line: self._tell(line, event="sample", text=line.strip()))
+            self._introduce(url)
+            for line in introduction:
+                self._tell(line, event="sample", text=line.strip())
+            self._tell_person(RULE)
             while True:
                 supervisor.look_after()
+                if self.log is not None:
+                    rotate(self.log)
                 if database is not None and not database.has_keeper():
                     database.ensure_running()
                 time.sleep(ROUND)
@@ -148,6 +171,28 @@ class Command(BaseCommand):
                 # There is no work to finish, and a web server that is told to stop while it starts may not hear it.
                 supervisor.seconds_to_stop = SECONDS_TO_STOP_A_START
             supervisor.stop()
+
+    def _sample(self, url: str) -> list[str]:
+        """Load the sample; the lines that introduce it."""
+        # Not imported above: without a sample, nothing needs it.
+        from lcmsite.sample import load_sample
+
+        introduction: list[str] = []
+        self._tell_person("Loading the sample conversation ...")
+        with _alone("lcm.sample"):
+            load_sample(url=url, echo=introduction.append)
+        return introduction
+
+    def _introduce(self, url: str | None) -> None:
+        if url is not None:
+            self._tell_person(f"  Admin    {url}/admin/  (for superusers: {manage_py()} createsuperuser)")
+        if self.log is not None:
+            self._tell_person(f"  Log      {self.log.name}  (--verbose shows it here)")
+
+    def _tell_person(self, line: str) -> None:
+        if not settings.LOGS_ONLY_JSON:
+            self.stdout.write(line)
+            self.stdout.flush()
 
     def _tell(self, sentence: str, *, event: str, **facts: Any) -> None:
         """Tell a person on standard output, or the reader of a log that holds nothing but JSON."""

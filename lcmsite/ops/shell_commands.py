@@ -1,0 +1,31 @@
+"""Commands of LCM as a person can type them in this directory."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+
+from django.conf import settings
+
+PROJECT = Path(__file__).resolve().parents[2]
+
+
+def lcm() -> str:
+    """The command line, such as `.venv/bin/lcm`, with the data directory where it is not the default."""
+    installed = Path(sys.executable).with_name("lcm")
+    return _with_data_dir(_from_here(installed) if installed.exists() else "lcm")
+
+
+def manage_py() -> str:
+    """Django's command line, such as `.venv/bin/python manage.py`."""
+    return _with_data_dir(f"{_from_here(Path(sys.executable))} {_from_here(PROJECT / 'manage.py')}")
+
+
+def _with_data_dir(command: str) -> str:
+    return f"LCM_DATA_DIR={shlex.quote(str(settings.DATA_DIR))} {command}" if settings.DEPLOYMENT.data_dir else command
+
+
+def _from_here(path: Path) -> str:
+    here = Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
