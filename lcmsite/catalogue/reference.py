@@ -80,7 +80,7 @@ def _lines() -> Iterator[str]:
                 yield from _operation(operation)
     yield "\n## Only on the command line\n"
     of_catalogue = {each.command for each in CATALOGUE}
-    ours = {name: verb.summary for name, verb in verbs().items() if name not in of_catalogue}
+    ours = {name: verb.sentence for name, verb in verbs().items() if name not in of_catalogue}
     rows = ((f"`lcm {name}`", told) for name, told in {**MANAGEMENT, **ours}.items())
     yield from _table(("verb", "what it does"), rows)
     yield "\n## Only over REST\n\nStreams, which no JSON answer could hold. Both need the scope `read`.\n"

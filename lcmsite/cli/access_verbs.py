@@ -120,16 +120,14 @@ def _reset_password(session: Session, arguments: Namespace) -> Outcome:
 
 
 VERBS = (
-    Verb("workspace create", "Create a workspace.", _create_workspace, _create_workspace_arguments),
-    Verb("workspace list", "List all workspaces.", _list_workspaces),
-    Verb("key create", "Create an API key of the workspace and print it once.", _create_key, _create_key_arguments),
-    Verb("key list", "List the workspace's API keys.", _list_keys),
-    Verb("key revoke", "Revoke an API key for good.", _revoke_key, _revoke_key_arguments),
-    Verb(
-        "user create", "Add a user to the workspace and print the password once.", _create_user, _create_user_arguments
-    ),
-    Verb("user list", "List the members of the workspace.", _list_users),
-    Verb("user role", "Change a member's role to reader, operator or admin.", _set_role, _set_role_arguments),
-    Verb("user remove", "Remove a user from the workspace.", _remove_user, _user_argument),
-    Verb("user password", "Set a new password for a user and print it once.", _reset_password, _user_argument),
+    Verb("workspace create", _create_workspace, _create_workspace_arguments),
+    Verb("workspace list", _list_workspaces),
+    Verb("key create", _create_key, _create_key_arguments),
+    Verb("key list", _list_keys),
+    Verb("key revoke", _revoke_key, _revoke_key_arguments),
+    Verb("user create", _create_user, _create_user_arguments),
+    Verb("user list", _list_users),
+    Verb("user role", _set_role, _set_role_arguments),
+    Verb("user remove", _remove_user, _user_argument),
+    Verb("user password", _reset_password, _user_argument),
 )

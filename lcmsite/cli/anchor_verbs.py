@@ -142,18 +142,16 @@ def _(key: PublicKey, console: Console) -> None:
 VERBS = (
     Verb(
         "anchor",
-        "Sign the heads of all hash chains and keep the file.",
         _make,
         _make_arguments,
         description="Sign the heads of the hash chains of all conversations and of the audit log with Ed25519. Keep a "
         "copy where nobody with access to the database can change it. docs/ledger.md explains what it proves.",
     ),
-    Verb("anchor list", "List the anchors kept here, newest first.", _list),
-    Verb("anchor show", "Print the newest anchor as it is.", _show, _show_arguments),
-    Verb("anchor key", "Print the public key that verifies anchors.", _key),
+    Verb("anchor list", _list),
+    Verb("anchor show", _show, _show_arguments),
+    Verb("anchor key", _key),
     Verb(
         "anchor verify",
-        "Compare the stored hash chains with an anchor.",
         _verify,
         _verify_arguments,
         description="Compare the stored hashes of the whole site with an anchor. Also run `lcm check`, which computes "

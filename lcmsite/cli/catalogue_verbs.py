@@ -52,7 +52,7 @@ def from_operation(operation: Operation) -> Verb:
             _tell_what_was_left(result)
         return Outcome(result, exit_code=FINDINGS_EXIT_CODE if _has_findings(result) else 0)
 
-    return Verb(operation.command, operation.summary, run, add_arguments, operation.description)
+    return Verb(operation.command, run, add_arguments, operation.description)
 
 
 def _has_findings(result: Any) -> bool:

@@ -192,7 +192,6 @@ def _(report: LedgerReport, console: Console) -> None:
 VERBS = (
     Verb(
         "ledger export",
-        "Export conversations as JSON Lines that anybody can verify.",
         _export,
         _export_arguments,
         description="Export one conversation, or all, as a ledger: JSON Lines in the format of docs/ledger.md. With "
@@ -200,7 +199,6 @@ VERBS = (
     ),
     Verb(
         "ledger verify",
-        "Recompute every hash of a ledger, or of the database.",
         _verify,
         _verify_arguments,
         description="Recompute every hash. Somebody who changed a history and recomputed all hashes passes this "
@@ -208,7 +206,6 @@ VERBS = (
     ),
     Verb(
         "ledger import",
-        "Import whole conversations from a ledger.",
         _import,
         _import_arguments,
         description="Rebuild the conversations of a ledger with their active context, each in one transaction. A "

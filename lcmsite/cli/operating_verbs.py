@@ -89,43 +89,37 @@ def _serve_agents(session: Session, arguments: Namespace) -> None:
 VERBS = (
     Verb(
         "settings",
-        "Show the settings in force, in groups.",
         _settings,
         description="Show every setting with its value and where it comes from: default or environment. Secrets are "
         "not shown. README.md says what each of them does.",
     ),
     Verb(
         "mcp",
-        "Serve the agent tools on standard input and output (MCP).",
         _serve_agents,
         description="Serve the agent tools by the Model Context Protocol on standard input and output, until the "
         "input ends. For a host that starts its servers itself. LCM_API_KEY decides the workspace and the scopes.",
     ),
     Verb(
         "backup",
-        "Back up everything into a directory, and verify it.",
         _backup,
         _backup_arguments,
         description=back_up.__doc__ or "",
     ),
     Verb(
         "restore",
-        "Restore a backup into an empty database.",
         _restore,
         _restore_arguments,
         description=restore.__doc__ or "",
     ),
     Verb(
         "trigram-index build",
-        "Build the index that makes regular expressions fast.",
         _trigram_index(trigrams.build),
         description="Build the trigram index, which makes regular expressions fast. It needs the extension pg_trgm "
         "and makes appends slower.",
     ),
-    Verb("trigram-index drop", "Remove the trigram index.", _trigram_index(trigrams.drop)),
+    Verb("trigram-index drop", _trigram_index(trigrams.drop)),
     Verb(
         "trigram-index status",
-        "Show whether the trigram index is available, built and used.",
         _trigram_index(trigrams.status),
     ),
 )

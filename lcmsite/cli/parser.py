@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 from conversations.errors import Invalid
 from lcmsite.cli.cli_session import DEFAULT_WORKSPACE, Session
-from lcmsite.cli.verb_groups import EXAMPLES
+from lcmsite.cli.verb_groups import HELP
 
 Arguments = Callable[[ArgumentParser], None]
 
@@ -34,10 +34,14 @@ class Verb:
     """One or two words after `lcm`, with what they take and what they do."""
 
     name: str
-    summary: str
     run: Callable[[Session, Namespace], Outcome | None]
     add_arguments: Arguments = no_arguments
     description: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """The line of `lcm --help`."""
+        return HELP[self.name].sentence if self.name in HELP else self.description.partition("\n")[0]
 
 
 class Parser(ArgumentParser):
@@ -73,8 +77,8 @@ def parser_of(verb: Verb) -> Parser:
     """The parser of the arguments behind this verb."""
     parser = Parser(
         prog=f"lcm {verb.name}",
-        description=wrapped(verb.description or verb.summary),
-        epilog=f"example:\n  {EXAMPLES[verb.name]}",
+        description=wrapped(verb.description or verb.sentence),
+        epilog=f"example:\n  {HELP[verb.name].example}" if verb.name in HELP else None,
     )
     add_globals(parser)
     verb.add_arguments(parser)
@@ -123,7 +127,7 @@ def completion_script(shell: str, verbs: Iterable[Verb]) -> str:
                 family = known if known is not None else top.add_parser(first, help=f"{first.capitalize()} verbs.")
                 families[first] = family.add_subparsers(metavar="VERB")
             parent = families[first]
-        parser = parent.add_parser(second or first, help=verb.summary)
+        parser = parent.add_parser(second or first, help=verb.sentence)
         add_globals(parser)
         verb.add_arguments(parser)
         for action in parser.actions:

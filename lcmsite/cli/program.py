@@ -29,16 +29,13 @@ from lcmsite.cli import (
 from lcmsite.cli.catalogue_verbs import from_operation
 from lcmsite.cli.cli_session import Session
 from lcmsite.cli.parser import Arguments, Outcome, Parser, Verb, add_globals, completion_script, parser_of, suggestion
-from lcmsite.cli.verb_groups import EXAMPLES, GROUPS
+from lcmsite.cli.verb_groups import GROUPS, HELP
 from lcmsite.servers import require_servers
 
 logger = logging.getLogger(__name__)
 
 # Verbs that are Django commands, with arguments of their own.
-MANAGEMENT = {
-    "up": "Run LCM: database, web server and workers, until Ctrl-C.",
-    "migrate": "Bring the database's tables up to date.",
-}
+MANAGEMENT = {name: HELP[name].sentence for name in ("up", "migrate")}
 SHELLS = ("bash", "zsh", "fish")
 
 
@@ -103,7 +100,7 @@ def _manage(name: str, rest: list[str]) -> None:
     """Run a Django command, but refuse in LCM's way: Django itself would print and exit with 1."""
     command = load_command_class(get_commands()[name], name)
     try:
-        parser = command.create_parser("lcm", name, epilog=f"Example: {EXAMPLES[name]}")
+        parser = command.create_parser("lcm", name, epilog=f"Example: {HELP[name].example}")
         options = vars(parser.parse_args(rest))
         wrong = [check for check in run_checks() if check.is_serious() and not check.is_silenced()]
         if wrong:
@@ -145,11 +142,12 @@ def _found(words: list[str]) -> tuple[Verb, list[str]]:
 
 
 def _top_parser() -> ArgumentParser:
-    summaries = MANAGEMENT | {name: verb.summary for name, verb in verbs().items()}
-    width = max(map(len, summaries))
+    sentences = MANAGEMENT | {name: verb.sentence for name, verb in verbs().items()}
+    width = max(map(len, sentences))
     lines = ["verbs:"]
-    for group, names in GROUPS.items():
-        lines += ["", f" {group}:", *(f"  {name:<{width}}  {summaries[name]}" for name in names)]
+    for group, names in (*GROUPS.items(), ("Other", [name for name in sentences if name not in HELP])):
+        if names:
+            lines += ["", f" {group}:", *(f"  {name:<{width}}  {sentences[name]}" for name in names)]
     lines += ["", "exit status:", *(f"  {code:<3} {meaning}" for code, meaning in EXIT_CODES.items())]
     lines += ["", "`lcm VERB --help` shows a verb's options and an example."]
     lines += ["Name a conversation by its number or by its session."]
@@ -177,10 +175,10 @@ def _completion(session: Session, arguments: Namespace) -> None:
 
 def _management_verbs() -> Iterable[Verb]:
     """Django's commands as verbs, so that their options are completed too."""
-    for name, summary in MANAGEMENT.items():
+    for name in MANAGEMENT:
         command = load_command_class(get_commands()[name], name)
         # Django annotates its own subclass of the parser, and uses nothing of it.
-        yield Verb(name, summary, lambda session, arguments: None, cast("Arguments", command.add_arguments))
+        yield Verb(name, lambda session, arguments: None, cast("Arguments", command.add_arguments))
 
 
 def _show_any_text() -> None:
@@ -219,7 +217,6 @@ def _explained(error: Exception) -> Exception:
 
 COMPLETION = Verb(
     "completion",
-    "Print a script that completes verbs and options with Tab.",
     _completion,
     _completion_arguments,
     description="Print the completion script of a shell. In bash, write it to "

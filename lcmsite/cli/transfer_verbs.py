@@ -215,7 +215,6 @@ def _written(record: LargeFileRecord, pieces: Iterator[bytes], path: Path) -> Do
 VERBS = (
     Verb(
         "import",
-        "Import a history from a file.",
         _import,
         _import_arguments,
         description="Import a history from a file: JSON Lines or a JSON list of messages, in the neutral form or as "
@@ -225,11 +224,10 @@ VERBS = (
     ),
     Verb(
         "upload",
-        "Store a file of any size.",
         _upload,
         _upload_arguments,
         description="Store a file in chunks. After an interruption the same command continues with the missing "
         "chunks, as long as the file is unchanged and the upload has not expired (24 hours).",
     ),
-    Verb("download", "Save a stored file and verify its bytes.", _download, _download_arguments),
+    Verb("download", _download, _download_arguments),
 )

@@ -1,10 +1,10 @@
-"""The pages of a workspace, in the order in which they are offered, with what one must be allowed to open them."""
+"""The pages of a workspace in the order of the menu, with the scope each of them needs."""
 
 from __future__ import annotations
 
 from lcmsite.types import KeyScope
 
-# Title, and in each: the page's name in `urls`, its label, the scope it needs.
+# Title, then for each page: its name in `urls`, its label, the scope it needs.
 GROUPS: tuple[tuple[str, tuple[tuple[str, str, KeyScope], ...]], ...] = (
     (
         "Memory",
@@ -44,10 +44,10 @@ GROUPS: tuple[tuple[str, tuple[tuple[str, str, KeyScope], ...]], ...] = (
     ),
 )
 
-# Of those, what superusers alone may open.
+# Pages for superusers only.
 OF_THE_SITE = frozenset({"models"})
 
-# Pages that belong to one of those, though their addresses do not begin like its own.
+# Pages that belong to one of those, but have another address.
 UNDER = {"import": "conversations", "message": "conversations"}
 
 # The tabs of a conversation, in the same form.

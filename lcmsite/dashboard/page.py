@@ -1,14 +1,14 @@
-"""What every page has in common: who asks, in which workspace, and how a refusal looks."""
+"""What every page shares: the person, their workspace, the operations, and how a problem is shown."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import wraps
+from functools import cache, wraps
 from typing import Any
 
 from django.contrib.auth.decorators import login_required
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.template.loader import render_to_string
@@ -19,13 +19,15 @@ from conversations.errors import LcmError, NotFound
 from conversations.models import Workspace
 from lcmsite.access.keys import Caller
 from lcmsite.access.users import caller_in, workspaces_of
-from lcmsite.catalogue.problems import problem_of
+from lcmsite.catalogue.operation import Operation
+from lcmsite.catalogue.operations import CATALOGUE
+from lcmsite.catalogue.problems import Problem, problem_of
 from lcmsite.types import KeyScope, Role
 
 
 @dataclass(frozen=True)
 class Visit:
-    """One request of a person to a page of a workspace."""
+    """One request of a logged-in person to a page of a workspace."""
 
     request: HttpRequest
     caller: Caller
@@ -35,14 +37,33 @@ class Visit:
 
     @property
     def is_part(self) -> bool:
-        """Whether a script on the page asks for a piece of it."""
-        return bool(getattr(self.request, "htmx", False)) and not self.request.htmx.boosted  # type: ignore[attr-defined]
+        """Whether a script on the page requests one part of it."""
+        return _is_part(self.request)
 
-    def show(self, template: str, status: int = 200, **context: Any) -> HttpResponse:
-        """The page, or the piece, with what every page shows: where one is, and what one may do."""
+    def ask(self, tool: str, **params: Any) -> Any:
+        """The result of an operation of the catalogue; a param of None counts as left out."""
+        return ask(self.caller, tool, **params)
+
+    def ask_in_text(self, tool: str, texts: Mapping[str, Any], **params: Any) -> Any:
+        """The same for values of a form, where numbers and flags are texts."""
+        return _operation(tool).perform(self.caller, {**texts, **params}, in_text=texts).result
+
+    def may(self, tool: str) -> bool:
+        """Whether this person may call the operation; pages offer nothing that would be refused."""
+        return _operation(tool).may(self.caller)
+
+    def show(self, template: str, status: int = 200, *, refusal: Problem | None = None, **context: Any) -> HttpResponse:
+        """Render the page, or a part of it; a refusal also decides the status."""
+        if refusal is not None:
+            context["problem"], status = refusal, refusal.status
         page = render_to_string(template, {"visit": self, **context}, request=self.request)
-        # What was said may hold halves of characters, which no page can be sent with.
-        return HttpResponse(page.encode("utf-16", "surrogatepass").decode("utf-16", "replace"), status=status)
+        # Content may hold lone surrogates, which cannot be sent.
+        sent = page.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return HttpResponse(sent, status=status)
+
+    def redirect(self, page: str, **path: Any) -> HttpResponse:
+        """Redirect to another page of this workspace."""
+        return redirect(page, workspace=self.workspace.name, **path)
 
 
 View = Callable[..., HttpResponseBase]
@@ -51,10 +72,9 @@ View = Callable[..., HttpResponseBase]
 def page(
     scope: KeyScope = KeyScope.READ, *, methods: tuple[str, ...] = ("GET", "HEAD"), of_the_site: bool = False
 ) -> Callable[[View], View]:
-    """Makes a view of a function that takes a Visit: for people who are logged in, in a workspace, with this scope.
+    """Make a view of a function that takes a Visit, for members of the workspace with this scope.
 
-    A page `of_the_site` is for superusers.
-    A refusal, whoever raises it, is shown as a page, or as a piece where a piece was asked for.
+    A page `of_the_site` is for superusers. An LcmError is shown as a page, or as a part where a part was requested.
     """
 
     def decorate(view: View) -> View:
@@ -62,7 +82,7 @@ def page(
         @never_cache
         @require_http_methods(methods)
         @login_required
-        def visited(request: HttpRequest, workspace: str, **given: Any) -> HttpResponseBase:
+        def visited(request: HttpRequest, workspace: str, **path: Any) -> HttpResponseBase:
             try:
                 visit = _visit(request, workspace)
             except NotFound as refusal:
@@ -71,7 +91,7 @@ def page(
                 visit.caller.require(scope)
                 if of_the_site:
                     visit.caller.require_operator()
-                return view(visit, **given)
+                return view(visit, **path)
             except LcmError as refusal:
                 return _refused(request, refusal, {"visit": visit})
 
@@ -83,15 +103,42 @@ def page(
 @never_cache
 @login_required
 def home(request: HttpRequest) -> HttpResponse:
-    """The first workspace of whoever comes, or a word for those who are in none."""
+    """Redirect to the person's first workspace, or explain that they have none."""
     mine = workspaces_of(request.user)
     if mine:
         return redirect("overview", workspace=mine[0][0].name)
     return render(request, "dashboard/nowhere.html", status=403)
 
 
+def ask(caller: Caller, tool: str, **params: Any) -> Any:
+    """The result of an operation of the catalogue, with the same rules as on every other face."""
+    operation = _operation(tool)
+    given = {name: value for name, value in params.items() if value is not None}
+    unknown = given.keys() - operation.params.model_fields.keys()
+    if operation.paging is not None and unknown == {operation.paging.argument}:
+        # Addresses of pages name a row; the operation takes a cursor.
+        given["cursor"] = operation.paging.cursor(given.pop(operation.paging.argument))
+    return operation.perform(caller, given).result
+
+
+def number_in(query: QueryDict, name: str) -> int | None:
+    """A whole number of an address; None if there is none, or anything else."""
+    text = query.get(name, "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None
+
+
+def text_in(query: QueryDict, name: str) -> str:
+    """A text of an address or a form without surrounding blanks; empty if there is none."""
+    return str(query.get(name, "")).strip()
+
+
+@cache
+def _operation(tool: str) -> Operation:
+    return next(operation for operation in CATALOGUE if operation.tool == tool)
+
+
 def _visit(request: HttpRequest, name: str) -> Visit:
-    """NotFound alike for a workspace that is not there and one that is not theirs."""
+    """The visit; NotFound for an unknown workspace and, alike, for one of other people."""
     mine = workspaces_of(request.user)
     for workspace, role in mine:
         if workspace.name == name:
@@ -105,8 +152,12 @@ def _visit(request: HttpRequest, name: str) -> Visit:
     raise NotFound(f"There is no workspace {name[:80]!r} that you may see.")
 
 
+def _is_part(request: HttpRequest) -> bool:
+    htmx = getattr(request, "htmx", None)
+    return htmx is not None and bool(htmx) and not htmx.boosted
+
+
 def _refused(request: HttpRequest, refusal: LcmError, context: dict[str, Any]) -> HttpResponse:
     problem = problem_of(refusal)
-    is_part = bool(getattr(request, "htmx", False)) and not request.htmx.boosted  # type: ignore[attr-defined]
-    template = "dashboard/_problem.html" if is_part else "dashboard/problem.html"
+    template = "dashboard/_problem.html" if _is_part(request) else "dashboard/problem.html"
     return render(request, template, {**context, "problem": problem}, status=problem.status)

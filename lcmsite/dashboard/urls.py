@@ -1,4 +1,4 @@
-"""Every page. A page of a workspace names it in its path, so that a link says all."""
+"""Addresses of all pages; the path names the workspace."""
 
 from __future__ import annotations
 
@@ -8,21 +8,16 @@ from django.urls.resolvers import URLPattern
 
 from lcmsite.dashboard.page import home
 from lcmsite.dashboard.pages import (
-    audit_page,
+    access_pages,
     conversation_pages,
     file_pages,
-    grant_pages,
-    import_page,
     inspector,
-    key_pages,
     lineage_pages,
-    member_pages,
-    model_pages,
     overview,
     plan_pages,
     run_pages,
     search_page,
-    settings_page,
+    site_pages,
 )
 from lcmsite.dashboard.trust import urls as trust
 
@@ -42,8 +37,8 @@ urlpatterns: list[URLPattern] = [
     path("w/<str:workspace>/shelf/", overview.shelf, name="shelf"),
     path("w/<str:workspace>/runs/", run_pages.runs, name="runs"),
     path("w/<str:workspace>/runs/jobs/", run_pages.jobs, name="jobs"),
-    path("w/<str:workspace>/models/", model_pages.endpoints, name="models"),
-    path("w/<str:workspace>/models/<str:name>/reset/", model_pages.reset, name="reset-model"),
+    path("w/<str:workspace>/models/", site_pages.models, name="models"),
+    path("w/<str:workspace>/models/<str:name>/reset/", site_pages.reset_model, name="reset-model"),
     path(CONVERSATION + "runs/", run_pages.of_conversation, name="conversation-runs"),
     path(CONVERSATION + "runs/jobs/", run_pages.jobs_of_conversation, name="conversation-jobs"),
     path(CONVERSATION + "plans/", plan_pages.plans, name="plans"),
@@ -52,7 +47,7 @@ urlpatterns: list[URLPattern] = [
     path(CONVERSATION + "plans/<str:plan_id>/execution/", plan_pages.execute, name="execute-plan"),
     path(CONVERSATION + "plans/<str:plan_id>/progress/", plan_pages.progress, name="plan-progress"),
     path("w/<str:workspace>/conversations/", conversation_pages.conversations, name="conversations"),
-    path("w/<str:workspace>/import/", import_page.imported, name="import"),
+    path("w/<str:workspace>/import/", conversation_pages.imported, name="import"),
     path(CONVERSATION, conversation_pages.transcript, name="transcript"),
     path(CONVERSATION + "messages/", conversation_pages.more, name="more-messages"),
     path("w/<str:workspace>/messages/<str:message_id>/", conversation_pages.message, name="message"),
@@ -73,18 +68,18 @@ urlpatterns: list[URLPattern] = [
     path("w/<str:workspace>/files/<str:file_id>/", file_pages.file, name="file"),
     path("w/<str:workspace>/files/<str:file_id>/lines/", file_pages.lines, name="file-lines"),
     path("w/<str:workspace>/files/<str:file_id>/download/", file_pages.download, name="file-download"),
-    path("w/<str:workspace>/grants/", grant_pages.grants, name="grants"),
-    path("w/<str:workspace>/grants/<str:grant_id>/revocation/", grant_pages.revoke, name="revoke-grant"),
-    path("w/<str:workspace>/keys/", key_pages.keys, name="keys"),
-    path("w/<str:workspace>/keys/new/", key_pages.create, name="create-key"),
-    path("w/<str:workspace>/keys/<int:api_key_id>/revocation/", key_pages.revoke, name="revoke-key"),
-    path("w/<str:workspace>/members/", member_pages.members, name="members"),
-    path("w/<str:workspace>/members/new/", member_pages.add, name="add-member"),
-    path("w/<str:workspace>/members/role/", member_pages.set_role, name="set-role"),
-    path("w/<str:workspace>/members/removal/", member_pages.remove, name="remove-member"),
-    path("w/<str:workspace>/workspaces/", member_pages.all_workspaces, name="workspaces"),
-    path("w/<str:workspace>/workspaces/new/", member_pages.create_workspace, name="create-workspace"),
-    path("w/<str:workspace>/settings/", settings_page.configuration, name="settings"),
-    path("w/<str:workspace>/audit/", audit_page.audit, name="audit"),
+    path("w/<str:workspace>/grants/", access_pages.grants, name="grants"),
+    path("w/<str:workspace>/grants/<str:grant_id>/revocation/", access_pages.revoke_grant, name="revoke-grant"),
+    path("w/<str:workspace>/keys/", access_pages.keys, name="keys"),
+    path("w/<str:workspace>/keys/new/", access_pages.create_key, name="create-key"),
+    path("w/<str:workspace>/keys/<int:api_key_id>/revocation/", access_pages.revoke_key, name="revoke-key"),
+    path("w/<str:workspace>/members/", access_pages.members, name="members"),
+    path("w/<str:workspace>/members/new/", access_pages.add_member, name="add-member"),
+    path("w/<str:workspace>/members/role/", access_pages.set_role, name="set-role"),
+    path("w/<str:workspace>/members/removal/", access_pages.remove_member, name="remove-member"),
+    path("w/<str:workspace>/workspaces/", access_pages.all_workspaces, name="workspaces"),
+    path("w/<str:workspace>/workspaces/new/", access_pages.create_workspace, name="create-workspace"),
+    path("w/<str:workspace>/settings/", site_pages.configuration, name="settings"),
+    path("w/<str:workspace>/audit/", site_pages.audit, name="audit"),
     *trust.urlpatterns,
 ]

@@ -85,7 +85,7 @@ def _take(browser: Any, theme: str, *, address: str, name: str, password: str) -
         page.goto(f"/w/default/{path}", wait_until="networkidle")
         if title == "lineage":
             page.locator(".node[aria-label*='depth 0']").first.click()
-            page.wait_for_selector("#summary >> text=What it was made from")
+            page.wait_for_selector("#summary >> text=Sources")
         picture = _small(page.screenshot())
         (SCREENSHOTS / f"{title}-{theme}.png").write_bytes(picture)
         print(f"{title}-{theme}.png  {len(picture):,} bytes")

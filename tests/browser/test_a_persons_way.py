@@ -28,19 +28,19 @@ def test_a_history_is_imported_compacted_and_followed_back_to_its_messages(site:
 
     # A worker makes room; the page tells when it is through.
     page.click("text=Compact now")
-    page.wait_for_selector("#job >> text=show the context as it is now", timeout=60_000)
+    page.wait_for_selector("#job >> text=show the context now", timeout=60_000)
 
     page.click(".tabs >> text=Lineage")
     page.wait_for_selector(".node .bar.active")
     page.locator(".node[aria-label*='depth 0']").first.click()
-    page.wait_for_selector("#summary >> text=What it was made from")
+    page.wait_for_selector("#summary >> text=Sources")
     assert "node=sum_" in page.url
     page.locator("#summary article.source h4 a").first.click()
-    page.wait_for_selector("article.message.asked, article.message:target")
+    page.wait_for_selector("article.message.wanted, article.message:target")
     assert "seq=" in page.url
 
     page.go_back()
-    page.wait_for_selector("#summary >> text=What it was made from")
+    page.wait_for_selector("#summary >> text=Sources")
 
 
 def test_keys_alone_move_about_in_the_lineage(site: Site, window: Window):
@@ -68,7 +68,7 @@ def test_keys_alone_move_about_in_the_lineage(site: Site, window: Window):
 
     page.locator(".node").first.focus()
     page.keyboard.press("Enter")
-    page.wait_for_selector("#summary >> text=What it says")
+    page.wait_for_selector("#summary >> text=Summary")
     page.locator("[data-twig]").first.click()
     page.wait_for_selector("[role=group] [role=treeitem]")
 
@@ -76,7 +76,7 @@ def test_keys_alone_move_about_in_the_lineage(site: Site, window: Window):
     address = page.url
     page.goto("/w/default/")
     page.goto(address)
-    page.wait_for_selector("#summary >> text=What it says")
+    page.wait_for_selector("#summary >> text=Summary")
 
 
 def test_who_asks_for_more_by_keys_goes_on_where_they_were(site: Site, window: Window):

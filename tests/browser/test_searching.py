@@ -35,7 +35,7 @@ def test_what_is_typed_is_found_and_more_of_it_stays(site: Site, conversation_id
     page.wait_for_selector(".hit")
     assert page.input_value("#query") == "harbour" and page.locator(".hit").count() == 20
     page.locator(".hit header a").first.click()
-    page.wait_for_selector("article.message.asked")
+    page.wait_for_selector("article.message.wanted")
 
 
 # In short: dashboard/test_inspector_page.py, which asks for the same without scripts.
@@ -51,8 +51,8 @@ def test_a_context_is_read_to_the_letter_kept_and_compared(site: Site, conversat
         page.wait_for_url(f"**budget={budget}**")
         page.click("text=Keep this receipt")
         page.wait_for_selector("text=The receipt is kept as")
-    page.click("text=Compare the two")
-    page.wait_for_selector("#difference >> text=came in")
+    page.click("text=Compare")
+    page.wait_for_selector("#difference >> text=added")
     page.click("text=Show the exact text")
     page.wait_for_selector("#context-text article.item pre")
 

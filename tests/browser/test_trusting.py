@@ -24,7 +24,7 @@ def test_a_broken_promise_is_found_planned_approved_applied_and_undone(site: Sit
 
     page.click("nav >> text=Integrity")
     page.click("main >> button:has-text('Check')")
-    page.click("text=Read the report", timeout=60_000)
+    page.click("text=Open the report", timeout=60_000)
     page.wait_for_selector("code:has-text('counters_are_recounts')")
     page.click("button:has-text('Plan repairs')")
     page.wait_for_selector("h1:has-text('Repair plan')")
@@ -32,10 +32,10 @@ def test_a_broken_promise_is_found_planned_approved_applied_and_undone(site: Sit
 
     page.click("button:has-text('Approve all')")
     page.click("button:has-text('Apply')")
-    page.wait_for_selector("button:has-text('Undo all of it')")
+    page.wait_for_selector("button:has-text('Undo the plan')")
     assert total_tokens(site, talk["conversation_id"]) == counted
 
-    page.click("button:has-text('Undo all of it')")
+    page.click("button:has-text('Undo the plan')")
     page.wait_for_selector(".head >> text=undone")
     assert total_tokens(site, talk["conversation_id"]) == counted + 7
 

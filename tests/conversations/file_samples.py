@@ -214,7 +214,7 @@ HOSTILE = {
     "a minified script": ("a.js", lambda: b"function a(){return 1};" * 20_000, ["minified"]),
     "one cell without end": ("a.csv", lambda: b'a,b\n"' + b"x" * 900_000, [" bytes"]),
     "a broken PDF": ("a.pdf", lambda: b"%PDF-1.7\n" + b"1 0 obj<<" * 50_000, ["PDF", "could not be explored"]),
-    "a broken zip": ("a.zip", lambda: b"PK\x03\x04" + bytes(1000), ["not whole"]),
+    "a broken zip": ("a.zip", lambda: b"PK\x03\x04" + bytes(1000), ["the file is incomplete"]),
     "a zip with a list that lies": ("a.zip", lambda: b"PK\x03\x04PK\x05\x06" + b"\xff" * 18, ["not listed"]),
     "a broken tar": ("a.tar", lambda: bytes(257) + b"ustar" + b"9" * 300, [" bytes"]),
     "a broken gzip": ("a.gz", lambda: b"\x1f\x8b" + b"\xff" * 100, ["could not be explored"]),
@@ -222,11 +222,15 @@ HOSTILE = {
 }
 
 LIES = {
-    "a program called a picture": ("holiday.jpg", b"\x7fELF" + bytes(100), "called image, but its content is program"),
-    "a PDF called a table": ("sums.csv", a_pdf(), "called table, but its content is PDF"),
-    "a text called a PDF": ("plans.pdf", b"Not a PDF at all.", "called PDF, but its content is not"),
-    "a zip called a text": ("notes.txt", a_zip({"a": b"b"}), "called text, but its content is zip archive"),
-    "a page called a picture": ("cat.png", HTML.encode(), "called image, but its content is HTML"),
-    "bytes called JSON": ("a.json", b"\x00\x01\x02", "called JSON, but its content is not"),
-    "broken JSON": ("a.json", b'{"a": ', "called JSON, but its content is not"),
+    "a program called a picture": (
+        "holiday.jpg",
+        b"\x7fELF" + bytes(100),
+        "labelled image, but its content is program",
+    ),
+    "a PDF called a table": ("sums.csv", a_pdf(), "labelled table, but its content is PDF"),
+    "a text called a PDF": ("plans.pdf", b"Not a PDF at all.", "labelled PDF, but its content is not"),
+    "a zip called a text": ("notes.txt", a_zip({"a": b"b"}), "labelled text, but its content is zip archive"),
+    "a page called a picture": ("cat.png", HTML.encode(), "labelled image, but its content is HTML"),
+    "bytes called JSON": ("a.json", b"\x00\x01\x02", "labelled JSON, but its content is not"),
+    "broken JSON": ("a.json", b'{"a": ', "labelled JSON, but its content is not"),
 }

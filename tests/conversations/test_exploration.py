@@ -64,9 +64,9 @@ def test_a_file_that_lies_about_what_it_is_is_named_as_such(lie):
 
 
 def test_the_type_that_came_with_a_file_counts_where_its_name_says_nothing():
-    assert "It is named as PDF, but" in explored(b"text", "a", "application/pdf")
+    assert "It is labelled PDF, but" in explored(b"text", "a", "application/pdf")
     assert explored(b"a,b\n", None, "text/csv; charset=utf-8").startswith("table")
-    assert "It is named as image, but" in explored(b"text", None, "image/x-unheard-of")
+    assert "It is labelled image, but" in explored(b"text", None, "image/x-unheard-of")
 
 
 def test_a_name_that_goes_through_directories_is_only_a_name():

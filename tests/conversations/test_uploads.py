@@ -95,7 +95,7 @@ def test_other_bytes_at_the_same_place_are_refused(uploads, begun, tmp_path):
     put(uploads, begun.upload_id, 0)
     kept = on_disk(tmp_path)
 
-    with pytest.raises(Conflict, match="Other bytes"):
+    with pytest.raises(Conflict, match="Another chunk"):
         uploads.put_chunk(upload_id=begun.upload_id, offset=0, content=bytes(CHUNK))
 
     assert on_disk(tmp_path) == kept
@@ -148,7 +148,7 @@ def test_the_same_file_uploaded_twice_is_one_file(uploads, begun):
 @pytest.mark.parametrize(
     ("given", "error", "why"),
     [
-        ({"byte_size": 100_001}, TooLarge, "100,000 bytes at most"),
+        ({"byte_size": 100_001}, TooLarge, "at most 100,000 bytes"),
         ({"byte_size": 1, "sha256": "abc"}, Invalid, "64 hexadecimal"),
         ({"byte_size": 1, "sha256": "ab"}, Invalid, "64 hexadecimal"),
         ({"byte_size": 1, "file_name": "a\x00"}, Invalid, "file_name"),

@@ -14,7 +14,7 @@ from conversations.errors import Invalid
 from lcmsite.catalogue.operations import CATALOGUE
 from lcmsite.catalogue.problems import EXIT_CODES
 from lcmsite.cli.program import MANAGEMENT, SHELLS, parser_of, run, verbs
-from lcmsite.cli.verb_groups import EXAMPLES, GROUPS
+from lcmsite.cli.verb_groups import GROUPS, HELP
 from tests.lcmsite.callers import lcm
 
 VERBS = verbs()
@@ -36,7 +36,7 @@ def test_help_lists_each_verb_once_in_its_group_and_every_exit_status(capsys):
 
     listed = re.findall(r"^  ([a-z][a-z -]+?)  +[A-Z]", shown, re.M)
     assert listed == [name for names in GROUPS.values() for name in names]
-    assert sorted(EXAMPLES) == sorted([*VERBS, *MANAGEMENT])
+    assert sorted(HELP) == sorted([*VERBS, *MANAGEMENT])
     assert re.findall(r"^ (\S.*):$", shown, re.M) == list(GROUPS)
     assert all(f"{code:<3} {meaning}" in shown for code, meaning in EXIT_CODES.items())
 
@@ -45,15 +45,15 @@ def test_help_lists_each_verb_once_in_its_group_and_every_exit_status(capsys):
 def test_a_verb_explains_itself_with_a_sentence_described_options_and_an_example(capsys, name):
     shown = help_of(capsys, *name.split())
 
-    assert f"lcm {name}" in shown and EXAMPLES[name] in " ".join(shown.split())
+    assert f"lcm {name}" in shown and HELP[name].example in " ".join(shown.split())
     if name in VERBS:
-        assert VERBS[name].summary.endswith(".")
+        assert HELP[name].sentence.endswith(".")
         assert all(action.help for action in parser_of(VERBS[name]).actions)
 
 
 @pytest.mark.parametrize("name", VERBS)
 def test_the_example_of_a_verb_can_be_parsed(name):
-    words = [word for word in shlex.split(EXAMPLES[name].partition(" > ")[0]) if not word.startswith("LCM_")]
+    words = [word for word in shlex.split(HELP[name].example.partition(" > ")[0]) if not word.startswith("LCM_")]
 
     assert words[: len(name.split()) + 1] == ["lcm", *name.split()]
     parser_of(VERBS[name]).parse_intermixed_args(words[len(name.split()) + 1 :])

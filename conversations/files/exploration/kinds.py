@@ -1,4 +1,7 @@
-"""Detect the kind of a file: by content, then by name; and whether both agree. Pure."""
+"""Detect the kind of a file: by content, then by name.
+
+And whether both agree. Pure.
+"""
 
 from __future__ import annotations
 
@@ -155,7 +158,7 @@ def mismatch_of(seen: Seen, kind: FileKind) -> str | None:
         return None
     if claimed in _ANY_TEXT and seen.text is not None:
         return None
-    return f"It is named as {claimed}, but its content is {'not' if kind in _VAGUE else kind}."
+    return f"It is labelled {claimed}, but its content is {'not' if kind in _VAGUE else kind}."
 
 
 # The kinds of files without any recognized format.

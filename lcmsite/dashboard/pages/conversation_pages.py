@@ -1,33 +1,37 @@
-"""The conversations of a workspace, and one of them, readable."""
+"""The conversations of a workspace, the transcript of one, and imports."""
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
 from typing import Any
 
 from django.contrib import messages
+from django.core.files.uploadedfile import UploadedFile
 from django.http import HttpResponse
-from django.shortcuts import redirect
 
-from lcmsite.dashboard.page import Visit, page
-from lcmsite.dashboard.parts.addresses import number_in
+from conversations.errors import Invalid
+from conversations.humanize import counted
+from conversations.store.conversations import ConversationStore
+from lcmsite.dashboard.page import Visit, number_in, page
 from lcmsite.dashboard.parts.transcript_parts import turns
-from lcmsite.dashboard.service import ask, may
+from lcmsite.importing.history import History
+from lcmsite.importing.importer import Importer
 from lcmsite.types import KeyScope
 from retrieval.describing.browsing import BrowseSort
 from retrieval.types import MessageSpan
 
 ON_A_PAGE = 40
-# What is asked for is shown with a little of what came before it.
+# A requested message is shown with a few of the messages before it.
 BEFORE = 4
 
 
 @page()
 def conversations(visit: Visit) -> HttpResponse:
-    """All of them, a page at a time; a search replaces the list alone."""
+    """The conversations, page by page; a search replaces only the list."""
     given = visit.request.GET
     sort = given.get("sort", BrowseSort.UPDATED)
-    found = ask(
-        visit.caller,
+    found = visit.ask(
         "lcm_browse",
         query=given.get("q", "").strip() or None,
         sort=sort if sort in list(BrowseSort) else None,
@@ -42,82 +46,81 @@ def conversations(visit: Visit) -> HttpResponse:
         query=given.get("q", ""),
         sort=sort,
         sorts=list(BrowseSort),
-        may_import=may(visit.caller, "lcm_append"),
+        may_import=visit.may("lcm_append"),
     )
 
 
 @page()
 def transcript(visit: Visit, conversation_id: int) -> HttpResponse:
-    """The messages, as they were said, from one on."""
-    asked = number_in(visit.request.GET, "seq")
-    shown = _messages(visit, conversation_id, None if asked is None else max(1, asked - BEFORE))
-    return visit.show("dashboard/transcript.html", may_compact=may(visit.caller, "lcm_compact"), asked=asked, **shown)
+    """The messages, from a requested one or with the newest at the end."""
+    wanted = number_in(visit.request.GET, "seq")
+    shown = _messages(visit, conversation_id, None if wanted is None else max(1, wanted - BEFORE))
+    return visit.show("dashboard/transcript.html", may_compact=visit.may("lcm_compact"), wanted=wanted, **shown)
 
 
 @page()
 def more(visit: Visit, conversation_id: int) -> HttpResponse:
-    """The messages from one on, or those right before one, to be put in behind or before those that are shown."""
+    """The next or the previous messages of the transcript."""
     given = visit.request.GET
     before = number_in(given, "before")
     if before is None:
         shown = _messages(visit, conversation_id, number_in(given, "seq") or 1)
         return visit.show("dashboard/_messages.html", **{**shown, "earlier": None})
     shown = _messages(visit, conversation_id, max(1, before - ON_A_PAGE), last=before - 1)
-    # Those that follow are on the page already, unless this page had to end early.
+    # The page already has what follows, unless this part ended early.
     return visit.show("dashboard/_messages.html", **{**shown, "later": shown["later"] if shown["is_cut"] else None})
 
 
 @page()
 def message(visit: Visit, message_id: str) -> HttpResponse:
-    """One message, all of it, however long it is: what became a file is put back."""
-    said = ask(visit.caller, "lcm_message", message_id=message_id, whole=True)
-    shown = [{"turn": turn} for turn in turns([said], most=None)]
-    return visit.show("dashboard/message.html", message=said, turns=shown, is_whole=True)
+    """One message in full, with texts restored that are stored as files."""
+    record = visit.ask("lcm_message", message_id=message_id, whole=True)
+    shown = [{"turn": turn} for turn in turns([record], most=None)]
+    return visit.show("dashboard/message.html", message=record, turns=shown, is_whole=True)
 
 
 @page(KeyScope.WRITE, methods=("POST",))
 def compact(visit: Visit, conversation_id: int) -> HttpResponse:
-    """Have a worker make room; how it goes is told by `job`."""
-    job = ask(visit.caller, "lcm_compact", conversation_id=conversation_id, background=True)
+    """Request a compaction in the background; `job` shows its progress."""
+    job = visit.ask("lcm_compact", conversation_id=conversation_id, background=True)
     if visit.is_part:
         return visit.show("dashboard/_job.html", job=job, conversation_id=conversation_id)
-    messages.success(visit.request, f"Job {job.job_id} will make room.")
-    return redirect("transcript", workspace=visit.workspace.name, conversation_id=conversation_id)
+    messages.success(visit.request, f"Compaction was requested as job {job.job_id}.")
+    return visit.redirect("transcript", conversation_id=conversation_id)
 
 
 @page()
 def job(visit: Visit, conversation_id: int, job_id: int) -> HttpResponse:
-    """How a job goes, until it is over."""
-    return visit.show(
-        "dashboard/_job.html", job=ask(visit.caller, "lcm_job", job_id=job_id), conversation_id=conversation_id
-    )
+    """The progress of a job."""
+    return visit.show("dashboard/_job.html", job=visit.ask("lcm_job", job_id=job_id), conversation_id=conversation_id)
 
 
 def _messages(visit: Visit, conversation_id: int, first: int | None, last: int | None = None) -> dict[str, Any]:
-    """A page of messages from this one on, to that one at most, with what a model sees of each; else the newest."""
-    # At this resolution it tells what a model sees, and little else.
-    window = ask(visit.caller, "lcm_lineage_window", conversation_id=conversation_id, with_messages=False, resolution=1)
+    """A page of messages from `first`, or the newest, with how the context shows each."""
+    # At this resolution the window holds the active context and little else.
+    window = visit.ask("lcm_lineage_window", conversation_id=conversation_id, with_messages=False, resolution=1)
     count = window.message_count
     first = max(1, count - ON_A_PAGE + 1) if first is None else first
     last = min(count, first + ON_A_PAGE - 1 if last is None else last)
-    said = (
-        ask(visit.caller, "lcm_messages", conversation_id=conversation_id, after_seq=first - 1, limit=last - first + 1)
+    records = (
+        visit.ask("lcm_messages", conversation_id=conversation_id, after_seq=first - 1, limit=last - first + 1)
         if first <= last
         else []
     )
-    is_cut = getattr(said, "more", False)
+    # A page of very large messages ends early.
+    is_cut = len(records) < last - first + 1 and getattr(records, "next_cursor", None) is not None
     if is_cut:
-        last = said[-1].seq
+        last = records[-1].seq
     active = [each for each in window.summaries if each.active]
-    # A row that is gone leaves its place empty, so there may be messages beyond the page among them.
-    said = [each for each in said if each.seq <= last]
+    # Missing rows leave gaps, so the list may reach beyond this page.
+    records = [each for each in records if each.seq <= last]
     shown: list[dict[str, Any]] = [
         {
             "turn": turn,
             "is_raw": any(span.first_seq <= turn.message.seq <= span.last_seq for span in window.raw),
             "summary": next((each for each in active if each.first_seq <= turn.message.seq <= each.last_seq), None),
         }
-        for turn in turns(said)
+        for turn in turns(records)
     ]
     return {
         "conversation": window.conversation,
@@ -130,7 +133,7 @@ def _messages(visit: Visit, conversation_id: int, first: int | None, last: int |
 
 
 def _with_gaps(shown: list[dict[str, Any]], first: int, last: int) -> list[dict[str, Any]]:
-    """The turns with a mark for every stretch of seqs between these two that has no message: their rows are gone."""
+    """The turns, with a gap for every range of seqs whose rows are missing."""
     marked, expected = [], first
     for each in shown:
         seq = each["turn"].message.seq
@@ -141,3 +144,31 @@ def _with_gaps(shown: list[dict[str, Any]], first: int, last: int) -> list[dict[
     if expected <= last:
         marked.append({"gap": MessageSpan(expected, last)})
     return marked
+
+
+@page(KeyScope.WRITE, methods=("GET", "HEAD", "POST"))
+def imported(visit: Visit) -> HttpResponse:
+    """Import a history from an uploaded file; a second attempt continues the first."""
+    if visit.request.method != "POST":
+        return visit.show("dashboard/import.html")
+    file = visit.request.FILES.get("file")
+    if not isinstance(file, UploadedFile) or not file.size:
+        raise Invalid("Choose a file that is not empty.")
+    with tempfile.TemporaryDirectory(prefix="lcm-import-") as directory:
+        # Under its own name, the default for the session.
+        path = Path(directory) / Path(file.name or "history").name
+        with path.open("wb") as copy:
+            for chunk in file.chunks():
+                copy.write(chunk)
+        history = History(path=path, session=visit.request.POST.get("session", "").strip())
+        found = Importer(ConversationStore.from_settings(visit.caller.scope), history).run(on_batch=lambda: None)
+    new = sum(each.created for each in found)
+    known = sum(each.stored_before for each in found)
+    stored = f"{counted(new, 'message')} stored"
+    beside = [f"{known:,} stored before"] if known else []
+    if passed_over := history.passed_over.total():
+        beside.append(f"{counted(passed_over, 'line')} without a message skipped")
+    messages.success(visit.request, f"{', '.join([stored, *beside])}.")
+    if len(found) == 1:
+        return visit.redirect("transcript", conversation_id=found[0].conversation_id)
+    return visit.redirect("conversations")

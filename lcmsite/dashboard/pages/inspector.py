@@ -1,4 +1,4 @@
-"""What a model would be given of a conversation, and why just that: any budget, question, format and moment."""
+"""The context inspector: assemble with any budget, query, format and time, and see why."""
 
 from __future__ import annotations
 
@@ -12,107 +12,104 @@ from django.shortcuts import redirect
 from django.urls import reverse
 
 from conversations.errors import LcmError
+from conversations.humanize import counted
 from conversations.types import ContextItemType
 from lcmsite.catalogue.problems import problem_of
-from lcmsite.dashboard.page import Visit, page
-from lcmsite.dashboard.parts.addresses import text_in
+from lcmsite.dashboard.page import Visit, page, text_in
 from lcmsite.dashboard.parts.pager import paged
-from lcmsite.dashboard.service import ask, ask_in_text
 from retrieval.assembly.types import AssembledContext, AssemblyReason, MessageFormat, ReceiptLine
 
 FIELDS = ("budget", "reserve", "query", "as_of", "format")
-# So many of the receipts that are kept can be chosen from at a time.
+# Kept receipts on a page.
 KEPT = 20
-# What a reason means, in the words of whoever wonders.
+# What each reason means.
 MEANINGS = {
-    AssemblyReason.SYSTEM: "a system message: always in it",
-    AssemblyReason.FRESH_TAIL: "of the fresh tail: always in it",
-    AssemblyReason.PINNED: "the question that is being worked on: always in it",
-    AssemblyReason.RELEVANT: "answers the query",
-    AssemblyReason.FITS: "there was room for it",
-    AssemblyReason.BUDGET: "there was no room for it",
-    AssemblyReason.QUARANTINED: "quarantined: no model sees it until it is put right",
+    AssemblyReason.SYSTEM: "system message: always included",
+    AssemblyReason.FRESH_TAIL: "fresh tail: always included",
+    AssemblyReason.PINNED: "current question: always included",
+    AssemblyReason.RELEVANT: "matches the query",
+    AssemblyReason.FITS: "fits into the budget",
+    AssemblyReason.BUDGET: "does not fit into the budget",
+    AssemblyReason.QUARANTINED: "quarantined: no model sees it until it is repaired",
 }
 
 
 @page()
 def inspector(visit: Visit, conversation_id: int) -> HttpResponse:
-    """The form and the receipts that were kept; what is in the context, and what is not, comes into it afterwards."""
-    asked = _asked(visit.request.GET)
+    """The form and the kept receipts; the assembled context is loaded afterwards."""
+    fields = _fields(visit.request.GET)
     if visit.is_part:
         return visit.show(
             "dashboard/_assembled.html",
             conversation_id=conversation_id,
-            asked=asked,
-            address=urlencode(asked),
-            **_explained(visit, conversation_id, asked),
+            fields=fields,
+            address=urlencode(fields),
+            **_explained(visit, conversation_id, fields),
         )
     before = visit.request.GET.get("before") or None
-    receipts = ask(visit.caller, "lcm_receipts", conversation_id=conversation_id, before_receipt=before, limit=KEPT + 1)
+    receipts = visit.ask("lcm_receipts", conversation_id=conversation_id, before_receipt=before, limit=KEPT + 1)
     return visit.show(
         "dashboard/inspector.html",
-        conversation=ask(visit.caller, "lcm_show", conversation_id=conversation_id),
-        asked=asked,
-        address=urlencode(asked),
+        conversation=visit.ask("lcm_show", conversation_id=conversation_id),
+        fields=fields,
+        address=urlencode(fields),
         formats=list(MessageFormat),
-        paged=paged(receipts, most=KEPT, key="receipt_id", before=before, asked=asked),
+        paged=paged(receipts, most=KEPT, key="receipt_id", before=before, filters=fields),
         kept=visit.request.GET.get("kept", ""),
     )
 
 
 @page()
 def text(visit: Visit, conversation_id: int) -> HttpResponse:
-    """The context as the model gets it, to the letter."""
-    context = _assembled(visit, conversation_id, _asked(visit.request.GET))
-    said = None
+    """The exact text that the model gets."""
+    context = _assembled(visit, conversation_id, _fields(visit.request.GET))
+    text = None
     if context.format is not None:
         body = {"system": context.system, "messages": context.messages} if context.system else context.messages
-        said = json.dumps(body, ensure_ascii=False, indent=2)
-    return visit.show("dashboard/_context_text.html", context=context, said=said, conversation_id=conversation_id)
+        text = json.dumps(body, ensure_ascii=False, indent=2)
+    return visit.show("dashboard/_context_text.html", context=context, text=text, conversation_id=conversation_id)
 
 
 @page(methods=("POST",))
 def keep(visit: Visit, conversation_id: int) -> HttpResponse:
-    """Keep the receipt of what was asked for, to be compared later."""
-    asked = _asked(visit.request.POST)
-    context = _assembled(visit, conversation_id, asked, keep_receipt=True)
-    gone = f" {len(context.receipts_gone)} older made way for it." if context.receipts_gone else ""
+    """Assemble, and keep the receipt."""
+    fields = _fields(visit.request.POST)
+    context = _assembled(visit, conversation_id, fields, keep_receipt=True)
+    gone = f" {counted(len(context.receipts_gone), 'older receipt')} removed." if context.receipts_gone else ""
     messages.success(visit.request, f"The receipt is kept as {context.receipt_id}.{gone}")
     page = reverse("inspector", kwargs={"workspace": visit.workspace.name, "conversation_id": conversation_id})
-    return redirect(f"{page}?{urlencode({**asked, 'kept': context.receipt_id})}")
+    return redirect(f"{page}?{urlencode({**fields, 'kept': context.receipt_id})}")
 
 
 @page()
 def compare(visit: Visit, conversation_id: int) -> HttpResponse:
-    """What came into the context and what went out of it, from one kept receipt to another."""
+    """The differences between two kept receipts."""
     given = visit.request.GET
-    found = ask(visit.caller, "lcm_compare_receipts", receipt_id=given.get("receipt", ""), other=given.get("other", ""))
+    found = visit.ask("lcm_compare_receipts", receipt_id=given.get("receipt", ""), other=given.get("other", ""))
     return visit.show("dashboard/_receipt_difference.html", difference=found, conversation_id=conversation_id)
 
 
-def _asked(given: QueryDict) -> dict[str, str]:
+def _fields(given: QueryDict) -> dict[str, str]:
     return {name: text_in(given, name) for name in FIELDS if text_in(given, name)}
 
 
-def _assembled(visit: Visit, conversation_id: int, asked: dict[str, str], **options: Any) -> AssembledContext:
-    context: AssembledContext = ask_in_text(
-        visit.caller, "lcm_assemble", asked, conversation_id=conversation_id, **options
-    )
+def _assembled(visit: Visit, conversation_id: int, fields: dict[str, str], **options: Any) -> AssembledContext:
+    context: AssembledContext = visit.ask_in_text("lcm_assemble", fields, conversation_id=conversation_id, **options)
     return context
 
 
-def _explained(visit: Visit, conversation_id: int, asked: dict[str, str]) -> dict[str, Any]:
-    """What the receipt says, to be shown; a form that cannot be meant keeps what stands in it and says why."""
+def _explained(visit: Visit, conversation_id: int, fields: dict[str, str]) -> dict[str, Any]:
+    """The decisions of the receipt; for an invalid form, the problem."""
     try:
-        # The decisions are the same in every format; the texts are fetched by whoever opens them.
-        context = _assembled(visit, conversation_id, asked)
+        # The decisions are the same in every format; the exact text is loaded on request.
+        context = _assembled(visit, conversation_id, fields)
     except LcmError as refusal:
         return {"context": None, "problem": problem_of(refusal)}
     included = [line for line in context.receipt if line.included]
     return {
         "context": context,
-        "included": [_told(line) for line in included],
-        "refused": [_told(line) for line in context.receipt if not line.included],
+        "included": [_row(line) for line in included],
+        "refused": [_row(line) for line in context.receipt if not line.included],
         "system_tokens": _sum(line for line in included if line.reason is AssemblyReason.SYSTEM),
         "summary_tokens": _sum(line for line in included if line.kind is ContextItemType.SUMMARY),
         "raw_tokens": _sum(
@@ -124,7 +121,7 @@ def _explained(visit: Visit, conversation_id: int, asked: dict[str, str]) -> dic
     }
 
 
-def _told(line: ReceiptLine) -> dict[str, Any]:
+def _row(line: ReceiptLine) -> dict[str, Any]:
     return {"line": line, "meaning": MEANINGS[line.reason]}
 
 

@@ -1,4 +1,4 @@
-"""Is memory healthy? One look, kept up to date."""
+"""The overview: activity, pressure, integrity and storage."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from django.utils.safestring import SafeString
 
 from lcmsite.dashboard.page import Visit, page
 from lcmsite.dashboard.parts.charting import LAYERS, chart_of
-from lcmsite.dashboard.service import ask, may
 
 HOURS = 24
 RECENT_ACTS = 6
@@ -19,13 +18,13 @@ RECENT_ACTS = 6
 
 @page()
 def overview(visit: Visit) -> HttpResponse:
-    """The page; what does not move comes into it afterwards, for it takes longer to count."""
+    """The page; storage and acts are loaded afterwards, because counting takes longer."""
     return visit.show("dashboard/overview.html", pulse=_pulse(visit)[0])
 
 
 @page()
 def pulse(visit: Visit) -> HttpResponse:
-    """The part that moves; nothing, for a page that shows it as it is already."""
+    """The part that changes; 204 if the page shows the same already."""
     content, mark = _pulse(visit)
     if visit.request.GET.get("seen") == mark:
         return HttpResponse(status=204)
@@ -34,17 +33,17 @@ def pulse(visit: Visit) -> HttpResponse:
 
 @page()
 def shelf(visit: Visit) -> HttpResponse:
-    """What takes up room, and what was done lately by those who administrate."""
+    """Storage by tier, and the latest acts."""
     return visit.show(
         "dashboard/_shelf.html",
-        storage=ask(visit.caller, "lcm_storage"),
-        acts=ask(visit.caller, "lcm_audit", limit=RECENT_ACTS) if may(visit.caller, "lcm_audit") else None,
+        storage=visit.ask("lcm_storage"),
+        acts=visit.ask("lcm_audit", limit=RECENT_ACTS) if visit.may("lcm_audit") else None,
     )
 
 
 def _pulse(visit: Visit) -> tuple[SafeString, str]:
-    """The moving part, and by what it is told from another."""
-    activity = ask(visit.caller, "lcm_activity", hours=HOURS)
+    """The part that changes, and its hash."""
+    activity = visit.ask("lcm_activity", hours=HOURS)
     content = render_to_string(
         "dashboard/_pulse.html",
         {
@@ -52,8 +51,8 @@ def _pulse(visit: Visit) -> tuple[SafeString, str]:
             "activity": activity,
             "chart": chart_of(activity.runs, since=activity.since, hours=HOURS),
             "layers": LAYERS,
-            "integrity": ask(visit.caller, "lcm_integrity"),
-            "models": ask(visit.caller, "lcm_models") if may(visit.caller, "lcm_models") else None,
+            "integrity": visit.ask("lcm_integrity"),
+            "models": visit.ask("lcm_models") if visit.may("lcm_models") else None,
         },
         visit.request,
     )

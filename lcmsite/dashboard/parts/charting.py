@@ -1,4 +1,4 @@
-"""Runs over time as a picture needs them: every hour, in three layers that add up. Pure."""
+"""Runs per hour for the chart of the overview, in three stacked layers. Pure."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any
 
 from compaction.types import Outcome, RunsInAnHour
 
-# What people want to tell apart at a glance; each outcome is in one of them.
+# Name, colour and outcomes of each layer; every outcome is in exactly one.
 LAYERS: tuple[tuple[str, str, frozenset[Outcome]], ...] = (
-    ("made room", "good", frozenset({Outcome.COMPACTED, Outcome.RUNNING})),
+    ("compacted", "good", frozenset({Outcome.COMPACTED, Outcome.RUNNING})),
     (
-        "nothing to make",
+        "nothing to do",
         "quiet",
         frozenset({Outcome.NOT_NEEDED, Outcome.NOTHING_TO_DO, Outcome.SKIPPED, Outcome.DISABLED}),
     ),
     (
-        "in trouble",
+        "problems",
         "bad",
         frozenset({Outcome.EXHAUSTED, Outcome.STOPPED, Outcome.ABANDONED, Outcome.FAILED, Outcome.UNAVAILABLE}),
     ),
@@ -27,7 +27,7 @@ LAYERS: tuple[tuple[str, str, frozenset[Outcome]], ...] = (
 
 @dataclass(frozen=True)
 class HourOfRuns:
-    """One hour, in figures: how many runs of each layer, and what they took out of contexts."""
+    """The runs of one hour by layer, and the tokens they freed."""
 
     hour: datetime
     counts: tuple[int, ...]
@@ -36,7 +36,7 @@ class HourOfRuns:
 
 @dataclass(frozen=True)
 class Chart:
-    """All hours from the first on, those in which nothing ran too."""
+    """All hours of the chart, idle ones included."""
 
     hours: tuple[HourOfRuns, ...]
     totals: tuple[int, ...]
@@ -46,7 +46,7 @@ class Chart:
         return sum(self.totals)
 
     @property
-    def in_trouble(self) -> int:
+    def problems(self) -> int:
         return self.totals[-1]
 
     @property
@@ -55,12 +55,12 @@ class Chart:
 
     @property
     def busy(self) -> tuple[HourOfRuns, ...]:
-        """The hours in which something ran, newest first."""
+        """The hours with runs, newest first."""
         return tuple(each for each in reversed(self.hours) if any(each.counts))
 
     @property
     def data(self) -> dict[str, Any]:
-        """What the script draws: seconds since 1970, and the layers from the bottom up."""
+        """The data for the script: hours as Unix time, and the layers from the bottom up."""
         return {
             "hours": [int(each.hour.timestamp()) for each in self.hours],
             "layers": [
@@ -71,7 +71,7 @@ class Chart:
 
 
 def chart_of(runs: Iterable[RunsInAnHour], *, since: datetime, hours: int) -> Chart:
-    """The runs of so many hours from `since` on."""
+    """The chart of the hours from `since` on."""
     by_hour: dict[datetime, list[RunsInAnHour]] = {}
     for each in runs:
         by_hour.setdefault(each.hour, []).append(each)

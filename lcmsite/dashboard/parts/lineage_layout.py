@@ -1,18 +1,18 @@
-"""Where everything stands in the picture of the lineage: a window and a width in, shapes out. Pure.
+"""Lay out the picture of a lineage: a window and a width in, shapes out. Pure.
 
-Along x runs the history, a message as wide as any other; along y, from the messages at the bottom upwards, the depth. A
-summary is a bar over exactly what it covers, the taller the more tokens it has, so that what stands above what tells
-what was made from what. The frontier is the line along the top of what a model sees: every message is under it once.
+The x axis is the history, with the same width for each message. The y axis is the depth, with the messages at the
+bottom. A summary is a bar above exactly the messages it covers, and its height shows its tokens. The frontier is the
+line along the top of the active context: it covers every message once.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from lcmsite.dashboard.parts.frontier import line_over
 from lcmsite.dashboard.parts.lineage_shapes import BAND, Bar, Bundle, Density, Mark, Picture, Row, Stick, Stretch
 from retrieval.describing.window_types import LineageWindow, WindowBundle, WindowSummary
 from retrieval.types import MessageSpan
@@ -24,10 +24,10 @@ AXIS = 26
 LEFT = 74
 RIGHT = 12
 TOP = 10
-# Narrower bars than this, in pixels, are drawn together: nobody could tell them apart, or point at one.
+# Bars narrower than this, in pixels, are drawn as one bundle: they could not be pointed at.
 TELLABLE = 3.0
 MOST_TICKS = 9
-# A click on what is drawn together must lead to something narrower.
+# A bundle is no wider than this, so that a click on it zooms in.
 WIDEST_BUNDLE = 24.0
 
 
@@ -45,18 +45,18 @@ class _Scale:
         return round(self.left + min(1.0, max(0.0, share)) * self.width, 2)
 
     def span(self, first_seq: int, last_seq: int) -> tuple[float, float]:
-        """Where it begins and how wide it is, within the window."""
+        """Its left edge and its width, within the window."""
         x = self.x(first_seq - 1)
         return x, round(self.x(last_seq) - x, 2)
 
 
 def resolution(width: int) -> int:
-    """Into how many parts a picture of this width can tell a window apart."""
+    """How many parts of a window a picture of this width can show."""
     return max(1, int((width - LEFT - RIGHT) / TELLABLE))
 
 
 def picture(window: LineageWindow, *, width: int) -> Picture:
-    """The window, so many pixels wide; what is drawn is bounded by that, and not by how long the history is."""
+    """The picture of a window; its width, not the history, bounds the number of shapes."""
     scale = _Scale(window.first_seq, window.last_seq, LEFT, width - LEFT - RIGHT)
     shown: list[WindowSummary | WindowBundle] = [*window.summaries, *window.bundles]
     deepest = max((each.depth for each in shown), default=0)
@@ -85,7 +85,7 @@ def picture(window: LineageWindow, *, width: int) -> Picture:
 
 
 def gaps(window: LineageWindow) -> Iterator[MessageSpan]:
-    """Where no message is reached from what a model sees: there must be none."""
+    """Ranges of messages that the active context does not reach; there should be none."""
     if not window.message_count:
         return
     next_seq = window.first_seq
@@ -121,7 +121,7 @@ def _drawn(
                     narrow = []
         if narrow:
             bundles.append(_bundle(narrow))
-    # What was replaced lies below what replaced it.
+    # Superseded summaries are drawn below those that replaced them.
     bars.sort(key=lambda bar: (not bar.summary.superseded, bar.summary.active), reverse=False)
     return tuple(bars), tuple(bundles)
 
@@ -155,7 +155,7 @@ def _bundle(bars: Sequence[Bar]) -> Bundle:
 
 
 def _bundled(bundle: WindowBundle, scale: _Scale, deepest: int, most: int) -> Bundle:
-    """What comes in a bundle already."""
+    """The shape of a bundle of the window."""
     x, width = scale.span(bundle.first_seq, bundle.last_seq)
     height = _height(bundle.token_count, most)
     return Bundle(
@@ -172,13 +172,13 @@ def _bundled(bundle: WindowBundle, scale: _Scale, deepest: int, most: int) -> Bu
 
 
 def _height(tokens: int, most: int) -> float:
-    """Taller by the logarithm: a summary of 900 tokens beside one of 90 must leave both to be seen."""
+    """The height of a bar, on a logarithmic scale, so that small summaries stay visible."""
     share = math.log1p(tokens) / math.log1p(max(1, most))
     return round(BAR_LEAST + (BAR_MOST - BAR_LEAST) * share, 1)
 
 
 def _floor(depth: int, deepest: int) -> float:
-    """The line on which the summaries of a depth stand."""
+    """The base line of a depth."""
     return float(TOP + (deepest - depth + 1) * ROW)
 
 
@@ -231,7 +231,7 @@ def _densities(window: LineageWindow, scale: _Scale, bottom: float) -> tuple[Den
 
 
 def _stretches(spans: Iterable[MessageSpan], scale: _Scale) -> tuple[Stretch, ...]:
-    """Each of them, those that touch in the picture as one."""
+    """The ranges, with adjacent ones drawn as one."""
     drawn: list[Stretch] = []
     for span in spans:
         stretch = _stretch(span, scale)
@@ -247,7 +247,7 @@ def _stretch(span: MessageSpan, scale: _Scale) -> Stretch:
 
 
 def _boundaries(window: LineageWindow, scale: _Scale) -> tuple[Mark, ...]:
-    """Where the host has cut its context; of those that nobody could tell apart, the first."""
+    """Where the host has cut its context; of marks too close together, the first."""
     marks: list[Mark] = []
     for each in window.boundaries:
         if window.first_seq <= each.last_seq <= window.last_seq:
@@ -264,7 +264,7 @@ def _tail(window: LineageWindow, scale: _Scale) -> Stretch | None:
 
 
 def _frontier(window: LineageWindow, scale: _Scale, deepest: int, bottom: float, most: int) -> str:
-    """The line as an SVG path: along what a model sees of each message, from the first of the window to the last."""
+    """The frontier as an SVG path."""
     steps = [
         (each.first_seq, each.last_seq, _floor(each.depth, deepest) - _height(each.token_count, most))
         for each in window.summaries
@@ -275,7 +275,7 @@ def _frontier(window: LineageWindow, scale: _Scale, deepest: int, bottom: float,
 
 
 def _ticks(first: int, last: int) -> range:
-    """Round seqs within the window, few enough to be read."""
+    """Round seqs within the window, few enough to read."""
     step = 1
     while (last - first) / step > MOST_TICKS:
         step = _next_round(step)
@@ -286,3 +286,44 @@ def _ticks(first: int, last: int) -> range:
 def _next_round(step: int) -> int:
     """1, 2, 5, 10, 20, 50, ..."""
     return step * 5 // 2 if str(step)[0] == "2" else step * 2
+
+
+# First message, last message and height of the line.
+Step = tuple[int, int, float]
+
+
+def line_over(
+    summaries: Iterable[Step], raw: Sequence[Step], *, place: Callable[[int, int], tuple[float, float]]
+) -> str:
+    """An SVG path of steps; `place` gives the left edge and the width of a range."""
+    path: list[str] = []
+    end = None
+    for first, last, y in _side_by_side([*_without(summaries, raw), *raw]):
+        x, width = place(first, last)
+        # A vertical stroke where two steps touch; a gap between them stays open.
+        path.append(f"V{y:g}H{x + width:g}" if end == first - 1 else f"M{x:g} {y:g}H{x + width:g}")
+        end = last
+    return "".join(path)
+
+
+def _without(steps: Iterable[Step], taken: Sequence[Step]) -> Iterator[Step]:
+    """The steps without the ranges in `taken`: a summary may surround raw messages."""
+    taken = sorted(taken)
+    starts = [first for first, _, _ in taken]
+    for first, last, y in steps:
+        at = first
+        for begin, end, _ in taken[max(0, bisect_right(starts, first) - 1) : bisect_right(starts, last)]:
+            if begin > at:
+                yield at, begin - 1, y
+            at = max(at, end + 1)
+        if at <= last:
+            yield at, last, y
+
+
+def _side_by_side(steps: Iterable[Step]) -> Iterator[Step]:
+    """The steps in order, each cut at the end of the one before."""
+    end = 0
+    for first, last, y in sorted(steps):
+        if last > end:
+            yield max(first, end + 1), last, y
+            end = last

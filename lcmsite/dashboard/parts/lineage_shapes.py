@@ -1,4 +1,4 @@
-"""The shapes in the picture of the lineage, as `layout` places them and `drawing` draws them. Pure."""
+"""The shapes in the picture of a lineage. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from conversations.types import Role
 from retrieval.describing.window_types import WindowSummary
 
 BAND = 52
-# From so many pixels on a bar has room for words.
+# Minimum width of a bar with a label, in pixels.
 ROOM_FOR_WORDS = 64
 
 
@@ -21,18 +21,18 @@ class Bar:
     y: float
     width: float
     height: float
-    # From 0, little, to 3: how much of what could be lost it still says; -1 where nothing could be.
+    # How many identifiers it kept, from 0 (few) to 3; -1 where its sources had none.
     retention: int
 
     @property
     def words_at(self) -> tuple[float, float] | None:
-        """Where words begin in it; None if it has no room for any."""
+        """The position of the label; None if there is no room."""
         return (self.x + 5, self.y + self.height - 4) if self.width >= ROOM_FOR_WORDS else None
 
 
 @dataclass(frozen=True)
 class Bundle:
-    """Summaries of one depth side by side that are too narrow to be told apart; zooming in does."""
+    """Adjacent summaries of one depth that are too narrow to draw one by one."""
 
     depth: int
     first_seq: int
@@ -47,7 +47,7 @@ class Bundle:
 
 @dataclass(frozen=True)
 class Stick:
-    """One message, as tall as it has tokens."""
+    """One message; its height shows its tokens."""
 
     message_id: int
     seq: int
@@ -62,7 +62,7 @@ class Stick:
 
 @dataclass(frozen=True)
 class Stretch:
-    """Messages that follow each other, drawn as one piece."""
+    """A range of messages."""
 
     first_seq: int
     last_seq: int
@@ -72,7 +72,7 @@ class Stretch:
 
 @dataclass(frozen=True)
 class Density:
-    """How long the messages are that a leaf was made from, where they are too many to be drawn one by one."""
+    """The average length of a leaf's messages, where they are too many to draw."""
 
     x: float
     y: float
@@ -82,7 +82,7 @@ class Density:
 
 @dataclass(frozen=True)
 class Mark:
-    """A place in the history with a name."""
+    """A labelled position in the history."""
 
     x: float
     seq: int
@@ -91,7 +91,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class Row:
-    """One depth."""
+    """The row of one depth."""
 
     depth: int
     y: float
@@ -104,7 +104,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Picture:
-    """All shapes, in the order in which they are drawn. `bottom` is the line on which messages stand."""
+    """All shapes in drawing order; `bottom` is the base line of the messages."""
 
     width: int
     height: int
@@ -125,7 +125,7 @@ class Picture:
 
     @property
     def messages(self) -> Row:
-        """The row at the bottom."""
+        """The row of the messages, at the bottom."""
         return Row(depth=-1, y=self.bottom, label="Messages")
 
     @property
@@ -134,5 +134,5 @@ class Picture:
 
     @property
     def band_y(self) -> float:
-        """From here to the bottom stretches of messages are shaded."""
+        """The upper edge of the shaded ranges of messages."""
         return self.bottom - BAND

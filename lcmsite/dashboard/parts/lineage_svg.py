@@ -1,6 +1,6 @@
-"""Draws the many shapes of a lineage as SVG: hundreds a picture, for which a template takes ten times as long.
+"""Draw the shapes of a lineage as SVG, without a template: a picture has hundreds of them.
 
-Nothing that anybody wrote is among them: numbers, ids that LCM makes, and words of its own.
+They hold no content of users: only numbers, ids that LCM makes, and fixed words.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from lcmsite.dashboard.templatetags.lcm import short
 
 
 def shapes(picture: Picture, *, transcript: str) -> SafeString:
-    """Messages, or how long they are; bundles, and bars. `transcript`: the page that a message leads to."""
+    """The SVG of messages, bundles and bars; a message links into the transcript."""
     address = escape(transcript)
     drawn = [_densities(picture.densities)]
     drawn += [_stick(stick, address) for stick in picture.sticks]
@@ -43,7 +43,7 @@ def _bundle(bundle: Bundle) -> str:
     return (
         f'<g class="bundle" data-from="{bundle.first_seq}" data-to="{bundle.last_seq}"><rect{active} {_box(bundle)}>'
         f"<title>{bundle.count:,} summaries of depth {bundle.depth}, messages {bundle.first_seq:,} to"
-        f" {bundle.last_seq:,}: zoom in to tell them apart</title></rect></g>"
+        f" {bundle.last_seq:,}: zoom in to see each</title></rect></g>"
     )
 
 

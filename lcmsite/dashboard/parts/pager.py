@@ -1,6 +1,6 @@
-"""Lists that are shown from the newest on, each page behind the last row of the one before.
+"""Pages of a list that starts with the newest row.
 
-By a row, not by a number: what comes in while somebody reads moves no page.
+A page starts after a row, not at a number, so that new rows do not shift the pages.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Row = TypeVar("Row")
 
 @dataclass(frozen=True)
 class Paged(Generic[Row]):
-    """The rows of one page; as queries, the ways to the newest and to those behind it, or None if there is none."""
+    """The rows of a page, and the queries of the links to the newest and the older rows."""
 
     rows: Sequence[Row]
     newest: str | None
@@ -27,14 +27,14 @@ class Paged(Generic[Row]):
 
 
 def paged(
-    found: Sequence[Row], *, most: int, key: str, before: object | None, asked: Mapping[str, Any] | None = None
+    found: Sequence[Row], *, most: int, key: str, before: object | None, filters: Mapping[str, Any] | None = None
 ) -> Paged[Row]:
-    """A page of so many of what was found, which is one more if there is more behind it.
+    """A page of at most `most` rows; `found` holds one more if there are older rows.
 
-    `key` is the field by which a row is named, `before` the row this page begins behind, `asked` what stays asked.
+    `key` is the field that names a row, `before` the row before this page, `filters` are kept in the links.
     """
     rows = found[:most]
-    kept = {name: value for name, value in (asked or {}).items() if value not in (None, "")}
+    kept = {name: value for name, value in (filters or {}).items() if value not in (None, "")}
     return Paged(
         rows=rows,
         newest=None if before is None else urlencode(kept),

@@ -1,4 +1,4 @@
-"""Messages as people read them: each part by its kind, a tool's call beside its result. Pure."""
+"""Messages as the transcript shows them: parts by kind, tool calls with results. Pure."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from conversations.types import MessageRecord, PartRecord, PartType
+from lcmsite.dashboard.parts.texts import Line, diff_lines
 
-# A longer text is cut in the page, and can be opened whole.
+# A longer text is cut; a link shows all of it.
 MOST_CHARACTERS = 20_000
 LARGEST_IMAGE = 3_000_000
 
@@ -19,7 +20,7 @@ _IMAGE = re.compile(r"data:image/(png|jpeg|gif|webp);base64,[A-Za-z0-9+/=\s]+")
 
 
 class BlockKind(StrEnum):
-    """How a piece of a message is shown."""
+    """How a part of a message is shown."""
 
     TEXT = "text"
     REASONING = "reasoning"
@@ -31,18 +32,10 @@ class BlockKind(StrEnum):
 
 
 @dataclass(frozen=True)
-class Line:
-    """One line of a patch, and whether it came in, went out, or is a heading."""
-
-    text: str
-    tone: str
-
-
-@dataclass(frozen=True)
 class Block:
-    """One piece. A tool's has its name, what it was given, what it gave, and how it ended.
+    """One part of a message; for a tool: its name, input, output and status.
 
-    Where something of it is cut, `whole_in` are the messages, by their ids, that have all of it.
+    `whole_in` are the ids of the messages with the full text, where it is cut.
     """
 
     kind: BlockKind
@@ -57,7 +50,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Turn:
-    """A message with its pieces. One that only brings results of calls that are shown above is `folded` into them."""
+    """A message with its blocks; if it only has results of calls above, it is folded."""
 
     message: MessageRecord
     blocks: tuple[Block, ...]
@@ -65,7 +58,7 @@ class Turn:
 
 
 def turns(messages: Sequence[MessageRecord], *, most: int | None = MOST_CHARACTERS) -> list[Turn]:
-    """The messages of a page, results of tools folded into the calls on the same page; longer texts than `most` cut."""
+    """The messages of a page, with tool results folded into their calls and texts cut."""
     calls = {
         part.tool_call_id: message.seq
         for message in messages
@@ -87,7 +80,7 @@ def turns(messages: Sequence[MessageRecord], *, most: int | None = MOST_CHARACTE
 
 @dataclass(frozen=True)
 class _Writer:
-    """Writes down the pieces of one message, each text to so many characters."""
+    """Makes the blocks of one message."""
 
     message: MessageRecord
     most: int | None
@@ -100,8 +93,8 @@ class _Writer:
             if content:
                 yield self._text(content)
             return
-        said = [part for part in self.message.parts if part.part_type is not PartType.COMPACTION]
-        for part in said:
+        parts = [part for part in self.message.parts if part.part_type is not PartType.COMPACTION]
+        for part in parts:
             if part.part_type is PartType.TOOL:
                 if _is_call(part):
                     yield self._call(part, results.get(part.tool_call_id or ""))
@@ -109,7 +102,7 @@ class _Writer:
                     yield self._call(part, None)
             else:
                 yield self._block(part)
-        if content and not any(part.text_content or part.part_type is PartType.TOOL for part in said):
+        if content and not any(part.text_content or part.part_type is PartType.TOOL for part in parts):
             yield self._text(content)
 
     def _block(self, part: PartRecord) -> Block:
@@ -121,7 +114,7 @@ class _Writer:
                 return Block(BlockKind.REASONING, text=text[: self.most], whole_in=self._whole_in(text))
             case PartType.PATCH:
                 files = ", ".join(part.patch_files or ())
-                return Block(BlockKind.DIFF, title=files or "patch", lines=tuple(_lines(part.text_content or "")))
+                return Block(BlockKind.DIFF, title=files or "patch", lines=tuple(diff_lines(part.text_content or "")))
             case PartType.FILE:
                 return _file(part)
             case _:
@@ -132,7 +125,7 @@ class _Writer:
     def _text(self, text: str) -> Block:
         shown, whole_in = text[: self.most], self._whole_in(text)
         if _DIFF.search(text[:2_000]):
-            return Block(BlockKind.DIFF, title="patch", lines=tuple(_lines(shown)), whole_in=whole_in)
+            return Block(BlockKind.DIFF, title="patch", lines=tuple(diff_lines(shown)), whole_in=whole_in)
         return Block(BlockKind.TEXT, text=shown, whole_in=whole_in)
 
     def _call(self, part: PartRecord, result: tuple[MessageRecord, PartRecord] | None) -> Block:
@@ -147,7 +140,7 @@ class _Writer:
             text=shown,
             status=answered.tool_status or part.tool_status or "",
             result_seq=there.seq if there else None,
-            lines=tuple(_lines(shown)) if _DIFF.search(shown[:2_000]) else (),
+            lines=tuple(diff_lines(shown)) if _DIFF.search(shown[:2_000]) else (),
             whole_in=(*self._whole_in(given), *self._whole_in(output, there)),
         )
 
@@ -161,13 +154,13 @@ def _file(part: PartRecord) -> Block:
     name = part.file_name or part.file_mime or "file"
     if len(url) <= LARGEST_IMAGE and _IMAGE.fullmatch(url):
         return Block(BlockKind.IMAGE, title=name, text=url)
-    # Shown, and no link: a page leads nowhere outside.
+    # Text, not a link: pages do not link to other sites.
     shown = f"{url[:60]}…" if url.startswith("data:") else url
     return Block(BlockKind.FILE, title=name, text=part.text_content or shown, status=part.file_mime or "")
 
 
 def _note(part: PartRecord) -> str:
-    said: Iterable[object] = (
+    texts: Iterable[object] = (
         part.text_content, part.subtask_agent, part.subtask_desc, part.subtask_prompt, part.step_reason,
         part.snapshot_hash,
     )  # fmt: skip
@@ -176,19 +169,7 @@ def _note(part: PartRecord) -> str:
         for name, value in (("tokens in", part.step_tokens_in), ("out", part.step_tokens_out), ("cost", part.step_cost))
         if value is not None
     ]
-    return " · ".join([*(str(each) for each in said if each), *figures])
-
-
-def _lines(text: str) -> Iterator[Line]:
-    for line in text.split("\n"):
-        tone = ""
-        if line.startswith(("+++", "---", "diff ", "index ", "@@")):
-            tone = "heading"
-        elif line.startswith("+"):
-            tone = "in"
-        elif line.startswith("-"):
-            tone = "out"
-        yield Line(text=line, tone=tone)
+    return " · ".join([*(str(each) for each in texts if each), *figures])
 
 
 def _is_call(part: PartRecord) -> bool:

@@ -1,4 +1,4 @@
-"""What templates say in the same words everywhere: numbers, times, states, and where one is."""
+"""Template tags and filters: numbers, times, states, navigation and addresses."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from django import template
+from django.template import Context
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
@@ -42,7 +43,7 @@ class Group:
 
 @register.simple_tag
 def navigation(visit: Visit) -> list[Group]:
-    """The pages of the workspace that this person may open; the one they are on, or under, is marked."""
+    """The pages of the workspace that this person may open, with the current one marked."""
     here, match = visit.request.path, visit.request.resolver_match
     belongs_to = UNDER.get(match.url_name or "") if match else None
     groups = []
@@ -60,7 +61,7 @@ def navigation(visit: Visit) -> list[Group]:
 
 @register.simple_tag
 def conversation_tabs(visit: Visit, conversation_id: int) -> list[Entry]:
-    """What there is to see of a conversation; the one that is shown is marked."""
+    """The tabs of a conversation, with the current one marked."""
     entries = []
     for name, label, scope in TABS:
         if visit.caller.may(scope):
@@ -71,15 +72,27 @@ def conversation_tabs(visit: Visit, conversation_id: int) -> list[Entry]:
     return entries
 
 
+@register.simple_tag(takes_context=True)
+def page_url(context: Context, page_name: str, **path: Any) -> str:
+    """The address of a page of this workspace."""
+    return reverse(page_name, kwargs={"workspace": context["visit"].workspace.name, **path})
+
+
+@register.simple_tag(takes_context=True)
+def message_url(context: Context, conversation_id: int, seq: int) -> str:
+    """The address of a message in its transcript."""
+    return f"{page_url(context, 'transcript', conversation_id=conversation_id)}?seq={seq}#m{seq}"
+
+
 @register.filter
 def number(value: Any) -> str:
-    """1234567 as 1,234,567; nothing as a dash."""
+    """1234567 as 1,234,567; None as a dash."""
     return "–" if value is None else f"{value:,}"
 
 
 @register.filter
 def short(value: int | float | None) -> str:
-    """A large number in three digits: 93.6k, 1.2M."""
+    """A large number with few digits: 93.6k, 1.2M."""
     if value is None:
         return "–"
     for size, letter in ((1_000_000_000, "G"), (1_000_000, "M"), (1_000, "k")):
@@ -90,7 +103,7 @@ def short(value: int | float | None) -> str:
 
 @register.filter
 def size(value: int | None) -> str:
-    """Bytes for people: 3.4 MiB."""
+    """A number of bytes as 3.4 MiB."""
     if value is None:
         return "–"
     amount = float(value)
@@ -109,20 +122,20 @@ def percent(share: float | None) -> str:
 
 @register.filter
 def ago(moment: datetime | None) -> SafeString | str:
-    """How long ago, with the moment itself for those who ask."""
+    """How long ago, with the exact time as a tooltip."""
     if moment is None:
         return "–"
     seconds = int((timezone.now() - moment).total_seconds())
     ahead, seconds = seconds < 0, abs(seconds)
-    said = next((f"{seconds // size} {unit}" for size, unit in _UNITS if seconds >= size), "now")
-    words = said if said == "now" else f"in {said}" if ahead else f"{said} ago"
+    span = next((f"{seconds // size} {unit}" for size, unit in _UNITS if seconds >= size), "now")
+    words = span if span == "now" else f"in {span}" if ahead else f"{span} ago"
     exact = moment.astimezone(timezone.get_default_timezone()).strftime("%Y-%m-%d %H:%M:%S UTC")
     return format_html('<time datetime="{}" title="{}">{}</time>', moment.isoformat(), exact, words)
 
 
 @register.filter
 def until(start: datetime, end: datetime) -> str:
-    """How long it took: 340 ms, 2.4 s, 3 min 20 s."""
+    """The time between two moments: 340 ms, 2.4 s, 3 min 20 s."""
     seconds = max(0.0, (end - start).total_seconds())
     if seconds < 1:
         return f"{seconds * 1000:.0f} ms"
@@ -134,22 +147,30 @@ def until(start: datetime, end: datetime) -> str:
 
 @register.filter
 def words(value: Any) -> str:
-    """A name out of code, as people write it: not_needed as not needed."""
+    """A name from the code as words: not_needed as not needed."""
     return str(value).replace("_", " ")
 
 
 @register.filter
+def plain(value: Any) -> Any:
+    """The value of a setting as words: yes, no, nothing, or as it is."""
+    if value is True or value is False:
+        return "yes" if value else "no"
+    return "nothing" if value is None or value == "" else value
+
+
+@register.filter
 def moment(value: datetime | None) -> SafeString | str:
-    """The moment itself, to the second, in UTC."""
+    """A time in UTC, to the second."""
     if value is None:
         return "–"
-    said = value.astimezone(timezone.get_default_timezone()).strftime("%Y-%m-%d %H:%M:%S")
-    return format_html('<time class="nowrap" datetime="{}">{}</time>', value.isoformat(), said)
+    text = value.astimezone(timezone.get_default_timezone()).strftime("%Y-%m-%d %H:%M:%S")
+    return format_html('<time class="nowrap" datetime="{}">{}</time>', value.isoformat(), text)
 
 
 @register.filter
 def state(value: Any) -> SafeString:
-    """A state as a badge, in the colour that it has everywhere; never told by colour alone."""
+    """A state as a badge, with the same word and colour on every page."""
     word = str(value)
     tone = _TONE_OF.get(word)
     return format_html('<span class="badge{}">{}</span>', f" badge-{tone}" if tone else "", word.replace("_", " "))
@@ -157,14 +178,14 @@ def state(value: Any) -> SafeString:
 
 @register.inclusion_tag("dashboard/_gauge.html")
 def gauge(system: int, summaries: int, raw: int, budget: int, threshold: int) -> dict[str, Any]:
-    """What fills a context, beside what it may hold, and where compaction begins."""
+    """What fills a context, compared with its budget and the compaction threshold."""
     whole = max(budget, system + summaries + raw, 1)
     places, x = [], 0.0
     for name, tokens in (("system", system), ("summary", summaries), ("tail", raw)):
         width = 100 * tokens / whole
         places.append({"name": name, "x": round(x, 3), "width": round(width, 3)})
         x += width
-    said = f"{system:,} system, {summaries:,} summaries, {raw:,} raw, of {budget:,} tokens"
-    # At the very end there is nothing to tell apart.
+    label = f"{system:,} system, {summaries:,} summaries, {raw:,} raw, of {budget:,} tokens"
+    # A threshold at the very end is not drawn.
     limit = round(100 * threshold / whole, 3) if threshold < whole else None
-    return {"places": places, "limit": limit, "said": said}
+    return {"places": places, "limit": limit, "label": label}

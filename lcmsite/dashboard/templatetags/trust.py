@@ -1,4 +1,4 @@
-"""What the pages of trust say in the same words: a place by its id, and a README's words as HTML."""
+"""Template tags of the trust pages: links by id, code in sentences, and risks."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ register = template.Library()
 
 _NAMED = re.compile(r"`([^`]*)`")
 _RISKS = {
-    Risk.LOW: ("good", "low risk", "Nothing can be lost: what is written follows from what stays."),
-    Risk.MEDIUM: ("warn", "medium risk", "What a model sees changes."),
-    Risk.HIGH: ("bad", "high risk", "Look twice: a text comes in from outside, or a last trace goes."),
+    Risk.LOW: ("good", "low risk", "Nothing can be lost: the new values are derived from other data."),
+    Risk.MEDIUM: ("warn", "medium risk", "What a model sees may change."),
+    Risk.HIGH: ("bad", "high risk", "Check carefully: content comes from outside, or a last copy is removed."),
 }
 
 
 @register.simple_tag
 def thing(visit: Visit, conversation_id: int | None, id: str) -> SafeString:
-    """An id, leading to the page that shows what it names."""
+    """An id with a link to the page that shows it."""
     place = place_of(visit.workspace.name, conversation_id, id)
     if place.url is None:
         return format_html("<code>{}</code>", place.id)
@@ -32,13 +32,13 @@ def thing(visit: Visit, conversation_id: int | None, id: str) -> SafeString:
 
 
 @register.filter
-def told(text: str) -> SafeString:
-    """A sentence of a README: what stands in backticks is a name."""
+def code_spans(text: str) -> SafeString:
+    """A sentence of a README as HTML, with names in backticks as code."""
     return mark_safe(_NAMED.sub(r"<code>\1</code>", str(escape(text))))
 
 
 @register.filter
 def risk(value: Risk) -> SafeString:
-    """A risk as a badge, with what is at risk for those who ask."""
+    """A risk as a badge, explained by its tooltip."""
     tone, words, meaning = _RISKS[value]
     return format_html('<span class="badge badge-{}" title="{}">{}</span>', tone, meaning, words)

@@ -1,4 +1,4 @@
-"""What a finding means and what a repair does, in the words of integrity's README: told in one place, shown here."""
+"""What a finding means and what a repair step does, read from integrity's README."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ _NAME = re.compile(r"`(\w+)`")
 
 
 def meaning_of(code: str) -> str:
-    """What a finding of this invariant means."""
+    """The meaning of a finding of this invariant."""
     return _table("code", "what a finding means")[code]
 
 
-def deed_of(operation: str) -> str:
-    """What a step of this kind does."""
+def effect_of(operation: str) -> str:
+    """The effect of a repair step of this kind."""
     return _table("step", "what it does")[operation]
 
 
 @cache
 def _table(key: str, column: str) -> Mapping[str, str]:
-    """One column of the README's table whose first is headed so. A row about several things counts for each of them."""
+    """A column of a table of the README, by the names in the first column."""
     rows = [_cells(line) for line in README.read_text(encoding="utf-8").splitlines() if line.startswith("|")]
     first, place = next((at, row.index(column)) for at, row in enumerate(rows) if row[0] == key and column in row)
     found: dict[str, str] = {}
-    # Behind the heading and its rule, to the heading of the next table.
+    # After the heading and its rule, up to the heading of the next table.
     for row in rows[first + 2 :]:
         if not row[0].startswith("`"):
             break

@@ -1,4 +1,4 @@
-"""Where in the pages the thing is that a finding, a step or a quarantine names by its id."""
+"""Links to what a finding, a repair step or a quarantine names by its id."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _ID = re.compile(r"(?P<kind>msg|part|sum|file|seq)_(?P<rest>[0-9A-Za-z_-]+)")
 
 @dataclass(frozen=True)
 class Place:
-    """An id and the page that shows it, or None for what no page shows: an id of nothing that there is."""
+    """An id and the page that shows it; None for an id without a page."""
 
     id: str
     url: str | None
 
 
 def place_of(workspace: str, conversation_id: int | None, id: str) -> Place:
-    """Messages are known by their ids and shown by their seqs: their page is found when somebody goes there."""
+    """The page of an id; a message's is a redirect, because transcripts use seqs."""
     found = _ID.fullmatch(id)
     match found["kind"] if found else None:
         case "file":
@@ -37,6 +37,6 @@ def place_of(workspace: str, conversation_id: int | None, id: str) -> Place:
 
 
 def message_in(id: str) -> str | None:
-    """The message that an id of a message or of its part names, as `msg_12`."""
+    """The id of the message, for the id of a message or of a part."""
     found = re.fullmatch(r"(?:msg|part)_([0-9]{1,18})(?:_[0-9]{1,9})?", id)
     return f"msg_{found[1]}" if found else None

@@ -1,20 +1,20 @@
-"""What goes cold and when, what everything takes up, and one conversation's tier, findings and quarantines."""
+"""Retention, storage, and the trust page of one conversation."""
 
 from __future__ import annotations
 
 from django.contrib import messages
 from django.http import HttpResponse
-from django.shortcuts import redirect
+from django.http.response import HttpResponseBase
 
 from conversations.errors import ConversationBusy, Invalid, LcmError
 from conversations.humanize import counted
 from integrity.policy import MOST_DAYS
 from integrity.retention.types import TierMove
 from integrity.types import ScanMode
+from lcmsite.api.ledger_stream import ledger_response
 from lcmsite.catalogue.problems import Problem, problem_of
 from lcmsite.dashboard.page import Visit, page
 from lcmsite.dashboard.parts.pager import paged
-from lcmsite.dashboard.service import ask, may
 from lcmsite.types import KeyScope
 
 ON_A_PAGE = 10
@@ -23,89 +23,86 @@ HELD = 50
 
 @page()
 def retention(visit: Visit) -> HttpResponse:
-    """The rule of the workspace, how many conversations it is due for, and the way to change it."""
+    """The retention rule of the workspace, and the form to change it."""
     return _shown(visit)
 
 
 @page(KeyScope.ADMIN, methods=("POST",))
 def set_retention(visit: Visit) -> HttpResponse:
-    """Another rule: after so many days, never, or as the site has it."""
+    """Change the rule: after a number of days, never, or the site's default."""
     try:
-        ask(visit.caller, "lcm_set_retention", cold_after_days=_days(visit))
+        visit.ask("lcm_set_retention", cold_after_days=_days(visit))
     except LcmError as refusal:
         return _shown(visit, problem_of(refusal))
-    messages.success(visit.request, "The rule is set. What is cold already stays so until it is thawed.")
-    return redirect("retention", workspace=visit.workspace.name)
+    messages.success(visit.request, "The rule was changed. Cold conversations stay cold until they are thawed.")
+    return visit.redirect("retention")
 
 
 @page()
 def storage(visit: Visit) -> HttpResponse:
-    """What everything takes up, by tier; counting may take seconds, so that it comes after the page."""
-    found = ask(visit.caller, "lcm_storage")
+    """Storage by tier, loaded after the page because counting may take seconds."""
+    found = visit.ask("lcm_storage")
     return visit.show("dashboard/trust/_storage.html", storage=found)
 
 
 @page()
 def conversation_trust(visit: Visit, conversation_id: int) -> HttpResponse:
-    """One conversation: what checks found in it, what of it is withheld, and where its texts are."""
+    """The trust page of a conversation: tier, quarantines, ledger and checks."""
     before = visit.request.GET.get("before") or None
-    conversation = ask(visit.caller, "lcm_show", conversation_id=conversation_id)
-    reports = ask(
-        visit.caller, "lcm_reports", conversation_id=conversation_id, before_report=before, limit=ON_A_PAGE + 1
-    )
+    conversation = visit.ask("lcm_show", conversation_id=conversation_id)
+    reports = visit.ask("lcm_reports", conversation_id=conversation_id, before_report=before, limit=ON_A_PAGE + 1)
     return visit.show(
         "dashboard/trust/conversation.html",
         conversation=conversation,
         paged=paged(reports, most=ON_A_PAGE, key="report_id", before=before),
-        held=ask(visit.caller, "lcm_quarantines", conversation_id=conversation_id, limit=HELD),
+        held=visit.ask("lcm_quarantines", conversation_id=conversation_id, limit=HELD),
         extents=list(ScanMode),
-        may_plan=may(visit.caller, "lcm_plan_repairs"),
-        may_move=may(visit.caller, "lcm_archive"),
+        may_plan=visit.may("lcm_plan_repairs"),
+        may_move=visit.may("lcm_archive"),
     )
 
 
 @page(KeyScope.ADMIN, methods=("POST",))
 def archive(visit: Visit, conversation_id: int) -> HttpResponse:
-    """Move the conversation's texts to the cold tier, as far as one request goes."""
+    """Move messages to the cold tier, as many as one request can."""
     return _moved(visit, conversation_id, "lcm_archive")
 
 
 @page(KeyScope.ADMIN, methods=("POST",))
 def thaw(visit: Visit, conversation_id: int) -> HttpResponse:
-    """Bring its texts back into their rows, as far as one request goes."""
+    """Move messages back to the hot tier, as many as one request can."""
     return _moved(visit, conversation_id, "lcm_thaw")
 
 
 def _moved(visit: Visit, conversation_id: int, tool: str) -> HttpResponse:
-    """What moved, beside what can be done now; why nothing did, in the same place."""
+    """Move messages between the tiers, and show the result or the problem."""
     moved: TierMove | None = None
     problem: Problem | None = None
     try:
-        moved = ask(visit.caller, tool, conversation_id=conversation_id)
+        moved = visit.ask(tool, conversation_id=conversation_id)
     except ConversationBusy as refusal:
         problem = problem_of(refusal)
     if visit.is_part:
         return visit.show(
             "dashboard/trust/_tier.html",
-            status=problem.status if problem else 200,
-            conversation=ask(visit.caller, "lcm_show", conversation_id=conversation_id),
+            conversation=visit.ask("lcm_show", conversation_id=conversation_id),
             moved=moved,
-            problem=problem,
-            # By itself only as long as it gets on.
+            refusal=problem,
+            # Continues by itself while messages are being moved.
             goes_on=moved is not None and moved.more and moved.messages > 0,
             may_move=True,
         )
     if moved is not None:
-        left = " There is more: go on." if moved.more else ""
-        said = f"{counted(moved.messages, 'message')} moved, {moved.cold_messages:,} cold now.{left}"
-        messages.success(visit.request, said)
+        left = " Repeat to move the rest." if moved.more else ""
+        text = f"{counted(moved.messages, 'message')} moved, {moved.cold_messages:,} cold now.{left}"
+        messages.success(visit.request, text)
     elif problem is not None:
         messages.error(visit.request, problem.detail)
-    return redirect("conversation-trust", workspace=visit.workspace.name, conversation_id=conversation_id)
+    return visit.redirect("conversation-trust", conversation_id=conversation_id)
 
 
 def _days(visit: Visit) -> int | None:
-    """None for the site's rule; a hundred years for never."""
+    """The days of the rule: None for the site's default, the maximum for never."""
     given = visit.request.POST
     match given.get("rule"):
         case "site":
@@ -114,16 +111,23 @@ def _days(visit: Visit) -> int | None:
             return MOST_DAYS
     text = given.get("days", "").strip()
     if not (text.isascii() and text.isdigit() and len(text) <= len(str(MOST_DAYS))):
-        raise Invalid(f"days: say a whole number from 1 to {MOST_DAYS:,}.")
+        raise Invalid(f"days: enter a whole number from 1 to {MOST_DAYS:,}.")
     return int(text)
 
 
 def _shown(visit: Visit, problem: Problem | None = None) -> HttpResponse:
     return visit.show(
         "dashboard/trust/retention.html",
-        status=problem.status if problem else 200,
-        problem=problem,
-        retention=ask(visit.caller, "lcm_retention"),
+        refusal=problem,
+        retention=visit.ask("lcm_retention"),
         never=MOST_DAYS,
-        may_set=may(visit.caller, "lcm_set_retention"),
+        may_set=visit.may("lcm_set_retention"),
     )
+
+
+@page()
+def ledger(visit: Visit, conversation_id: int) -> HttpResponseBase:
+    """Download the ledger of a conversation."""
+    response = ledger_response(visit.caller, conversation_id)
+    response["Content-Disposition"] = f'attachment; filename="conversation-{conversation_id}.jsonl"'
+    return response

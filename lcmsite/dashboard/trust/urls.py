@@ -1,4 +1,4 @@
-"""The pages of trust."""
+"""Addresses of the trust pages."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from django.urls.resolvers import URLPattern
 
 from lcmsite.dashboard.trust import (
     erasure_pages,
-    ledger_page,
     quarantine_pages,
     repair_pages,
     report_pages,
@@ -39,7 +38,7 @@ urlpatterns: list[URLPattern] = [
     path(WORKSPACE + "retention/storage/", retention_pages.storage, name="storage"),
     path(WORKSPACE + "erasures/", erasure_pages.erasures, name="erasures"),
     path(CONVERSATION + "trust/", retention_pages.conversation_trust, name="conversation-trust"),
-    path(CONVERSATION + "ledger/", ledger_page.ledger, name="conversation-ledger"),
+    path(CONVERSATION + "ledger/", retention_pages.ledger, name="conversation-ledger"),
     path(CONVERSATION + "archive/", retention_pages.archive, name="archive"),
     path(CONVERSATION + "thaw/", retention_pages.thaw, name="thaw"),
     path(CONVERSATION + "erasure/", erasure_pages.choose, name="choose-erasure"),

@@ -5,7 +5,7 @@
   const holder = document.getElementById("picture");
   const panel = document.getElementById("summary");
   let chosen = section.dataset.chosen;
-  let asked = 0, timer = 0;
+  let requests = 0, timer = 0;
 
   const view = () => holder.querySelector(".lineage-view");
   function state() {
@@ -24,10 +24,10 @@
     const length = Math.max(1, Math.min(where.count, where.to - where.from + 1));
     const from = Math.min(Math.max(1, where.from), Math.max(1, where.count - length + 1));
     const next = { ...where, from, to: from + length - 1 };
-    const mine = ++asked;
+    const mine = ++requests;
     const answer = await fetch(`${section.dataset.url}?${query(next)}`, { headers: { "HX-Request": "true" } });
     const text = await answer.text();
-    if (mine !== asked) return;
+    if (mine !== requests) return;
     const had = document.activeElement === view();
     holder.innerHTML = text;
     if (had && view()) view().focus({ preventScroll: true });

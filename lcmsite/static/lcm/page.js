@@ -67,8 +67,8 @@
   // A button that more takes the place of would take the focus along, and move what somebody was reading. The focus goes
   // to what came, next to where they were; what stood behind the button stays where it was.
   document.addEventListener("htmx:beforeSwap", (event) => {
-    const gone = event.detail.target, asked = event.detail.requestConfig.elt;
-    if (!asked.matches("button") || !gone.contains(asked) || document.activeElement !== asked) return;
+    const gone = event.detail.target, button = event.detail.requestConfig.elt;
+    if (!button.matches("button") || !gone.contains(button) || document.activeElement !== button) return;
     const { previousElementSibling: before, nextElementSibling: behind, parentElement: list } = gone;
     const top = behind && behind.getBoundingClientRect().top;
     document.addEventListener("htmx:afterSettle", function settled() {
@@ -83,7 +83,7 @@
 
   // What scrolls within a page is reached by keys, too; what fits is no stop on the way.
   function reachable() {
-    for (const each of document.querySelectorAll("pre, .said, .seen, .snippet, .sources, .table, .text")) {
+    for (const each of document.querySelectorAll("pre, .quoted, .seen, .snippet, .sources, .table, .text")) {
       const scrolls = each.scrollHeight > each.clientHeight + 1 || each.scrollWidth > each.clientWidth + 1;
       const can = scrolls && getComputedStyle(each).overflowY !== "visible";
       if (can && !each.hasAttribute("tabindex")) { each.tabIndex = 0; each.dataset.scrolls = ""; }

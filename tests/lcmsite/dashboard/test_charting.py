@@ -25,7 +25,7 @@ def test_hours_without_a_run_are_there_too():
 
     assert [each.counts for each in chart.hours] == [(0, 0, 0), (0, 0, 0), (3, 0, 0), (0, 0, 0)]
     assert [each.hour for each in chart.busy] == [SINCE + timedelta(hours=2)]
-    assert (chart.runs, chart.in_trouble, chart.tokens_freed) == (3, 0, 700)
+    assert (chart.runs, chart.problems, chart.tokens_freed) == (3, 0, 700)
 
 
 def test_outcomes_of_one_layer_add_up():

@@ -19,7 +19,7 @@ from lcmsite.types import Role as PersonRole
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
 from tests.integrity.breaking import breaking
 from tests.lcmsite.callers import lcm
-from tests.lcmsite.dashboard.visiting import shown_links
+from tests.lcmsite.dashboard.visiting import Browser, shown_links
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(1)>"
 
@@ -32,7 +32,7 @@ def conversation_id(db: None) -> int:
 
 def logged_in(role: PersonRole) -> Client:
     users.add(Scope(a_workspace().pk), username=f"a-{role}", role=role, password="correct horse")
-    client = Client()
+    client = Browser()
     client.post("/login/", {"username": f"a-{role}", "password": "correct horse"})
     return client
 
@@ -68,7 +68,7 @@ def test_a_search_gives_the_list_alone(conversation_id, reader):
     none = reader.get("/w/default/conversations/?q=short", headers={"HX-Request": "true"}).content.decode()
 
     assert "long-one" in found and "<html" not in found
-    assert "No title or session has" in none
+    assert "No title or session contains" in none
 
 
 def test_an_empty_workspace_says_how_to_begin(reader):
@@ -87,7 +87,7 @@ def test_a_message_is_jumped_to(conversation_id, reader):
     page = reader.get(f"/w/default/conversations/{conversation_id}/?seq=20").content.decode()
 
     assert shown(page)[:5] == [16, 17, 18, 19, 20]
-    assert 'class="message assistant asked" id="m20"' in page
+    assert 'class="message assistant wanted" id="m20"' in page
 
 
 def test_more_messages_are_put_in_behind(conversation_id, reader):
@@ -181,7 +181,7 @@ def a_file(content: bytes, name: str = "talk.jsonl") -> SimpleUploadedFile:
 def test_a_history_is_imported_from_a_file_once(db):
     operator = logged_in(PersonRole.OPERATOR)
 
-    for told in ("3 messages stored.", "0 messages stored, 3 were there already."):
+    for told in ("3 messages stored.", "0 messages stored, 3 stored before."):
         answer = operator.post("/w/default/import/", {"file": a_file(LINES)}, follow=True)
         conversation = Conversation.objects.get(session_id="talk")
         assert answer.redirect_chain[-1][0] == f"/w/default/conversations/{conversation.pk}/"
@@ -197,7 +197,7 @@ def test_lines_of_a_transcript_that_hold_no_message_are_told(db):
 
     answer = logged_in(PersonRole.OPERATOR).post("/w/default/import/", {"file": a_file(transcript)}, follow=True)
 
-    assert "1 message stored, 1 line without a message passed over." in answer.content.decode()
+    assert "1 message stored, 1 line without a message skipped." in answer.content.decode()
 
 
 @pytest.mark.parametrize(

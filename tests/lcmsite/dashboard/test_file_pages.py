@@ -7,8 +7,7 @@ import re
 import pytest
 from django.test import Client
 
-from conversations.files.large_files import LargeFileService
-from conversations.files.listing import FileListing
+from conversations.files.large_files import FileListing, LargeFileService
 from conversations.scope import Scope
 from conversations.store.conversations import ConversationStore
 from conversations.types import LargeFileRecord, NewMessage, NewPart, PartType, Role
@@ -41,7 +40,7 @@ def names(page: str) -> list[str]:
 
 
 def test_a_workspace_without_files_says_how_they_come(reader):
-    assert "An agent stores what is too large" in reader.get("/w/default/files/").content.decode()
+    assert "Agents store large content as files" in reader.get("/w/default/files/").content.decode()
 
 
 def test_files_are_listed_of_all_and_of_one_conversation(reader, django_assert_max_num_queries):
@@ -103,7 +102,7 @@ def test_bytes_that_are_no_text_are_not_shown_as_one(reader, content):
 
     page = reader.get(f"/w/default/files/{file.file_id}/").content.decode()
 
-    assert "These bytes are no text" in page and "\N{REPLACEMENT CHARACTER}" not in page
+    assert "This file is not text" in page and "\N{REPLACEMENT CHARACTER}" not in page
     assert "ist der Hafen nicht." in reader.get(f"/w/default/files/{latin.file_id}/").content.decode()
 
 

@@ -72,8 +72,8 @@ def test_every_item_is_told_with_its_reason_and_the_total_so_far(harbour_of_all,
         assert f"<code>{line.id}</code>" in page
         assert f'<td class="number">{line.tokens:,}</td><td class="number">{line.running_total:,}</td>' in page
     assert {line.reason for line in receipt} >= {"system", "fresh_tail", "fits"}
-    assert "of the fresh tail: always in it" in page and "there was room for it" in page
-    assert "Nothing of the active context is left out." in page
+    assert "fresh tail: always included" in page and "fits into the budget" in page
+    assert "Nothing is left out." in page
     assert HOSTILE not in page
 
 
@@ -81,14 +81,14 @@ def test_what_is_left_out_is_told_apart(reader, path):
     page = as_part(reader, f"{path}?budget=400")
 
     included, _, left = page.partition("<h2>Left out</h2>")
-    assert "there was no room for it" in left and "there was no room for it" not in included
+    assert "does not fit into the budget" in left and "does not fit into the budget" not in included
     assert "over budget" in page
 
 
 def test_a_query_brings_up_what_answers_it(reader, path):
     page = as_part(reader, f"{path}?query=boats&budget=3000")
 
-    assert "answers the query" in page and 'value="boats"' in page
+    assert "matches the query" in page and 'value="boats"' in page
     assert 'value="boats"' in reader.get(f"{path}?query=boats&budget=3000").content.decode()
 
 
@@ -135,7 +135,7 @@ def test_a_receipt_is_kept_and_compared_with_another(reader, path):
     assert f"kept as {newer}" in page and f"<code>{older}</code>" in page
     assert re.search(rf'name="other" value="{newer}"[^>]* checked', page)
     assert re.search(rf'name="receipt" value="{older}"[^>]* checked', page)
-    assert "came in" in told and f"<code>{older}</code> to <code>{newer}</code>" in told
+    assert "added" in told and f"<code>{older}</code> to <code>{newer}</code>" in told
 
 
 def test_what_was_not_kept_cannot_be_compared(reader, path):
@@ -155,7 +155,7 @@ def test_an_empty_conversation_says_so(reader):
 
     path = f"/w/default/conversations/{conversation_id}/context/"
 
-    assert "a model would be given nothing" in as_part(reader, path)
+    assert "so the context is empty" in as_part(reader, path)
     assert "None yet." in reader.get(path).content.decode()
 
 

@@ -80,7 +80,7 @@ def test_a_summary_stands_beside_its_sources_with_what_it_kept_marked(ann, path,
     answer = ann.get(f"{path}{summaries(conversation_id)[-1]}/").content.decode()
 
     assert re.search(r"<mark>src/module_\d+\.py</mark>", answer)
-    assert "What it was made from" in answer
+    assert "Sources" in answer
     assert "<script>alert" not in answer and "<img src=x" not in answer
 
 

@@ -56,8 +56,8 @@ def test_no_piece_asks_more_than_eight_questions(busy, role, piece, django_asser
 def test_an_empty_workspace_says_so(db):
     page = browser_of(Role.ADMIN).get("/w/default/").content.decode()
 
-    assert "All contexts have room." in page and "not checked whole yet" in page
-    assert "No conversation has called for room" in page
+    assert "No conversation is under pressure." in page and "no full check yet" in page
+    assert "No runs in this time" in page
 
 
 def test_what_goes_on_is_shown_and_leads_on(busy):
@@ -82,7 +82,7 @@ def test_a_check_of_one_conversation_does_not_make_everything_clean(busy):
 
     for path in ("", "integrity/"):
         told = integrity_of(browser.get(f"/w/default/{path}").content.decode())
-        assert "not checked whole yet" in told and "10 of 50 messages checked" in told
+        assert "no full check yet" in told and "10 of 50 messages checked" in told
         assert "clean" not in told
 
 
@@ -131,9 +131,9 @@ def test_the_figures_of_the_chart_stand_in_the_page_as_data(busy):
     data = json.loads(found[1])
     assert len(data["hours"]) == 24
     assert {layer["name"]: sum(layer["counts"]) for layer in data["layers"]} == {
-        "made room": 1,
-        "nothing to make": 0,
-        "in trouble": 0,
+        "compacted": 1,
+        "nothing to do": 0,
+        "problems": 0,
     }
 
 
@@ -152,7 +152,7 @@ def test_what_has_not_changed_is_not_sent_again(busy):
     changed = client.get(f"/w/default/pulse/?seen={mark[1]}")
 
     assert (again.status_code, again.content) == (204, b"")
-    assert changed.status_code == 200 and "given up" in changed.content.decode()
+    assert changed.status_code == 200 and '?state=failed"' in changed.content.decode()
 
 
 def test_the_models_of_the_site_are_shown_to_superusers_alone(busy):
@@ -168,7 +168,7 @@ def test_the_models_of_the_site_are_shown_to_superusers_alone(busy):
 def test_acts_of_administrators_are_shown_to_admins_alone(busy):
     reader, admin = browser_of(Role.READER), browser_of(Role.ADMIN)
 
-    assert "Lately administrated" not in reader.get("/w/default/shelf/").content.decode()
+    assert "Recent acts" not in reader.get("/w/default/shelf/").content.decode()
     assert "set role" in admin.get("/w/default/shelf/").content.decode()
 
 
@@ -179,5 +179,5 @@ def test_models_are_shown_and_reset_by_superusers_alone(db):
     assert admin.post("/w/default/models/chat/reset/").status_code == 403
     assert "not configured" in superuser.get("/w/default/models/").content.decode()
     told = superuser.post("/w/default/models/chat/reset/", follow=True).content.decode()
-    assert "chat is asked again from now on." in told
+    assert "chat was resumed." in told
     assert superuser.post("/w/default/models/nobody/reset/").status_code == 404

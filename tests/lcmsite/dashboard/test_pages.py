@@ -13,6 +13,7 @@ from conversations.scope import Scope
 from lcmsite.access import users
 from lcmsite.types import Role
 from tests.factories import a_workspace
+from tests.lcmsite.dashboard.visiting import Browser
 
 PROJECT = Path(__file__).resolve().parents[3]
 PASSWORD = "correct horse"
@@ -22,7 +23,7 @@ PASSWORD = "correct horse"
 def ann(db: None) -> Client:
     """A reader's browser, which checks forms as a real one would have to."""
     users.add(Scope(a_workspace().pk), username="ann", role=Role.READER, password=PASSWORD)
-    client = Client(enforce_csrf_checks=True)
+    client = Browser(enforce_csrf_checks=True)
     token = client.get("/login/").context["csrf_token"]
     client.post("/login/", {"username": "ann", "password": PASSWORD, "csrfmiddlewaretoken": str(token)})
     return client
@@ -33,7 +34,7 @@ def ann(db: None) -> Client:
 def test_a_stranger_is_asked_to_log_in(path):
     a_workspace()
 
-    answer = Client().get(path)
+    answer = Browser().get(path)
 
     assert answer.status_code == 302
     assert answer["Location"] == f"/login/?next={path}"
@@ -62,7 +63,7 @@ def test_who_is_in_no_workspace_is_told_whom_to_ask(ann):
     answer = ann.get("/")
 
     assert answer.status_code == 403
-    assert "You are in no workspace" in answer.content.decode()
+    assert "You are not a member of a workspace" in answer.content.decode()
 
 
 def test_a_form_from_elsewhere_is_refused(ann):
@@ -96,7 +97,7 @@ def test_nothing_in_a_page_may_come_from_elsewhere_or_stand_in_it(ann):
 @pytest.mark.django_db
 def test_a_name_tried_too_often_has_to_wait():
     users.add(Scope(a_workspace().pk), username="ann", role=Role.READER, password=PASSWORD)
-    client = Client()
+    client = Browser()
 
     tries = [client.post("/login/", {"username": "ann", "password": f"wrong {n}"}).status_code for n in range(5)]
     right = client.post("/login/", {"username": "ann", "password": PASSWORD})
@@ -109,7 +110,7 @@ def test_a_name_tried_too_often_has_to_wait():
 @pytest.mark.django_db
 def test_of_who_logged_in_and_out_no_address_is_kept():
     users.add(Scope(a_workspace().pk), username="ann", role=Role.READER, password=PASSWORD)
-    client = Client()
+    client = Browser()
 
     for password in ("wrong", PASSWORD):
         client.post("/login/", {"username": "ann", "password": password})
@@ -122,7 +123,7 @@ def test_of_who_logged_in_and_out_no_address_is_kept():
 @pytest.mark.django_db
 def test_a_program_pays_for_no_session(django_assert_num_queries):
     with django_assert_num_queries(0):
-        answer = Client().get("/api/v1/conversations/")
+        answer = Browser().get("/api/v1/conversations/")
 
     assert answer.status_code == 401
     assert not answer.cookies and "Content-Security-Policy" not in answer

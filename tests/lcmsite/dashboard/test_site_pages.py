@@ -98,7 +98,7 @@ def test_what_a_conversation_sets_for_itself_is_marked(admin):
 
     row = re.findall(r"<code>LCM_FRESH_TAIL_COUNT</code>.*?</tr>", page, re.S)[0]
     assert ">31</td>" in row and ">conversation</span>" in row
-    assert HOSTILE not in page and "(1 of its own)" in page
+    assert HOSTILE not in page and "(1 override)" in page
 
 
 def test_a_foreign_conversation_looks_like_none(admin):
@@ -144,7 +144,7 @@ def test_it_is_narrowed_to_a_kind_and_to_a_conversation(admin):
     none = admin.get(f"{AUDIT}?act=erase").content.decode()
 
     assert (len(rows(thaws)), len(rows(here)), len(rows(none))) == (2, 1, 0)
-    assert "Nothing of that kind." in none
+    assert "No act matches." in none
 
 
 def test_a_long_log_goes_on_where_it_ended(admin):

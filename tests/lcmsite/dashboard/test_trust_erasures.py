@@ -64,8 +64,8 @@ def test_a_preview_says_all_that_would_go_and_touches_nothing(admin, path, conve
     page = previewed(admin, path, from_seq="3", to_seq="5")
 
     assert '<div class="figure">3</div>messages' in page
-    assert "lose" in page and "in the context now and made again from what remains" in page
-    assert "Nobody can bring it back" in page and "Backups and ledgers made before still hold it" in page
+    assert "lose" in page and "in the context and will be redone from what remains" in page
+    assert "It cannot be brought back" in page and "Older backups and ledgers still contain it" in page
     assert phrase(page) == f"erase 3 messages of conversation {conversation_id} for good"
     assert "data-asks=" in page
     assert erased(conversation_id) == 0
@@ -76,10 +76,10 @@ def test_what_was_typed_letter_by_letter_is_erased_and_on_record(admin, path, co
 
     done = admin.post(f"{path}execution/", {**filled(page), "confirmation": phrase(page)}).content.decode()
 
-    assert "It is gone for good" in done and "3 messages" in done and "being made again" in done
+    assert "Erased for good" in done and "3 messages" in done and "being redone" in done
     assert erased(conversation_id) == 3
     record = admin.get(TOMBSTONES).content.decode()
-    assert "user a-admin" in record and "from no. 3" in record
+    assert "user a-admin" in record and "from 3" in record
     assert f"/w/default/conversations/{conversation_id}/?seq=3" in shown_links(record)
 
 
@@ -133,8 +133,8 @@ def test_all_of_it_has_to_be_said_and_an_empty_form_says_nothing(admin, path, co
     empty = admin.post(f"{path}preview/", {"from_seq": " "})
     whole = previewed(admin, path, is_whole="yes")
 
-    assert empty.status_code == 400 and "Say what is to be erased" in empty.content.decode()
-    assert "It is all of the conversation" in whole
+    assert empty.status_code == 400 and "Choose messages, files or everything" in empty.content.decode()
+    assert "The whole conversation would be erased" in whole
     admin.post(f"{path}execution/", {**filled(whole), "confirmation": phrase(whole)})
     assert erased(conversation_id) == 40
     assert Conversation.objects.get(pk=conversation_id).title is None
@@ -159,7 +159,7 @@ def test_what_cannot_be_meant_is_told_and_the_form_keeps_its_words(admin, path, 
 
     page = answer.content.decode()
     assert answer.status_code in (400, 404)
-    assert said in page and HOSTILE not in page and "What has to go for good?" in page
+    assert said in page and HOSTILE not in page and "What do you want to erase?" in page
     assert html.escape(next(iter(given.values()))) in page
     assert not Erasure.objects.exists()
 
@@ -178,7 +178,7 @@ def test_where_nothing_was_erased_the_page_says_what_it_is_for(admin, conversati
     with django_assert_max_num_queries(8):
         page = admin.get(TOMBSTONES).content.decode()
 
-    assert "Nothing was ever erased" in page and "this cannot be undone" in page
+    assert "Nothing has been erased" in page and "cannot be undone" in page
 
 
 @pytest.mark.parametrize("role", ["reader", "operator"])

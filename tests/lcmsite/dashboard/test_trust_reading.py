@@ -6,9 +6,9 @@ import pytest
 
 from integrity.invariants import INVARIANTS
 from integrity.repairs.operations import OPERATIONS
-from lcmsite.dashboard.templatetags.trust import told
+from lcmsite.dashboard.templatetags.trust import code_spans
 from lcmsite.dashboard.trust.differences import LONGEST, MOST_LINES, difference
-from lcmsite.dashboard.trust.explanations import deed_of, meaning_of
+from lcmsite.dashboard.trust.explanations import effect_of, meaning_of
 from lcmsite.dashboard.trust.place_links import message_in, place_of
 
 
@@ -19,16 +19,16 @@ def test_every_invariant_has_an_explanation(code):
 
 @pytest.mark.parametrize("operation", list(OPERATIONS))
 def test_every_kind_of_repair_has_one_too(operation):
-    assert len(deed_of(operation)) > 15
+    assert len(effect_of(operation)) > 15
 
 
 def test_explanations_are_those_of_the_readme():
     assert meaning_of("counters_are_recounts") == "a counter on the conversation's row is not what counting gives"
-    assert deed_of("close_job") == deed_of("expire_grant") == "ends what was begun and left"
+    assert effect_of("close_job") == effect_of("expire_grant") == "ends what was begun and left"
 
 
 def test_names_in_an_explanation_stand_out_and_nothing_in_it_is_code():
-    assert told("`seq` <b>") == "<code>seq</code> &lt;b&gt;"
+    assert code_spans("`seq` <b>") == "<code>seq</code> &lt;b&gt;"
 
 
 def texts(before: dict, after: dict) -> list[tuple[str, str]]:

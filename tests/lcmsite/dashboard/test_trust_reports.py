@@ -43,7 +43,7 @@ def page_of(browser: Client, path: str) -> str:
 def test_who_has_no_report_is_told_what_a_check_is(reader):
     page = page_of(reader, INTEGRITY)
 
-    assert "Nobody has checked this workspace yet" in page and "Check now" in page
+    assert "No checks yet" in page and "Check now" in page
 
 
 def test_reports_are_listed_newest_first_a_page_at_a_time_whatever_comes_in(reader, django_assert_max_num_queries):
@@ -70,12 +70,12 @@ def test_it_is_said_when_all_of_the_workspace_was_last_looked_through(reader):
 
     after = page_of(reader, INTEGRITY)
 
-    assert "not checked whole yet" in before
+    assert "no full check yet" in before
     told = after[after.index("all 1 message checked") :]
     assert told.index(whole) < told.index(newer)
 
 
-@pytest.mark.parametrize(("before", "status"), [("", 200), ("x", 404), ("report_0000000000000000", 404), ("\0", 400)])
+@pytest.mark.parametrize(("before", "status"), [("", 200), ("x", 404), ("report_0000000000000000", 404), ("\0", 404)])
 def test_a_page_behind_no_report_does_no_harm(reader, before, status):
     assert reader.get(INTEGRITY, {"before": before}).status_code == status
 
@@ -87,7 +87,7 @@ def test_a_clean_report_says_so(reader, django_assert_max_num_queries):
     with django_assert_max_num_queries(8):
         page = page_of(reader, f"{INTEGRITY}reports/{report_id}/")
 
-    assert "Every promise holds" in page
+    assert "Every invariant holds" in page
     assert "40 messages" in page
 
 
@@ -173,8 +173,8 @@ def test_conversations_that_could_not_be_looked_at_are_named(reader):
 
     page = page_of(reader, f"{INTEGRITY}reports/{report_id}/")
 
-    assert "passed over" in page and "not all was looked at" in page
-    assert "Every promise holds" not in page
+    assert "skipped" in page and "incomplete" in page
+    assert "Every invariant holds" not in page
 
 
 def test_a_report_that_is_not_finished_says_so_and_offers_no_plan(damaged):
@@ -185,7 +185,7 @@ def test_a_report_that_is_not_finished_says_so_and_offers_no_plan(damaged):
     page = page_of(operator, f"{INTEGRITY}reports/{report_id}/")
     answer = operator.post(f"{INTEGRITY}reports/{report_id}/repairs/")
 
-    assert "still at it" in page and "Plan repairs" not in page
+    assert "running" in page and "Plan repairs" not in page
     assert answer.status_code == 409 and "is not finished" in answer.content.decode()
 
 
@@ -221,8 +221,8 @@ def test_a_check_is_asked_for_carried_out_by_a_worker_and_read(reader, damaged):
     a_worker().work(scan_id=scan.pk)
     done = as_part(reader, f"{INTEGRITY}scans/{scan.pk}/")
 
-    assert "a worker will take it up" in begun and "hx-get" in begun and "<html" not in begun
-    assert "hx-get" in waiting and "Read the report" not in waiting
+    assert "waiting for a worker" in begun and "hx-get" in begun and "<html" not in begun
+    assert "hx-get" in waiting and "Open the report" not in waiting
     assert "hx-get" not in done
     [link] = [link for link in shown_links(done) if "/reports/" in link]
     assert "contents_match_their_hashes" in page_of(reader, link)
@@ -253,13 +253,13 @@ def test_a_check_that_failed_says_what_to_do(reader):
 
     page = page_of(reader, f"{INTEGRITY}scans/{models.IntegrityScan.objects.get().pk}/")
 
-    assert "It failed 8 times" in page and "Ask for another one" in page
+    assert "It failed 8 times" in page and "Start another check" in page
 
 
 def test_without_a_script_a_check_has_a_page(reader):
     answer = reader.post(f"{INTEGRITY}scans/", follow=True)
 
-    assert "a worker will take it up" in answer.content.decode() and "<html" in answer.content.decode()
+    assert "waiting for a worker" in answer.content.decode() and "<html" in answer.content.decode()
 
 
 def test_one_conversation_is_checked_alone_from_its_own_page(reader, damaged, django_assert_max_num_queries):
@@ -271,7 +271,7 @@ def test_one_conversation_is_checked_alone_from_its_own_page(reader, damaged, dj
     with django_assert_max_num_queries(8):
         page = page_of(reader, path)
 
-    assert "None of this one alone" in empty
+    assert "No checks of this conversation alone" in empty
     assert "finding" in page and f'value="{damaged.id}"' in page
 
 
@@ -298,7 +298,7 @@ def test_a_plan_is_offered_to_who_may_make_one(reader, damaged):
     path = f"{INTEGRITY}reports/{a_report_on()}/"
     operator = browser_of("operator")
 
-    assert "Plan repairs" not in page_of(reader, path) and "an operator or an admin may" in page_of(reader, path)
+    assert "Plan repairs" not in page_of(reader, path) and "Operators and admins may" in page_of(reader, path)
     assert "Plan repairs" in page_of(operator, path)
     assert reader.post(f"{path}repairs/").status_code == 403 and not models.RepairPlan.objects.exists()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+from typing import Any
 
 from django.contrib.auth import get_user_model
 from django.test import Client
@@ -15,6 +16,23 @@ from lcmsite.types import Role
 from tests.factories import a_workspace
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(1)>"
+
+
+# Elements at whose edges a browser drops white space.
+_BLOCKS = "p|div|td|th|tr|li|ul|dl|dt|dd|h[1-4]|form|section|article|header|button|summary|details|label|option|table"
+_EDGES = re.compile(rf"\s*(</?(?:{_BLOCKS})\b[^>]*>)\s*")
+
+
+class Browser(Client):
+    """A client whose pages have the white space that a browser shows, outside of `pre`."""
+
+    def request(self, **request: Any) -> Any:
+        answer = super().request(**request)
+        if not answer.streaming and answer.content and answer.get("Content-Type", "").startswith("text/html"):
+            pieces = re.split(r"(<pre.*?</pre>)", answer.content.decode(), flags=re.S)
+            pieces[::2] = [_EDGES.sub(r"\1", " ".join(["", *piece.split(), ""])) for piece in pieces[::2]]
+            answer.content = "".join(pieces).encode()
+        return answer
 
 
 def browser_of(role: str, *, workspace: Workspace | None = None, name: str | None = None) -> Client:
@@ -47,6 +65,6 @@ def older_in(page: str) -> str | None:
 
 def _of(username: str) -> Client:
     a_workspace()
-    client = Client()
+    client = Browser()
     client.force_login(get_user_model().objects.get(username=username), backend="lcmsite.access.users.PeopleBackend")
     return client

@@ -1,0 +1,85 @@
+"""Pages of the site: settings, language models and the audit log."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpResponse
+
+from conversations.audit import Act
+from conversations.types import AuditRecord
+from lcmsite.dashboard.page import Visit, number_in, page
+from lcmsite.dashboard.parts.pager import paged
+from lcmsite.effective_settings import Source, settings_in_force
+from lcmsite.types import KeyScope
+from retrieval.describing.browsing import BrowseSort
+
+CHOICES = 100
+
+
+@page(KeyScope.ADMIN)
+def configuration(visit: Visit) -> HttpResponse:
+    """The settings of the site or of one conversation, with their source."""
+    conversation_id = number_in(visit.request.GET, "conversation_id")
+    chosen = None if conversation_id is None else visit.ask("lcm_show", conversation_id=conversation_id)
+    recent = visit.ask("lcm_browse", sort=BrowseSort.UPDATED, limit=CHOICES).conversations
+    conversations = [each.conversation for each in recent]
+    if chosen is not None and chosen.conversation_id not in {each.conversation_id for each in conversations}:
+        conversations.insert(0, chosen)
+    in_force = settings_in_force(chosen.overrides if chosen is not None else None)
+    rooms = [each for each in in_force if visit.caller.is_operator or not each.of_the_site]
+    return visit.show(
+        "dashboard/settings.html",
+        rooms=rooms,
+        changed=sum(each.source is not Source.DEFAULT for room in rooms for each in room.settings),
+        chosen=chosen,
+        conversations=conversations,
+    )
+
+
+@page(KeyScope.ADMIN, of_the_site=True)
+def models(visit: Visit) -> HttpResponse:
+    """The language models of the site."""
+    return visit.show("dashboard/models.html", models=visit.ask("lcm_models"))
+
+
+@page(KeyScope.ADMIN, methods=("POST",), of_the_site=True)
+def reset_model(visit: Visit, name: str) -> HttpResponse:
+    """Resume a paused model at once and reset its spending window."""
+    visit.ask("lcm_reset_model", name=name)
+    messages.success(visit.request, f"{name} was resumed.")
+    return visit.redirect("models")
+
+
+ON_A_PAGE = 50
+
+
+@page(KeyScope.ADMIN)
+def audit(visit: Visit) -> HttpResponse:
+    """The audit log, newest first; of one act or one conversation if chosen."""
+    given = visit.request.GET
+    act = given.get("act", "")
+    filters = {"act": act if act in list(Act) else None, "conversation_id": number_in(given, "conversation_id")}
+    before = number_in(given, "before")
+    found: list[AuditRecord] = visit.ask("lcm_audit", before_id=before, limit=ON_A_PAGE + 1, **filters)
+    shown = paged(found, most=ON_A_PAGE, key="audit_id", before=before, filters=filters)
+    return visit.show(
+        "dashboard/audit.html",
+        entries=[{"act": entry, "detail": _detail(entry)} for entry in shown.rows],
+        acts=list(Act),
+        filters=filters,
+        paged=shown,
+    )
+
+
+def _detail(entry: AuditRecord) -> list[tuple[str, str]]:
+    """The details of an act as names and texts."""
+    return [(name.replace("_", " "), _text(value)) for name, value in entry.detail.items()]
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(_text, value)) or "none"
+    return "none" if value is None else json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else str(value)
