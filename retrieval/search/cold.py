@@ -19,7 +19,6 @@ from retrieval.search.ordering import FoundRow
 from retrieval.search.patterns.pattern_search import invalid_pattern
 from retrieval.search.patterns.pattern_translation import Pattern
 from retrieval.search.query.compiled_query import CompiledQuery
-from retrieval.search.relevance import ranking
 from retrieval.search.searchables import MESSAGE_RANK, MESSAGES
 from retrieval.search.snippets import Needles, around, snippet
 from retrieval.types import Snippet
@@ -58,10 +57,7 @@ class ColdSearch:
 
     def by_words(self, query: CompiledQuery, *, before: int | None = None) -> ColdMatches:
         """Messages that hold all of the words, behind a place."""
-        tsquery, size = query.for_every_clause().query, self.filters.rows
-        needles = Needles.of(
-            {each: ranking.rarity(found=query.expected.get(each, 0.0), among=size) for each in query.lexemes}
-        )
+        tsquery, needles = query.for_every_clause().query, Needles.of(query.rarities)
 
         def matching(texts: Sequence[str]) -> dict[int, Snippet]:
             places = rows(_SQL["texts_with_words"], {"texts": list(texts), "query": tsquery})

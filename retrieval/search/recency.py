@@ -13,7 +13,6 @@ from retrieval.search.ordering import NEWEST, FoundRow, Key, behind, high_before
 from retrieval.search.prepare import Prepared
 from retrieval.search.query.compiled_query import CompiledQuery
 from retrieval.search.query.parser import ParsedQuery
-from retrieval.search.relevance import ranking
 from retrieval.search.searchables import FILES, MESSAGE_RANK, MESSAGES, SUMMARIES, Searchable
 
 _SQL = load("retrieval/search_recency.sql")
@@ -100,13 +99,12 @@ class RecencySearch:
         query = attempt.query
         terms = tuple(dict.fromkeys(term.text for term in query.parsed.terms))
         used = query.split_terms(self._lexemes_held(query, found))[0] if attempt.is_relaxed else terms
-        size = self._filters.rows
         return NewestMatches(
             found=tuple(found),
             interpretation=attempt.interpretation,
             relaxed=attempt.interpretation > 0,
             bounded=attempt.is_relaxed and query.is_bounded,
-            lexemes={each: ranking.rarity(found=query.expected.get(each, 0.0), among=size) for each in query.lexemes},
+            lexemes=query.rarities,
             used=used,
             dropped=tuple(term for term in terms if term not in used),
         )

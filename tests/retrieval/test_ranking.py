@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from retrieval.search.query.compiled_query import rarity
 from retrieval.search.query.query_dates import Dates, dates_in
 from retrieval.search.relevance import ranking
 from retrieval.search.relevance.ranking import Hit, Neighbour, Weights, conversation_of, place_of, seq_of
@@ -166,9 +167,9 @@ def test_a_message_that_tells_a_time_is_worth_more():
 
 
 def test_rarity_never_counts_against_a_word():
-    assert ranking.rarity(found=10, among=10) > 0
-    assert ranking.rarity(found=20, among=10) > 0
-    assert ranking.rarity(found=1, among=1000) > ranking.rarity(found=500, among=1000)
+    assert rarity(found=10, among=10) > 0
+    assert rarity(found=20, among=10) > 0
+    assert rarity(found=1, among=1000) > rarity(found=500, among=1000)
 
 
 def test_a_summary_is_judged_by_itself_on_the_same_scale():

@@ -6,6 +6,7 @@ conversation and tell nothing, so they are anchors only where there is nothing r
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -203,6 +204,11 @@ class CompiledQuery:
     def _share_of_all(self, lexemes: Iterable[str]) -> float:
         return _together(self.frequencies.get(lexeme, _UNCOUNTED) for lexeme in lexemes)
 
+    @property
+    def rarities(self) -> dict[str, float]:
+        """How rare each lexeme is, as far as it was counted."""
+        return {each: rarity(found=self.expected.get(each, 0.0), among=self.rows) for each in self.lexemes}
+
     def split_terms(self, present: Collection[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The terms of the query of which some lexeme is present, and the others."""
         used: dict[str, None] = {}
@@ -259,6 +265,12 @@ def compile_query(
         newest=min(1.0, MOST_CANDIDATES / total) if total else 1.0,
         rows=rows,
     )
+
+
+def rarity(*, found: float, among: int) -> float:
+    """The inverse document frequency of something that `found` of `among` rows hold."""
+    found = min(found, among)
+    return math.log1p((among - found + 0.5) / (found + 0.5))
 
 
 def _together(shares: Iterable[float]) -> float:

@@ -9,7 +9,7 @@ from typing import Any
 
 from conversations.sql import array, load, rows
 from retrieval.search.filters import Filters
-from retrieval.search.query.compiled_query import MOST_CANDIDATES, CompiledQuery, InARow
+from retrieval.search.query.compiled_query import MOST_CANDIDATES, CompiledQuery, InARow, rarity
 from retrieval.search.relevance import ranking
 from retrieval.search.relevance.ranking import Hit, Neighbour, Place, conversation_of, seq_of
 from retrieval.search.searchables import MESSAGES, Searchable
@@ -176,7 +176,7 @@ class RankedRows:
 
     def _hits(self, fetched: Sequence[tuple[Any, ...]], query: CompiledQuery) -> Hits:
         if not fetched:
-            return Hits((), (ranking.rarity(found=0, among=self.filters.rows),) * len(query.terms))
+            return Hits((), (rarity(found=0, among=self.filters.rows),) * len(query.terms))
         # Hundreds of rows hold the same few combinations of terms.
         complete: dict[tuple[bool, ...], bool] = {}
         hits = []
@@ -185,9 +185,9 @@ class RankedRows:
             if held not in complete:
                 complete[held] = query.is_matched_by(tuple(_terms(held)))
             hits.append(Hit(name, place, shares, tokens, answered_in, complete[held], order_place, author, created_at))
-        looked_at, *rarity = fetched[0][-1]
+        looked_at, *rarities = fetched[0][-1]
         present = frozenset(chain.from_iterable(map(_terms, complete)))
-        return Hits(tuple(hits), tuple(rarity), present, looked_at > len(hits), looked_at >= MOST_ROWS)
+        return Hits(tuple(hits), tuple(rarities), present, looked_at > len(hits), looked_at >= MOST_ROWS)
 
     def neighbours(self, places: Collection[Place], *, asks_when: bool) -> list[Neighbour]:
         """The messages at these places that the filters allow; some places are beyond a conversation's end.

@@ -138,12 +138,6 @@ class Weights:
         return worth
 
 
-def rarity(*, found: float, among: int) -> float:
-    """The inverse document frequency of something that `found` of `among` rows hold."""
-    found = min(found, among)
-    return math.log1p((among - found + 0.5) / (found + 0.5))
-
-
 def names_in(text: str) -> frozenset[str]:
     """The words of a text as names are compared."""
     words = (word.strip(".,;:!?\"'()[]").casefold() for word in text.replace("’", "'").split())
