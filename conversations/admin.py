@@ -1,16 +1,18 @@
-"""The store in the admin: all that was said and what was made of it, to be looked at and never touched."""
+"""The admin of the store: read-only tables of conversations, messages, summaries and files."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from django.contrib import admin
+from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
 
-from conversations.admin_rows import RowsAdmin, column, link_to, page_of
+from conversations.admin_rows import RowsAdmin, link_to, links_to, page_of
 from conversations.models import (
     AuditEntry,
     AuditHead,
@@ -31,21 +33,11 @@ from conversations.models import (
     Workspace,
 )
 
-# Of a context, or of a summary's sources, so many are listed; the dashboard shows all.
+# Links shown of a context or of a summary's sources; the dashboard shows all.
 MOST_LISTED = 200
 
-conversation = column("conversation", "conversation", of=lambda row: link_to(Conversation, row.conversation_id))
-message = column("message", "message", of=lambda row: link_to(Message, row.message_id))
-
-
-@admin.register(Workspace)
-class WorkspaceAdmin(RowsAdmin):
-    list_display = ("name", "workspace_id", "created_at", "cold_after_days")
-    search_fields = ("name",)
-    ordering = ("name",)
-
-    def view_on_site(self, obj: Workspace) -> str:
-        return reverse("overview", kwargs={"workspace": obj.name})
+conversation = links_to("conversation", Conversation)
+message = links_to("message", Message)
 
 
 @admin.register(Conversation)
@@ -60,7 +52,7 @@ class ConversationAdmin(RowsAdmin):
         return obj.counters.message_count
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
-        return [*super().get_fields(request, obj), column("holds", "holds", of=_rows_of), _context]
+        return [*super().get_fields(request, obj), _contents, _context]
 
     def view_on_site(self, obj: Conversation) -> str:
         return page_of(obj)
@@ -72,23 +64,14 @@ class MessageAdmin(RowsAdmin):
     list_display = ("__str__", conversation, "seq", "role", "token_count", "created_at")
     list_filter = ("role",)
     search_fields = ("content",)
-    search_help_text = "An id, or words of what was said"
+    search_help_text = "An id, or words of a message"
     ordering = ("-message_id",)
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
-        return [*super().get_fields(request, obj), _summarized]
+        return [*super().get_fields(request, obj), _summaries]
 
     def view_on_site(self, obj: Message) -> str:
         return f"{page_of(obj.conversation)}?seq={obj.seq}#m{obj.seq}"
-
-
-@admin.register(MessagePart)
-class MessagePartAdmin(RowsAdmin):
-    long_texts = ("text_content", "tool_output", "tool_error", "file_url", "subtask_prompt")
-    list_display = ("part_id", message, "ordinal", "part_type", "tool_name")
-    list_filter = ("part_type",)
-    search_fields = ("tool_name",)
-    ordering = ("-message_id", "ordinal")
 
 
 @admin.register(Summary)
@@ -118,66 +101,67 @@ class LargeFileAdmin(RowsAdmin):
         return reverse("file", kwargs={"workspace": obj.conversation.workspace.name, "file_id": obj.file_id})
 
 
-@admin.register(FileReference)
-class FileReferenceAdmin(RowsAdmin):
-    list_display = ("reference_id", message, column("file", "file", of=lambda row: link_to(LargeFile, row.file_id)))
-    ordering = ("-reference_id",)
-    search_fields = ("file__file_id",)
+admin.site.register(
+    Workspace,
+    RowsAdmin,
+    list_display=("name", "workspace_id", "created_at", "cold_after_days"),
+    search_fields=("name",),
+    view_on_site=lambda self, obj: reverse("overview", kwargs={"workspace": obj.name}),
+)
+admin.site.register(
+    MessagePart,
+    RowsAdmin,
+    long_texts=("text_content", "tool_output", "tool_error", "file_url", "subtask_prompt"),
+    list_display=("part_id", message, "ordinal", "part_type", "tool_name"),
+    list_filter=("part_type",),
+    search_fields=("tool_name",),
+    ordering=("-message_id", "ordinal"),
+)
+admin.site.register(
+    FileReference,
+    RowsAdmin,
+    list_display=("reference_id", message, links_to("file", LargeFile)),
+    search_fields=("file__file_id",),
+)
+admin.site.register(
+    Upload,
+    RowsAdmin,
+    list_display=("upload_id", conversation, "file_name", "byte_size", "created_at", "touched_at"),
+    search_fields=("file_name",),
+    ordering=("-touched_at",),
+)
+admin.site.register(
+    UploadChunk,
+    RowsAdmin,
+    list_display=("upload_chunk_id", links_to("upload", Upload), "number"),
+    search_fields=("upload__upload_id",),
+)
+admin.site.register(
+    AuditEntry,
+    RowsAdmin,
+    list_display=("audit_id", "recorded_at", "actor", "act", "target", conversation),
+    search_fields=("actor", "act", "target"),
+)
+admin.site.register(AuditLink, RowsAdmin, list_display=("number", links_to("entry", AuditEntry)))
+admin.site.register(AuditHead, RowsAdmin, list_display=("head_id", "number"))
+admin.site.register(
+    ColdBlock,
+    RowsAdmin,
+    list_display=("cold_block_id", conversation, "first_seq", "last_seq", "message_count", "bytes_before"),
+    search_fields=("conversation__session_id",),
+)
+admin.site.register(
+    Quarantine,
+    RowsAdmin,
+    list_display=("quarantine_id", "target", conversation, "created_at", "released_at"),
+    list_filter=(("released_at", admin.EmptyFieldListFilter),),
+    search_fields=("target", "reason"),
+)
 
 
-@admin.register(Upload)
-class UploadAdmin(RowsAdmin):
-    list_display = ("upload_id", conversation, "file_name", "byte_size", "created_at", "touched_at")
-    search_fields = ("file_name",)
-    ordering = ("-touched_at",)
-
-
-@admin.register(UploadChunk)
-class UploadChunkAdmin(RowsAdmin):
-    list_display = (
-        "upload_chunk_id",
-        column("upload", "upload", of=lambda row: link_to(Upload, row.upload_id)),
-        "number",
-    )
-    search_fields = ("upload__upload_id",)
-    ordering = ("-upload_chunk_id",)
-
-
-@admin.register(AuditEntry)
-class AuditEntryAdmin(RowsAdmin):
-    list_display = ("audit_id", "recorded_at", "actor", "act", "target", conversation)
-    search_fields = ("actor", "act", "target")
-    ordering = ("-audit_id",)
-
-
-@admin.register(AuditLink)
-class AuditLinkAdmin(RowsAdmin):
-    list_display = ("number", column("act", "entry", of=lambda row: link_to(AuditEntry, row.entry_id)))
-    ordering = ("-number",)
-
-
-@admin.register(AuditHead)
-class AuditHeadAdmin(RowsAdmin):
-    list_display = ("head_id", "number")
-
-
-@admin.register(ColdBlock)
-class ColdBlockAdmin(RowsAdmin):
-    list_display = ("cold_block_id", conversation, "first_seq", "last_seq", "message_count", "bytes_before")
-    search_fields = ("conversation__session_id",)
-    ordering = ("-cold_block_id",)
-
-
-@admin.register(Quarantine)
-class QuarantineAdmin(RowsAdmin):
-    list_display = ("quarantine_id", "target", conversation, "created_at", "released_at")
-    list_filter = (("released_at", admin.EmptyFieldListFilter),)
-    search_fields = ("target", "reason")
-    ordering = ("-quarantine_id",)
-
-
-def _rows_of(row: Conversation) -> SafeString:
-    """The lists of what belongs to a conversation."""
+@admin.display(description="contents")
+def _contents(row: Conversation) -> SafeString:
+    """Links to the tables filtered by this conversation."""
     return format_html_join(
         " · ",
         '<a class="text-link" href="{}?conversation__conversation_id__exact={}">{}</a>',
@@ -188,42 +172,40 @@ def _rows_of(row: Conversation) -> SafeString:
     )
 
 
-@admin.display(description="context")
+@admin.display(description="active context")
 def _context(row: Conversation) -> SafeString | str:
-    """What the model sees: a table with two columns as its key has no pages of its own here."""
-    items = ContextItem.objects.filter(conversation_id=row.pk).order_by("ordinal")
+    """The active context; its table has a key of two columns, so it has no page of its own."""
+    items = ContextItem.objects.filter(conversation_id=row.pk).order_by("ordinal")[: MOST_LISTED + 1]
     return _listed(
-        link_to(Message, each.message_id) if each.message_id else link_to(Summary, each.summary_id)
-        for each in items[: MOST_LISTED + 1]
+        link_to(Message, each.message_id) if each.message_id else link_to(Summary, each.summary_id) for each in items
     )
 
 
 @admin.display(description="summarized in")
-def _summarized(row: Message) -> SafeString | str:
-    links = SummaryMessage.objects.filter(message_id=row.pk).order_by("summary_id")
-    return _listed(link_to(Summary, key) for key in links.values_list("summary_id", flat=True)[: MOST_LISTED + 1])
-
-
-@admin.display(description="made from")
-def _sources(row: Summary) -> SafeString | str:
-    said = SummaryMessage.objects.filter(summary_id=row.pk).order_by("ordinal").values_list("message_id", flat=True)
-    made = SummaryParent.objects.filter(summary_id=row.pk).order_by("ordinal").values_list("source_id", flat=True)
+def _summaries(row: Message) -> SafeString | str:
     return _listed(
-        [
-            *(link_to(Message, key) for key in said[: MOST_LISTED + 1]),
-            *(link_to(Summary, key) for key in made[: MOST_LISTED + 1]),
-        ]
+        _links(Summary, SummaryMessage.objects.filter(message_id=row.pk).order_by("summary_id"), "summary_id")
     )
 
 
-@admin.display(description="merged into")
+@admin.display(description="sources")
+def _sources(row: Summary) -> SafeString | str:
+    of_messages = SummaryMessage.objects.filter(summary_id=row.pk).order_by("ordinal")
+    of_summaries = SummaryParent.objects.filter(summary_id=row.pk).order_by("ordinal")
+    return _listed([*_links(Message, of_messages, "message_id"), *_links(Summary, of_summaries, "source_id")])
+
+
+@admin.display(description="derived")
 def _derived(row: Summary) -> SafeString | str:
-    derived = SummaryParent.objects.filter(source_id=row.pk).order_by("summary_id")
-    return _listed(link_to(Summary, key) for key in derived.values_list("summary_id", flat=True)[: MOST_LISTED + 1])
+    return _listed(_links(Summary, SummaryParent.objects.filter(source_id=row.pk).order_by("summary_id"), "summary_id"))
 
 
-def _listed(links: Any) -> SafeString | str:
-    told = list(links)
-    if len(told) > MOST_LISTED:
-        told[MOST_LISTED:] = ["and more, which the dashboard has"]
-    return format_html_join(", ", "{}", ((each,) for each in told)) or "–"
+def _links(model: Any, rows: QuerySet[Any], name: str) -> list[SafeString | str]:
+    return [link_to(model, key) for key in rows.values_list(name, flat=True)[: MOST_LISTED + 1]]
+
+
+def _listed(links: Iterable[SafeString | str]) -> SafeString | str:
+    shown = list(links)
+    if len(shown) > MOST_LISTED:
+        shown[MOST_LISTED:] = ["more (see the dashboard)"]
+    return format_html_join(", ", "{}", ((each,) for each in shown)) or "–"

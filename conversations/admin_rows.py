@@ -1,13 +1,12 @@
-"""Tables as the admin shows them: to be looked at. What stands in them is written by services, and by nobody else.
+"""Read-only tables of the admin: services write the rows, and the admin shows them.
 
-A list reads short columns alone; a page reads long texts up to where it cuts them. Neither counts a table.
+Lists leave out long columns and do not count rows; pages cut long texts.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
-from datetime import datetime
 from typing import Any
 
 from django.contrib import admin, messages
@@ -28,15 +27,17 @@ from conversations.scope import Scope
 
 MOST_CHARACTERS = 20_000
 MOST_ACTED_ON = 100
-# Kept for search and for hashes; nobody reads them.
-_NEVER_READ = (models.GeneratedField, models.BinaryField)
-_READ_ALONE = (models.JSONField,)
+# Columns for search and hashes, which are never shown; and columns that only a row's own page shows.
+_HIDDEN = (models.GeneratedField, models.BinaryField)
+_PAGE_ONLY = (models.JSONField,)
+
+Column = Callable[[Any], Any]
 
 
 class RowsAdmin(ModelAdmin):
-    """Rows that nobody adds, changes or removes here: no permission leads to a form, an action or a path that would.
+    """A table that nobody can add to, change or delete from.
 
-    `long_texts` are columns that may hold megabytes. What is searched for is an id, or what `search_fields` hold.
+    `long_texts` are columns that may hold megabytes.
     """
 
     long_texts: tuple[str, ...] = ()
@@ -49,31 +50,28 @@ class RowsAdmin(ModelAdmin):
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
 
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
+    has_change_permission = has_delete_permission = has_add_permission
 
     def has_act_permission(self, request: HttpRequest) -> bool:
-        """Who may have a service do something to a row: whoever Django would let change it, and it never does."""
+        """Whether the person may start actions: with the permission to change the table."""
         return bool(request.user.has_perm(f"{self.opts.app_label}.change_{self.opts.model_name}"))
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        unread = [*self.long_texts, *(f.name for f in self._fields() if isinstance(f, _NEVER_READ + _READ_ALONE))]
-        return super().get_queryset(request).defer(*(name for name in unread if name not in self.list_display))
+        fields = self.opts.concrete_fields
+        long = [*self.long_texts, *(f.name for f in fields if isinstance(f, _HIDDEN + _PAGE_ONLY))]
+        return super().get_queryset(request).defer(*(name for name in long if name not in self.list_display))
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
         row = super().get_object(request, object_id, from_field)
         if row is not None and self.long_texts:
-            # One more than is shown tells whether it is all.
+            # One character more than shown tells whether the text was cut.
             cut = {f"{name}_cut": Left(name, MOST_CHARACTERS + 1) for name in self.long_texts}
             for name, text in self.model._default_manager.filter(pk=row.pk).values(**cut).get().items():
                 setattr(row, name, text)
         return row
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
-        return [self._told(each) for each in self._fields() if not isinstance(each, _NEVER_READ)]
+        return [self._shown(each) for each in self.opts.concrete_fields if not isinstance(each, _HIDDEN)]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
         return self.get_fields(request, obj)
@@ -81,51 +79,49 @@ class RowsAdmin(ModelAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
-        """The row of this id; rows whose columns hold the words; of texts, those that a search would find."""
+        """The row with this id, else rows that contain the words; long texts use the search index."""
         term = search_term.strip()
         if not term:
             return queryset, False
-        if (found := self._by_id(queryset, term)) is not None:
-            return found, False
+        if (key := self._key(term)) is not None:
+            return queryset.filter(pk=key), False
         if hasattr(queryset, "matching"):
             return queryset.matching(term).order_by(*self.ordering or ("-pk",)), False
-        wanted = Q(pk__in=[])
+        found = Q(pk__in=[])
         for name in self.search_fields:
-            wanted |= Q(**{f"{name}__icontains": term})
-        return queryset.filter(wanted), False
+            found |= Q(**{f"{name}__icontains": term})
+        return queryset.filter(found), False
 
-    def _by_id(self, queryset: QuerySet[Any], term: str) -> QuerySet[Any] | None:
-        """The rows of an id as people write it, msg_12 or 12 or sum_..; None for what is none."""
-        pk = self.opts.pk
-        if isinstance(pk, models.TextField):
-            return queryset.filter(pk=term) if "_" in term and " " not in term else None
+    def _key(self, term: str) -> str | int | None:
+        """The key that an id names, such as msg_12, 12 or sum_...; None for other words."""
+        if isinstance(self.opts.pk, models.TextField):
+            return term if "_" in term and " " not in term else None
         number = term.rpartition("_")[2]
-        return queryset.filter(pk=int(number)) if number.isascii() and number.isdigit() and len(number) < 19 else None
+        return int(number) if number.isascii() and number.isdigit() and len(number) < 19 else None
 
-    def _fields(self) -> Iterable[models.Field[Any, Any]]:
-        return self.opts.concrete_fields
+    def _shown(self, field: models.Field[Any, Any]) -> Any:
+        """What the page shows of a column: links for keys, JSON as text, long texts cut."""
+        if isinstance(field, models.ForeignKey):
+            target, attribute = field.related_model, field.attname
+            return column(field.name, str(field.verbose_name), of=lambda row: link_to(target, getattr(row, attribute)))
+        if isinstance(field, models.JSONField):
+            dump = json.JSONEncoder(ensure_ascii=False, indent=2, default=str).encode
+            return column(field.name, str(field.verbose_name), of=lambda row: _cut(dump(getattr(row, field.name))))
+        if isinstance(field, models.TextField):
+            name = f"{field.name}_cut" if field.name in self.long_texts else field.name
+            return column(field.name, str(field.verbose_name), of=lambda row: _cut(getattr(row, name, None)))
+        return field.name
 
-    def _told(self, field: models.Field[Any, Any]) -> Callable[[Any], Any]:
-        """What the page shows of a column."""
-        name, is_long = field.name, field.name in self.long_texts
 
-        def told(row: Any) -> Any:
-            if isinstance(field, models.ForeignKey):
-                return link_to(field.related_model, getattr(row, field.attname))
-            if isinstance(field, models.JSONField):
-                return _cut(json.dumps(getattr(row, name), ensure_ascii=False, indent=2, default=str))
-            value = getattr(row, f"{name}_cut", None) if is_long else getattr(row, name)
-            if isinstance(value, datetime):
-                return f"{value:%Y-%m-%d %H:%M:%S} UTC"
-            return _cut(value) if isinstance(value, str) else value
-
-        told.__name__ = name
-        told.short_description = field.verbose_name  # type: ignore[attr-defined]
-        return told
+def column(name: str, label: str, *, of: Column) -> Column:
+    """A column that is computed from a row."""
+    made = admin.display(description=label)(lambda row: of(row))
+    made.__name__ = name
+    return made
 
 
 def link_to(model: Any, key: Any) -> SafeString | str:
-    """A row's key, leading to its page here; the row is not read for it."""
+    """A key with a link to the row's page, without reading the row."""
     if key is None:
         return "–"
     try:
@@ -135,6 +131,11 @@ def link_to(model: Any, key: Any) -> SafeString | str:
     return format_html('<a class="text-link" href="{}">{}</a>', url, key)
 
 
+def links_to(name: str, model: Any) -> Column:
+    """A column that links to the row of a foreign key."""
+    return column(name, name, of=lambda row: link_to(model, getattr(row, f"{name}_id")))
+
+
 def page_of(conversation: Conversation, page: str = "transcript", **more: str) -> str:
     """The address of a conversation's page in the dashboard."""
     workspace = conversation.workspace.name
@@ -142,46 +143,43 @@ def page_of(conversation: Conversation, page: str = "transcript", **more: str) -
 
 
 def scope_of(request: HttpRequest, workspace_id: int) -> Scope:
-    """In whose name a service acts: the workspace's, by this person, as the audit log will name them."""
+    """The scope in which a service acts for this person; the audit log names them."""
     return Scope(workspace_id, actor=f"user {request.user.get_username()}")
 
 
-def act_on_each(request: HttpRequest, rows: QuerySet[Any], act: Callable[[Any], Any], *, done: str) -> None:
-    """Do it to each of the rows, at most so many; tell how often it was done, and what was refused, and why."""
-    chosen = list(rows[: MOST_ACTED_ON + 1])
-    if len(chosen) > MOST_ACTED_ON:
-        messages.error(request, f"Choose at most {MOST_ACTED_ON} at once; nothing was done.")
-        return
-    succeeded = 0
-    for row in chosen:
-        try:
-            act(row)
-            succeeded += 1
-        except LcmError as refusal:
-            messages.error(request, f"{row}: {refusal}")
-    if succeeded:
-        messages.success(request, f"{done}: {succeeded}.")
+def service_action(name: str, label: str, *, done: str, act: Callable[[HttpRequest, Any], Any]) -> Any:
+    """An admin action that calls a service once for each chosen row."""
+
+    @admin.action(description=label, permissions=["act"])
+    def run(table: Any, request: HttpRequest, rows: QuerySet[Any]) -> None:
+        chosen = list(rows[: MOST_ACTED_ON + 1])
+        if len(chosen) > MOST_ACTED_ON:
+            messages.error(request, f"Choose at most {MOST_ACTED_ON} rows. Nothing was done.")
+            return
+        succeeded = 0
+        for row in chosen:
+            try:
+                act(request, row)
+                succeeded += 1
+            except LcmError as refusal:
+                messages.error(request, f"{row}: {refusal}")
+        if succeeded:
+            messages.success(request, f"{done}: {succeeded}.")
+
+    run.__name__ = name
+    return run
 
 
-def offer(model: type[models.Model], action: Callable[..., Any]) -> None:
-    """Let another room's action be chosen in the list of a table of this one."""
+def offer(model: type[models.Model], actions: Iterable[Any]) -> None:
+    """Add actions of another room to the list of a model."""
     table = admin.site.get_model_admin(model)
-    table.actions = [*(table.actions or ()), action]
+    table.actions = [*(table.actions or ()), *actions]
 
 
-def column(name: str, label: str, *, of: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """A column of a list that is made of a row."""
-
-    def made(row: Any) -> Any:
-        return of(row)
-
-    made.__name__ = name
-    made.short_description = label  # type: ignore[attr-defined]
-    return made
-
-
-def _cut(text: str) -> SafeString:
-    more = " … cut here; the API gives all of it" if len(text) > MOST_CHARACTERS else ""
+def _cut(text: str | None) -> SafeString | None:
+    if text is None:
+        return None
+    more = " … (cut here; the API returns all of it)" if len(text) > MOST_CHARACTERS else ""
     return format_html(
         '<span style="white-space: pre-wrap; overflow-wrap: anywhere">{}{}</span>', text[:MOST_CHARACTERS], more
     )

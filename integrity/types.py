@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 
 class Severity(StrEnum):
@@ -176,8 +178,9 @@ class ReportPage:
     """
 
     report: IntegrityReport
-    findings: tuple[FindingRecord, ...]
-    next_after_id: int | None
+    findings: Annotated[tuple[FindingRecord, ...], Field(serialization_alias="items")]
+    next_after_id: Annotated[int | None, Field(exclude=True)]
+    next_cursor: str | None = None
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""People and keys in the admin. A role is given, and a key taken back, by the services that write it down."""
+"""The admin of users, memberships and API keys; services make the changes, so that they are audited."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from django.urls import reverse
 from unfold.admin import ModelAdmin
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
-from conversations.admin_rows import RowsAdmin, act_on_each, scope_of
+from conversations.admin_rows import RowsAdmin, scope_of, service_action
 from lcmsite.access import keys, users
 from lcmsite.models import ApiKey, Membership
 from lcmsite.types import Role
@@ -26,7 +26,7 @@ admin.site.unregister(Group)
 
 @admin.register(User)
 class UserAdmin(DjangoUserAdmin, ModelAdmin):
-    """People are made and changed here, and put out by being made inactive: the audit log goes on naming them."""
+    """Users are made inactive, not deleted, because the audit log names them."""
 
     form = UserChangeForm
     add_form = UserCreationForm
@@ -39,12 +39,12 @@ class UserAdmin(DjangoUserAdmin, ModelAdmin):
 
 @admin.register(Group)
 class GroupAdmin(DjangoGroupAdmin, ModelAdmin):
-    """Django's groups of permissions, for staff; what people may do in a workspace is their membership's to say."""
+    """Groups of permissions for staff; the role in a workspace is in the membership."""
 
 
 @admin.register(Membership)
 class MembershipAdmin(ModelAdmin):
-    """Who is what, where."""
+    """The role of a user in a workspace."""
 
     list_display = ("user", "workspace", "role", "created_at")
     list_select_related = ("user", "workspace")
@@ -56,7 +56,7 @@ class MembershipAdmin(ModelAdmin):
     list_per_page = 50
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        # Somebody else's, or another workspace's, would be another membership.
+        # Another user or workspace would be another membership.
         return () if obj is None else ("user", "workspace")
 
     def has_change_permission(self, request: HttpRequest, obj: Membership | None = None) -> bool:
@@ -80,35 +80,27 @@ class MembershipAdmin(ModelAdmin):
 
 
 def _is_own(request: HttpRequest, obj: Membership | None) -> bool:
-    """Nobody puts themselves out, or down, here: a workspace might be left without an admin."""
+    """Whether it is the person's own: removing it could leave a workspace without an admin."""
     return obj is not None and obj.user_id == request.user.pk
 
 
-@admin.action(description="Take back", permissions=["act"])
-def revoke(table: Any, request: HttpRequest, rows: QuerySet[ApiKey]) -> None:
-    def act(row: ApiKey) -> None:
-        keys.revoke(scope_of(request, row.workspace_id), key=str(row.pk))
-
-    act_on_each(request, rows, act, done="Keys taken back")
+def _revoke(request: HttpRequest, row: ApiKey) -> None:
+    keys.revoke(scope_of(request, row.workspace_id), key=str(row.pk))
 
 
-@admin.register(ApiKey)
-class ApiKeyAdmin(RowsAdmin):
-    list_display = ("name", "prefix", "workspace", "scopes", "created_at", "expires_at", "revoked_at", "last_used_at")
-    list_select_related = ("workspace",)
-    search_fields = ("name", "prefix")
-    ordering = ("-api_key_id",)
-    actions = (revoke,)
-
-    def view_on_site(self, obj: ApiKey) -> str:
-        return reverse("keys", kwargs={"workspace": obj.workspace.name})
-
-
-@admin.register(LogEntry)
-class LogEntryAdmin(RowsAdmin):
-    """What was changed here: people, groups and memberships."""
-
-    list_display = ("action_time", "user", "__str__")
-    list_select_related = ("user", "content_type")
-    search_fields = ("user__username", "object_repr")
-    ordering = ("-id",)
+admin.site.register(
+    ApiKey,
+    RowsAdmin,
+    list_display=("name", "prefix", "workspace", "scopes", "created_at", "expires_at", "revoked_at", "last_used_at"),
+    list_select_related=("workspace",),
+    search_fields=("name", "prefix"),
+    actions=(service_action("revoke", "Revoke", done="Keys revoked", act=_revoke),),
+    view_on_site=lambda self, obj: reverse("keys", kwargs={"workspace": obj.workspace.name}),
+)
+admin.site.register(
+    LogEntry,
+    RowsAdmin,
+    list_display=("action_time", "user", "__str__"),
+    list_select_related=("user", "content_type"),
+    search_fields=("user__username", "object_repr"),
+)

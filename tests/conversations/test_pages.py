@@ -12,6 +12,7 @@ from conversations.models import Conversation, Workspace
 from conversations.store.conversations import ConversationStore
 from conversations.store.pages import MOST_PAGE_BYTES, behind
 from conversations.types import NewMessage, NewPart, PartType, Role
+from lcmsite.catalogue.paging import Page
 from lcmsite.catalogue.results import as_bytes
 from tests.factories import a_conversation, a_store, a_workspace
 from tests.lcmsite.callers import Api, an_api_key
@@ -27,15 +28,15 @@ def an_older_store() -> ConversationStore:
     return replace(store, policy=replace(store.policy, max_metadata_bytes=10**9))
 
 
-def all_pages(api: Api, path: str, param: str, key: str, **query: Any) -> list[list[dict[str, Any]]]:
+def all_pages(api: Api, path: str, **query: Any) -> list[list[dict[str, Any]]]:
     pages: list[list[dict[str, Any]]] = []
     behind: dict[str, Any] = {}
     while True:
         body = api.get(path, **behind, **query).body
         pages.append(body["items"])
-        if not body.get("more"):
+        if "next_cursor" not in body:
             return pages
-        behind = {param: body["items"][-1][key]}
+        behind = {"cursor": body["next_cursor"]}
 
 
 MESSAGES = {
@@ -57,9 +58,7 @@ def test_a_page_of_large_messages_ends_by_its_bytes_and_the_next_goes_on(kind):
         conversation_id=conversation.conversation_id, messages=[MESSAGES[kind]() for _ in range(20)]
     )
 
-    pages = all_pages(
-        Api(an_api_key()), f"conversations/{conversation.conversation_id}/messages/", "after_seq", "seq", limit=1000
-    )
+    pages = all_pages(Api(an_api_key()), f"conversations/{conversation.conversation_id}/messages/", limit=1000)
 
     assert [each["seq"] for page in pages for each in page] == list(range(1, 21))
     assert 3 <= len(pages) <= 8
@@ -82,7 +81,7 @@ def test_a_message_larger_than_a_page_comes_alone(monkeypatch):
 def test_a_page_that_holds_everything_says_nothing_of_more():
     conversation = a_conversation("a", "b")
 
-    body = Api(an_api_key()).get(f"conversations/{conversation.conversation_id}/messages/", limit=1).body
+    body = Api(an_api_key()).get(f"conversations/{conversation.conversation_id}/messages/", limit=2).body
 
     assert list(body) == ["items"]
 
@@ -93,16 +92,20 @@ def test_conversations_with_large_metadata_come_by_bytes_too():
         Conversation(workspace=workspace, session_id=f"old {number}", metadata={"x": MEGABYTE}) for number in range(20)
     )
 
-    pages = all_pages(Api(an_api_key()), "conversations/", "after_id", "conversation_id", limit=1000)
+    pages = all_pages(Api(an_api_key()), "conversations/", limit=1000)
 
     assert len({each["conversation_id"] for page in pages for each in page}) == 20
     assert 3 <= len(pages) <= 4
 
 
 def test_any_other_list_ends_by_its_bytes_as_it_is_written():
-    body = as_bytes([{"text": MEGABYTE} for _ in range(20)])
+    page = Page(
+        [{"text": MEGABYTE, "id": n} for n in range(20)], cursor_of=lambda row: f"behind {row['id']}", more=False
+    )
 
-    assert len(body) <= MOST_PAGE_BYTES and body.endswith(b'"more":true}')
+    body = as_bytes(page)
+
+    assert len(body) <= MOST_PAGE_BYTES + 100 and body.endswith(b'"next_cursor":"behind 6"}')
 
 
 def test_the_slots_of_a_long_context_come_in_pages():
@@ -111,8 +114,6 @@ def test_the_slots_of_a_long_context_come_in_pages():
     pages = all_pages(
         Api(an_api_key()),
         f"conversations/{conversation.conversation_id}/context-items/",
-        "after_ordinal",
-        "ordinal",
         limit=10,
     )
 
