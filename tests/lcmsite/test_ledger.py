@@ -66,7 +66,7 @@ def test_a_file_that_is_no_ledger_is_said_to_be_none_in_one_line(tmp_path):
 
     assert checked.exit_code == 1
     assert [line for line in checked.out.splitlines() if line.startswith("line ")] == [
-        "line 1: this is no ledger: it does not begin with a header [malformed_line]"
+        "line 1: this is not a ledger: it does not begin with a header [malformed_line]"
     ]
     assert as_json.json["finding_count"] == 1
 
@@ -83,7 +83,7 @@ def test_a_forged_ledger_with_characters_that_nothing_prints_is_refused_with_a_s
     imported = lcm("--json", "ledger", "import", str(path))
 
     assert (checked.exit_code, imported.exit_code) == (1, 2)
-    assert "file_name is not what it may be" in checked.out
+    assert "file_name has an invalid value" in checked.out
     assert "\x1b[2J" not in checked.out
     assert imported.problem["code"] == "ledger_does_not_verify"
 
@@ -96,7 +96,7 @@ def test_findings_are_listed_and_show_in_the_exit_status(conversation_id, tmp_pa
     refused = lcm("--json", "ledger", "import", str(path), "--as", "copy")
 
     assert (shown.exit_code, told.exit_code) == (1, 1)
-    assert "line 3: the content of message 1 is not what was hashed [content_hash_mismatch]" in shown.out
+    assert "line 3: the content of message 1 does not match its hash [content_hash_mismatch]" in shown.out
     assert "not everything holds" in shown.out
     assert told.json["by_code"] == {"line_hash_mismatch": 1, "content_hash_mismatch": 1}
     assert (refused.exit_code, refused.problem["code"]) == (2, "ledger_does_not_verify")
