@@ -23,7 +23,7 @@ from conversations.models import Conversation
 from conversations.scope import Scope
 from conversations.store.base import EVERYTHING
 from conversations.store.conversations import ConversationStore
-from conversations.store.paging import behind
+from conversations.store.pages import behind
 from conversations.work.queue import Lease
 
 

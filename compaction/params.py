@@ -9,8 +9,10 @@ from pydantic import Field
 from compaction.hosts.host_service import MOST_KEYS
 from compaction.types import JobState, Outcome, Reason
 from conversations.param_fields import (
+    NEXT,
     WHOLE,
     ConversationId,
+    Cursor,
     Flag,
     Identifier,
     JsonObject,
@@ -41,14 +43,14 @@ class ListRunsParams(Params):
     conversation_id: ConversationId = optional("The conversation; all of the workspace without one.")
     outcome: Annotated[Outcome, OneOf] = optional("Only runs that ended so, such as failed.")
     reason: Annotated[Reason, OneOf] = optional("Only runs for this reason.")
-    before_run: Identifier = optional("Only runs older than this one.")
+    cursor: Cursor = optional(NEXT)
     limit: Limit = optional("The most to list.")
 
 
 class ListJobsParams(Params):
     conversation_id: ConversationId = optional("The conversation; all of the workspace without one.")
     state: Annotated[JobState, OneOf] = optional("Only jobs in this state.")
-    before_id: WholeNumber = optional("Only jobs older than this one.")
+    cursor: Cursor = optional(NEXT)
     limit: Limit = optional("The most to list.")
 
 
@@ -85,7 +87,7 @@ class BoundaryParams(ConversationParams):
 
 
 class ListBoundariesParams(ConversationParams):
-    before_reference: Name = optional("Only boundaries recorded before the one of this name.")
+    cursor: Cursor = optional(NEXT)
     limit: Limit = optional("The most to list.")
 
 
@@ -109,7 +111,7 @@ class PlanParams(ConversationParams):
 
 
 class ListPlansParams(ConversationParams):
-    before_plan: Identifier = optional("Only plans older than this one.")
+    cursor: Cursor = optional(NEXT)
     limit: Limit = optional("The most to list.")
 
 

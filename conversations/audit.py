@@ -9,7 +9,6 @@ from typing import Any, Self
 
 from django.db import transaction
 
-from conversations.errors import Invalid
 from conversations.models import AuditEntry
 from conversations.scope import Scope
 from conversations.store.base import EVERYTHING
@@ -94,8 +93,6 @@ class AuditLog:
         `target` is what was acted upon, named as in the log: msg_12, repair_..., key 7. `before_id` goes on behind the
         last of an earlier answer. NotFound if there is no such conversation.
         """
-        if not 1 <= limit <= 1_000:
-            raise Invalid("limit must be from 1 to 1,000.")
         entries = self.scope.narrow(AuditEntry.objects.order_by("-audit_id"))
         if conversation_id is not None:
             self.scope.conversation(conversation_id)

@@ -36,6 +36,7 @@ MOST = 2**63 - 1
 MOST_DIGITS = 1000
 # By which faces know the id of a conversation, to take the name of its session for it.
 CONVERSATION_ID = "conversation-id"
+NEXT = "Where to go on: the next_cursor of the page before."
 # Enough of what is wrong in one request.
 MOST_ERRORS = 100
 

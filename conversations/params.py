@@ -13,9 +13,11 @@ from conversations.content.json_values import noun_of
 from conversations.formats import READERS, Format, detect
 from conversations.formats.native import MESSAGE_FIELDS, PART_FIELDS, as_fields
 from conversations.param_fields import (
+    NEXT,
     WHOLE,
     Bytes,
     ConversationId,
+    Cursor,
     Flag,
     Identifier,
     JsonObject,
@@ -62,7 +64,7 @@ class FindConversationParams(Params):
 
 
 class ListConversationsParams(Params):
-    after_id: WholeNumber = optional("Only conversations behind this one.")
+    cursor: Cursor = optional(NEXT)
     limit: Limit = optional("The most to list.")
 
 
@@ -142,12 +144,13 @@ def _hint(row: Any) -> str:
 
 
 class ListMessagesParams(ConversationParams):
-    after_seq: WholeNumber = optional("Only messages behind this seq.")
+    after_seq: WholeNumber = optional("Only messages after this seq.")
     limit: Limit = optional("The most to list.")
+    cursor: Cursor = optional(NEXT)
 
 
 class ListContextItemsParams(ConversationParams):
-    after_ordinal: WholeNumber | None = optional("Only slots behind this ordinal.")
+    cursor: Cursor = optional(NEXT)
     limit: Annotated[int, Field(ge=1, le=MOST_ITEMS), WHOLE] = optional("The most to list.")
 
 
@@ -171,7 +174,7 @@ class FileParams(Params):
 
 class ListFilesParams(Params):
     conversation_id: ConversationId = optional("The conversation; all of the workspace without one.")
-    before: Identifier = optional("Only files behind this one, the newest being first.")
+    cursor: Cursor = optional(NEXT)
     limit: Limit = optional("The most to list.")
 
 
@@ -195,7 +198,7 @@ class BeginUploadParams(ConversationParams):
 
 
 class ListUploadsParams(ConversationParams):
-    before_upload: Identifier = optional("Only uploads that were begun before this one.")
+    cursor: Cursor = optional(NEXT)
     limit: Limit = optional("The most to list.")
 
 

@@ -94,6 +94,10 @@ class Scope:
         return _seen(found, noun, shown)
 
 
+# All workspaces.
+EVERYTHING = Scope()
+
+
 @cache
 def _by_key(model: type[M], narrow: bool) -> OneRow[M]:
     """The question for a row by its key, of any workspace or of one."""

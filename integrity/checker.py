@@ -43,11 +43,11 @@ class IntegrityChecker:
     def run(
         self, *, conversation_id: int | None = None, extent: ScanMode | str = ScanMode.FULL, with_plan: bool = False
     ) -> IntegrityReport:
-        """Check one conversation, or all, and keep the report; NotFound if it does not exist.
+        """Check one conversation, or all, and keep the report.
 
-        Everything is read in one snapshot, so concurrent writes cause no finding. A full check reads everything. An
-        incremental check reads the conversations that have changed since they were last found clean, and only a sample
-        of token counts and files. `with_plan` plans repairs if anything is found.
+        Raises NotFound if it does not exist. Everything is read in one snapshot, so concurrent writes cause no finding.
+        A full check reads everything. An incremental check reads the conversations that have changed since they were
+        last found clean, and only a sample of token counts and files. `with_plan` plans repairs if anything is found.
         """
         mode = _extent(extent)
         started_at = timezone.now()
@@ -83,14 +83,20 @@ class IntegrityChecker:
     def request(
         self, *, conversation_id: int | None = None, extent: ScanMode | str = ScanMode.FULL, with_plan: bool = False
     ) -> ScanRecord:
-        """Check one conversation, or all, in the background; `with_plan` plans repairs if anything is found."""
+        """Check one conversation, or all, in the background.
+
+        `with_plan` plans repairs if anything is found.
+        """
         if conversation_id is not None:
             self.scope.conversation(conversation_id)
         scan = scans.request(self.scope, conversation_id=conversation_id, mode=_extent(extent), with_plan=with_plan)
         return scans.record_of(scan)
 
     def get_scan(self, *, scan_id: int) -> ScanRecord:
-        """Show a background check: its progress, report and plan; NotFound if it does not exist."""
+        """Show a background check: its progress, report and plan.
+
+        Raises NotFound if it does not exist.
+        """
         return scans.record_of(scans.scan_of(self.scope, scan_id))
 
     def get_state(self) -> IntegrityState:
@@ -106,7 +112,7 @@ class IntegrityChecker:
         before_report: str | None = None,
         limit: int = 20,
     ) -> list[ReportOutline]:
-        """List reports in figures, newest first: of one conversation or all, of one extent or both.
+        """List reports in figures, newest first.
 
         `whole` leaves out checks of single conversations: with extent `full`, the first report shows when everything
         was last checked. `before_report` continues after the last of an earlier answer. NotFound if the conversation
@@ -124,16 +130,16 @@ class IntegrityChecker:
         )
 
     def get_report(self, *, report_id: str, code: str | None = None, after_id: int = 0, limit: int = 100) -> ReportPage:
-        """Show a report with its findings, of one invariant or all, page by page; NotFound if it does not exist.
+        """Show a report with its findings, of one invariant or all, page by page.
 
-        A report lists the first thousand findings of each invariant and counts all. `after_id` continues after the last
-        of an earlier page.
+        Raises NotFound if it does not exist. A report lists the first thousand findings of each invariant and counts
+        all. `after_id` continues after the last of an earlier page.
         """
         report = reports.report_of(self.scope, report_id)
         return reports.page_of(report, code=code, after_id=after_id, limit=limit)
 
     def plan_repairs(self, *, report_id: str, ledger_file_id: str | None = None) -> RepairPlanRecord:
-        """Plan repairs for a report's findings: steps, each with the values before and after.
+        """Plan repair steps for a report's findings, with the values before and after.
 
         Nothing changes: a person approves steps, and only those are applied. With the id of a stored file that holds a
         ledger, steps restore damaged and lost texts from it, where they match the hashes. Raises NotFound, and Conflict
@@ -153,7 +159,7 @@ def _extent(name: ScanMode | str) -> ScanMode:
 
 
 def _allow_parallel_workers() -> None:
-    """Make parallel plans cheaper until the transaction ends, because a caller waits for this check.
+    """Make parallel plans cheaper until the transaction ends.
 
     The planner expects workers to return many rows, but violations are few.
     """

@@ -73,7 +73,10 @@ class Examination:
         return len(found.findings) == found.count
 
     def is_clean(self, conversation_id: int) -> bool:
-        """Whether this conversation has no finding; false, to be safe, if not all findings are listed."""
+        """Whether this conversation has no finding.
+
+        False, to be safe, if not all findings are listed.
+        """
         return not any(
             not self.lists_all(code) or any(each.conversation_id == conversation_id for each in found.findings)
             for code, found in self.found.items()
@@ -81,7 +84,7 @@ class Examination:
 
 
 def batches_of(rows: QuerySet[Conversation]) -> Iterator[dict[int, int]]:
-    """Yield batches of conversation ids with their numbers of messages, in order of id."""
+    """Yield batches of conversation ids with their numbers of messages."""
     batch: dict[int, int] = {}
     in_order = rows.order_by("conversation_id").values_list("conversation_id", "next_seq")
     for id, next_seq in in_order.iterator(chunk_size=BATCH_CONVERSATIONS):

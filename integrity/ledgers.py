@@ -1,4 +1,7 @@
-"""Export, verify, continue and import ledgers with the lines of every room; rebuild contexts."""
+"""Export, verify, continue and import ledgers with the lines of every room.
+
+Rebuild contexts.
+"""
 
 from __future__ import annotations
 
@@ -112,7 +115,7 @@ class Ledgers:
         return cls(tokens=TokenEstimator.from_settings(), scope=scope)
 
     def lines(self, *, conversation_id: int | None = None, with_files: bool = True) -> Iterator[bytes]:
-        """Yield the ledger of one conversation, or of all in the order of their sessions, line by line.
+        """Yield the ledger of one conversation, or of all, line by line.
 
         Each conversation is read in one snapshot. NotFound if it does not exist. The audit log records the export
         before the first line, and again after the last line or when the reader stops.
@@ -156,12 +159,15 @@ class Ledgers:
         return self._written(file, name, pen, audited, continued_after=found.place.lines)
 
     def verify_file(self, file: BinaryIO, *, name: str, expected: Expected = NOTHING_EXPECTED) -> LedgerReport:
-        """Verify every hash and figure of a ledger in one pass, and compare it with kept evidence."""
+        """Verify a ledger in one pass, and compare it with kept evidence."""
         with Verifier() as verifier:
             return expected.verify(verifier, lines_in(file), source=name, has_all=False)
 
     def verify_live(self, *, conversation_id: int | None = None, expected: Expected = NOTHING_EXPECTED) -> LedgerReport:
-        """Verify what an export would write now; a damaged cold block is a finding, and the rest is verified."""
+        """Verify what an export would write now.
+
+        A damaged cold block is a finding, and the rest is verified.
+        """
         with Verifier() as verifier:
             damaged: set[int] = set()
 
@@ -187,7 +193,7 @@ class Ledgers:
 
     @transaction.atomic
     def rebuild(self, *, conversation_id: int) -> Rebuilt:
-        """Derive context and counters again from messages, summaries and lineage, and return the changes.
+        """Derive context and counters again, and return the changes.
 
         Canonical rows are only read. The answer lists summaries whose recorded range is wrong, which a rebuild cannot
         correct. Raises NotFound, and Conflict if the lineage contradicts itself.
@@ -211,7 +217,7 @@ class Ledgers:
     def _audited(
         self, lines: Iterator[bytes], pen: Pen, *, conversation_id: int | None, with_files: bool
     ) -> Generator[bytes]:
-        """Yield the lines, with an act before the first and another after the last one taken.
+        """Yield the lines, and record an act before the first and after the last.
 
         A killed process writes no second act, so an export without one was interrupted.
         """
@@ -283,7 +289,7 @@ class Ledgers:
             raise Conflict(f"{name} holds several conversations; it cannot be continued as the ledger of one.")
 
     def _rest(self, found: Continuation, conversation_id: int | None, name: str) -> Iterator[int]:
-        """Return the conversations still to be written, beginning with the one that the file is in."""
+        """Return the conversations still to be written, the current one first."""
         session_id = found.place.session_id
         if session_id is None:
             return self._conversations(conversation_id)

@@ -22,7 +22,7 @@ def _empty_list() -> Value:
 
 
 class IntegrityReport(models.Model):
-    """The result of one check: what it covered, and how often each invariant is broken."""
+    """The result of one check: its extent, and the violations of each invariant."""
 
     report_id = models.TextField(primary_key=True)
     # The workspace or conversation that was checked; everything where both are NULL.
@@ -77,7 +77,10 @@ class Finding(models.Model):
 
 
 class RepairPlan(models.Model):
-    """Repair steps for the findings of a report; only steps that a person approved are applied."""
+    """Repair steps for the findings of a report.
+
+    Only steps that a person approved are applied.
+    """
 
     plan_id = models.TextField(primary_key=True)
     report = models.ForeignKey(IntegrityReport, models.CASCADE, related_name="plans")
@@ -105,7 +108,7 @@ class RepairPlan(models.Model):
 
 
 class RepairStep(models.Model):
-    """One step of a repair plan: its target, the values before and after, and how to undo it."""
+    """One step of a repair plan, with the values before and after."""
 
     step_id = models.BigAutoField(primary_key=True)
     plan = models.ForeignKey(RepairPlan, models.CASCADE, related_name="steps")
@@ -147,9 +150,10 @@ class RepairStep(models.Model):
 
 
 class IntegrityScan(models.Model):
-    """A check in the background. The row is the job: claimed, leased and fenced like those of compaction.
+    """A check in the background.
 
-    It resumes after `position`, the last conversation that was checked.
+    The row is the job: claimed, leased and fenced like those of compaction. It resumes after `position`, the last
+    conversation that was checked.
     """
 
     scan_id = models.BigAutoField(primary_key=True)
@@ -194,7 +198,10 @@ class IntegrityScan(models.Model):
 
 
 class ConversationCheck(models.Model):
-    """The last check of a conversation; an incremental scan skips a conversation that has not changed since."""
+    """The last check of a conversation.
+
+    An incremental scan skips a conversation that has not changed since.
+    """
 
     conversation = models.OneToOneField(Conversation, models.CASCADE, primary_key=True, related_name="integrity_check")
     checked_at = models.DateTimeField()
@@ -225,7 +232,10 @@ class ColdProgress(models.Model):
 
 
 class Erasure(models.Model):
-    """An erasure that was previewed and, once confirmed, carried out; it holds no text."""
+    """An erasure that was previewed and, once confirmed, carried out.
+
+    It holds no text.
+    """
 
     erasure_id = models.TextField(primary_key=True)
     conversation = models.ForeignKey(Conversation, models.CASCADE, related_name="erasures")

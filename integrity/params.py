@@ -7,9 +7,9 @@ from typing import Annotated
 from pydantic import Field
 
 from conversations.param_fields import (
-    MOST,
-    WHOLE,
+    NEXT,
     ConversationId,
+    Cursor,
     Flag,
     Identifier,
     Limit,
@@ -17,7 +17,6 @@ from conversations.param_fields import (
     Params,
     Positive,
     Text,
-    WholeNumber,
     optional,
 )
 from integrity.types import PlanState, ScanMode
@@ -46,14 +45,14 @@ class ListReportsParams(Params):
     conversation_id: ConversationId = optional("The conversation; all of the workspace without one.")
     extent: Annotated[ScanMode, OneOf] = optional("Only checks of this extent.")
     whole: Flag = optional("Only checks of the whole workspace, none of a single conversation.")
-    before_report: Identifier = optional("Only reports older than this one.")
+    cursor: Cursor = optional(NEXT)
     limit: Limit = optional(_SHOWN)
 
 
 class ReportParams(Params):
     report_id: Identifier = Field(description="The report.")
     code: Identifier | None = optional("Only the findings of this invariant.")
-    after_id: Annotated[int, Field(ge=0, le=MOST), WHOLE] = optional("Only findings behind this one.")
+    cursor: Cursor = optional(NEXT)
     limit: Limit = optional(_SHOWN)
 
 
@@ -71,7 +70,7 @@ class RepairParams(Params):
 class ListRepairsParams(Params):
     report_id: Identifier = optional("The report; those of all reports without one.")
     state: Annotated[PlanState, OneOf] = optional("Only plans in this state.")
-    before_plan: Identifier = optional("Only plans older than this one.")
+    cursor: Cursor = optional(NEXT)
     limit: Limit = optional(_SHOWN)
 
 
@@ -85,7 +84,7 @@ class ApproveRepairsParams(RepairParams):
 class ListQuarantinesParams(Params):
     conversation_id: ConversationId = optional("The conversation; all of the workspace without one.")
     released: Flag = optional("Also what is no longer withheld.")
-    before_id: WholeNumber = optional("Only what was withheld before this quarantine.")
+    cursor: Cursor = optional(NEXT)
     limit: Limit = optional(_SHOWN)
 
 

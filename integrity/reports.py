@@ -17,7 +17,7 @@ from conversations.errors import NotFound
 from conversations.models import Quarantine
 from conversations.scope import Scope
 from conversations.sql import load, rows
-from conversations.store.paging import behind
+from conversations.store.pages import behind
 from integrity import models, observability
 from integrity.examination import Examination
 from integrity.invariants import INVARIANTS, MOST_FINDINGS, MOST_KEPT, Found

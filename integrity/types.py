@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 
 class Severity(StrEnum):
@@ -69,7 +71,10 @@ class StepState(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """One violation of an invariant; `conversation_id` is None for rows of no conversation."""
+    """One violation of an invariant.
+
+    `conversation_id` is None for rows of no conversation.
+    """
 
     conversation_id: int | None
     id: str
@@ -78,7 +83,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class InvariantResult:
-    """The result of one invariant: exact number of violations, first findings, and cost."""
+    """The result of one invariant: number of violations, first findings, cost."""
 
     code: str
     severity: Severity
@@ -167,11 +172,15 @@ class FindingRecord:
 
 @dataclass(frozen=True)
 class ReportPage:
-    """A report with a page of its findings; `next_after_id` continues, or is None at the end."""
+    """A report with a page of its findings.
+
+    `next_after_id` continues, or is None at the end.
+    """
 
     report: IntegrityReport
-    findings: tuple[FindingRecord, ...]
-    next_after_id: int | None
+    findings: Annotated[tuple[FindingRecord, ...], Field(serialization_alias="items")]
+    next_after_id: Annotated[int | None, Field(exclude=True)]
+    next_cursor: str | None = None
 
 
 @dataclass(frozen=True)
@@ -194,7 +203,7 @@ class ScanRecord:
 
 @dataclass(frozen=True)
 class StepRecord:
-    """One step of a repair plan: operation, target, values before and after, and reason."""
+    """One step of a repair plan, with the values before and after."""
 
     ordinal: int
     operation: str
@@ -224,7 +233,7 @@ class Unplanned:
 
 @dataclass(frozen=True)
 class RepairPlanOutline:
-    """A repair plan in figures: its steps, those awaiting approval, and findings without a step."""
+    """A repair plan in figures."""
 
     repair_id: str
     report_id: str
@@ -240,7 +249,10 @@ class RepairPlanOutline:
 
 @dataclass(frozen=True)
 class RepairPlanRecord:
-    """A repair plan for the findings of a report; `outcome` is the result of applying it."""
+    """A repair plan for the findings of a report.
+
+    `outcome` is the result of applying it.
+    """
 
     repair_id: str
     report_id: str
@@ -256,7 +268,7 @@ class RepairPlanRecord:
 
 @dataclass(frozen=True)
 class QuarantineRecord:
-    """A damaged message, summary, part or file that no model is shown until it is released."""
+    """A damaged item that no model is shown until it is released."""
 
     quarantine_id: int
     conversation_id: int

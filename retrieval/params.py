@@ -8,6 +8,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, 
 
 from conversations.content.lossless_values import NO_NUL
 from conversations.param_fields import (
+    NEXT,
     NUMBER,
     WHOLE,
     ConversationId,
@@ -25,7 +26,7 @@ from conversations.param_fields import (
 from conversations.params import ConversationParams
 from conversations.types import PartType, Role
 from retrieval.assembly.types import MessageFormat
-from retrieval.describing.browsing import MOST_PAGES, BrowseSort
+from retrieval.describing.browsing import BrowseSort
 from retrieval.search.criteria import MOST_NAMED
 from retrieval.types import GrepScope, GrepSort
 
@@ -67,7 +68,7 @@ class GrepParams(Params):
     )
     limit: Annotated[int, Field(ge=1, le=MOST_MATCHES), WHOLE] = optional("The most matches to give.")
     max_tokens: Annotated[int, Field(ge=1, le=MOST_TOKENS), WHOLE] | None = optional("The most tokens to give.")
-    cursor: Cursor | None = optional("Where an earlier answer left off.")
+    cursor: Cursor | None = optional(NEXT)
     cold: Flag = optional("Whether to search the messages that have gone cold, and no others.")
 
 
@@ -109,7 +110,7 @@ class Opening(Params):
     include_messages: Flag = optional("Whether to give the messages themselves.")
     token_cap: Annotated[int, Field(ge=1, le=MOST_TOKENS), WHOLE] = optional("The most tokens to give.")
     keep_ends: Flag = optional("Whether a page that cannot hold everything ends with the last item.")
-    cursor: Cursor | None = optional("Where an earlier answer left off.")
+    cursor: Cursor | None = optional(NEXT)
 
 
 class ExpandParams(Opening):
@@ -133,7 +134,7 @@ class ExpandQueryParams(Params):
 
 
 class ListGrantsParams(Params):
-    before_grant: Identifier = optional("Only grants older than this one.")
+    cursor: Cursor = optional(NEXT)
     limit: Annotated[int, Field(ge=1, le=MOST_LISTED), WHOLE] = optional("The most grants to list.")
 
 
@@ -152,7 +153,7 @@ class BrowseParams(Params):
     sort: Annotated[BrowseSort, OneOf] = optional(
         "The newest use first, the largest or the coldest first, or by title."
     )
-    page: Annotated[int, Field(ge=1, le=MOST_PAGES), WHOLE] = optional("Which page, from 1.")
+    cursor: Cursor = optional(NEXT)
     limit: Annotated[int, Field(ge=1, le=200), WHOLE] = optional("How many on a page.")
 
 
@@ -207,7 +208,7 @@ class AssembleParams(ConversationParams):
 
 
 class ListReceiptsParams(ConversationParams):
-    before_receipt: Identifier = optional("Only receipts kept before this one.")
+    cursor: Cursor = optional(NEXT)
     limit: Annotated[int, Field(ge=1, le=MOST_LISTED), WHOLE] = optional("The most receipts to list.")
 
 

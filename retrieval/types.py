@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from compaction.types import BoundaryRecord, RunRecord
 from conversations.types import ConversationRecord, Level, Role, SummaryKind
@@ -90,7 +92,7 @@ class GrepResult:
     mode: GrepMode
     scope: GrepScope
     conversation_id: int | None
-    matches: tuple[Match, ...]
+    matches: Annotated[tuple[Match, ...], Field(serialization_alias="items")]
     relaxed: bool = False
     used: tuple[str, ...] = ()
     dropped: tuple[str, ...] = ()
@@ -99,7 +101,7 @@ class GrepResult:
     conversation_ids: tuple[int, ...] = ()
     sort: GrepSort = GrepSort.RELEVANCE
     more: bool = False
-    cursor: str | None = None
+    cursor: Annotated[str | None, Field(serialization_alias="next_cursor")] = None
     # Whether the cold texts were searched, and nothing else; and how many messages of these conversations are cold.
     cold: bool = False
     cold_messages: int = 0
@@ -247,7 +249,7 @@ class ExpandResult:
     tokens: int
     token_cap: int
     truncated: bool
-    cursor: str | None
+    cursor: Annotated[str | None, Field(serialization_alias="next_cursor")]
     # Messages that the summary stands for, at any depth.
     messages_below: int
     # With `keep_ends`: what lies between the last item, which is the last of all, and those before it.

@@ -37,7 +37,7 @@ from conversations.models import Conversation, Summary
 from conversations.scope import Scope
 from conversations.sql import snapshot
 from conversations.store.base import EVERYTHING
-from conversations.store.paging import behind
+from conversations.store.pages import behind
 from conversations.types import SummaryKind
 
 BUSY_DELAY_SECONDS = 2.0

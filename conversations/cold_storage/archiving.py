@@ -1,4 +1,4 @@
-"""Move texts to the cold tier and back, one stretch of messages in each transaction.
+"""Move texts to the cold tier and back, one stretch in each transaction.
 
 The transaction writes the act into the audit log, stores the block, and empties the rows. It then reads the messages
 the usual way, from the stored block, and compares every value with what it was and was hashed as. So a process that
@@ -50,7 +50,7 @@ class NotTheSame(Conflict):
 
 @dataclass(frozen=True)
 class Moved:
-    """A stretch that moved: its last seq, its messages, and their bytes in the rows and in the block.
+    """A stretch that moved: its last seq, and its size in rows and in the block.
 
     `damaged` are messages that do not match their hashes. They stay in their rows, for a check to find.
     """
@@ -104,9 +104,10 @@ def archive_stretch(conversation_id: int, *, after_seq: int, log: AuditLog) -> M
 
 @transaction.atomic
 def thaw_block(conversation_id: int, *, log: AuditLog) -> Moved | None:
-    """Move the texts of the conversation's first block back into their rows; None if it has no block.
+    """Move the texts of the conversation's first block back into their rows.
 
-    The caller holds the conversation's lock. Raises NotTheSame or ColdBlockDamaged, with nothing moved.
+    Returns None if it has no block. The caller holds the conversation's lock. Raises NotTheSame or ColdBlockDamaged,
+    with nothing moved.
     """
     row = ColdBlock.objects.filter(conversation_id=conversation_id).order_by("first_seq", "cold_block_id").first()
     if row is None:
@@ -136,7 +137,7 @@ def thaw_block(conversation_id: int, *, log: AuditLog) -> Moved | None:
 
 
 def leave_out(conversation_id: int, *, message_ids: Collection[int], block_ids: Collection[int]) -> int:
-    """Repack these blocks without these messages, and return how many messages were left out.
+    """Repack these blocks without these messages, and return their number.
 
     An erasure calls this in its transaction, after the rows of these messages name no block any more.
     """

@@ -1,4 +1,4 @@
-"""The cold tier: texts of messages are packed into blocks, and combined with their rows again when read.
+"""The cold tier: texts in compressed blocks, combined with their rows when read.
 
 A cold message keeps its row (place, role, times, tokens, hashes, lineage) without its texts: content, metadata and
 exact values, and the texts of its parts. A block holds the texts of about a hundred messages, compressed, as the
@@ -67,7 +67,7 @@ class ColdBlockDamaged(Unavailable):
 
 @dataclass(frozen=True)
 class ColdMessage:
-    """The texts of one message as its columns held them, and those of its parts by part id."""
+    """The texts of one message and its parts, as their columns held them."""
 
     message_id: int
     content: str
@@ -81,7 +81,7 @@ class ColdMessage:
         return {} if self.exact is None else json.loads(self.exact)
 
     def values_of(self, part_id: str) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return the part's columns in this block, parsed as if from a row, and its exact values."""
+        """Return the part's columns in this block, parsed, and its exact values."""
         texts = dict(self.parts.get(part_id, {}))
         for name in JSON_TEXTS & texts.keys():
             texts[name] = json.loads(texts[name])
@@ -99,7 +99,10 @@ def _line(message: ColdMessage) -> str:
 
 
 def unpacked(block: bytes) -> dict[int, ColdMessage]:
-    """Unpack a block into messages by id, in its order; ValueError if it holds anything else."""
+    """Unpack a block into messages by id, in its order.
+
+    Raises ValueError if it holds anything else.
+    """
     try:
         lines = zlib.decompress(block).decode("ascii").splitlines()
         messages = [ColdMessage(**json.loads(line)) for line in lines]
@@ -155,7 +158,7 @@ class ColdTexts:
     def values_of(
         self, mark: Mapping[str, Any], message_id: int, part_id: str
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return the columns and exact values of a part whose `exact` column is this mark."""
+        """Return the columns and exact values of a part with this mark."""
         return self.message(mark[MARK], message_id).values_of(part_id)
 
     def _lacking(self, damage: ColdBlockDamaged) -> dict[int, ColdMessage]:
@@ -186,7 +189,7 @@ class ReadableTexts(ColdTexts):
 
 
 def messages_in(block: bytes, stored_hash: bytes) -> dict[int, ColdMessage] | str:
-    """Return the messages of a stored block, or, if it is damaged, what is wrong with it."""
+    """Return the messages of a stored block, or what is wrong with it."""
     if packed_hash(block) != bytes(stored_hash):
         return "its bytes do not match its hash"
     try:
@@ -196,7 +199,7 @@ def messages_in(block: bytes, stored_hash: bytes) -> dict[int, ColdMessage] | st
 
 
 def is_cold(exact: Any) -> bool:
-    """Whether this value of a part's `exact` column names a block with the part's texts."""
+    """Whether this value of a part's `exact` column names a block."""
     return isinstance(exact, dict) and MARK in exact
 
 
@@ -206,7 +209,10 @@ def mark(block_id: int) -> str:
 
 
 def cold_texts(block_ids: Iterable[int | None], texts: ColdTexts | None = None) -> ColdTexts | None:
-    """Read the blocks that rows name in `cold_block_id`; None, without a query, if none of them is cold."""
+    """Read the blocks that rows name in `cold_block_id`.
+
+    Returns None, without a query, if none of them is cold.
+    """
     wanted = {block_id for block_id in block_ids if block_id is not None}
     if not wanted:
         return texts
@@ -216,7 +222,10 @@ def cold_texts(block_ids: Iterable[int | None], texts: ColdTexts | None = None) 
 
 
 def until_settled(read: Callable[[], T]) -> T:
-    """Call `read`, again if a block was removed between two of its queries; ColdBlockDamaged if it stays missing."""
+    """Call `read`, again if a block was removed between two of its queries.
+
+    Raises ColdBlockDamaged if it stays missing.
+    """
     for _ in range(_ATTEMPTS - 1):
         try:
             return read()
@@ -242,7 +251,7 @@ class Block:
 
 
 def blocks_of(conversation_ids: Sequence[int]) -> Iterator[Block]:
-    """Yield the blocks of conversations one at a time, damaged ones included, for a check."""
+    """Yield the blocks of conversations one at a time, damaged ones included."""
     with connection.chunked_cursor() as cursor:
         cursor.execute(load("conversations/cold_storage.sql")["blocks_of_conversations"], [list(conversation_ids)])
         while portion := cursor.fetchmany(1):

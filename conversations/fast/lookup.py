@@ -1,7 +1,4 @@
-"""One row as an instance of its model, by a question that Django puts into words once and the server prepares.
-
-To make the words takes Django four times as long as to have the answer, and every service begins with such a question.
-"""
+"""Look up one row as an instance of its model, by a statement that Django compiles once and the server prepares."""
 
 from __future__ import annotations
 
@@ -19,21 +16,21 @@ M = TypeVar("M", bound=Model)
 
 @dataclass(frozen=True)
 class OneRow(Generic[M]):
-    """A question for one row, its values left open."""
+    """A query for one row, with its parameters left open."""
 
     model: type[M]
     statement: str
     columns: tuple[str, ...]
-    # The places of the model's other fields.
+    # The positions of the model's generated fields, which are not read.
     unread: tuple[int, ...]
-    # By place: columns that come from the database as something else than what the model has them as.
+    # By position: fields that convert what comes from the database.
     readers: tuple[tuple[int, Callable[..., Any]], ...]
 
     @classmethod
     def like(cls, example: QuerySet[M]) -> OneRow[M]:
-        """What this example asks, to be asked with other values in the same order."""
+        """The query of this example, to be run with other values in the same order."""
         every = example.model._meta.concrete_fields
-        # A generated column is for searching only, large, and never worth reading.
+        # A generated column is for search only, and large.
         fields = [field for field in every if not field.generated]
         columns = tuple(field.attname for field in fields)
         statement, _ = example.values_list(*columns).query.sql_with_params()
@@ -47,16 +44,16 @@ class OneRow(Generic[M]):
         )
 
     def get(self, values: Sequence[Any]) -> M | None:
-        """The row that answers the question with these values; None if there is none."""
+        """The row for these values, or None."""
         found = rows(self.statement, values)
         return self.made(found[0]) if found else None
 
     def made(self, values: Sequence[Any]) -> M:
-        """An instance of these values of `columns`, which were read by whatever question."""
+        """An instance of these values of `columns`, whatever statement read them."""
         row = list(values)
         for place, reader in self.readers:
             row[place] = reader(row[place], None, connection)
-        # Else Django would look for each field among the columns.
+        # With every field named, Django need not look for each among the columns.
         for place in self.unread:
             row.insert(place, DEFERRED)
         return self.model.from_db(DEFAULT_DB_ALIAS, self.columns, row)

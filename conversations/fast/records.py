@@ -1,4 +1,4 @@
-"""Frozen records by the thousand. Pure."""
+"""Build frozen dataclasses without their constructor. Pure."""
 
 from __future__ import annotations
 
@@ -7,16 +7,14 @@ from functools import cache
 from typing import Any, TypeVar
 
 R = TypeVar("R")
-# Looked up once, and not a hundred thousand times in a large read.
 _new, _set = object.__new__, object.__setattr__
 
 
 def record(kind: type[R], values: dict[str, Any]) -> R:
     """A frozen record of these values, in the order of its fields; the dictionary becomes the record's own.
 
-    A field that is not given has its default, which the class knows: of a part's thirty, most stay so. Made past the
-    constructor, which sets the fields of a frozen record one by one: that takes ten times as long, and a page has a
-    thousand parts.
+    A field that is not given has its default, which the class holds. The constructor of a frozen class sets its fields
+    one by one, and a page has a thousand parts of thirty fields.
     """
     made = _new(kind)
     _set(made, "__dict__", values)

@@ -21,16 +21,15 @@ from conversations.files.shared_locks import SharedBytes
 from conversations.files.storage import storing
 from conversations.models import Conversation, LargeFile
 from conversations.policy import FilePolicy
-from conversations.scope import Scope
+from conversations.scope import EVERYTHING, Scope
 from conversations.store.append import checked_name
+from conversations.store.pages import behind
 from conversations.types import LargeFileRecord
 
 CHUNK_BYTES = 1024 * 1024
 # Files larger than this are collected on disk, not in memory, until their hash is known.
 SPOOL_BYTES = 8 * CHUNK_BYTES
 MOST_LINES_READ = 10_000
-# Defined here because the store imports this module.
-EVERYTHING = Scope()
 
 
 @dataclass(frozen=True)
@@ -53,11 +52,11 @@ class LargeFileService:
         file_name: str | None = None,
         mime_type: str | None = None,
     ) -> LargeFileRecord:
-        """Store a file of a conversation; storing the same file again returns the same record.
+        """Store a file of a conversation.
 
-        The name is a label: the path of the bytes is their hash. Raises NotFound, Invalid for a name that cannot be
-        stored, TooLarge, Unavailable, without a record, if the storage fails, and Conflict, retryable, if the same
-        content is being erased.
+        Storing the same file again returns the same record. The name is a label: the path of the bytes is their hash.
+        Raises NotFound, Invalid for a name that cannot be stored, TooLarge, Unavailable, without a record, if the
+        storage fails, and Conflict, retryable, if the same content is being erased.
         """
         check_labels(file_name=file_name, mime_type=mime_type)
         conversation = self.scope.conversation(conversation_id)
@@ -72,9 +71,10 @@ class LargeFileService:
         mime_type: str | None = None,
         expected_hash: bytes | None = None,
     ) -> LargeFile:
-        """Write the bytes to storage and return their unsaved row; Conflict if their hash is not the expected one.
+        """Write the bytes to storage and return their unsaved row.
 
-        Bytes first: a row must not name missing bytes, and bytes without a row are reused by the next file.
+        Raises Conflict if their hash is not the expected one. Bytes first: a row must not name missing bytes, and bytes
+        without a row are reused by the next file.
         """
         # Imported here: it loads a dozen parsers, and most processes never store a file.
         from conversations.files.exploration import Glance, explore
@@ -108,9 +108,9 @@ class LargeFileService:
 
     @transaction.atomic(savepoint=False)
     def describe(self, file: LargeFile) -> LargeFile:
-        """Save the row of stored bytes, or return the row of the same file in the conversation.
+        """Save the row of stored bytes, or return that of the same file.
 
-        BytesErased, retryable, if the last file with this content was erased since the bytes were stored.
+        Raises BytesErased, retryable, if the last file with this content was erased since the bytes were stored.
         """
         # Concurrent writers of the same file wait here, and the second finds the first one's row.
         Conversation.objects.select_for_update(no_key=True).get(pk=file.conversation_id)
@@ -133,7 +133,10 @@ class LargeFileService:
         return self.scope.file(file_id).as_record()
 
     def read(self, *, file_id: str, offset: int = 0, length: int | None = None) -> bytes:
-        """Return bytes of a file, fewer at its end; NotFound, or Unavailable if the storage fails."""
+        """Return bytes of a file, fewer at its end.
+
+        Raises NotFound, or Unavailable if the storage fails.
+        """
         if offset < 0 or (length is not None and length < 0):
             raise Invalid("offset and length must not be negative.")
         row = self.scope.file(file_id)
@@ -164,6 +167,34 @@ class LargeFileService:
             if not self.storage.exists(path):
                 content.seek(0)
                 self.storage.save(path, File(content))
+
+
+@dataclass(frozen=True)
+class FileListing:
+    """Lists the files that `LargeFileService` stores."""
+
+    scope: Scope = EVERYTHING
+
+    @classmethod
+    def from_settings(cls, scope: Scope = EVERYTHING) -> Self:
+        return cls(scope=scope)
+
+    def list_files(
+        self, *, conversation_id: int | None = None, before: str | None = None, limit: int = 50
+    ) -> list[LargeFileRecord]:
+        """List the files of a conversation, or of all, newest first.
+
+        `before` continues after a file. Erased files are listed without their names. NotFound if the conversation or
+        file does not exist.
+        """
+        files = self.scope.narrow(LargeFile.objects.order_by("-created_at", "-file_id"))
+        if conversation_id is not None:
+            self.scope.conversation(conversation_id)
+            files = files.filter(conversation_id=conversation_id)
+        if before is not None:
+            last = self.scope.file(before)
+            files = files.filter(behind(field="created_at", moment=last.created_at, key=last.file_id))
+        return [file.as_record() for file in files[:limit]]
 
 
 def check_labels(*, file_name: str | None, mime_type: str | None) -> None:

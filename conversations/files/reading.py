@@ -82,7 +82,10 @@ class FileRange:
 
 
 def open_stored(storage: Storage, row: LargeFile) -> File[Any]:
-    """Open a stored file; Unavailable if the storage fails, NotFound if the file was erased."""
+    """Open a stored file.
+
+    Raises Unavailable if the storage fails, NotFound if the file was erased.
+    """
     if row.erased_by_id is not None:
         raise NotFound(f"The bytes of {row.file_id} were erased.", code="erased")
     with storing(f"The bytes of {row.file_id} cannot be read"):
@@ -90,7 +93,7 @@ def open_stored(storage: Storage, row: LargeFile) -> File[Any]:
 
 
 def file_text(file_id: str, file: File[Any], *, first_line: int, line_count: int) -> FileText:
-    """Return lines from `first_line` on, after reading everything before it in pieces."""
+    """Return lines from `first_line` on; everything before is read in pieces."""
     _pass_over(file, first_line - 1)
     lines: list[bytes] = []
     room = MOST_TEXT_BYTES

@@ -1,4 +1,4 @@
-"""Locks for bytes that several files share: either writers of rows hold them, or an erasure removes them.
+"""Locks for bytes that several files share.
 
 Equal content of a workspace is stored once. A transaction that writes a row for the bytes holds a shared lock until it
 commits. An erasure takes the exclusive lock, and then removes the bytes if no row needs them.
@@ -35,7 +35,10 @@ class SharedBytes:
     path: str
 
     def hold(self) -> None:
-        """Hold the bytes until the transaction ends; BytesErased if they were just removed."""
+        """Hold the bytes until the transaction ends.
+
+        Raises BytesErased if they were just removed.
+        """
         self._lock(shared=True)
         with storing("The file cannot be stored"):
             is_there = self.storage.exists(self.path)
@@ -44,7 +47,10 @@ class SharedBytes:
 
     @transaction.atomic
     def remove_unless_needed(self) -> None:
-        """Remove the bytes unless a row that is not erased needs them. Raises what the storage raises."""
+        """Remove the bytes unless a row that is not erased needs them.
+
+        Raises what the storage raises.
+        """
         self._lock(shared=False)
         # After the holders have committed, so that a file stored since the erasure counts.
         if not LargeFile.objects.filter(storage_uri=self.path, erased_by=None).exists():

@@ -1,4 +1,4 @@
-"""Store files completely and durably on a local disk, and translate failures of any storage."""
+"""Store files durably on a local disk, and translate storage failures."""
 
 from __future__ import annotations
 

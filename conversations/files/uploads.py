@@ -1,4 +1,4 @@
-"""Upload files in chunks, in any order, with retries, across restarts of client and server."""
+"""Upload files in chunks, in any order, with retries, across restarts."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from conversations.errors import Conflict, Invalid, NotFound
-from conversations.files.large_files import EVERYTHING, LargeFileService, check_labels, too_large
+from conversations.files.large_files import LargeFileService, check_labels, too_large
 from conversations.files.storage import STORAGE_FAILURES, WholeFileStorage, storing
 from conversations.models import Upload, UploadChunk
-from conversations.scope import Scope
+from conversations.scope import EVERYTHING, Scope
 from conversations.sql import load, rows
-from conversations.store.paging import behind
+from conversations.store.pages import behind
 from conversations.types import LargeFileRecord, UploadRecord
 
 logger = structlog.get_logger(__name__)
@@ -74,10 +74,11 @@ class UploadService:
         return self._record(self._upload(upload.upload_id))
 
     def put_chunk(self, *, upload_id: str, offset: int, content: bytes) -> UploadRecord:
-        """Store one chunk, in any order, with retries allowed; the answer lists missing chunks.
+        """Store one chunk, in any order, with retries allowed.
 
-        Raises NotFound; Invalid for an offset where no chunk begins or a chunk of another length; Conflict for bytes
-        that differ from an earlier chunk there, and for a finished upload; Unavailable if the storage fails.
+        The answer lists missing chunks. Raises NotFound; Invalid for an offset where no chunk begins or a chunk of
+        another length; Conflict for bytes that differ from an earlier chunk there, and for a finished upload;
+        Unavailable if the storage fails.
         """
         upload = self._upload(upload_id)
         number, wrong = divmod(offset, upload.chunk_bytes)
@@ -100,13 +101,16 @@ class UploadService:
         return self._record(self._upload(upload_id))
 
     def get_upload(self, *, upload_id: str) -> UploadRecord:
-        """Show the progress of an upload and its missing chunks; NotFound if it does not exist."""
+        """Show the progress of an upload and its missing chunks.
+
+        Raises NotFound if it does not exist.
+        """
         return self._record(self._upload(upload_id))
 
     def list_uploads(
         self, *, conversation_id: int, before_upload: str | None = None, limit: int = 100
     ) -> list[UploadRecord]:
-        """List the unfinished uploads of a conversation, newest first, so that a client can resume.
+        """List the unfinished uploads of a conversation, newest first.
 
         `before_upload` continues after the last of an earlier answer. NotFound if the conversation or upload does not
         exist.
@@ -139,9 +143,9 @@ class UploadService:
         return self.files.get(file_id=str(upload.file_id))
 
     def abort(self, *, upload_id: str) -> UploadRecord:
-        """Delete an upload and its chunks, and return its progress; a finished file stays.
+        """Delete an upload and its chunks, and return its progress.
 
-        NotFound if it does not exist.
+        A finished file stays. NotFound if it does not exist.
         """
         upload = self._upload(upload_id)
         record = self._record(upload)
@@ -226,7 +230,10 @@ class UploadService:
             return known
 
     def _join(self, upload: Upload, chunks: list[UploadChunk]) -> None:
-        """Join the chunks into one file and record it; concurrent calls make the same file."""
+        """Join the chunks into one file and record it.
+
+        Concurrent calls make the same file.
+        """
         kept = self.files.keep(
             upload.conversation,
             self._pieces(upload, chunks),

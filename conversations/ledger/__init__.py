@@ -1,1 +1,1 @@
-"""The ledger: whole conversations as JSON Lines that anybody can verify, and from which they can be rebuilt."""
+"""The ledger: conversations as JSON Lines, to verify and to import."""

@@ -52,7 +52,7 @@ class Copy:
     _bytes: IO[bytes] | None = None
 
     def write(self, first: Line, body: bytes, lines: Iterator[tuple[Line, bytes]]) -> ImportedLedger:
-        """Write the conversation's lines, derive its context and counters, and compare an export with the lines.
+        """Write the conversation, and compare an export of it with the lines.
 
         Raises Invalid, for the caller to roll back, if an export would differ.
         """
@@ -152,7 +152,7 @@ class Copy:
             content.close()
 
     def _store(self, content_hash: str | None, content: IO[bytes] | None) -> str:
-        """Return the path of the bytes with this hash, and store them there if it is empty.
+        """Return the path of the bytes with this hash, and store them if missing.
 
         A file without bytes gets the same path: another conversation of the workspace may have stored them.
         """

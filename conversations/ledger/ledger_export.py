@@ -1,4 +1,4 @@
-"""Write and continue ledgers, each conversation from one snapshot, in bounded memory."""
+"""Write and continue ledgers in bounded memory, each conversation in a snapshot."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from conversations.sql import snapshot
 
 
 class Section(Protocol):
-    """Lines that another room adds to the ledger of a conversation, and restores from it."""
+    """Lines that another room adds to a ledger, and restores from it."""
 
     kind: str
 
     def lines(self, conversation_id: int) -> Iterator[Line]:
-        """Yield the room's lines of this conversation, in an order that is the same for every database."""
+        """Yield the room's lines of this conversation, in a portable order."""
 
     def restore(self, conversation_id: int, lines: Sequence[Line]) -> None:
         """Write the rows of such lines, which come in order and in portions."""
@@ -47,9 +47,10 @@ class LedgerExporter:
     cold: Callable[[], ColdTexts] = ColdTexts
 
     def export(self, workspace: str, conversation_ids: Iterable[int], *, pen: Pen | None = None) -> Iterator[bytes]:
-        """Yield the ledger line by line; with a pen that has written before, yield the rest.
+        """Yield the ledger line by line.
 
-        The first conversation is then the one that the pen is in, if any.
+        With a pen that has written before, yield the rest. The first conversation is then the one that the pen is in,
+        if any.
         """
         pen = pen or Pen()
         if not pen.place.lines:
@@ -122,7 +123,7 @@ def last_line(conversation: Conversation) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Continuation:
-    """Where a ledger file is continued: after the last message of its last conversation.
+    """Where a ledger file is continued: after its last message.
 
     Messages never change and come first; everything after them is written again.
     """
@@ -138,7 +139,10 @@ class Continuation:
 
 
 def continuation_of(file: BinaryIO, *, name: str) -> Continuation | None:
-    """Verify a file and find where to continue it; None without a complete first line. Raises Invalid."""
+    """Verify a file and find where to continue it.
+
+    Returns None without a complete first line. Raises Invalid.
+    """
     with Verifier() as verifier:
         here: Continuation | None = None
         offset, is_whole, erased = 0, False, 0
@@ -169,7 +173,7 @@ def continuation_of(file: BinaryIO, *, name: str) -> Continuation | None:
 
 
 def require_same(conversation: Conversation, continuation: Continuation, *, name: str) -> None:
-    """Raise Conflict unless the file agrees with the conversation up to the place of continuation."""
+    """Raise Conflict unless the file agrees with the conversation so far."""
     place = continuation.place
     if place.session_id != conversation.session_id:
         raise Conflict(

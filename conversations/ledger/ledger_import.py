@@ -1,4 +1,4 @@
-"""Import conversations from a ledger, each in one transaction, only if an export gives the same lines."""
+"""Import conversations whose export gives the same lines as the ledger."""
 
 from __future__ import annotations
 
@@ -33,10 +33,11 @@ class LedgerImporter:
     files: LargeFileService
 
     def run(self, path: Path, *, session_id: str | None = None, skip_existing: bool = False) -> ImportReport:
-        """Import every conversation of the file; Conflict for an existing one, unless `skip_existing`.
+        """Import every conversation of the file.
 
-        Invalid, with nothing written, if the file does not verify. If one conversation fails, those before it stay
-        imported: each is complete. `session_id` is another name for the only conversation of the file.
+        Raises Conflict for an existing one, unless `skip_existing`. Invalid, with nothing written, if the file does not
+        verify. If one conversation fails, those before it stay imported: each is complete. `session_id` is another name
+        for the only conversation of the file.
         """
         with path.open("rb") as file:
             report, sessions = self._verify(file, path.name)
@@ -81,7 +82,10 @@ class LedgerImporter:
         *,
         passed_over: set[str],
     ) -> bool:
-        """Import the remaining conversations up to one that must wait; return whether none had to."""
+        """Import the remaining conversations up to one that must wait.
+
+        Return whether none had to.
+        """
         file.seek(0)
         with verified(lines_in(file), name=report.source) as lines:
             for line, body in lines:

@@ -1,4 +1,4 @@
-"""The members of each type of line in a ledger, in order, and their valid values. Pure."""
+"""The members of each type of line, in order, and their valid values. Pure."""
 
 from __future__ import annotations
 
@@ -205,7 +205,10 @@ _PART_VALUES: Mapping[str, Check] = {
 
 
 def misfit(values: Mapping[str, Any]) -> str:
-    """Describe what is wrong with the members of a line; empty if they are valid and in order."""
+    """Describe what is wrong with the members of a line.
+
+    Empty if they are valid and in order.
+    """
     kind = values.get("type")
     if kind == "part":
         inner = {each: value for each, value in values.items() if each not in ("type", "seq", "line_hash")}

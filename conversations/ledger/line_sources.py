@@ -36,7 +36,7 @@ _PART_HASHES = "SELECT message_id, ordinal, encode(part_hash, 'hex') FROM messag
 def message_lines(
     conversation_id: int, *, after_seq: int = 0, cold: Callable[[], ColdTexts] = ColdTexts
 ) -> Iterator[Line]:
-    """Yield messages after `after_seq` with the parts that they were appended with, which never change."""
+    """Yield messages after `after_seq` with their original parts."""
     while found := rows(SQL["hashes_of_messages"], [conversation_id, after_seq, PORTION]):
         for group in _groups(found):
             ids = [message_id for _, message_id, *_ in group]
@@ -106,7 +106,7 @@ def _part_hashes(message_ids: Sequence[int]) -> dict[int, dict[int, str]]:
 
 
 def part_lines(conversation_id: int, *, cold: Callable[[], ColdTexts] = ColdTexts) -> Iterator[Line]:
-    """Yield the parts that were added to messages later, such as the notes of compaction."""
+    """Yield the parts that were added later, such as notes of compaction."""
     after_seq = 0
     while found := rows(SQL["messages_with_later_parts"], [conversation_id, after_seq, MOST_MESSAGES]):
         ids = [message_id for _, message_id, *_ in found]
@@ -119,7 +119,10 @@ def part_lines(conversation_id: int, *, cold: Callable[[], ColdTexts] = ColdText
 
 
 def summary_lines(conversation_id: int) -> Iterator[Line]:
-    """Yield the summaries with their sources; sources come before summaries derived from them."""
+    """Yield the summaries with their sources.
+
+    Sources come before summaries derived from them.
+    """
     summaries = Summary.objects.filter(conversation_id=conversation_id)
     in_order = summaries.order_by("depth", "first_seq", "created_at", "summary_id").readable()
     group: list[SummaryRecord] = []
@@ -163,7 +166,7 @@ _UNCHANGED_COLUMNS = (
 
 
 def file_lines(conversation_id: int, storage: LargeFileService | None) -> Iterator[Line]:
-    """Yield the files, each followed by its bytes if there is a storage to read them from."""
+    """Yield the files, each followed by its bytes if there is a storage."""
     files = LargeFile.objects.filter(conversation_id=conversation_id).order_by("created_at", "file_id")
     for file in files.iterator(chunk_size=PORTION):
         chunks = iter(()) if storage is None or file.erased_by_id is not None else _chunks(file.file_id, storage)
@@ -191,7 +194,10 @@ def file_lines(conversation_id: int, storage: LargeFileService | None) -> Iterat
 
 
 def _chunks(file_id: str, storage: LargeFileService) -> Iterator[Line]:
-    """Yield the file's bytes in at least one line; no line if the storage does not have them."""
+    """Yield the file's bytes in at least one line.
+
+    No line if the storage does not have them.
+    """
     offset = 0
     while True:
         try:

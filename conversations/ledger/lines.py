@@ -25,7 +25,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def body_of(values: Mapping[str, Any]) -> bytes:
-    """Serialize the part of a line that its line_hash seals: everything before that last member."""
+    """Serialize the part of a line that its line_hash seals."""
     return _ENCODER.encode(values)[:-1].encode("ascii")
 
 

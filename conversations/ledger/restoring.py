@@ -72,7 +72,10 @@ class Restored:
         ).save(force_insert=True)
 
     def references(self, lines: Sequence[Line]) -> None:
-        """Write which messages need which files; FileNotThere for a file that is not in the workspace."""
+        """Write which messages need which files.
+
+        FileNotThere for a file that is not in the workspace.
+        """
         needed = {line["file_id"] for line in lines}
         own = LargeFile.objects.filter(pk__in=needed, conversation__workspace_id=self.workspace_id)
         missing = needed - set(own.values_list("pk", flat=True))
@@ -109,7 +112,7 @@ def _execute(name: str, values: Mapping[str, Any]) -> None:
 
 
 def message_row(line: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a message's columns as an append writes them, exact values and searchable text included."""
+    """Return a message's columns as an append writes them."""
     given = {name: value for name, value in line.items() if name != "parts"}
     if line["erased"]:
         return {**given, "content": "", "metadata": None}

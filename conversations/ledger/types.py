@@ -18,7 +18,7 @@ MOST_LISTED = 100
 
 @dataclass(frozen=True)
 class Tally:
-    """The number of lines of each type, as the end of a conversation and the trailer state it."""
+    """The number of lines of each type."""
 
     messages: int = 0
     parts: int = 0
@@ -43,7 +43,10 @@ class LedgerFinding:
 
 @dataclass
 class Findings:
-    """Collects findings: all are counted, the first are kept; `line` is the current line."""
+    """Collects findings: all are counted, the first are kept.
+
+    `line` is the current line.
+    """
 
     line: int = 0
     first: list[LedgerFinding] = field(default_factory=list)
@@ -62,7 +65,7 @@ class Findings:
 
 @dataclass(frozen=True)
 class AnchoredReport:
-    """The anchor that a ledger was compared with, and how much of the ledger it covers.
+    """The anchor that a ledger was compared with, and its coverage.
 
     Without `key_is_trusted` the signature was checked with the key in the anchor itself, which a forger can replace.
     """
@@ -78,7 +81,10 @@ class AnchoredReport:
 
 @dataclass(frozen=True)
 class LedgerReport:
-    """The result of verifying a ledger; all findings are counted by code, the first are listed."""
+    """The result of verifying a ledger.
+
+    All findings are counted by code, the first are listed.
+    """
 
     source: str
     lines: int
@@ -94,7 +100,10 @@ class LedgerReport:
 
 @dataclass(frozen=True)
 class ExportReport:
-    """A written ledger; a copy of its last line_hash, kept elsewhere, reveals any change."""
+    """A written ledger.
+
+    A copy of its last line_hash, kept elsewhere, reveals any change.
+    """
 
     file: str
     lines: int
@@ -116,7 +125,7 @@ class ImportedLedger:
 
 @dataclass(frozen=True)
 class ImportReport:
-    """The imported conversations, and the sessions that existed already and were skipped."""
+    """The imported conversations, and the existing ones that were skipped."""
 
     file: str
     line_hash: str

@@ -1,4 +1,4 @@
-"""Verify a ledger in one pass and in bounded memory: every hash and figure is computed again. Pure.
+"""Verify every hash and figure of a ledger in one pass. Pure.
 
 It reads only lines, never the database; what later lines are compared with is kept on disk.
 """
@@ -30,7 +30,10 @@ LONGEST_LINE = 1024**3
 
 
 def lines_in(file: BinaryIO) -> Iterator[bytes]:
-    """Yield lines with their line feeds; a line that is too long comes in pieces, which are invalid."""
+    """Yield lines with their line feeds.
+
+    A line that is too long comes in pieces, which are invalid.
+    """
     while line := file.readline(LONGEST_LINE):
         yield line
 
@@ -123,7 +126,7 @@ class Verifier:
         return None
 
     def _seal(self, line: bytes, values: Mapping[str, Any]) -> None:
-        """Check against the line_hash recorded before, so that one altered line is one finding."""
+        """Check against the recorded line_hash, so that an alteration is one finding."""
         expected = line_hash_of(body_in(line), previous=self.place.line_hash)
         self.findings.require(
             values["line_hash"] == expected,

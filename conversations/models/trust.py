@@ -7,8 +7,7 @@ from typing import ClassVar
 from django.db import models
 from django.db.models import F, Func, Q
 
-from conversations.models.conversation import Conversation
-from conversations.models.workspace import Workspace
+from conversations.models.conversation import Conversation, Workspace
 from conversations.types import AuditRecord
 
 

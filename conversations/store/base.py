@@ -6,9 +6,8 @@ from typing import Self
 from conversations.content.tokens import MESSAGE_OVERHEAD_TOKENS as MESSAGE_OVERHEAD_TOKENS
 from conversations.content.tokens import TokenEstimator
 from conversations.policy import StorePolicy
+from conversations.scope import EVERYTHING as EVERYTHING
 from conversations.scope import Scope
-
-EVERYTHING = Scope()
 
 
 @dataclass(frozen=True)

@@ -16,103 +16,14 @@ from django.db.models import Q
 
 from conversations.errors import Conflict, NotFound
 from conversations.models import ContextItem, Conversation, Summary
-from conversations.sql import rows
+from conversations.sql import load, rows
 from conversations.store.base import MESSAGE_OVERHEAD_TOKENS
 from conversations.types import ContextItemType, SummaryRecord
 
 # What a summary costs in a context: `compaction.planning.costs.context_cost_of` knows how a model is shown one.
 CostOf = Callable[[SummaryRecord], int]
 
-# Sources and superseded ones are not shown, and neither is a message that a summary was made from.
-_DERIVED = f"""
-    WITH derived AS (
-        SELECT m.seq AS ordinal, 'message' AS item_type, m.message_id, NULL::text AS summary_id,
-               m.token_count + {MESSAGE_OVERHEAD_TOKENS} AS token_count
-        FROM messages m
-        WHERE m.conversation_id = %(id)s
-          AND NOT EXISTS (SELECT FROM summary_messages l WHERE l.message_id = m.message_id)
-        UNION ALL
-        SELECT s.first_seq, 'summary', NULL, s.summary_id, given.cost
-        FROM unnest(%(summary_ids)s::text[], %(costs)s::integer[]) AS given(summary_id, cost)
-        JOIN summaries s ON s.summary_id = given.summary_id
-    )
-"""
-_DIFFERENCES = f"""
-    {_DERIVED}, stored AS (
-        SELECT conversation_id, ordinal, item_type::text, message_id, summary_id, token_count, created_at
-        FROM context_items WHERE conversation_id = %(id)s
-        UNION ALL
-        -- What another conversation shows of this one.
-        SELECT c.conversation_id, c.ordinal, c.item_type::text, c.message_id, c.summary_id, c.token_count, c.created_at
-        FROM messages m JOIN context_items c USING (message_id)
-        WHERE m.conversation_id = %(id)s AND c.conversation_id <> %(id)s
-        UNION ALL
-        SELECT c.conversation_id, c.ordinal, c.item_type::text, c.message_id, c.summary_id, c.token_count, c.created_at
-        FROM summaries s JOIN context_items c USING (summary_id)
-        WHERE s.conversation_id = %(id)s AND c.conversation_id <> %(id)s
-    )
-    SELECT d.ordinal IS NOT NULL, coalesce(s.conversation_id, %(id)s), coalesce(d.ordinal, s.ordinal),
-           coalesce(d.item_type, s.item_type), coalesce(d.message_id, s.message_id),
-           coalesce(d.summary_id, s.summary_id), coalesce(d.token_count, s.token_count), s.created_at
-    FROM derived d
-    FULL JOIN stored s
-      ON s.ordinal = d.ordinal AND s.item_type = d.item_type AND s.token_count = d.token_count
-     AND coalesce(s.message_id::text, s.summary_id) = coalesce(d.message_id::text, d.summary_id)
-     AND s.conversation_id = %(id)s
-    WHERE d.ordinal IS NULL OR s.ordinal IS NULL
-    ORDER BY 2, 3
-"""
-
-_FILL = f"""
-    {_DERIVED}
-    INSERT INTO context_items (conversation_id, ordinal, item_type, message_id, summary_id, token_count)
-    SELECT %(id)s, ordinal, item_type::context_item_type, message_id, summary_id, token_count
-    FROM derived ORDER BY ordinal
-"""
-
-# A last message that is gone, or is not what followed, shows by what the counters still say of it: then they stay.
-_COUNTED = """
-    WITH last AS (
-        SELECT seq, chain_hash,
-               chain_hash = lcm_next_link(
-                   (SELECT before.chain_hash FROM messages before
-                     WHERE before.conversation_id = m.conversation_id AND before.seq = m.seq - 1),
-                   ''::bytea, entry_hash, metadata_hash, record_hash, created_at, recorded_at) AS follows
-        FROM messages m WHERE conversation_id = %(id)s ORDER BY seq DESC LIMIT 1
-    ), kept AS (
-        SELECT c.*, c.next_seq > coalesce(last.seq, 0) + 1 AS lacks_its_end, last.seq, last.chain_hash,
-               coalesce(last.follows, true) AS follows
-        FROM conversations c LEFT JOIN last ON true WHERE c.conversation_id = %(id)s
-    )
-    SELECT CASE WHEN lacks_its_end THEN next_seq ELSE coalesce(seq, 0) + 1 END,
-           (SELECT coalesce(sum(token_count), 0)::bigint FROM messages WHERE conversation_id = %(id)s),
-           (SELECT count(message_id) FROM context_items WHERE conversation_id = %(id)s),
-           (SELECT coalesce(sum(token_count), 0)::bigint FROM context_items WHERE conversation_id = %(id)s),
-           encode(CASE WHEN lacks_its_end OR NOT follows THEN chain_head ELSE coalesce(chain_hash, '') END, 'hex'),
-           (SELECT count(*) FROM messages WHERE conversation_id = %(id)s AND cold_block_id IS NOT NULL),
-           (SELECT count(*) FROM quarantines WHERE conversation_id = %(id)s AND released_at IS NULL)
-    FROM kept
-"""
-_STORED = """
-    SELECT next_seq, total_tokens, active_messages, active_tokens, encode(chain_head, 'hex'), cold_messages, quarantined
-    FROM conversations WHERE conversation_id = %(id)s
-"""
-_UNFIT = """
-    SELECT s.summary_id FROM summaries s
-    LEFT JOIN LATERAL (
-        SELECT min(each.first_seq) AS first_seq, max(each.last_seq) AS last_seq FROM (
-            SELECT m.seq AS first_seq, m.seq AS last_seq
-            FROM summary_messages l JOIN messages m USING (message_id) WHERE l.summary_id = s.summary_id
-            UNION ALL
-            SELECT source.first_seq, source.last_seq
-            FROM summary_parents p JOIN summaries source ON source.summary_id = p.parent_summary_id
-            WHERE p.summary_id = s.summary_id
-        ) AS each
-    ) AS sources ON true
-    WHERE s.conversation_id = %(id)s
-      AND (s.first_seq, s.last_seq) IS DISTINCT FROM (sources.first_seq, sources.last_seq)
-    ORDER BY s.summary_id
-"""
+_SQL = load("conversations/context.sql")
 
 
 @dataclass(frozen=True)
@@ -186,7 +97,7 @@ def context_difference(conversation_id: int, *, cost_of: CostOf) -> ContextChang
     Shown are the summaries that are nobody's source and not superseded, each at its first seq for what `cost_of` says,
     and the messages that no summary was made from. Conflict where the lineage itself wants two things in one place.
     """
-    found = rows(_DIFFERENCES, _values(conversation_id, cost_of))
+    found = rows(_SQL["derived"] + _SQL["differences"], _values(conversation_id, cost_of))
     added = tuple(_row(columns) for is_derived, *columns in found if is_derived)
     places = [row.ordinal for row in added]
     if len(places) != len(set(places)):
@@ -205,7 +116,7 @@ def context_difference(conversation_id: int, *, cost_of: CostOf) -> ContextChang
 def fill_context(conversation_id: int, *, cost_of: CostOf) -> None:
     """Write the context of a conversation that has none yet, in one statement however long it is."""
     with connection.cursor() as cursor:
-        cursor.execute(_FILL, _values(conversation_id, cost_of))
+        cursor.execute(_SQL["derived"] + "\n" + _SQL["fill"], _values(conversation_id, cost_of))
 
 
 def _values(conversation_id: int, cost_of: CostOf) -> dict[str, Any]:
@@ -214,7 +125,12 @@ def _values(conversation_id: int, cost_of: CostOf) -> dict[str, Any]:
         conversation_id=conversation_id, derived_links__isnull=True, superseded_by__isnull=True
     )
     costs = {each.summary_id: cost_of(each.as_record()) for each in shown.readable().iterator(chunk_size=100)}
-    return {"id": conversation_id, "summary_ids": list(costs), "costs": list(costs.values())}
+    return {
+        "id": conversation_id,
+        "summary_ids": list(costs),
+        "costs": list(costs.values()),
+        "overhead": MESSAGE_OVERHEAD_TOKENS,
+    }
 
 
 def change_context(change: ContextChange) -> None:
@@ -264,17 +180,17 @@ def count_anew(conversation_id: int) -> CountsChange:
     Where the newest messages are gone, or the last one does not follow from the one before it, `next_seq` and
     `chain_head` are what tells of it: they then stay as they are. A `next_seq` is never lowered.
     """
-    stored = rows(_STORED, {"id": conversation_id})
+    stored = rows(_SQL["counters"], {"id": conversation_id})
     if not stored:
         raise NotFound(f"There is no conversation {conversation_id} that you may see.")
-    counted = rows(_COUNTED, {"id": conversation_id})
+    counted = rows(_SQL["recounted"], {"id": conversation_id})
     return CountsChange(conversation_id, before=Counts(*stored[0]), after=Counts(*counted[0]))
 
 
 def change_counts(change: CountsChange) -> None:
     """Set the counters to `after`; Conflict, with nothing changed, unless they are `before`."""
     conversation = hold([change.conversation_id])[0]
-    if rows(_STORED, {"id": change.conversation_id}) != [tuple(vars(change.before).values())]:
+    if rows(_SQL["counters"], {"id": change.conversation_id}) != [tuple(vars(change.before).values())]:
         raise Conflict(f"The counters of conversation {change.conversation_id} have changed meanwhile.")
     values = {**vars(change.after), "chain_head": bytes.fromhex(change.after.chain_head)}
     Conversation.objects.filter(pk=conversation.pk).update(**values)
@@ -294,7 +210,7 @@ def misfit_ranges(conversation_id: int) -> tuple[str, ...]:
 
     A context that is derived shows such a summary in the wrong place.
     """
-    return tuple(summary_id for (summary_id,) in rows(_UNFIT, {"id": conversation_id}))
+    return tuple(summary_id for (summary_id,) in rows(_SQL["misfit_ranges"], {"id": conversation_id}))
 
 
 def hold(conversation_ids: Iterable[int]) -> list[Conversation]:

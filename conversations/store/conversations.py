@@ -16,7 +16,7 @@ from conversations.errors import Invalid, NotFound
 from conversations.models import Conversation
 from conversations.policy import check_overrides
 from conversations.store.append import checked_name
-from conversations.store.page_bytes import Page, conversations_that_fit
+from conversations.store.pages import Page, conversations_that_fit
 from conversations.store.spec_api import SpecificationStore
 from conversations.types import ConversationRecord, OpenedConversation
 

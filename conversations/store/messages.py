@@ -27,7 +27,7 @@ from conversations.signals import messages_appended
 from conversations.sql import bigint, first_row
 from conversations.store.append import Draft, as_batch, draft_messages
 from conversations.store.base import MESSAGE_OVERHEAD_TOKENS, Store
-from conversations.store.page_bytes import Page, messages_that_fit
+from conversations.store.pages import Page, messages_that_fit
 from conversations.store.read import messages_after, parts_of
 from conversations.types import AppendedMessage, AppendResult, Counters, MessageRecord, NewMessage
 

@@ -17,7 +17,7 @@ from conversations.cold_storage.cold_texts import MARK, ColdTexts, cold_texts, i
 from conversations.content import hashing
 from conversations.content.large_texts.file_references import FileEntry, in_order
 from conversations.fast.records import record
-from conversations.sql import array, rows
+from conversations.sql import array, load, rows
 from conversations.types import MessageRecord, PartRecord, PartType, Role
 
 # As `_read` takes them apart. Two are no fields: `exact` says what some of the fields really are, `cold_block_id` where
@@ -74,11 +74,7 @@ PART_WIDTH = len(_USUAL) + 2
 SAID = "(part_type = 'compaction' AND is_synthetic AND is_ignored) IS NOT TRUE"
 # Of how many messages is kept from the planner, who would else plan anew each time for a few.
 _PARTS = f"SELECT {PART} FROM message_parts WHERE message_id = ANY((SELECT %s)::bigint[])"
-_FILES = """
-    SELECT r.message_id, r.file_id, encode(f.content_hash, 'hex'), r.part_ordinal, r.field, r.start_at, r.length
-    FROM file_references r LEFT JOIN large_files f USING (file_id)
-    WHERE r.message_id = ANY((SELECT %s)::bigint[])
-"""
+_FILES = load("conversations/files.sql")["files_of_messages"]
 ROLES = {role.value: role for role in Role}
 PART_TYPES = {part_type.value: part_type for part_type in PartType}
 # Once for all: `json.loads` looks for what it is to do, and for white space, which the database writes none of.

@@ -13,7 +13,7 @@ from conversations.errors import Conflict
 from conversations.sql import array, first_row
 from conversations.store.append import as_json, part_row_of
 from conversations.store.base import Store
-from conversations.store.page_bytes import Page
+from conversations.store.pages import Page
 from conversations.types import (
     ContextItemRecord,
     ContextItemType,

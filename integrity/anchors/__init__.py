@@ -1,1 +1,1 @@
-"""Anchors: signed files with the heads of all chains, which reveal a completely rewritten history."""
+"""Anchors: signed heads of all chains, which reveal a rewritten history."""

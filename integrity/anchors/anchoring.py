@@ -123,7 +123,10 @@ class AnchorService:
         return PublicKey(public_key=signing.public_hex(key), pem=signing.public_pem(key), key_file=str(self.key_file))
 
     def read(self, path: Path | None = None) -> tuple[str, bytes]:
-        """Return name and content of an anchor, the newest without a path; NotFound if there is none."""
+        """Return name and content of an anchor, the newest without a path.
+
+        Raises NotFound if there is none.
+        """
         if path is None:
             files = self._files()
             if not files:

@@ -1,4 +1,4 @@
-"""Compare the database with an anchor, in a few statements for any length of chains."""
+"""Compare the database with an anchor, in a few statements."""
 
 from __future__ import annotations
 
@@ -71,7 +71,10 @@ def _compare_chains(chains: list[AnchoredChain], found: Differences) -> None:
 def _wrong(
     chain: AnchoredChain, conversation_id: int | None, created_at: datetime, messages: int, chain_hash: str | None
 ) -> str:
-    """Describe how a conversation differs from its anchored chain; empty if it does not."""
+    """Describe how a conversation differs from its anchored chain.
+
+    Empty if it does not.
+    """
     if conversation_id is None:
         return "was anchored but does not exist"
     if as_text(created_at) != chain.created_at:

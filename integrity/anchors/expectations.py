@@ -1,4 +1,4 @@
-"""Compare a ledger with evidence kept elsewhere: an anchor, its last line_hash, or both. Pure."""
+"""Compare a ledger with evidence: an anchor, its last line_hash, or both. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _HASH_DIGITS = 64
 
 @dataclass
 class AnchorCheck:
-    """Compares the lines of a ledger with an anchor, after the verifier has taken them.
+    """Compares the lines of a ledger with an anchor, after verification.
 
     A conversation may have grown since: the message that was its last must still have the anchored chain_hash.
     """
@@ -48,9 +48,10 @@ class AnchorCheck:
                 self._end()
 
     def finish(self, *, has_all: bool) -> None:
-        """End the comparison. `has_all`: the ledger should have every conversation of its workspace.
+        """End the comparison.
 
-        So should a ledger of several conversations, as an export is of one or of all.
+        `has_all`: the ledger should have every conversation of its workspace. So should a ledger of several
+        conversations, as an export is of one or of all.
         """
         if not self.compared:
             self.findings.add(NOT_ANCHORED, "the anchor names no conversation of this ledger, so it proves nothing")
@@ -133,7 +134,7 @@ class Expected:
         return replace(verifier.finish(source=source), anchor=self._report_of(check))
 
     def _check(self, findings: Findings) -> AnchorCheck | None:
-        """Return the comparison with the anchor, if there is one, after checking its signature."""
+        """Check the anchor's signature, and return the comparison with it, if any."""
         if self.anchor is None:
             return None
         if not signing.is_signed_by(self.anchor, self.trusted_key):

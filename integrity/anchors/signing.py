@@ -60,14 +60,17 @@ def is_signed(body: bytes, *, signature: bytes, public_key: str) -> bool:
 
 
 def is_signed_by(anchor: Anchor, trusted: str | None) -> bool:
-    """Whether the trusted key signed the anchor; without one, whether the key that it names did."""
+    """Whether the trusted key signed the anchor.
+
+    Without one, whether the key that it names did.
+    """
     if trusted not in (None, anchor.public_key):
         return False
     return is_signed(anchor.body, signature=anchor.signature, public_key=anchor.public_key)
 
 
 def trusted_key(given: str) -> str:
-    """Return a public key as hexadecimal digits, given as digits or as a file with digits or PEM."""
+    """Return a public key as hexadecimal digits, given as digits or as a file."""
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
     from cryptography.hazmat.primitives.serialization import load_pem_public_key
 

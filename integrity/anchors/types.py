@@ -9,7 +9,7 @@ from datetime import datetime
 
 @dataclass(frozen=True)
 class AnchoredChain:
-    """A conversation's chain in an anchor: its number of messages and its last chain_hash."""
+    """A conversation's chain in an anchor: its length and its last chain_hash."""
 
     workspace: str
     session_id: str
@@ -77,9 +77,10 @@ class AnchorFinding:
 
 @dataclass(frozen=True)
 class AnchorVerdict:
-    """The result of comparing every chain with an anchor; all findings are counted, the first are listed.
+    """The result of comparing every chain with an anchor.
 
-    Without `key_is_trusted` the signature was checked with the key in the anchor itself, which a forger can replace.
+    All findings are counted, the first are listed. Without `key_is_trusted` the signature was checked with the key in
+    the anchor itself, which a forger can replace.
     """
 
     source: str

@@ -1,6 +1,6 @@
-"""What protects each column of the database: one declaration, which the checker, the documents and a test read.
+"""What protects each column of the database.
 
-Pure data. Tables of other rooms and of third parties are known here by their names alone.
+Pure data. Tables of other rooms and of third parties are only named here.
 """
 
 from integrity.columns import check_tables, compaction_tables, history_tables, site_tables

@@ -7,7 +7,7 @@ from integrity.columns.declaration import Table, operational, operational_table,
 BELONGS = "rows_belong_to_something"
 AUDITED = "audited_rows_are_there"
 
-_SWEPT = "a report that led to no repair is removed after a while, with all that hangs on it"
+_SWEPT = "a report without an applied repair is deleted after a while, with its findings and plans"
 
 REPORTS = Table(
     name="integrity_reports",
@@ -105,6 +105,6 @@ TABLES = (
     ),
     operational_table("conversation_checks", "conversation_id checked_at is_clean row_version", _CACHE),
     operational_table(
-        "cold_progress", "conversation_id through_seq moved_at", "where the sweep to the cold tier goes on"
+        "cold_progress", "conversation_id through_seq moved_at", "the position of the sweep to the cold tier"
     ),
 )

@@ -6,7 +6,7 @@ from integrity.columns.declaration import Table, operational, operational_table,
 
 BELONGS = "rows_belong_to_something"
 
-_UNCOUNTED = "nothing counts them: a removed row does not show"
+_UNCOUNTED = "nothing counts them, so a removed row is not detected"
 
 RUNS = Table(
     name="compaction_runs",
@@ -61,6 +61,6 @@ TABLES = (
         "model_endpoints",
         "name consecutive_failures open_until probing_until last_failure last_failure_at last_success_at"
         " window_started_at window_calls window_tokens calls failures tokens_in tokens_out",
-        "the state of a circuit breaker and a spend guard, written by every call",
+        "the state of a circuit breaker and a spending limit, written by every call",
     ),
 )

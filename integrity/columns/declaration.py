@@ -1,4 +1,4 @@
-"""How a table is declared: each column with what protects it, and what shows that a row was removed."""
+"""Declare a table: the protection of each column, and what detects a removed row."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SITE_ROW_SEAL = "site_rows_match_their_seals"
 
 
 class Protection(StrEnum):
-    """How a change of a column's value shows."""
+    """How a change of a column's value is detected."""
 
     SEALED = "sealed"
     CHECKED = "checked"
@@ -22,7 +22,10 @@ class Protection(StrEnum):
 
 @dataclass(frozen=True)
 class Column:
-    """One column: `found_by` names the invariants, any of which finds a change. An operational one has a reason."""
+    """One column: any of the invariants in `found_by` finds a change.
+
+    An operational one has a reason.
+    """
 
     protection: Protection
     found_by: tuple[str, ...] = ()
@@ -35,10 +38,10 @@ class Table:
 
     name: str
     columns: Mapping[str, Column]
-    # What a finding calls a row, and the conversation that the row belongs to.
+    # SQL for the id of a row in findings, and for its conversation.
     id: str = ""
     conversation: str = ""
-    # Of a table that is sealed with the site: which rows belong to the workspace `%(workspace_id)s`.
+    # For a table of the site: SQL for the rows of the workspace `%(workspace_id)s`.
     in_workspace: str = ""
     # The invariants that find a removed row, or why none does.
     removal: tuple[str, ...] = ()
@@ -46,7 +49,10 @@ class Table:
 
     @property
     def row_seal(self) -> str | None:
-        """The invariant that compares the seals of this table's rows; None for a table without them."""
+        """The invariant that compares the row seals of this table.
+
+        Returns None without row seals.
+        """
         codes = {code for column in self.columns.values() for code in column.found_by}
         return next((code for code in (ROW_SEAL, SITE_ROW_SEAL) if code in codes), None)
 
@@ -74,22 +80,22 @@ def checked(names: str, *found_by: str, note: str = "") -> Columns:
 
 
 def derived(names: str, *found_by: str, note: str = "") -> Columns:
-    """Columns that can be made anew from others, with which an invariant compares them."""
+    """Columns that can be derived from others, with which an invariant compares them."""
     return _columns(names, Column(Protection.DERIVED, found_by, note))
 
 
 def operational(names: str, reason: str) -> Columns:
-    """Columns that may change, and why."""
+    """Columns that may change, with the reason."""
     return _columns(names, Column(Protection.OPERATIONAL, (), reason))
 
 
 def row_sealed(names: str, *also: str) -> Columns:
-    """Columns of a conversation's table that the row's seal covers, and the seal itself."""
+    """Columns of a conversation's table under its row seal, and the seal."""
     return sealed(names, ROW_SEAL, *also) | checked("row_seal", ROW_SEAL)
 
 
 def site_row_sealed(names: str, *also: str) -> Columns:
-    """The same of a table of the site."""
+    """Columns of a site's table under its row seal, and the seal."""
     return sealed(names, SITE_ROW_SEAL, *also) | checked("row_seal", SITE_ROW_SEAL)
 
 

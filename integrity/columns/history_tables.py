@@ -1,4 +1,4 @@
-"""The tables of messages, of the summaries made from them, and of the files that they need."""
+"""The tables of messages, summaries, files, and the audit log."""
 
 from __future__ import annotations
 
@@ -40,7 +40,9 @@ CONVERSATIONS = Table(
     columns=row_sealed("conversation_id workspace_id session_id title created_at metadata overrides", BELONGS)
     | checked("next_seq", COMPLETE, COUNTERS)
     | derived("total_tokens active_messages active_tokens quarantined cold_messages chain_head", COUNTERS)
-    | operational("updated_at", "any setting moves it; earlier than the newest message: `recording_never_goes_back`")
+    | operational(
+        "updated_at", "any setting changes it; `recording_never_goes_back` compares it with the newest message"
+    )
     | operational("rest_until_seq", "when automatic compaction looks again")
     | operational("last_used_on", "the day of the last use, for retention"),
     removal=(BELONGS,),
@@ -71,7 +73,7 @@ MESSAGES = Table(
     removal=(COMPLETE, BELONGS),
 )
 
-_SAID_OF_A_PART = (
+_APPENDED_VALUES = (
     "part_type text_content is_ignored is_synthetic tool_call_id tool_name tool_status tool_input tool_output"
     " tool_error tool_title patch_hash patch_files file_mime file_name file_url subtask_prompt subtask_desc"
     " subtask_agent step_reason step_cost step_tokens_in step_tokens_out snapshot_hash compaction_auto metadata"
@@ -83,18 +85,18 @@ MESSAGE_PARTS = Table(
     conversation="(SELECT m.conversation_id FROM messages m WHERE m.message_id = t.message_id)",
     columns=checked("part_id session_id", NAMES, BELONGS)
     | checked("message_id ordinal", NAMES, COMPLETE, ENTRIES, BELONGS)
-    | sealed(_SAID_OF_A_PART, PARTS, COLD, EMPTIED, note=_OF_ERASED)
+    | sealed(_APPENDED_VALUES, PARTS, COLD, EMPTIED, note=_OF_ERASED)
     | sealed("exact", PARTS, COLD, EMPTIED, RECORDS, note=_OF_ERASED)
     | sealed("part_hash", PARTS, COLD, ENTRIES, note=_OF_ERASED),
     removal=(COMPLETE, BELONGS),
-    removal_note="the last of the parts that were added later can be removed unseen: no hash counts those",
+    removal_note="the removal of the last added part is not detected: no hash counts those",
 )
 
 FILE_REFERENCES = Table(
     name="file_references",
     id="'msg_' || t.message_id",
     conversation="(SELECT m.conversation_id FROM messages m WHERE m.message_id = t.message_id)",
-    columns=operational("reference_id", "the order of writing; nothing points at it")
+    columns=operational("reference_id", "the order of writing; nothing refers to it")
     | sealed("message_id file_id part_ordinal field start_at length", RECORDS, STUBS, BELONGS),
     removal=(RECORDS, STUBS),
 )
@@ -110,7 +112,7 @@ LARGE_FILES = Table(
         FILES,
     ),
     removal=(BELONGS, STUBS),
-    removal_note="a file that no message holds or names can be removed unseen",
+    removal_note="the removal of a file that no message needs is not detected",
 )
 
 SUMMARIES_TABLE = Table(
@@ -159,8 +161,8 @@ CONTEXT_ITEMS = Table(
     id="'ordinal_' || t.ordinal",
     conversation="t.conversation_id",
     columns=derived("conversation_id ordinal item_type message_id summary_id", CONTEXT, POINTING, BELONGS)
-    | derived("token_count", CONTEXT, COUNTERS, note="the exchange of the counts of two summaries does not show")
-    | operational("created_at", "when the item was put there; a rebuild writes it anew"),
+    | derived("token_count", CONTEXT, COUNTERS, note="an exchange of the counts of two summaries is not detected")
+    | operational("created_at", "when the item was added; a rebuild writes it again"),
     removal=(CONTEXT,),
 )
 

@@ -1,4 +1,4 @@
-"""The tables of the site: workspaces, who may come in, and those of third parties."""
+"""The tables of the site: workspaces, keys, members, and those of third parties."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ WORKSPACES = Table(
     in_workspace="t.workspace_id = %(workspace_id)s",
     columns=site_row_sealed("workspace_id name created_at cold_after_days", BELONGS),
     removal=(BELONGS,),
-    removal_note="one that nothing belongs to can be removed unseen",
+    removal_note="the removal of an empty one is not detected",
 )
 
 API_KEYS = Table(
@@ -32,14 +32,14 @@ MEMBERSHIPS = Table(
     id="'membership_' || t.membership_id",
     in_workspace="t.workspace_id = %(workspace_id)s",
     columns=site_row_sealed("membership_id user_id workspace_id role created_at", BELONGS),
-    removal_note="a person who is put out is in the audit log",
+    removal_note="the audit log names removed members",
 )
 
-_UPLOAD = "an upload under way, gone when the file is whole; the file is sealed then"
-_ACCOUNTS = "Django's accounts, changed by Django and its admin; what an account may do with data is its membership"
+_UPLOAD = "an unfinished upload; the finished file is sealed"
+_ACCOUNTS = "Django's accounts; access to data is a membership"
 _DJANGO = "Django's own"
 _LOGINS = "django-axes' own: failed logins"
-_TASKS = "Huey's own: wake-ups, each of which has a row that is not lost"
+_TASKS = "Huey's own: wake-ups, each with its own durable row elsewhere"
 
 TABLES = (
     WORKSPACES,

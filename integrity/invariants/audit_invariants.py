@@ -1,4 +1,4 @@
-"""Alterations and removals are visible: in row seals, in references, and in the audit log."""
+"""Row seals, references and the audit log reveal alterations and removals."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _FOLLOWED = frozenset(
 
 @invariant(Severity.ERROR)
 def rows_match_their_seals(conversation_ids: Sequence[int]) -> Found:
-    """Every row that records a fact of a conversation has the values that its seal covers."""
+    """Every row that records a fact of a conversation matches its row seal."""
     tables = _tables_sealed_by(ROW_SEAL)
     statement = _UNION.join(_altered_rows(table, f"{table.conversation} = ANY(%(ids)s)") for table in tables)
     return violations(statement, conversation_ids)
@@ -40,7 +40,7 @@ def rows_match_their_seals(conversation_ids: Sequence[int]) -> Found:
 
 @invariant(Severity.ERROR, of_the_site=True)
 def site_rows_match_their_seals(workspace_id: int | None) -> Found:
-    """Every workspace, key, membership, grant, report and repair has the values that its seal covers."""
+    """Every workspace, key, member, grant, report and repair matches its row seal."""
     tables = _tables_sealed_by(SITE_ROW_SEAL)
     statement = _UNION.join(
         _altered_rows(table, "true" if workspace_id is None else table.in_workspace) for table in tables
@@ -49,7 +49,7 @@ def site_rows_match_their_seals(workspace_id: int | None) -> Found:
 
 
 def _tables_sealed_by(code: str) -> list[Table]:
-    """Return the existing tables with this seal: some belong to rooms that this one does not import."""
+    """Return the existing tables with this seal; other rooms own some of them."""
     present = set(connection.introspection.table_names())
     return [table for table in TABLES.values() if table.row_seal == code and table.name in present]
 
@@ -66,7 +66,7 @@ def _altered_rows(table: Table, condition: str) -> str:
 
 @invariant(Severity.ERROR, of_the_site=True)
 def rows_belong_to_something(workspace_id: int | None) -> Found:
-    """Every row that refers to another, such as a message to its conversation, refers to one that exists.
+    """Every row refers to rows that exist, such as a message to its conversation.
 
     Only a check of everything looks for this: a row that belongs to nothing is in no workspace.
     """
@@ -92,7 +92,7 @@ def _orphans(name: str, column: str, owner: str, key: str) -> str:
 
 @invariant(Severity.ERROR)
 def audited_rows_are_there(conversation_ids: Sequence[int]) -> Found:
-    """Every quarantine, erasure and applied repair that the audit log names has its row."""
+    """Every quarantine, erasure and applied repair in the audit log has its row."""
     return violations(SQL["audited_rows_are_there"], conversation_ids)
 
 
@@ -107,7 +107,7 @@ def audited_site_rows_are_there(workspace_id: int | None) -> Found:
 
 @invariant(Severity.CRITICAL, of_the_site=True)
 def acts_are_chained(workspace_id: int | None) -> Found:
-    """Every act in the audit log is as it was recorded, and none was removed or inserted.
+    """No act in the audit log was altered, removed or inserted.
 
     There is one chain for the site, so a check of any workspace covers all of it. A finding names acts by number.
     """

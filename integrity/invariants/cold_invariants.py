@@ -1,4 +1,4 @@
-"""Texts that left their rows are in their cold block or erased, by an act on record; damaged rows are withheld."""
+"""Texts that left their rows are in a cold block or erased, by a recorded act."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _PART_HASHES = "SELECT part_id, part_hash FROM message_parts WHERE message_id = 
 
 @invariant(Severity.CRITICAL)
 def cold_messages_point_at_their_block(conversation_ids: Sequence[int]) -> Found:
-    """Every cold message names a block that covers its seq, and every block holds the messages that name it."""
+    """Every cold message names a block of its range, and every block is in use."""
     return violations(SQL["cold_messages_point_at_their_block"], conversation_ids)
 
 
 @invariant(Severity.CRITICAL, reads_texts=True)
 def cold_texts_match_their_hashes(conversation_ids: Sequence[int]) -> Found:
-    """Every cold block holds the bytes that were packed, and in them every cold message as it was hashed."""
+    """Every cold block and the cold messages in it match their hashes."""
     return counted(finding for block in blocks_of(conversation_ids) for finding in _damaged(block))
 
 
@@ -77,5 +77,5 @@ def quarantines_hold_what_there_is(conversation_ids: Sequence[int]) -> Found:
 
 @invariant(Severity.CRITICAL)
 def emptied_rows_hold_no_text(conversation_ids: Sequence[int]) -> Found:
-    """A message, part, summary or file that is erased, and a message or part that is cold, holds no text in its row."""
+    """No row that is erased or cold holds text."""
     return violations(SQL["emptied_rows_hold_no_text"], conversation_ids, longest_url=LONGEST_URL)

@@ -28,7 +28,7 @@ def counters_are_recounts(conversation_ids: Sequence[int]) -> Found:
 
 @invariant(Severity.WARNING, reads_texts=True, is_sampled=True)
 def token_counts_are_recounts(conversation_ids: Sequence[int], *, every: int = 1) -> Found:
-    """The token count of a message or a summary is what its token counter, named beside it, counts.
+    """Every token count of a message or a summary is what its counter counts.
 
     Texts that do not match their hash are left to the invariants about hashes.
     """
@@ -79,19 +79,19 @@ def count_of(message: MessageRecord, *, column: str, chained: int, tokens: Token
 
 @invariant(Severity.WARNING)
 def runs_add_up(conversation_ids: Sequence[int]) -> Found:
-    """No run says that a context cost less than nothing, or more after compaction than before."""
+    """No run records a negative token count, or a greater one after compaction."""
     return violations(SQL["runs_add_up"], conversation_ids)
 
 
 @invariant(Severity.WARNING)
 def work_comes_to_an_end(conversation_ids: Sequence[int]) -> Found:
-    """No job is leased an hour after its lease expired, and no run is running a day after it began."""
+    """No job is left for an hour after its lease, and no run for a day."""
     return violations(SQL["work_comes_to_an_end"], conversation_ids)
 
 
 @invariant(Severity.WARNING, of_the_site=True)
 def grants_come_to_an_end(workspace_id: int | None) -> Found:
-    """No grant is open a month after it expired, or lasts longer than a day, the longest that is ever granted."""
+    """No grant is open a month after it expired, or lasts longer than a day."""
     # Retrieval owns this table; this room must not import it.
     if "grants" not in connection.introspection.table_names():
         return Found()

@@ -1,4 +1,4 @@
-"""Stored values are, bit for bit, the appended ones: their hashes are computed again.
+"""Stored values are the appended ones, bit for bit: they match their hashes.
 
 PostgreSQL computes a hash wherever it writes the same canonical JSON as `hashing`; Python computes the others.
 """
@@ -77,19 +77,19 @@ def _altered_metadata(conversation_ids: Sequence[int]) -> Iterator[Finding]:
 
 @invariant(Severity.CRITICAL)
 def entries_match_their_hashes(conversation_ids: Sequence[int]) -> Found:
-    """Every message's entry_hash seals its role, author, content and the parts that it was appended with."""
+    """Every entry_hash seals a message's role, author, content and original parts."""
     return violations(SQL["entries_match_their_hashes"], conversation_ids)
 
 
 @invariant(Severity.CRITICAL)
 def chains_are_unbroken(conversation_ids: Sequence[int]) -> Found:
-    """Every message's chain_hash seals its entry, metadata and times together with the message before it."""
+    """Every chain_hash seals a message's hashes and times with its predecessor."""
     return violations(SQL["chains_are_unbroken"], conversation_ids)
 
 
 @invariant(Severity.CRITICAL, reads_texts=True)
 def summaries_match_their_hashes(conversation_ids: Sequence[int]) -> Found:
-    """Every summary's summary_hash seals its text together with the hashes of its sources, in order."""
+    """Every summary_hash seals a summary's text and the hashes of its sources."""
     return violations(SQL["summaries_match_their_hashes"], conversation_ids)
 
 
@@ -119,7 +119,7 @@ def _is_stand_in(column: Any, exact: Any) -> bool:
 
 
 def _comparable(value: Any) -> Any:
-    """Return the value with its numbers as `jsonb` may rewrite them: 1e23 comes back as a whole number."""
+    """Return the value with numbers as floats: `jsonb` rewrites 1e23 as an integer."""
     if isinstance(value, dict):
         return {key: _comparable(each) for key, each in value.items()}
     if isinstance(value, list):
@@ -131,7 +131,7 @@ def _comparable(value: Any) -> Any:
 
 @invariant(Severity.CRITICAL, reads_texts=True)
 def records_match_their_hashes(conversation_ids: Sequence[int]) -> Found:
-    """Every record_hash seals a message's idempotency key, tokens, JSON key order and files.
+    """Every record_hash seals idempotency key, tokens, JSON key order and files.
 
     Messages that were stored before there were record hashes have none.
     """

@@ -35,7 +35,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Invariant:
-    """A promise that is checked again from the rows: `find` takes the ids of conversations.
+    """A promise that rows are checked against; `find` takes ids of conversations.
 
     One that `is_sampled` checks a sample unless the check is thorough. One `of_the_site` is about rows of no
     conversation: it takes a workspace's id, or None for everything.
@@ -60,7 +60,7 @@ INVARIANTS: list[Invariant] = []
 
 
 def invariant(severity: Severity, **options: bool) -> Callable[[Callable[..., Found]], Callable[..., Found]]:
-    """Register a function as an invariant: its name is the code, its docstring's first line what holds."""
+    """Register a function as an invariant, with its name as the code."""
 
     def register(find: Callable[..., Found]) -> Callable[..., Found]:
         sentence = (find.__doc__ or "").partition("\n")[0]
@@ -71,7 +71,7 @@ def invariant(severity: Severity, **options: bool) -> Callable[[Callable[..., Fo
 
 
 def violations(statement: str, conversation_ids: Sequence[int], **values: Any) -> Found:
-    """Run a statement whose rows are violations: conversation id, id of the violator, and detail.
+    """Run a statement whose rows are violations: conversation id, id and detail.
 
     The statement uses `%(ids)s` for the conversations. The database counts the rows and returns the first of them.
     """
@@ -91,7 +91,7 @@ def violations(statement: str, conversation_ids: Sequence[int], **values: Any) -
 
 
 def counted(findings: Iterable[Finding]) -> Found:
-    """Count findings that are generated one by one, and keep as many as a report does."""
+    """Count generated findings, and keep as many as a report does."""
     count = 0
     kept: list[Finding] = []
     for finding in findings:
@@ -118,7 +118,7 @@ def streamed_in_portions(
 
 
 def overlapped(statement: str, conversation_ids: Sequence[int]) -> Iterator[tuple[Any, ...]]:
-    """Yield rows while the server still searches, so that its work and the caller's overlap.
+    """Yield rows while the server still searches, so that both work at once.
 
     The connection accepts no other statement until the last row is taken.
     """

@@ -1,1 +1,1 @@
-"""Repairs: planned as data, approved by a person, applied in one transaction, and undone."""
+"""Repairs: planned, approved by a person, applied in one transaction, undone."""

@@ -1,4 +1,4 @@
-"""Approve, apply and undo repair plans: all approved steps in one transaction, or none."""
+"""Approve, apply and undo repair plans: all approved steps, or none."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Repairs:
         before_plan: str | None = None,
         limit: int = 20,
     ) -> list[RepairPlanOutline]:
-        """List repair plans in figures, newest first: of one report or all, in one state or any.
+        """List repair plans in figures, newest first.
 
         `before_plan` continues after the last of an earlier answer. NotFound if the report or plan does not exist.
         """
@@ -75,9 +75,10 @@ class Repairs:
     def approve_steps(
         self, *, repair_id: str, ordinals: Sequence[int], refused: Sequence[int] = ()
     ) -> RepairPlanRecord:
-        """Approve steps of a plan, and reject others; nothing is applied yet. Raises NotFound, Invalid, Conflict.
+        """Approve steps of a plan, and reject others; nothing is applied yet.
 
-        A plan that was applied, refused or undone accepts no approvals: make another.
+        Raises NotFound, Invalid, Conflict. A plan that was applied, refused or undone accepts no approvals: make
+        another.
         """
         plan = plan_of(self.scope, repair_id, locked=True)
         _require(plan, PlanState.PROPOSED, PlanState.APPROVED)
@@ -185,7 +186,7 @@ class Repairs:
 
     @contextmanager
     def _held(self, conversation_ids: Sequence[int]) -> Iterator[list[int]]:
-        """Hold the compaction locks of these conversations, and their rows in a transaction."""
+        """Hold the compaction locks and the rows of these conversations."""
         with ExitStack() as locks:
             for conversation_id in conversation_ids:
                 locks.enter_context(compaction_lock(conversation_id))

@@ -31,7 +31,10 @@ class LedgerCopy:
 
     @classmethod
     def of(cls, file_id: str, *, session_id: str) -> LedgerCopy:
-        """Index a file; raises NotFound, Unavailable, and Invalid for a file that is not a ledger."""
+        """Index a file.
+
+        Raises NotFound, Unavailable, and Invalid for a file that is not a ledger.
+        """
         return _found_in(file_id, session_id)
 
     def sealed_messages(self, seqs: Iterable[int]) -> dict[int, Line]:
@@ -40,7 +43,10 @@ class LedgerCopy:
         return {seq: line for seq, line in lines if _matches_its_hashes(line)}
 
     def summary(self, summary_id: str) -> Line | None:
-        """Return the line of a summary, whose hash the caller must check; None without its text."""
+        """Return the line of a summary, whose hash the caller must check.
+
+        Returns None without its text.
+        """
         if summary_id not in self.summaries:
             return None
         line = _line_at(self.file_id, *self.summaries[summary_id])
@@ -114,7 +120,10 @@ def _matches_its_hashes(line: Line) -> bool:
 
 
 def _matches_its_record_hash(line: Line) -> bool:
-    """Whether the record hash matches; messages stored before there were record hashes have none."""
+    """Whether the record hash matches.
+
+    Messages stored before there were record hashes have none.
+    """
     if line.get("record_hash") is None:
         return True
     given = [(part.get("tool_input"), part.get("metadata")) for part in line["parts"]]

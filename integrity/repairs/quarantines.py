@@ -66,7 +66,10 @@ class Quarantines:
 
     @transaction.atomic
     def release(self, *, quarantine_id: int) -> QuarantineRecord:
-        """Release a quarantine, and show its target again. Raises NotFound, and Conflict if released already."""
+        """Release a quarantine, and show its target again.
+
+        Raises NotFound, and Conflict if released already.
+        """
         rows = self.scope.narrow(Quarantine.objects.all())
         held = rows.filter(pk=quarantine_id).first()
         if held is None:

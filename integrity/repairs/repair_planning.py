@@ -1,4 +1,4 @@
-"""Plan repairs for findings: steps in order, and the findings that no step repairs. Pure.
+"""Plan repairs: steps in order, and findings that no step repairs. Pure.
 
 No step edits, renumbers or deletes appended messages. Derived rows are derived again; values that a hash proves are
 restored; damaged items are withheld from models until a person has a copy; abandoned work is closed.
@@ -224,7 +224,7 @@ class _Draft:
 
 
 def propose(places: Sequence[Place], facts: Facts) -> tuple[list[Proposal], list[Unplanned]]:
-    """Return the steps in order, one for each target, and the findings left to a person."""
+    """Return the steps in order, and the findings left to a person."""
     draft = _Draft(facts, _Damage.of(places, facts))
     for place in places:
         _treat(place, draft)
@@ -239,7 +239,7 @@ def propose(places: Sequence[Place], facts: Facts) -> tuple[list[Proposal], list
 
 
 def restorable_places(places: Sequence[Place]) -> set[tuple[int, str]]:
-    """Return the conversation and id of each finding that a ledger may help to repair."""
+    """Return the places of the findings that a ledger may help to repair."""
     return {
         (place.conversation_id, place.id)
         for place in places

@@ -1,4 +1,7 @@
-"""Make a repair plan from a report, each step with the values before and after; nothing is changed."""
+"""Make a repair plan from a report, each step with the values before and after.
+
+Nothing is changed.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from conversations.errors import Conflict, NotFound
 from conversations.models import ContextItem, Conversation, Quarantine, Summary
 from conversations.scope import Scope
 from conversations.sql import array, load, rows
-from conversations.store.paging import behind
+from conversations.store.pages import behind
 from integrity import models
 from integrity.repairs.operations import OPERATIONS, CannotRepair, Target
 from integrity.repairs.operations.repair_lineage import relinkable_sources
@@ -26,7 +29,10 @@ SQL = load("integrity/repairs.sql")
 
 
 def make_plan(report: models.IntegrityReport, *, ledger_file_id: str = "") -> models.RepairPlan:
-    """Make a plan for the findings that a report lists; Conflict while its scan is running."""
+    """Make a plan for the findings that a report lists.
+
+    Raises Conflict while its scan is running.
+    """
     if report.finished_at is None:
         raise Conflict(f"{report.report_id} is not finished; plan repairs when it is.", code="report_unfinished")
     places = [

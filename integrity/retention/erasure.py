@@ -1,4 +1,4 @@
-"""Legal erasure, the only permanent removal of texts: previewed, confirmed, and recorded.
+"""Legal erasure, the only removal of texts: previewed, confirmed, recorded.
 
 An erased row stays as a tombstone with its place, times and hashes, so the chain still verifies.
 """
@@ -71,12 +71,12 @@ class Erasures:
         message_ids: Sequence[int] = (),
         file_ids: Sequence[str] = (),
     ) -> ErasurePreview:
-        """Show everything that erasing these messages and files would remove; nothing changes yet.
+        """Show everything that erasing these messages and files would remove.
 
-        Name messages by a range of seqs, by ids, or both; without any, the erasure covers the whole conversation. It
-        includes files that only these messages need, and the text of every summary made from them. The answer has an
-        id and a confirmation, which `erase` accepts for an hour. Raises NotFound, and Invalid if nothing
-        is left to erase.
+        Nothing changes yet. Name messages by a range of seqs, by ids, or both; without any, the erasure covers the
+        whole conversation. It includes files that only these messages need, and the text of every summary made from
+        them. The answer has an id and a confirmation, which `erase` accepts for an hour. Raises NotFound, and Invalid
+        if nothing is left to erase.
         """
         conversation = self.scope.conversation(conversation_id)
         is_whole = from_seq is None and to_seq is None and not message_ids and not file_ids
@@ -107,13 +107,14 @@ class Erasures:
         return _preview(erasure, extent)
 
     def erase(self, *, erasure_id: str, confirmation: str) -> ErasureResult:
-        """Carry out a previewed erasure permanently; `confirmation` is the text that the preview shows.
+        """Carry out a previewed erasure permanently.
 
-        One transaction, with an act in the audit log, removes: texts, metadata, authors and idempotency keys of the
-        messages, in rows and cold blocks; the texts of summaries made from them; files, with their bytes unless another
-        file shares them; reasons of quarantines and questions of grants about them. Erasing a whole conversation also
-        removes its title, metadata and instructions, and the metadata of its boundaries. Rows, places and hashes stay.
-        Summaries in the active context are made again from the remaining messages.
+        `confirmation` is the text that the preview shows. One transaction, with an act in the audit log, removes:
+        texts, metadata, authors and idempotency keys of the messages, in rows and cold blocks; the texts of summaries
+        made from them; files, with their bytes unless another file shares them; reasons of quarantines and questions of
+        grants about them. Erasing a whole conversation also removes its title, metadata and instructions, and the
+        metadata of its boundaries. Rows, places and hashes stay. Summaries in the active context are made again from
+        the remaining messages.
 
         Raises NotFound; Invalid (`not_confirmed`); Conflict if the preview has expired, was carried out, or differs
         from what would be erased now; ConversationBusy while a compaction is running.
@@ -175,7 +176,10 @@ class Erasures:
             jobs.request(conversation_id=conversation_id, reason=Reason.REDO)
 
     def _remove_bytes(self, erasure: Erasure) -> None:
-        """Remove the bytes of erased files; paths that fail stay on the list for the sweep."""
+        """Remove the bytes of erased files.
+
+        Paths that fail stay on the list for the sweep.
+        """
         left = []
         for path in erasure.bytes_left:
             try:
@@ -189,7 +193,10 @@ class Erasures:
     def _extent(
         self, conversation_id: int, message_ids: Sequence[int], file_ids: Sequence[str], *, is_whole: bool
     ) -> Extent:
-        """Compute the extent as of now; that of a whole conversation includes what was added since the preview."""
+        """Compute the extent as of now.
+
+        That of a whole conversation includes what was added since the preview.
+        """
         if is_whole:
             own = {"conversation_id": conversation_id, "erased_by": None}
             message_ids = list(Message.objects.filter(**own).values_list("pk", flat=True))

@@ -1,4 +1,7 @@
-"""What an erasure reaches, computed anew each time. Texts are removed; rows, places and hashes stay."""
+"""What an erasure reaches, computed anew each time.
+
+Texts are removed; rows, places and hashes stay.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +58,10 @@ class Extent:
     def of(
         cls, conversation_id: int, *, message_ids: Sequence[int], file_ids: Sequence[str], is_whole: bool = False
     ) -> Extent:
-        """Find everything that erasing these messages and files removes; what is erased already is left out."""
+        """Find everything that erasing these messages and files removes.
+
+        What is erased already is left out.
+        """
         messages = rows(SQL["messages_to_erase"], [conversation_id, array(message_ids)])
         ids = [row[0] for row in messages]
         summaries = tuple(ErasedSummary(*row) for row in rows(SQL["summaries_to_erase"], [array(ids)]))
@@ -99,7 +105,7 @@ class Extent:
         )
 
     def erase(self, act: AuditEntry, *, tokens: TokenEstimator) -> list[str]:
-        """Remove all of it in the transaction of the act, and return the paths of its files' bytes.
+        """Remove all of it, and return the paths of its files' bytes.
 
         The caller holds the conversation's lock and its row.
         """
@@ -121,7 +127,7 @@ class Extent:
         return [path for (path,) in rows(_PATHS, [file_ids])]
 
     def texts_elsewhere(self) -> tuple[TextElsewhere, ...]:
-        """Find texts that may quote what is erased: those erased as well, and those for a person to review."""
+        """Find other texts that may quote what is erased."""
         [counts] = rows(SQL["texts_elsewhere"], self._values())
         title, metadata, instructions, plans, of_boundaries, reasons, all_reasons, questions, *others = counts
         labels, unfinished, boundaries = others
@@ -151,7 +157,7 @@ class Extent:
         return {"conversation": self.conversation_id, "whole": self.is_whole, "ids": list(self.ids)}
 
     def _recount(self, tokens: TokenEstimator) -> None:
-        """Update the context costs of erased summaries, which are now shown by a placeholder."""
+        """Update the context costs of erased summaries, now shown as placeholders."""
         cost_of = context_cost_of(tokens)
         shown = ContextItem.objects.filter(summary_id__in=[each.summary_id for each in self.summaries if each.active])
         costs = dict(shown.values_list("summary_id", "token_count"))

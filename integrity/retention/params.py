@@ -8,15 +8,16 @@ from pydantic import Field
 
 from conversations.audit import Act
 from conversations.param_fields import (
+    NEXT,
     WHOLE,
     ConversationId,
+    Cursor,
     Identifier,
     MessageId,
     OneOf,
     Params,
     Positive,
     Text,
-    WholeNumber,
     optional,
 )
 from conversations.params import ConversationParams
@@ -56,7 +57,7 @@ class PreviewErasureParams(ConversationParams):
         "Messages by their ids, beside the range."
     )
     file_ids: Annotated[list[Identifier], Field(max_length=MOST_FILES)] = optional(
-        "Files by their ids, whoever else names them."
+        "Files by their ids, whether or not messages need them."
     )
 
 
@@ -71,5 +72,5 @@ class ListActsParams(Params):
     conversation_id: ConversationId | None = optional("Only what was done to this one.")
     act: Annotated[Act, OneOf] | None = optional("Only acts of this kind.")
     target: Identifier | None = optional("Only what was done to this: msg_12, repair_..., key 7.")
-    before_id: WholeNumber | None = optional("Only what was done before this act.")
+    cursor: Cursor = optional(NEXT)
     limit: Annotated[int, Field(ge=1, le=MOST_ACTS), WHOLE] = optional("The most acts to list.")

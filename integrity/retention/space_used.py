@@ -1,4 +1,4 @@
-"""The space that a workspace uses: rows and bytes, hot and cold, and what the cold tier saves."""
+"""The space that a workspace uses, hot and cold."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class StorageReport:
         return cls(scope=scope)
 
     def storage(self) -> StorageStatistics:
-        """Count messages, summaries and files, their bytes by tier, and the bytes that the cold tier saves."""
+        """Count messages, summaries, files and bytes by tier, and the saving."""
         owned = {"workspace_id": self.scope.workspace_id}
         [found] = rows(SQL["space_used"], owned)
         conversations, messages, cold_messages, blocks, cold_bytes, cold_bytes_before, *rest = found

@@ -1,4 +1,7 @@
-"""Move texts of unused conversations to the cold tier, and back on request; retention never deletes."""
+"""Move texts of unused conversations to the cold tier, and back on request.
+
+Retention never deletes.
+"""
 
 from __future__ import annotations
 
@@ -62,19 +65,20 @@ class Retention:
         return cls(policy=RetentionPolicy.from_settings(), scope=scope)
 
     def archive(self, *, conversation_id: int) -> TierMove:
-        """Move the conversation's texts to the cold tier, regardless of its age; reads work as before.
+        """Move the conversation's texts to the cold tier, regardless of its age.
 
-        Bounded by 20 seconds: with `more`, another call continues. Each stretch has its own transaction and
-        act in the audit log, and is committed only after it reads back the same. Raises NotFound, and ConversationBusy
-        while a compaction is running.
+        Reads work as before. Bounded by 20 seconds: with `more`, another call continues. Each stretch has its own
+        transaction and act in the audit log, and is committed only after it reads back the same. Raises NotFound, and
+        ConversationBusy while a compaction is running.
         """
         self.scope.conversation(conversation_id)
         return self._archive(conversation_id, after_seq=0, deadline=self._deadline())
 
     def thaw(self, *, conversation_id: int) -> TierMove:
-        """Move the conversation's texts back into their rows, where searches find them; its unused days restart.
+        """Move the conversation's texts back into their rows, where searches find them.
 
-        Bounded as `archive` is. Raises NotFound, and ConversationBusy while a compaction is running.
+        Its unused days restart. Bounded as `archive` is. Raises NotFound, and ConversationBusy while a compaction is
+        running.
         """
         self.scope.conversation(conversation_id)
         deadline = self._deadline()
@@ -92,21 +96,17 @@ class Retention:
         return _move(conversation_id, Tier.HOT, moves, more=more)
 
     def get_retention(self) -> RetentionRecord:
-        """Show after how many unused days the workspace's conversations go cold, and how many are due."""
+        """Show the workspace's retention, and how many conversations are due."""
         return self._record(self._workspace())
 
     def set_retention(self, *, cold_after_days: int | None = None) -> RetentionRecord:
-        """Set after how many unused days conversations go cold; None for the site's default.
+        """Set after how many unused days conversations go cold.
 
-        Cold conversations stay cold until they are thawed. To keep a workspace hot whatever the default, set 36,500
-        days, a hundred years.
+        Returns None for the site's default. Cold conversations stay cold until they are thawed. To keep a workspace hot
+        whatever the default, set 36,500 days, a hundred years.
         """
-        if cold_after_days is not None and (
-            isinstance(cold_after_days, bool)
-            or not isinstance(cold_after_days, int)
-            or not 1 <= cold_after_days <= MOST_DAYS
-        ):
-            raise Invalid(f"cold_after_days: {str(cold_after_days)[:80]!r} is not a number from 1 to {MOST_DAYS:,}.")
+        if cold_after_days is not None and not 1 <= cold_after_days <= MOST_DAYS:
+            raise Invalid(f"cold_after_days: {cold_after_days} is not a number from 1 to {MOST_DAYS:,}.")
         with transaction.atomic():
             workspace = Workspace.objects.select_for_update().get(pk=self._workspace().pk)
             AuditLog(self.scope).record(
@@ -119,7 +119,7 @@ class Retention:
         return self._record(workspace)
 
     def sweep(self) -> int:
-        """Archive what is due within the time limit, and return how many messages went cold.
+        """Archive what is due, and return how many messages went cold.
 
         Conversations that are being compacted, or cannot be moved, are skipped until the next sweep.
         """

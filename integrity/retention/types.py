@@ -1,4 +1,4 @@
-"""Records of retention and erasure: moved texts, space used, and what an erasure removes."""
+"""Records of retention and erasure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ERASED_PART_NAMES = ("patch_hash", "file_mime", "file_name", "subtask_agent", "s
 
 
 class Tier(StrEnum):
-    """Where texts are: in their rows and indexed, or compressed in blocks and found by id."""
+    """Where texts are: in their rows and indexed, or compressed in blocks."""
 
     HOT = "hot"
     COLD = "cold"
@@ -39,7 +39,7 @@ class TierMove:
 
 @dataclass(frozen=True)
 class RetentionRecord:
-    """After how many unused days a workspace's texts go cold: its own setting, or the site's default.
+    """After how many unused days a workspace's texts go cold.
 
     `effective_days` is the one that applies; None for never. `due_conversations` counts those that have been unused
     that long and are not entirely cold.
@@ -54,9 +54,10 @@ class RetentionRecord:
 
 @dataclass(frozen=True)
 class StorageStatistics:
-    """The space that a workspace uses, by tier; `bytes_saved` is the saving of its cold texts.
+    """The space that a workspace uses, by tier.
 
-    `hot_bytes` counts texts, parts and search terms in rows, without indexes; None where counting takes too long.
+    `bytes_saved` is the saving of its cold texts. `hot_bytes` counts texts, parts and search terms in rows, without
+    indexes; None where counting takes too long.
     """
 
     conversations: int
@@ -89,7 +90,10 @@ class ErasedSummary:
 
 @dataclass(frozen=True)
 class ErasedFile:
-    """A file that is erased; `bytes_stay` if another file of the workspace has the same bytes."""
+    """A file that is erased.
+
+    `bytes_stay` if another file of the workspace has the same bytes.
+    """
 
     file_id: str
     byte_size: int | None
@@ -98,7 +102,7 @@ class ErasedFile:
 
 @dataclass(frozen=True)
 class TextElsewhere:
-    """Texts outside of messages, summaries and files that may quote them, and their number.
+    """Other texts that may quote messages, summaries or files, and their number.
 
     `is_erased` says whether the erasure removes them; the others are for a person to review.
     """
@@ -110,10 +114,11 @@ class TextElsewhere:
 
 @dataclass(frozen=True)
 class ErasurePreview:
-    """What an erasure would remove; `erase` carries it out, given this id and the confirmation.
+    """What an erasure would remove.
 
-    Every summary made from these messages, directly or through others, loses its text; those in the active context are
-    made again from the remaining messages. `summaries` lists the first of them, `summary_count` counts all.
+    `erase` carries it out, given this id and the confirmation. Every summary made from these messages, directly or
+    through others, loses its text; those in the active context are made again from the remaining messages. `summaries`
+    lists the first of them, `summary_count` counts all.
     """
 
     erasure_id: str
@@ -141,7 +146,7 @@ class ErasurePreview:
 
 @dataclass(frozen=True)
 class ErasureResult:
-    """A completed erasure, its act in the audit log, and the job that makes summaries again."""
+    """A completed erasure, its act, and the job that redoes summaries."""
 
     erasure_id: str
     conversation_id: int

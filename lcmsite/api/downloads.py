@@ -6,7 +6,7 @@ import re
 from typing import Any
 from urllib.parse import quote
 
-from django.http import FileResponse
+from django.http import FileResponse, HttpRequest
 from django.http.response import HttpResponseBase
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework.request import Request
@@ -14,6 +14,7 @@ from rest_framework.request import Request
 from conversations.files.large_files import LargeFileService
 from conversations.files.reading import FileBytes
 from conversations.params import FileParams
+from lcmsite.access.keys import Caller
 from lcmsite.api.openapi import documented_stream
 from lcmsite.api.requests import OCTETS
 from lcmsite.catalogue.problems import NoSuchRange
@@ -24,7 +25,7 @@ _RANGE = re.compile(r"bytes=([0-9]{1,18})-([0-9]{1,18})?")
 
 
 @documented_stream(
-    "download",
+    "files_download",
     DOWNLOAD,
     FileParams,
     chapter="Large file service",
@@ -43,6 +44,11 @@ _RANGE = re.compile(r"bytes=([0-9]{1,18})-([0-9]{1,18})?")
 def download(self: object, request: Request, file_id: str) -> HttpResponseBase:
     """A file's bytes as they are, or those of the one Range that is asked for."""
     caller: Any = request.user
+    return download_response(request, caller, file_id)
+
+
+def download_response(request: HttpRequest | Request, caller: Caller, file_id: str) -> HttpResponseBase:
+    """The file, for a caller from anywhere."""
     caller.require(KeyScope.READ)
     wanted = _wanted(request)
     offset, length = wanted or (0, None)
@@ -65,7 +71,7 @@ def download(self: object, request: Request, file_id: str) -> HttpResponseBase:
     return response
 
 
-def _wanted(request: Request) -> tuple[int, int | None] | None:
+def _wanted(request: HttpRequest | Request) -> tuple[int, int | None] | None:
     """Where the range begins and how long it is; None without one, and for forms that need not be understood."""
     found = _RANGE.fullmatch(request.headers.get("Range", "").strip())
     if found is None:

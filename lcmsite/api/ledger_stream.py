@@ -12,6 +12,7 @@ from rest_framework.request import Request
 
 from conversations.params import ConversationParams
 from integrity.ledgers import Ledgers
+from lcmsite.access.keys import Caller
 from lcmsite.api.concurrency import gate
 from lcmsite.api.openapi import documented_stream
 from lcmsite.types import KeyScope
@@ -35,7 +36,7 @@ class Held:
 
 
 @documented_stream(
-    "ledger",
+    "conversations_ledger",
     LEDGER,
     ConversationParams,
     chapter="Ledgers",
@@ -51,9 +52,14 @@ def ledger(self: object, request: Request, **in_path: str) -> StreamingHttpRespo
     caller: Any = request.user
     caller.require(KeyScope.READ)
     given = {**in_path, **request.GET.dict()}
-    asked = ConversationParams.accepted(given, in_text=given)
+    return ledger_response(caller, ConversationParams.accepted(given, in_text=given)["conversation_id"])
+
+
+def ledger_response(caller: Caller, conversation_id: int) -> StreamingHttpResponse:
+    """The ledger, for a caller from anywhere."""
+    caller.require(KeyScope.READ)
     # Before the first line, so that a refusal is one.
-    conversation = caller.scope.conversation(asked["conversation_id"])
+    conversation = caller.scope.conversation(conversation_id)
     lines = Ledgers.from_settings(caller.scope).lines(conversation_id=conversation.pk)
     held = ExitStack()
     held.enter_context(gate().entered(caller.scope.actor, heavy=True))

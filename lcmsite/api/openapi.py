@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import cache
+from http import HTTPStatus
 from typing import Any
 
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
@@ -69,13 +70,12 @@ _HEADERS: dict[str, dict[str, Any]] = {
     },
 }
 _INSTEAD = "The operator asks it at the command line, a superuser on the pages."
-_REQUEST_ID = {
-    "X-Request-ID": {
-        "description": "The name of this request in LCM's log.",
-        "required": True,
-        "schema": {"type": "string", "pattern": "^[0-9a-f]{32}$"},
-    }
+_REQUEST_ID_HEADER = {
+    "description": "The name of this request in LCM's log.",
+    "required": True,
+    "schema": {"type": "string", "pattern": "^[0-9a-f]{32}$"},
 }
+_REQUEST_ID = {"X-Request-ID": {"$ref": "#/components/headers/X-Request-ID"}}
 
 
 class BearerKeyScheme(OpenApiAuthenticationExtension):
@@ -135,7 +135,7 @@ def documented_stream(
             description=description,
             tags=[chapter],
             parameters=[*in_path, *headers],
-            responses=streams | _problems({400, 401, 403, 404, 429, 503} | ({416} if 206 in statuses else set())),
+            responses=streams | _problems({416} if 206 in statuses else set()),
         )(handler)
 
     return decorate
@@ -187,7 +187,7 @@ def _answers() -> tuple[dict[str, Schema], dict[str, Schema]]:
     """The schema of each method's answer, and the components they are made of."""
     from lcmsite.catalogue.operations import CATALOGUE
 
-    hints = {each.tool: each.returns for each in CATALOGUE}
+    hints = {each.tool: json_schema.envelope(each.returns, paged=each.paging is not None) for each in CATALOGUE}
     hints |= {f"{each.tool}/background": each.returns_in_background for each in CATALOGUE if each.background}
     schemas, components = json_schema.of_results(list(hints.values()))
     return dict(zip(hints, schemas, strict=True)), components
@@ -198,17 +198,34 @@ def _responses(operation: Operation) -> dict[int, Any]:
     found = {operation.status: OpenApiResponse(answers[operation.tool], description="Done.")}
     if operation.background:
         found[202] = OpenApiResponse(answers[f"{operation.tool}/background"], description="Left to a worker.")
-    with_body = (409, 411, 413, 415) if operation.has_body else ()
-    return found | _problems({400, 401, 403, 404, 429, 503, *with_body})
+    return found | _problems({409, 411, 413, 415} if operation.has_body else set())
 
 
-def _problems(possible: Set[int]) -> dict[int, Any]:
-    problem = {"$ref": "#/components/schemas/Problem"}
-    return {
-        kind.status: OpenApiResponse(problem, description=kind.meaning[:1].upper() + kind.meaning[1:] + ".")
-        for kind in KINDS
-        if kind.status in possible
+def _problems(besides: Set[int]) -> dict[int, Any]:
+    """The refusals of an operation; `completed` refers each to its component."""
+    return dict.fromkeys({400, 401, 403, 404, 414, 429, 503} | besides, OpenApiResponse(description=""))
+
+
+def _shared_responses() -> dict[str, Any]:
+    """Each refusal, once, by the phrase of its status."""
+    meanings = {str(kind.status): kind.meaning[:1].upper() + kind.meaning[1:] + "." for kind in KINDS}
+    content = {"schema": {"$ref": f"{json_schema.COMPONENTS}Problem"}}
+    shared = {
+        _phrase(status): {
+            "description": meaning,
+            "headers": {**_REQUEST_ID, **_HEADERS.get(status, {})},
+            "content": {
+                "application/json": content
+                | ({"example": PROBLEM_EXAMPLES[status]} if status in PROBLEM_EXAMPLES else {})
+            },
+        }
+        for status, meaning in meanings.items()
     }
+    return shared | {_phrase("414"): {**_TOO_LONG, "headers": {}}}
+
+
+def _phrase(status: str) -> str:
+    return HTTPStatus(int(status)).phrase.replace(" ", "").replace("-", "")
 
 
 def completed(result: dict[str, Any], **_: Any) -> dict[str, Any]:
@@ -222,7 +239,10 @@ def completed(result: dict[str, Any], **_: Any) -> dict[str, Any]:
         **answers,
         **json_schema.components_of([each.params for each in CATALOGUE]),
     }
-    result.setdefault("components", {}).setdefault("schemas", {}).update(sorted(components.items()))
+    shared = result.setdefault("components", {})
+    shared.setdefault("schemas", {}).update(sorted(components.items()))
+    shared["responses"] = _shared_responses()
+    shared["headers"] = {"X-Request-ID": _REQUEST_ID_HEADER}
     # In the order of the reference, which begins where a newcomer does; otherwise they come by their paths.
     result["tags"] = [{"name": chapter} for chapter in dict.fromkeys(each.chapter for each in CATALOGUE)]
     for operation in CATALOGUE:
@@ -253,11 +273,10 @@ def _complete(told: dict[str, Any], operation: Operation, path: str) -> None:
 
 
 def _complete_answers(told: dict[str, Any]) -> None:
-    """What every answer has: its headers, an example of each problem, and the refusal of the web server itself."""
-    responses = told["responses"]
-    for status, response in responses.items():
-        response["headers"] = {**_REQUEST_ID, **_HEADERS.get(status, {})}
-        if status in PROBLEM_EXAMPLES:
-            response["content"]["application/json"]["example"] = PROBLEM_EXAMPLES[status]
-    responses["414"] = dict(_TOO_LONG)
-    told["responses"] = dict(sorted(responses.items()))
+    """The headers of what succeeds; a reference to the component of what does not."""
+    told["responses"] = {
+        status: {"$ref": f"#/components/responses/{_phrase(status)}"}
+        if int(status) >= 400
+        else {**response, "headers": _REQUEST_ID}
+        for status, response in sorted(told["responses"].items())
+    }

@@ -6,10 +6,12 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+import orjson
 from django.core.exceptions import DisallowedHost
 from django.core.signals import got_request_exception
 from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest
 from django.views import defaults
+from drf_spectacular.renderers import OpenApiJsonRenderer
 from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
@@ -32,6 +34,13 @@ class ResultRenderer(BaseRenderer):
 
     def render(self, data: Any, accepted_media_type: str | None = None, renderer_context: Any = None) -> bytes:
         return as_bytes(data)
+
+
+class CompactOpenApi(OpenApiJsonRenderer):
+    """Writes the OpenAPI document without indentation, which would double it."""
+
+    def render(self, data: Any, media_type: str | None = None, renderer_context: Any = None) -> bytes:
+        return orjson.dumps(data)
 
 
 class AlwaysJson(DefaultContentNegotiation):

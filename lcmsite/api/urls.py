@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from django.urls import include, path
-from drf_spectacular.renderers import OpenApiJsonRenderer
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 
 from lcmsite.api import views
+from lcmsite.api.responses import CompactOpenApi
 
 urlpatterns = [
     path("v1/", include(views.urlpatterns)),
-    path("v1/schema/", SpectacularAPIView.as_view(renderer_classes=[OpenApiJsonRenderer]), name="schema"),
+    path("v1/schema/", SpectacularAPIView.as_view(renderer_classes=[CompactOpenApi]), name="schema"),
     path("v1/docs/", SpectacularSwaggerView.as_view(url_name="schema"), name="docs"),
     path("<path:rest>", views.nothing_here, name="nothing_here"),
     path("", views.nothing_here),

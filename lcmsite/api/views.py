@@ -26,7 +26,7 @@ from lcmsite.api.openapi import PREFIX, documented
 from lcmsite.api.requests import BytesParser, StrictJsonParser, bytes_field, params_of
 from lcmsite.api.responses import AlwaysJson, ResultRenderer, problem_response
 from lcmsite.api.throttling import KeyThrottle
-from lcmsite.catalogue.operation import Operation, operation_id
+from lcmsite.catalogue.operation import Operation, metric_name
 from lcmsite.catalogue.operations import CATALOGUE
 
 
@@ -85,7 +85,7 @@ def _view(path: str, operations: list[Operation]) -> Callable[..., HttpResponseB
     members = {
         **{verb: _handler(each, path) for verb, each in by_verb.items()},
         "operations": by_verb,
-        "names": {verb: operation_id(each, path) for verb, each in by_verb.items()},
+        "names": {verb: metric_name(each, path) for verb, each in by_verb.items()},
     }
     if not any(bytes_field(each) for each in operations):
         members["parser_classes"] = (StrictJsonParser,)

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, get_args, get_origin
 
-from pydantic import BaseModel, TypeAdapter, create_model
+from pydantic import BaseModel, Field, TypeAdapter, create_model
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import core_schema
 
@@ -126,7 +126,7 @@ def components_of(params: Sequence[type[Params]]) -> dict[str, Schema]:
 
 def of_results(hints: Sequence[Any]) -> tuple[list[Schema], dict[str, Schema]]:
     """The schema of each type of answer, and the records that they are made of, by name."""
-    adapters = [(place, "serialization", TypeAdapter(envelope(hint))) for place, hint in enumerate(hints)]
+    adapters = [(place, "serialization", TypeAdapter(hint)) for place, hint in enumerate(hints)]
     schemas, whole = TypeAdapter.json_schemas(adapters, ref_template=_REF, schema_generator=Generator)  # type: ignore[arg-type]
     return [_untitled(schemas[place, "serialization"]) for place in range(len(hints))], _untitled(
         whole.get("$defs", {})
@@ -139,16 +139,19 @@ class FileContent(BaseModel):
     content: str
 
 
-def envelope(hint: Any) -> Any:
+def envelope(hint: Any, *, paged: bool = False) -> Any:
     """The object that an answer comes in: a list is its `items`, bytes are their `content`."""
     if hint is bytes:
         return FileContent
     if get_origin(hint) in (list, tuple):
-        return _list_of(get_args(hint)[0])
+        return _list_of(get_args(hint)[0], paged=paged)
     return hint
 
 
 @cache
-def _list_of(record: Any) -> type[BaseModel]:
+def _list_of(record: Any, *, paged: bool) -> type[BaseModel]:
     name = record.__name__.removesuffix("Record") if isinstance(record, type) else "Item"
-    return create_model(f"{name}List", items=(list[record], ...), more=(bool | None, None))
+    if not paged:
+        return create_model(f"{name}List", items=(list[record], ...))
+    next_cursor: Any = (str | None, Field(None, description="Where the next page begins; left out at the end."))
+    return create_model(f"{name}Page", items=(list[record], ...), next_cursor=next_cursor)

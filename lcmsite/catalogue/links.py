@@ -16,7 +16,6 @@ def links(operation: Operation) -> dict[str, Any]:
     return {
         operation_id(other, other.path): {
             "operationId": operation_id(other, other.path),
-            "description": other.summary,
             "parameters": {f"path.{name}": found[name] for name in needed},
         }
         for other in CATALOGUE

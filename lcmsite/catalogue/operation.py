@@ -6,7 +6,7 @@ import inspect
 import re
 from collections.abc import Collection, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, get_type_hints
 
@@ -14,9 +14,11 @@ from conversations.param_fields import Params
 from lcmsite.access.keys import Caller
 from lcmsite.api.cancelling import cancelled_with_client
 from lcmsite.api.concurrency import gate
+from lcmsite.catalogue.paging import Paging
 from lcmsite.types import KeyScope
 
 _PLACEHOLDER = re.compile(r"{(\w+)}")
+_OF_ONE = "conversations/{conversation_id}/"
 _WITHIN = re.compile(r"(?<=[a-z])([A-Z])")
 
 
@@ -37,7 +39,8 @@ class Operation:
     `background` calls the method of that name instead when it is true, and answers 202 with the job. One that agents
     have as a tool is called `for_agents` there. Of the `heavy` ones few run at once (`concurrency`), and those
     that read are cancelled when their client disconnects; `heavy_with` names a param that makes an operation heavy
-    where it is given. What is `immutable` is answered with an ETag, and 304 to those who have it.
+    where it is given. What is `immutable` is answered with an ETag, and 304 to those who have it. A list has
+    `paging`.
     """
 
     service: type
@@ -55,6 +58,11 @@ class Operation:
     heavy: bool = False
     heavy_with: str = ""
     immutable: bool = False
+    paging: Paging | None = None
+
+    def __post_init__(self) -> None:
+        if self.paging is not None:
+            object.__setattr__(self, "paging", replace(self.paging, salt=self.tool))
 
     @property
     def command(self) -> str:
@@ -124,7 +132,11 @@ class Operation:
             gate().entered(caller.scope.actor, heavy=heavy),
             cancelled_with_client() if heavy and self.verb == "GET" else nullcontext(),
         ):
-            return Answer(result=getattr(service, method)(**values), status=status)
+            call = getattr(service, method)
+            if self.paging is not None:
+                limit = values.pop("limit", self.defaults["limit"])
+                return Answer(self.paging.page(call, values, limit=limit), status)
+            return Answer(call(**values), status)
 
 
 def placeholders(path: str) -> tuple[str, ...]:
@@ -132,6 +144,27 @@ def placeholders(path: str) -> tuple[str, ...]:
     return tuple(_PLACEHOLDER.findall(path))
 
 
-def operation_id(operation: Operation, path: str) -> str:
-    """What the OpenAPI document calls the operation at this path."""
+def metric_name(operation: Operation, path: str) -> str:
+    """The name by which requests are counted."""
     return operation.tool.removeprefix("lcm_") + ("" if path == operation.path else "_everywhere")
+
+
+def operation_id(operation: Operation, path: str) -> str:
+    """The operation's name in the OpenAPI document: its resource, then what is done, such as messages_append."""
+    static = [each for each in path.removeprefix(_OF_ONE).split("/") if each and not each.startswith("{")]
+    resource = (static[-1] if operation.method.startswith("list_") else static[0]) if static else "conversations"
+    verb, *rest = operation.method.split("_")
+    if verb == "list" or (operation.paging is not None and not operation.paging.is_of_record and verb == "get"):
+        action = "list"
+    elif verb == "get":
+        action = "show"
+    else:
+        nouns = {*_singular_and_plural(resource), "conversation", "conversations"}
+        words = [each for each in (verb, *rest) if each not in nouns]
+        action = "_".join(words) or ("show" if operation.verb == "GET" else "run")
+    return f"{resource.replace('-', '_')}_{action}" + ("" if path == operation.path else "_everywhere")
+
+
+def _singular_and_plural(resource: str) -> set[str]:
+    words = set(resource.split("-"))
+    return words | {each.removesuffix("s") for each in words} | {each.removesuffix("ies") + "y" for each in words}

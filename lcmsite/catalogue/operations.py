@@ -30,8 +30,7 @@ from compaction.params import (
 )
 from compaction.plans.plan_store import CompactionPlans
 from conversations.audit import AuditLog
-from conversations.files.large_files import LargeFileService
-from conversations.files.listing import FileListing
+from conversations.files.large_files import FileListing, LargeFileService
 from conversations.files.uploads import UploadService
 from conversations.params import (
     AppendMessagesParams,
@@ -86,6 +85,7 @@ from integrity.retention.params import (
 from integrity.retention.space_used import StorageReport
 from integrity.retention.tiers import Retention
 from lcmsite.catalogue.operation import Operation
+from lcmsite.catalogue.paging import Paging
 from lcmsite.types import KeyScope
 from retrieval.assembler import ContextAssembler
 from retrieval.delegation.expand_query import Delegation
@@ -121,7 +121,10 @@ _CONVERSATIONS = (
         ConversationStore, "open_conversation", OpenConversationParams, "POST", ALL, "lcm_open",
         scope=WRITE, for_agents="lcm_open",
     ),
-    Operation(ConversationStore, "list_conversations", ListConversationsParams, "GET", ALL, "lcm_list"),
+    Operation(
+        ConversationStore, "list_conversations", ListConversationsParams, "GET", ALL, "lcm_list",
+        paging=Paging("after_id", "conversation_id"),
+    ),
     Operation(ConversationStore, "find_conversation", FindConversationParams, "GET", ALL + "find/", "lcm_find"),
     Operation(ConversationStore, "get_conversation", ConversationParams, "GET", ONE, "lcm_show"),
     Operation(
@@ -132,13 +135,17 @@ _CONVERSATIONS = (
         ConversationStore, "append_messages", AppendMessagesParams, "POST", ONE + "messages/", "lcm_append",
         scope=WRITE, status=201, for_agents="lcm_append",
     ),
-    Operation(ConversationStore, "list_messages", ListMessagesParams, "GET", ONE + "messages/", "lcm_messages"),
+    Operation(
+        ConversationStore, "list_messages", ListMessagesParams, "GET", ONE + "messages/", "lcm_messages",
+        paging=Paging("after_seq", "seq"),
+    ),
     Operation(
         ConversationStore, "get_message", GetMessageParams, "GET", "messages/{message_id}/", "lcm_message",
         immutable=True,
     ),
     Operation(
-        ConversationStore, "get_context_items", ListContextItemsParams, "GET", ONE + "context-items/", "lcm_items"
+        ConversationStore, "get_context_items", ListContextItemsParams, "GET", ONE + "context-items/", "lcm_items",
+        paging=Paging("after_ordinal", "ordinal")
     ),
 )  # fmt: skip
 
@@ -160,6 +167,7 @@ _COMPACTION = (
     ),
     Operation(
         CompactionEngine, "list_runs", ListRunsParams, "GET", ONE + "compactions/", "lcm_runs",
+        paging=Paging("before_run", "run_id"),
         everywhere="compactions/",
     ),
     Operation(CompactionEngine, "get_job", JobParams, "GET", "jobs/{job_id}/", "lcm_job"),
@@ -168,14 +176,26 @@ _COMPACTION = (
 
 _ACTIVITY = (
     Operation(CompactionActivity, "activity", ActivityParams, "GET", "activity/", "lcm_activity"),
-    Operation(CompactionActivity, "list_jobs", ListJobsParams, "GET", ONE + "jobs/", "lcm_jobs", everywhere="jobs/"),
+    Operation(
+        CompactionActivity,
+        "list_jobs",
+        ListJobsParams,
+        "GET",
+        ONE + "jobs/",
+        "lcm_jobs",
+        paging=Paging("before_id", "job_id"),
+        everywhere="jobs/",
+    ),
 )
 
 _PLANS = (
     Operation(
         CompactionPlans, "plan", PlanParams, "POST", ONE + "plans/", "lcm_plan", scope=WRITE, status=201, heavy=True
     ),
-    Operation(CompactionPlans, "list_plans", ListPlansParams, "GET", ONE + "plans/", "lcm_plans"),
+    Operation(
+        CompactionPlans, "list_plans", ListPlansParams, "GET", ONE + "plans/", "lcm_plans",
+        paging=Paging("before_plan", "plan_id"),
+    ),
     Operation(CompactionPlans, "get_plan", PlanIdParams, "GET", "plans/{plan_id}/", "lcm_show_plan"),
     Operation(
         CompactionPlans, "execute_plan", ExecutePlanParams, "POST", "plans/{plan_id}/execution/", "lcm_execute_plan",
@@ -192,7 +212,10 @@ _HOSTS = (
         HostCompaction, "record_boundary", BoundaryParams, "POST", ONE + "boundaries/", "lcm_boundary",
         scope=WRITE, status=201,
     ),
-    Operation(HostCompaction, "list_boundaries", ListBoundariesParams, "GET", ONE + "boundaries/", "lcm_boundaries"),
+    Operation(
+        HostCompaction, "list_boundaries", ListBoundariesParams, "GET", ONE + "boundaries/", "lcm_boundaries",
+        paging=Paging("before_reference", "host_reference"),
+    ),
     Operation(
         HostCompaction, "verify_coverage", CoverageParams, "POST", ONE + "coverage/", "lcm_coverage", heavy=True
     ),
@@ -221,7 +244,10 @@ _FILES = (
         LargeFileService, "read_lines", ReadFileLinesParams, "GET", "files/{file_id}/lines/", "lcm_read_lines",
         for_agents="lcm_read_file",
     ),
-    Operation(FileListing, "list_files", ListFilesParams, "GET", ONE + "files/", "lcm_files", everywhere="files/"),
+    Operation(
+        FileListing, "list_files", ListFilesParams, "GET", ONE + "files/", "lcm_files",
+        paging=Paging("before", "file_id"), everywhere="files/",
+    ),
 )  # fmt: skip
 
 _UPLOADS = (
@@ -232,7 +258,10 @@ _UPLOADS = (
         UploadService, "put_chunk", PutChunkParams, "PUT", "uploads/{upload_id}/chunks/{offset}/", "lcm_put_chunk",
         scope=WRITE,
     ),
-    Operation(UploadService, "list_uploads", ListUploadsParams, "GET", ONE + "uploads/", "lcm_uploads"),
+    Operation(
+        UploadService, "list_uploads", ListUploadsParams, "GET", ONE + "uploads/", "lcm_uploads",
+        paging=Paging("before_upload", "upload_id"),
+    ),
     Operation(UploadService, "get_upload", UploadParams, "GET", "uploads/{upload_id}/", "lcm_show_upload"),
     Operation(
         UploadService, "finish", UploadParams, "POST", "uploads/{upload_id}/finish/", "lcm_finish_upload",
@@ -269,12 +298,18 @@ _RETRIEVAL = (
         Delegation, "expand_query", ExpandQueryParams, "POST", "expand-queries/", "lcm_expand_query",
         for_agents="lcm_expand_query", heavy=True,
     ),
-    Operation(Grants, "list_grants", ListGrantsParams, "GET", "grants/", "lcm_grants"),
+    Operation(
+        Grants, "list_grants", ListGrantsParams, "GET", "grants/", "lcm_grants",
+        paging=Paging("before_grant", "grant_id"),
+    ),
     Operation(Grants, "get_grant", GrantParams, "GET", "grants/{grant_id}/", "lcm_grant"),
     Operation(
         Grants, "revoke_grant", GrantParams, "POST", "grants/{grant_id}/revocation/", "lcm_revoke_grant", scope=WRITE
     ),
-    Operation(RetrievalEngine, "browse", BrowseParams, "GET", ALL + "overviews/", "lcm_browse"),
+    Operation(
+        RetrievalEngine, "browse", BrowseParams, "GET", ALL + "overviews/", "lcm_browse",
+        paging=Paging("page", "next_page", is_of_record=True),
+    ),
     Operation(RetrievalEngine, "lineage", LineageParams, "GET", ONE + "lineage/", "lcm_lineage", heavy=True),
     Operation(
         RetrievalEngine, "lineage_window", LineageWindowParams, "GET", ONE + "lineage/window/", "lcm_lineage_window",
@@ -286,7 +321,8 @@ _RETRIEVAL = (
     ),
     Operation(ContextAssembler, "recall", RecallParams, "GET", ONE + "recall/", "lcm_recall"),
     Operation(
-        ContextAssembler, "list_receipts", ListReceiptsParams, "GET", ONE + "receipts/", "lcm_receipts"
+        ContextAssembler, "list_receipts", ListReceiptsParams, "GET", ONE + "receipts/", "lcm_receipts",
+        paging=Paging("before_receipt", "receipt_id")
     ),
     Operation(
         ContextAssembler, "get_receipt", ReceiptParams, "GET", "receipts/{receipt_id}/", "lcm_receipt", immutable=True
@@ -304,8 +340,14 @@ _INTEGRITY = (
     ),
     Operation(IntegrityChecker, "get_state", IntegrityStateParams, "GET", "integrity/", "lcm_integrity"),
     Operation(IntegrityChecker, "get_scan", ScanParams, "GET", "scans/{scan_id}/", "lcm_scan"),
-    Operation(IntegrityChecker, "list_reports", ListReportsParams, "GET", "integrity-reports/", "lcm_reports"),
-    Operation(IntegrityChecker, "get_report", ReportParams, "GET", "integrity-reports/{report_id}/", "lcm_report"),
+    Operation(
+        IntegrityChecker, "list_reports", ListReportsParams, "GET", "integrity-reports/", "lcm_reports",
+        paging=Paging("before_report", "report_id"),
+    ),
+    Operation(
+        IntegrityChecker, "get_report", ReportParams, "GET", "integrity-reports/{report_id}/", "lcm_report",
+        paging=Paging("after_id", "next_after_id", is_of_record=True),
+    ),
 )  # fmt: skip
 
 _REPAIRS = (
@@ -315,7 +357,7 @@ _REPAIRS = (
     ),
     Operation(
         Repairs, "list_plans", ListRepairsParams, "GET", "integrity-reports/{report_id}/repair-plans/",
-        "lcm_repair_plans", everywhere="repair-plans/",
+        "lcm_repair_plans", paging=Paging("before_plan", "repair_id"), everywhere="repair-plans/",
     ),
     Operation(Repairs, "get_plan", RepairParams, "GET", "repair-plans/{repair_id}/", "lcm_repairs"),
     Operation(
@@ -330,7 +372,10 @@ _REPAIRS = (
         Repairs, "undo_plan", RepairParams, "POST", "repair-plans/{repair_id}/undoing/", "lcm_undo_repairs",
         scope=ADMIN, heavy=True,
     ),
-    Operation(Quarantines, "list_quarantines", ListQuarantinesParams, "GET", "quarantines/", "lcm_quarantines"),
+    Operation(
+        Quarantines, "list_quarantines", ListQuarantinesParams, "GET", "quarantines/", "lcm_quarantines",
+        paging=Paging("before_id", "quarantine_id"),
+    ),
     Operation(
         Quarantines, "quarantine", QuarantineParams, "POST", "items/{id}/quarantine/", "lcm_quarantine",
         scope=ADMIN, status=201,
@@ -360,7 +405,18 @@ _ERASURE = (
     ),
 )  # fmt: skip
 
-_AUDIT = (Operation(AuditLog, "list_acts", ListActsParams, "GET", "audit-log/", "lcm_audit", scope=ADMIN),)
+_AUDIT = (
+    Operation(
+        AuditLog,
+        "list_acts",
+        ListActsParams,
+        "GET",
+        "audit-log/",
+        "lcm_audit",
+        paging=Paging("before_id", "audit_id"),
+        scope=ADMIN,
+    ),
+)
 
 _REBUILDING = (
     Operation(Ledgers, "rebuild", ConversationParams, "POST", ONE + "rebuild/", "lcm_rebuild", scope=ADMIN, heavy=True),

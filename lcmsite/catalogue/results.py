@@ -11,18 +11,21 @@ import json
 from collections.abc import Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from typing import Any
+from functools import cache
+from typing import Any, get_type_hints
 
 import orjson
+from pydantic.fields import FieldInfo
 
 from conversations.fast.records import every_field
-from conversations.store.page_bytes import MOST_PAGE_BYTES, Page
+from conversations.store.pages import MOST_PAGE_BYTES
+from lcmsite.catalogue.paging import Page
 
 
 def as_bytes(result: Any) -> bytes:
     """The result as JSON in UTF-8; an answer is always an object: a list is its `items`, bytes are its `content`."""
     written = _written(_as_object(result))
-    if isinstance(result, list) and len(written) > MOST_PAGE_BYTES and len(result) > 1:
+    if isinstance(result, Page) and len(written) > MOST_PAGE_BYTES and len(result) > 1:
         return _written(_as_object(_beginning(result)))
     return written
 
@@ -35,14 +38,14 @@ def _written(answer: Any) -> bytes:
         return _ASCII.encode(answer).encode()
 
 
-def _beginning(result: list[Any]) -> Page[Any]:
+def _beginning(result: Page[Any]) -> Page[Any]:
     """As many items as a page of MOST_PAGE_BYTES holds, one at least."""
     room = MOST_PAGE_BYTES
     for place, each in enumerate(result):
         room -= len(_written(each)) + 1
         if room < 0:
-            return Page(result[: max(1, place)], more=True)
-    return Page(result)
+            return result.first(max(1, place))
+    return result
 
 
 def as_json(result: Any) -> str:
@@ -51,8 +54,10 @@ def as_json(result: Any) -> str:
 
 
 def _as_object(result: Any) -> Any:
+    if isinstance(result, Page) and result.next_cursor is not None:
+        return {"items": list(result), "next_cursor": result.next_cursor}
     if isinstance(result, list | tuple):
-        return {"items": result, "more": True} if isinstance(result, Page) and result.more else {"items": result}
+        return {"items": result}
     if isinstance(result, bytes):
         return {"content": base64.b64encode(result).decode("ascii")}
     return result
@@ -61,8 +66,11 @@ def _as_object(result: Any) -> Any:
 def _plain(value: Any) -> Any:
     """One step towards JSON, for a value that the encoder does not know."""
     if hasattr(value, "__dataclass_fields__"):
+        kind: Any = type(value)
+        names = _names(kind)
         # What is null is left out.
-        return {name: each for name, each in every_field(value).items() if each is not None}
+        fields = {name: each for name, each in every_field(value).items() if each is not None}
+        return {names.get(name, name): fields[name] for name in fields if names.get(name, name)} if names else fields
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
     if isinstance(value, Decimal):
@@ -75,6 +83,17 @@ def _plain(value: Any) -> Any:
     if isinstance(value, date):
         return value.isoformat()
     raise TypeError(f"{type(value).__name__} has no JSON form")
+
+
+@cache
+def _names(record: type) -> dict[str, str]:
+    """The fields of a record that are called otherwise in JSON, and, as "", those that are not there."""
+    found = {}
+    for name, hint in get_type_hints(record, include_extras=True).items():
+        for each in getattr(hint, "__metadata__", ()):
+            if isinstance(each, FieldInfo) and (each.exclude or each.serialization_alias):
+                found[name] = "" if each.exclude else str(each.serialization_alias)
+    return found
 
 
 # Results are trees, so nobody looks for circles: that took a sixteenth of the time of a large answer.

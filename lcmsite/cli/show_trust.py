@@ -36,8 +36,8 @@ def report_page(page: ReportPage, console: Console) -> None:
     report(page.report, console)
     if page.findings:
         console.print(table(page.findings))
-    if page.next_after_id is not None:
-        again = f"lcm report {page.report.report_id} --after-id {page.next_after_id}"
+    if page.next_cursor is not None:
+        again = f"lcm report {page.report.report_id} --cursor={page.next_cursor}"
         console.print(f"There is more: {again}", soft_wrap=True, style="dim")
 
 

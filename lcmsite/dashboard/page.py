@@ -112,8 +112,13 @@ def home(request: HttpRequest) -> HttpResponse:
 
 def ask(caller: Caller, tool: str, **params: Any) -> Any:
     """The result of an operation of the catalogue, with the same rules as on every other face."""
+    operation = _operation(tool)
     given = {name: value for name, value in params.items() if value is not None}
-    return _operation(tool).perform(caller, given).result
+    unknown = given.keys() - operation.params.model_fields.keys()
+    if operation.paging is not None and unknown == {operation.paging.argument}:
+        # Addresses of pages name a row; the operation takes a cursor.
+        given["cursor"] = operation.paging.cursor(given.pop(operation.paging.argument))
+    return operation.perform(caller, given).result
 
 
 def number_in(query: QueryDict, name: str) -> int | None:

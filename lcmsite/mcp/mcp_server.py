@@ -65,8 +65,8 @@ def build_server(*, caller_of: Callable[[Context], Caller], desk: Desk) -> Serve
             return await desk.answer(operation, _arguments(context, params), caller=lambda: caller_of(context))
 
     async def list_resources(context: Context, params: PaginatedRequestParams | None) -> ListResourcesResult:
-        after_id = (params and params.cursor) or ""
-        found, cursor = await _or_problem(desk, lambda: resources.listed(after_id, caller_of(context)))
+        asked = (params and params.cursor) or ""
+        found, cursor = await _or_problem(desk, lambda: resources.listed(asked, caller_of(context)))
         return ListResourcesResult(resources=found, next_cursor=cursor)
 
     async def read_resource(context: Context, params: ReadResourceRequestParams) -> ReadResourceResult:

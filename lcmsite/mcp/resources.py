@@ -61,9 +61,9 @@ def read(uri: str, caller: Caller) -> Contents:
     return kind.read(uri, unquote(parts.path[1:]), caller)
 
 
-def listed(after_id: str, caller: Caller) -> tuple[list[Resource], str | None]:
+def listed(cursor: str, caller: Caller) -> tuple[list[Resource], str | None]:
     """One page of the workspace's conversations, and where the next one begins."""
-    given: dict[str, Any] = {"limit": PAGE} | ({"after_id": after_id} if after_id else {})
+    given: dict[str, Any] = {"limit": PAGE} | ({"cursor": cursor} if cursor else {})
     found = perform(_OPERATIONS["lcm_list"], given, caller=caller)
     resources = [
         Resource(
@@ -74,7 +74,7 @@ def listed(after_id: str, caller: Caller) -> tuple[list[Resource], str | None]:
         )
         for each in found
     ]
-    return resources, str(found[-1].conversation_id) if len(found) == PAGE or found.more else None
+    return resources, found.next_cursor
 
 
 def _record(tool: str, param: str, begins: str = "") -> Callable[[str, str, Caller], Contents]:

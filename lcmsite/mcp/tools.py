@@ -24,7 +24,7 @@ _CONVERSATION: Schema = {"anyOf": [{"type": "integer", "minimum": 0}, {"type": "
 @cache
 def tools() -> tuple[Tool, ...]:
     """Every tool, as agents see it."""
-    answers, records = json_schema.of_results([operation.returns for operation in TOOLS.values()])
+    answers, records = json_schema.of_results([json_schema.envelope(each.returns) for each in TOOLS.values()])
     return tuple(
         _tool(name, operation, _alone(answer, records))
         for (name, operation), answer in zip(TOOLS.items(), answers, strict=True)

@@ -17,7 +17,7 @@ from django.db.models import QuerySet
 from conversations.errors import NotFound
 from conversations.scope import Scope
 from conversations.sql import rows
-from conversations.store.paging import behind
+from conversations.store.pages import behind
 from conversations.types import ContextItemType
 from retrieval.assembly.types import (
     AssembledContext,

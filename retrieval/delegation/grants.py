@@ -21,7 +21,7 @@ from conversations.content.lossless_values import storable
 from conversations.errors import Forbidden, LcmError, NotFound
 from conversations.scope import Scope
 from conversations.store.base import EVERYTHING
-from conversations.store.paging import behind
+from conversations.store.pages import behind
 from retrieval.delegation.types import GrantExceeded, GrantExpired, GrantRecord, GrantRevoked, GrantState
 from retrieval.models import Grant
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Annotated
 
 from django.db.models import Q, QuerySet
+from pydantic import Field
 
 from compaction.planning import thresholds
 from compaction.policy import CompactionPolicy
@@ -69,10 +71,12 @@ class ConversationOverview:
 class ConversationPage:
     """One page of them, of so many in all."""
 
-    conversations: tuple[ConversationOverview, ...]
+    conversations: Annotated[tuple[ConversationOverview, ...], Field(serialization_alias="items")]
     total: int
     page: int
     limit: int
+    next_page: Annotated[int | None, Field(exclude=True)] = None
+    next_cursor: str | None = None
 
 
 def browse(
@@ -87,11 +91,13 @@ def browse(
     start = (page - 1) * limit
     shown = list(found.order_by(*_ORDER[BrowseSort(sort)])[start : start + limit])
     filled = {row[0]: row[1:] for row in rows(_FILLED_BY, [array(each.pk for each in shown)])} if shown else {}
+    total = found.count()
     return ConversationPage(
         conversations=tuple(_overview(each, filled[each.pk], policy) for each in shown),
-        total=found.count(),
+        total=total,
         page=page,
         limit=limit,
+        next_page=page + 1 if page * limit < min(total, MOST_PAGES * limit) else None,
     )
 
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field
 
 from retrieval.types import ExpandedItem, MessageSpan, SummaryOutline
 
@@ -64,6 +67,6 @@ class RangeExpansion:
     tokens: int
     token_cap: int
     truncated: bool
-    cursor: str | None
+    cursor: Annotated[str | None, Field(serialization_alias="next_cursor")]
     gap: MessageSpan | None = None
     note: str | None = None

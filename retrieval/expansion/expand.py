@@ -26,6 +26,7 @@ from retrieval.expansion.expand_outline import Below, Entry, Outline, entries_of
 from retrieval.expansion.expand_range import Spoken, Within
 from retrieval.expansion.expansion_cursors import Key, Position, Request
 from retrieval.policy import RetrievalPolicy
+from retrieval.search.cursors import bad_cursor
 from retrieval.slices import as_json, slice_of
 from retrieval.types import ExpandedItem, ExpandResult, MessageSpan
 
@@ -255,7 +256,7 @@ def _of_range(cursor: str) -> tuple[int, str]:
     """The moment in the cursor of a range, and the rest of it, which alone is signed."""
     moment, _, rest = cursor.partition(_MOMENT) if isinstance(cursor, str) else ("", "", "")
     if not _DIGITS.fullmatch(moment):
-        raise expansion_cursors.bad("This is not a cursor that expand gave for a range, or it was changed")
+        raise bad_cursor("This is not a cursor that expand gave for a range, or it was changed")
     return int(moment), rest
 
 

@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import astuple, dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from django.core.signing import BadSignature, Signer
-
-from conversations.errors import Invalid
-
-_SIGNER = "lcm.expand"
-LONGEST = 4000
+from retrieval.search.cursors import read_cursor, write_cursor
 
 
 class Key(NamedTuple):
@@ -48,25 +43,16 @@ class Request:
 
 def written(request: Request, position: Position) -> str:
     """The cursor for this position in this expansion."""
-    key, content_offset, parts_offset = position.key, position.content_offset, position.parts_offset
-    return Signer(salt=_SIGNER).sign_object([*astuple(request), *key, content_offset, parts_offset])
+    place = [*position.key, position.content_offset, position.parts_offset]
+    return write_cursor(list(astuple(request)), place, of="expand")
 
 
 def read(cursor: str, request: Request) -> Position:
-    """The position that a cursor of this expansion stands for; Invalid (`bad_cursor`) for any other."""
-    if not isinstance(cursor, str) or len(cursor) > LONGEST:
-        raise bad("This is not a cursor")
-    try:
-        values: Any = Signer(salt=_SIGNER).unsign_object(cursor)
-    except (BadSignature, ValueError) as error:
-        # A signature that holds is over what `written` wrote, so nothing else needs to be checked.
-        raise bad("This is not a cursor that expand gave, or it was changed") from error
-    *asked, seq, rank, summary_id, content_offset, parts_offset = values
-    if asked != list(astuple(request)):
-        raise bad("This cursor belongs to another expansion, asked for otherwise, or what it goes through has changed")
+    """The position of a cursor of this expansion; Invalid (`bad_cursor`) for any other."""
+    seq, rank, summary_id, content_offset, parts_offset = read_cursor(
+        cursor,
+        list(astuple(request)),
+        of="expand",
+        mismatch="This cursor belongs to another expansion, asked for otherwise, or what it goes through has changed",
+    )
     return Position(Key(seq, rank, summary_id), content_offset, parts_offset)
-
-
-def bad(what: str) -> Invalid:
-    """The refusal of a cursor."""
-    return Invalid(f"{what}; begin again without one.", code="bad_cursor")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from django.db import DataError
 
 from conversations.cold_storage.cold_texts import ColdTexts, until_settled
-from conversations.sql import rows
+from conversations.sql import load, rows
 from retrieval.limits import Deadline
 from retrieval.search.filters import Filters
 from retrieval.search.ordering import FoundRow
@@ -22,12 +22,11 @@ from retrieval.search.query.compiled_query import CompiledQuery
 from retrieval.search.relevance import ranking
 from retrieval.search.searchables import MESSAGE_RANK, MESSAGES
 from retrieval.search.snippets import Needles, around, snippet
-from retrieval.search.statements import load
 from retrieval.types import Snippet
 
 _SQL = load("retrieval/search_cold.sql")
 
-# So many rows are looked up at a time; their texts are unpacked and matched in portions of about so many characters, by
+# So many rows are read at a time; their texts are unpacked and matched in portions of about so many characters, by
 # what their tokens come to.
 _AT_ONCE = 5000
 _PORTION = 1_000_000

@@ -1,4 +1,4 @@
-"""What a search is narrowed to: which conversations, when, by whom, with what, how far, below which summary. Pure.
+"""What a search is narrowed to: conversations, time, roles, parts, tools, seqs, depth. Pure.
 
 A criterion that a kind of thing does not have leaves that kind out: no summary has a role, no message a depth.
 """
@@ -42,11 +42,11 @@ _HAD_BY = {
 
 
 class Narrowing(TypedDict, total=False):
-    """What a search may be narrowed to, as callers say it; what is not said, None and empty mean anything.
+    """What a search may be narrowed to, as callers give it; None, empty and left out mean anything.
 
-    One conversation or several; `since` (included) and `until` (not); who said it, what kinds of parts it has, which
-    tools it calls or answers; `from_seq` and `to_seq` in one conversation; the `depth` of summaries; what a summary was
-    made from, all the way down (`under`).
+    One conversation or several; `since` (included) and `until` (not); the author's role, what kinds of parts it has,
+    which tools it calls or answers; `from_seq` and `to_seq` in one conversation; the `depth` of summaries; what a
+    summary was made from, all the way down (`under`).
     """
 
     conversation_id: int | None
@@ -90,9 +90,9 @@ class Criteria:
         return bool(self.since or self.until or self.roles or self.part_types or self.tool_names or self.under)
 
 
-def criteria(*, where: GrepScope, **asked: Unpack[Narrowing]) -> Criteria:
-    """What was asked for, in one form; Invalid, naming the param, for what nothing could answer."""
-    given = Criteria(**{name: _CHECKS.get(name, _as_it_is)(name, value) for name, value in asked.items()})
+def criteria(*, where: GrepScope, **narrowing: Unpack[Narrowing]) -> Criteria:
+    """Validate and normalize; Invalid, naming the param, for what nothing could meet."""
+    given = Criteria(**{name: _CHECKS.get(name, _as_it_is)(name, value) for name, value in narrowing.items()})
     if given.conversation_id is not None and given.conversation_ids:
         raise wrong("conversation_ids", "Give either one conversation or a list of them.")
     if given.since is not None and given.until is not None and given.since >= given.until:
@@ -108,18 +108,18 @@ def criteria(*, where: GrepScope, **asked: Unpack[Narrowing]) -> Criteria:
     return _with_kinds(given, where)
 
 
-def _with_kinds(asked: Criteria, where: GrepScope) -> Criteria:
+def _with_kinds(given: Criteria, where: GrepScope) -> Criteria:
     kinds = _KINDS[where]
-    for name in _said(asked):
+    for name in _names_given(given):
         if not kinds & _HAD_BY[name]:
             raise wrong(name, f"Nothing answers to this among what else is asked for ({', '.join(sorted(kinds))}).")
         kinds &= _HAD_BY[name]
-    return asked if kinds == asked.kinds else replace(asked, kinds=kinds)
+    return given if kinds == given.kinds else replace(given, kinds=kinds)
 
 
-def _said(asked: Criteria) -> Iterator[str]:
+def _names_given(given: Criteria) -> Iterator[str]:
     for name in _HAD_BY:
-        if getattr(asked, name) not in (None, ()):
+        if getattr(given, name) not in (None, ()):
             yield name
 
 

@@ -12,12 +12,12 @@ from conversations.errors import Invalid
 LONGEST = 4000
 
 
-def write_cursor(request: str, position: Sequence[Any], *, of: str) -> str:
-    """The cursor for a position in the list of a request; `of`: the operation."""
+def write_cursor(request: str | list[Any], position: Sequence[Any], *, of: str) -> str:
+    """The cursor for a position in the list that a request gives; `of`: the operation. Both are JSON values."""
     return Signer(salt=f"lcm.{of}").sign_object([request, *position])
 
 
-def read_cursor(cursor: str, request: str, *, of: str, mismatch: str) -> list[Any]:
+def read_cursor(cursor: str, request: str | list[Any], *, of: str, mismatch: str) -> list[Any]:
     """The position that `write_cursor` wrote for this request; Invalid (`bad_cursor`) for any other cursor.
 
     `mismatch`: the sentence for a cursor of another request.

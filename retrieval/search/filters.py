@@ -1,6 +1,6 @@
 """Build the WHERE clauses of a search: what the scope allows, and what the criteria ask for.
 
-Everything is a condition of the search itself, so that a limit counts only what was asked for.
+Every criterion is a condition of the search itself, so that a limit counts only what meets it.
 """
 
 from __future__ import annotations
@@ -12,11 +12,10 @@ from functools import cached_property
 from typing import Any
 
 from conversations.scope import Scope
-from conversations.sql import array, bigint, rows, texts
+from conversations.sql import array, bigint, load, rows, texts
 from retrieval.search.criteria import Criteria
 from retrieval.search.query.compiled_query import CompiledQuery
 from retrieval.search.searchables import FILES, MESSAGES, SEARCHABLES, SUMMARIES, Searchable
-from retrieval.search.statements import load
 from retrieval.types import ItemKind
 
 _SQL = load("retrieval/search_filters.sql")
@@ -40,13 +39,13 @@ class Filters:
     size: int
     low: int
     high: int
-    # The newest place there is, whatever was asked for.
+    # The newest place there is, whatever the criteria are.
     newest: int
     below: tuple[str, ...] = ()
     at: datetime | None = None
     # Of the messages of these conversations, so many are cold.
     cold: int = 0
-    # All messages that have to do with the tools that are asked for, if these were called rarely.
+    # All messages that have to do with the tools of the criteria, if these were called rarely.
     of_tools: tuple[int, ...] | None = None
     # Kinds that these conversations have nothing of.
     missing: frozenset[ItemKind] = frozenset()
@@ -67,8 +66,8 @@ class Filters:
     @cached_property
     def tables(self) -> tuple[Searchable, ...]:
         """The tables to search; one at least."""
-        asked = tuple(table for table in SEARCHABLES if table.kind in self.criteria.kinds)
-        return tuple(table for table in asked if table.kind not in self.missing) or asked[:1]
+        wanted = tuple(table for table in SEARCHABLES if table.kind in self.criteria.kinds)
+        return tuple(table for table in wanted if table.kind not in self.missing) or wanted[:1]
 
     @property
     def rows(self) -> int:
@@ -92,13 +91,13 @@ class Filters:
         """The condition that the word index leads by to the rows that match the query.
 
         `places`: the name of the parameter with the place lexemes to search. Words and places are conditions of their
-        own: of one for both, the index would go through all that stands in these places.
+        own: of one for both, the index would go through all entries of these places.
         """
         names = [*query.conditions, *([places] if table.has_places and self.criteria.named else [])]
         return " AND ".join(f"{table.vector} @@ %({name})s::tsquery" for name in names)
 
     def blocks(self, after: int, upto: int) -> str:
-        """The place lexemes of what stands in one conversation behind one seq and up to another, and just before."""
+        """The place lexemes of the blocks of one conversation that hold the seqs behind one and up to another."""
         blocks = range((after + 1) // BLOCK, upto // BLOCK + 1)
         if not self.is_one_conversation or len(blocks) > _MOST_BLOCKS:
             return self._in_conversations
@@ -111,23 +110,23 @@ class Filters:
     @cached_property
     def values(self) -> Mapping[str, Any]:
         """The parameters of all conditions."""
-        asked = self.criteria
+        criteria = self.criteria
         return {
             "workspace_id": self.scope.workspace_id,
-            "conversation_id": None if asked.conversation_id is None else bigint(asked.conversation_id),
-            "conversation_ids": array(asked.conversation_ids),
+            "conversation_id": None if criteria.conversation_id is None else bigint(criteria.conversation_id),
+            "conversation_ids": array(criteria.conversation_ids),
             "in_conversations": self._in_conversations,
-            "since": asked.since,
-            "until": asked.until,
-            "roles": texts(asked.roles),
-            "part_types": texts(asked.part_types),
-            "tool_names": texts(asked.tool_names),
+            "since": criteria.since,
+            "until": criteria.until,
+            "roles": texts(criteria.roles),
+            "part_types": texts(criteria.part_types),
+            "tool_names": texts(criteria.tool_names),
             "of_tools": array(self.of_tools or ()),
             "low": bigint(self.low),
             "high": bigint(self.high),
-            "depth": asked.depth,
+            "depth": criteria.depth,
             "below": texts(self.below),
-            "holding": texts([asked.under, *self.below] if asked.under else []),
+            "holding": texts([criteria.under, *self.below] if criteria.under else []),
             "at": self.at,
         }
 
@@ -146,11 +145,11 @@ class Filters:
 
     def costly_of(self, table: Searchable) -> str:
         """The conditions on the parts of messages."""
-        asked = self.criteria
+        criteria = self.criteria
         if table is not MESSAGES:
             return "true"
-        has_tool = [_SQL["of_tool"]] if asked.tool_names and self.of_tools is None else []
-        return _all_of([*([_SQL["has_part"]] if asked.part_types else []), *has_tool])
+        has_tool = [_SQL["of_tool"]] if criteria.tool_names and self.of_tools is None else []
+        return _all_of([*([_SQL["has_part"]] if criteria.part_types else []), *has_tool])
 
     @property
     def _owned(self) -> str:
@@ -161,35 +160,35 @@ class Filters:
         return "true" if self.scope.workspace_id is None else IN_WORKSPACE
 
     def _of_messages(self) -> list[str]:
-        asked = self.criteria
+        criteria = self.criteria
         place = self.place(MESSAGES)
         return [
             *([f"{place} > %(low)s"] if self.low > 0 else []),
             *([f"{place} <= %(high)s"] if self.high < self.newest or self.at is not None else []),
-            *(["created_at >= %(since)s"] if asked.since else []),
-            *(["created_at < %(until)s"] if asked.until else []),
-            *(["role = ANY(%(roles)s::text[]::message_role[])"] if asked.roles else []),
+            *(["created_at >= %(since)s"] if criteria.since else []),
+            *(["created_at < %(until)s"] if criteria.until else []),
+            *(["role = ANY(%(roles)s::text[]::message_role[])"] if criteria.roles else []),
             *(["message_id = ANY(%(of_tools)s::bigint[])"] if self.of_tools is not None else []),
-            *([_SQL["held_below"]] if asked.under else []),
+            *([_SQL["held_below"]] if criteria.under else []),
         ]
 
     def _of_summaries(self) -> list[str]:
         """A summary covers a range, and is of every place and moment in it."""
-        asked = self.criteria
+        criteria = self.criteria
         return [
-            *(["last_seq > %(low)s"] if asked.from_seq else []),
-            *(["first_seq <= %(high)s"] if asked.to_seq is not None else []),
-            *(["latest_at >= %(since)s"] if asked.since else []),
-            *(["earliest_at < %(until)s"] if asked.until else []),
-            *(["depth = %(depth)s"] if asked.depth is not None else []),
-            *(["summary_id = ANY(%(below)s::text[])"] if asked.under else []),
+            *(["last_seq > %(low)s"] if criteria.from_seq else []),
+            *(["first_seq <= %(high)s"] if criteria.to_seq is not None else []),
+            *(["latest_at >= %(since)s"] if criteria.since else []),
+            *(["earliest_at < %(until)s"] if criteria.until else []),
+            *(["depth = %(depth)s"] if criteria.depth is not None else []),
+            *(["summary_id = ANY(%(below)s::text[])"] if criteria.under else []),
         ]
 
     def _of_files(self) -> list[str]:
-        asked = self.criteria
+        criteria = self.criteria
         return [
-            *(["created_at >= %(since)s"] if asked.since else []),
-            *(["created_at < %(until)s"] if asked.until else []),
+            *(["created_at >= %(since)s"] if criteria.since else []),
+            *(["created_at < %(until)s"] if criteria.until else []),
         ]
 
 

@@ -1,4 +1,4 @@
-"""Search what was said and kept: prepare, match by words or by a regular expression, and give a page."""
+"""Search messages, summaries and files: prepare, rank or take the newest, page."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ from retrieval.search.relevance.relevance_search import RankedMatch, RelevanceSe
 from retrieval.search.snippets import Needles
 from retrieval.types import GrepMode, GrepResult, GrepScope, GrepSort, ItemKind
 
-# What is around a text that is sought as it stands.
+# What is stripped from a text that is searched literally.
 _BLANK = string.whitespace + '"“”„«»'
 
-# A list by relevance is made for so many matches, with room to spare, whoever asks for how many of them at a time;
-# where an operator allows longer pages, for as many more.
+# A list by relevance is made for so many matches, with room to spare, whatever the size of its pages; where an
+# operator allows longer pages, for as many more.
 _RANKED_FOR, _OF_THE_MOST = 20, 10
 
 _TOO_COMMON = "None of these words is in the index, so the text was looked for as it stands, newest first."
@@ -153,7 +153,7 @@ class Grep:
     def _too_slow(self) -> Unavailable:
         return Unavailable(
             f"The search took longer than {self.policy.search_timeout_ms} ms and was called off. Search one "
-            "conversation, or for fewer and rarer words; whoever runs LCM can allow more with LCM_SEARCH_TIMEOUT_MS.",
+            "conversation, or for fewer and rarer words; the operator can allow more with LCM_SEARCH_TIMEOUT_MS.",
             code="search_timeout",
         )
 
@@ -161,7 +161,7 @@ class Grep:
         return Invalid(
             f"The search took longer than {self.policy.search_timeout_ms} ms and was called off. Narrow it: search one "
             "conversation, write a word of three letters or more into the pattern, avoid nested repetition like (a+)+; "
-            "whoever runs LCM can allow more with LCM_SEARCH_TIMEOUT_MS.",
+            "the operator can allow more with LCM_SEARCH_TIMEOUT_MS.",
             code="search_timeout",
         )
 
@@ -179,7 +179,7 @@ class Grep:
     def _best(
         self, request: SearchRequest, queries: Sequence[ParsedQuery], prepared: Prepared, page: Page
     ) -> PageContent | None:
-        """By relevance, among what there was when the first page was asked for."""
+        """By relevance, among what there was at the first page."""
         before, filters = page.position, prepared.filters
         if before is not None and before.at is not None:
             filters = filters.as_it_was(newest=before.newest, size=before.size, at=before.at)
@@ -210,12 +210,12 @@ class Grep:
     ) -> PageContent | None:
         before = page.position
         search = RecencySearch(prepared, page.limit + 1, before.key if before is not None else None)
-        newest = search.first(queries, reading=before.reading if before is not None else None)
+        newest = search.first(queries, interpretation=before.interpretation if before is not None else None)
         if newest is None:
             return None
         return page.filled(
             matches(newest.found[: page.limit], Needles.of(newest.lexemes)),
-            lambda place: Position(newest.found[place].key, newest.reading),
+            lambda place: Position(newest.found[place].key, newest.interpretation),
             has_more=len(newest.found) > page.limit,
             relaxed=newest.relaxed,
             used=newest.used,
@@ -226,14 +226,14 @@ class Grep:
         )
 
     def _literally(self, request: SearchRequest, page: Page) -> PageContent:
-        """A query without a word for full text search, such as `to be` or an arrow, searched as it stands."""
-        content = self._by_pattern(self._as_it_stands(request.query), request, page)
+        """Search literally for a query without a word for full text search, such as `to be` or an arrow."""
+        content = self._by_pattern(self._literal_pattern(request.query), request, page)
         return content._replace(note=_TOO_COMMON, sort=GrepSort.RECENCY)
 
-    def _as_it_stands(self, query: str) -> Pattern:
+    def _literal_pattern(self, query: str) -> Pattern:
         """The query as an expression that matches its own text; Invalid if it has none."""
         positive = " ".join(term.text for term in parse(query).terms)
-        # The parser takes `or` for an operator, which it is not in a text searched as it stands.
+        # The parser takes `or` for an operator, which it is not in a literal text.
         text = (query if not parse(query).excluded else positive).strip(_BLANK)
         if not positive.strip(_BLANK) or not text:
             raise wrong("query", "There is nothing to search for in this; give at least one word that is not excluded.")
@@ -266,7 +266,7 @@ class Grep:
             if query is not None:
                 result = search.by_words(query, before=before)
             else:
-                pattern = translated(request.query) if is_regex else self._as_it_stands(request.query)
+                pattern = translated(request.query) if is_regex else self._literal_pattern(request.query)
                 result = search.by_pattern(pattern, before=before)
             shown = matches(result.found[: page.limit])
         is_cut = result.searched_to is not None
@@ -327,10 +327,10 @@ def _cursor(position: Position, search: str) -> str:
 
 
 def _position(cursor: str, search: str) -> Position:
-    key, reading, newest, size, at = read_cursor(
+    key, interpretation, newest, size, at = read_cursor(
         cursor,
         search,
         of="grep",
         mismatch="This cursor belongs to another search; only limit and max_tokens may change from page to page",
     )
-    return Position(tuple(key), reading, newest, size, datetime.fromisoformat(at) if at is not None else None)
+    return Position(tuple(key), interpretation, newest, size, datetime.fromisoformat(at) if at is not None else None)

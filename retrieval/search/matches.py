@@ -1,4 +1,4 @@
-"""Makes matches of what a search has found: who said it, when, where it stands now, and the piece that shows why."""
+"""Turn found rows into matches: author, time, place in the context, and a snippet."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from conversations.fast.records import record
-from conversations.sql import array, rows, texts
+from conversations.sql import array, load, rows, texts
 from conversations.types import Role
 from retrieval.lineage_steps import DERIVED
 from retrieval.search.ordering import FoundRow
 from retrieval.search.searchables import FILES
 from retrieval.search.snippets import SEARCHED, Needles, snippet
-from retrieval.search.statements import load
 from retrieval.types import ItemKind, Match
 
 FILE_PREFIX = "file_"

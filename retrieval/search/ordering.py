@@ -1,4 +1,4 @@
-"""The order in which things came, the newest first: where a found row stands, and what comes after a page."""
+"""Order found rows by when they came, the newest first; conditions for the next page."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NEWEST = 2**63 - 1
 
 
 class FoundRow(NamedTuple):
-    """A message, summary or file that matches, and where it stands by when it came. `snippet`: if known already."""
+    """A message, summary or file that matches, and its place by when it came. `snippet`: if known already."""
 
     id: int | str
     order_place: int

@@ -17,7 +17,7 @@ class Position(NamedTuple):
     """The key of the last match that was given, how the query was interpreted, and what there was at the first page."""
 
     key: tuple[Any, ...]
-    reading: int = 0
+    interpretation: int = 0
     newest: int = 0
     size: int = 0
     at: datetime | None = None

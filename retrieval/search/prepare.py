@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from conversations.scope import Scope, unseen
-from conversations.sql import array, bigint, rows
+from conversations.sql import array, bigint, load, rows
 from retrieval.search.criteria import Criteria, wrong
 from retrieval.search.filters import IN_WORKSPACE, Filters, messages_of_rare_tools
 from retrieval.search.query.compiled_query import CompiledQuery, compile_query
@@ -16,7 +16,6 @@ from retrieval.search.query.lexemes import LexedTerm, TermKey
 from retrieval.search.query.parser import ParsedQuery
 from retrieval.search.query.word_index import lexed_terms, word_frequencies
 from retrieval.search.searchables import FILES, SUMMARIES
-from retrieval.search.statements import load
 
 _SQL = load("retrieval/search_prepare.sql")
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
-from conversations.sql import bigint, rows
+from conversations.sql import bigint, load, rows
 from retrieval.search.filters import BLOCK, Filters
 from retrieval.search.ordering import NEWEST, FoundRow, Key, behind, high_before, key_values
 from retrieval.search.prepare import Prepared
@@ -15,7 +15,6 @@ from retrieval.search.query.compiled_query import CompiledQuery
 from retrieval.search.query.parser import ParsedQuery
 from retrieval.search.relevance import ranking
 from retrieval.search.searchables import FILES, MESSAGE_RANK, MESSAGES, SUMMARIES, Searchable
-from retrieval.search.statements import load
 
 _SQL = load("retrieval/search_recency.sql")
 # Of one conversation, the newest blocks of messages that are searched first, then these; then all of them.
@@ -40,7 +39,7 @@ class NewestMatches:
 
     found: tuple[FoundRow, ...]
     # Which interpretation of the query it is; later pages go on with the same.
-    reading: int
+    interpretation: int
     relaxed: bool
     bounded: bool
     lexemes: Mapping[str, float]
@@ -53,28 +52,30 @@ class _Attempt(NamedTuple):
 
     query: CompiledQuery
     chosen: CompiledQuery
-    reading: int
+    interpretation: int
 
     @property
     def is_relaxed(self) -> bool:
         """Whether texts with any of the words match."""
-        return bool(self.reading % 2)
+        return bool(self.interpretation % 2)
 
 
 @dataclass(frozen=True)
 class RecencySearch:
     """Texts that hold the words of a query, the newest first; use it within `limits.bounded`.
 
-    A query is taken as it stands; if nothing matches that, by any of its words; then with its phrases taken apart.
+    All words of a query have to match; if nothing has them all, any of them; then with its phrases taken apart.
     """
 
     prepared: Prepared
     limit: int
     key: Key | None = None
 
-    def first(self, queries: Sequence[ParsedQuery], *, reading: int | None = None) -> NewestMatches | None:
+    def first(self, queries: Sequence[ParsedQuery], *, interpretation: int | None = None) -> NewestMatches | None:
         """The first matches behind the key; None if the query has no lexeme."""
-        attempts = [each for each in self._attempts(queries) if reading is None or each.reading == reading]
+        attempts = [
+            each for each in self._attempts(queries) if interpretation is None or each.interpretation == interpretation
+        ]
         # Of one lexeme, the texts that hold all of them are those that hold any.
         for attempt in attempts if len(attempts) > 1 and len(attempts[0].query.lexemes) > 1 else attempts[:1]:
             if found := self._found(attempt.chosen):
@@ -102,8 +103,8 @@ class RecencySearch:
         size = self._filters.rows
         return NewestMatches(
             found=tuple(found),
-            reading=attempt.reading,
-            relaxed=attempt.reading > 0,
+            interpretation=attempt.interpretation,
+            relaxed=attempt.interpretation > 0,
             bounded=attempt.is_relaxed and query.is_bounded,
             lexemes={each: ranking.rarity(found=query.expected.get(each, 0.0), among=size) for each in query.lexemes},
             used=used,
@@ -147,7 +148,7 @@ class RecencySearch:
     def _in_window(self, query: CompiledQuery, window: Window, *, limit: int) -> list[FoundRow]:
         filters, key = self._filters, self.key
         is_first, is_last = window.upto == high_before(filters, key), window.after == filters.low
-        # What else is found stands at the places of messages, also at the key's, and before the first of them.
+        # Summaries and files are at the places of messages, also at the key's, and before the first of them.
         upto = (key[0] if key is not None else NEWEST) if is_first else window.upto
         after = -1 if is_last else window.after
         top = min(upto, filters.newest)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from retrieval.search.statements import load
+from conversations.sql import load
 from retrieval.types import ItemKind
 
 _SQL = load("retrieval/search_filters.sql")

@@ -1,4 +1,4 @@
-"""The piece of a text that shows best why it was found. Pure."""
+"""Choose the piece of a text that shows best why it matches. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from retrieval.types import Snippet
 WIDTH = 200
 # What is in the index of a text is in its first characters.
 SEARCHED = 250_000
-# Of each needle; a text that has it more often is no text that anybody reads.
+# Of each needle; a text that has it more often is not read by people.
 _PLACES = range(10_000)
 # Worths are whole numbers of these: sums of others would differ by the order in which they were added, so that of two
 # places with the same needles the emptier might be shown.
@@ -103,7 +103,7 @@ def _start(content: str, begin: int, end: int, width: int) -> int:
 def _spots(content: str, needles: Needles, width: int | None = None) -> tuple[list[tuple[int, int, int]], int]:
     """Where needles are, in their order: from, to, and which; and what no place is worth where no one looked.
 
-    Once what is still to be looked for decides little, nobody looks for it farther than `width` from where it can.
+    Once the needles that are left decide little, they are searched only within `width` of what was found.
     """
     text = folded_in_place(content)
     # Behind the last character there is one that is no letter; which is also what Python finds before the first.

@@ -6,13 +6,12 @@ import ast
 import importlib.metadata
 import re
 import sys
-from pathlib import Path
 
 import pytest
 
-PROJECT = Path(__file__).resolve().parents[2]
+from tests.architecture.house.sources import PROJECT, ROOMS, trees
+
 LOCKS = ("requirements.lock", "requirements-dev.lock", "requirements-build.lock")
-ROOMS = ("conversations", "compaction", "retrieval", "integrity", "lcmsite")
 
 TOOLS = {"pytest", "hypothesis", "mypy", "playwright", "ruff", "schemathesis", "setuptools", "uv"}
 
@@ -51,19 +50,18 @@ def test_what_the_code_imports_is_in_the_lock_for_production():
     ours = {*ROOMS, "templates", *sys.stdlib_module_names, *OPTIONAL}
     missing = {
         module
-        for room in ROOMS
-        for file in (PROJECT / room).rglob("*.py")
-        for module in imported(file) - ours
+        for _, tree in trees()
+        for module in imported(tree) - ours
         if not {name_of(owner) for owner in owners.get(module, [])} & pinned("requirements.lock").keys()
     }
 
     assert missing == set()
 
 
-def imported(file: Path) -> set[str]:
+def imported(module: ast.Module) -> set[str]:
     """The packages that a module imports, whenever it does."""
     names = set()
-    for node in ast.walk(ast.parse(file.read_text())):
+    for node in ast.walk(module):
         match node:
             case ast.Import(names=aliases):
                 names |= {alias.name.partition(".")[0] for alias in aliases}

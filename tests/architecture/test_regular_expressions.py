@@ -8,16 +8,13 @@ import pkgutil
 import re
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
 from compaction.rendering import readable_source
 from compaction.summarizing.output_checks import fault_in
 from compaction.summarizing.retention_score import retention
-
-PROJECT = Path(__file__).resolve().parents[2]
-ROOMS = ("conversations", "compaction", "retrieval", "integrity", "lcmsite")
+from tests.architecture.house.sources import ROOMS, trees
 
 # These serve a site when they are imported.
 ENTRIES = ("lcmsite.asgi", "lcmsite.wsgi")
@@ -47,32 +44,13 @@ def compiled() -> Iterator[tuple[str, str]]:
 
 def written() -> Iterator[tuple[str, str]]:
     """The texts inside each call of the module `re`, with where they are."""
-    for room in ROOMS:
-        for file in sorted((PROJECT / room).rglob("*.py")):
-            for node in ast.walk(ast.parse(file.read_text())):
-                match node:
-                    case ast.Call(func=ast.Attribute(value=ast.Name(id="re")), args=[pattern, *_]):
-                        for part in ast.walk(pattern):
-                            if isinstance(part, ast.Constant) and isinstance(part.value, str):
-                                yield f"{file.relative_to(PROJECT)}:{part.lineno}", part.value
-
-
-@pytest.mark.parametrize(
-    ("pattern", "expected"),
-    [
-        (r"a*+", True),
-        (r"(?:a|b)++c", True),
-        (r"x{2,3}+", True),
-        (r"[ab]?+", True),
-        (r"(?>a|b)", True),
-        (r"a+\+", False),
-        (r"[*+?]+", False),
-        (r"[]+*+]b", False),
-        (r"\*\++", False),
-    ],
-)
-def test_a_possessive_quantifier_is_told_from_a_literal_plus(pattern, expected):
-    assert is_possessive(pattern) is expected
+    for file, module in trees():
+        for node in ast.walk(module):
+            match node:
+                case ast.Call(func=ast.Attribute(value=ast.Name(id="re")), args=[pattern, *_]):
+                    for part in ast.walk(pattern):
+                        if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                            yield f"{file}:{part.lineno}", part.value
 
 
 def test_no_pattern_has_a_possessive_quantifier_or_an_atomic_group():

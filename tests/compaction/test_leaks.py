@@ -18,8 +18,7 @@ from conversations.models import Summary
 from lcmsite.environment import Environment, secrets_in
 from tests.compaction.vendor import Asked, Behaviour, Vendor, saying
 from tests.factories import a_conversation
-from tests.flows.test_vendor_secrets import rows_with
-from tests.flows.vendors import asking
+from tests.flows.vendors import asking, rows_with
 
 KEY = "sk-live-7Hq2vXw9TzR4mNb8KcLp3YdF6gJs"
 PROMPT = Prompt(system="Be brief.", user="The port was set to 5433.", envelope="summary")

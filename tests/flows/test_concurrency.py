@@ -28,36 +28,39 @@ TIGHT = {
 WRITERS = 8
 
 
-def assert_sound(conversation_id: int) -> None:
-    report = IntegrityChecker.from_settings().run(conversation_id=conversation_id)
+def assert_sound() -> None:
+    report = IntegrityChecker.from_settings().run()
     assert report.is_clean, report
 
 
 # Between two appends a writer of the short one pauses long enough for the others, and for whatever else is tested.
 @pytest.mark.parametrize(
-    ("seconds", "pause"),
+    ("seconds", "pause", "conversations"),
     [
-        (2, 0.1),
-        pytest.param(10, 0.05, marks=pytest.mark.thorough),
-        pytest.param(60, 0.01, marks=pytest.mark.slow),
+        (2, 0.1, 1),
+        pytest.param(10, 0.05, 4, marks=pytest.mark.thorough),
+        pytest.param(60, 0.01, 1, marks=pytest.mark.slow),
     ],
 )
 @pytest.mark.timeout(180)
-def test_eight_writers_and_two_workers_lose_nothing_and_tear_nothing(committed_db, settings, seconds, pause):
+def test_eight_writers_and_two_workers_lose_nothing_and_tear_nothing(
+    committed_db, settings, seconds, pause, conversations
+):
     settings.LCM = TIGHT
-    conversation = a_conversation()
+    ids = [a_conversation().conversation_id for _ in range(conversations)]
 
-    with workers(2, **TIGHT), Writers([conversation.conversation_id], WRITERS, pause=pause) as writers:
+    with workers(2, **TIGHT), Writers(ids, WRITERS, pause=pause) as writers:
         wait_until(Summary.objects.exists, seconds=60, what="a worker has made a summary")
         end = time.monotonic() + seconds
         while time.monotonic() < end:
-            assert_sound(conversation.conversation_id)
+            assert_sound()
             time.sleep(0.2)
 
     assert not writers.failures
     assert len(writers.written) > 8 * seconds
-    assert_nothing_is_lost(conversation.conversation_id, writers.written)
-    assert_sound(conversation.conversation_id)
+    for conversation_id in ids:
+        assert_nothing_is_lost(conversation_id, writers.written_to(conversation_id))
+    assert_sound()
     assert_ledgers_survive()
 
 
@@ -83,7 +86,7 @@ def test_a_killed_worker_leaves_no_partial_graph_and_its_job_is_taken_up(committ
         worker.kill()
         worker.wait()
 
-        assert_sound(conversation.conversation_id)
+        assert_sound()
         job = CompactionJob.objects.get(conversation_id=conversation.conversation_id)
         assert job.state == JobState.LEASED, "the worker was done before it was killed"
 
@@ -93,7 +96,7 @@ def test_a_killed_worker_leaves_no_partial_graph_and_its_job_is_taken_up(committ
             seconds=60,
             what="another worker has taken the job up and finished it",
         )
-        assert_sound(conversation.conversation_id)
+        assert_sound()
         assert ContextItem.objects.filter(conversation_id=conversation.conversation_id).count() < 100
     assert worker is not None
     worker.terminate()

@@ -9,11 +9,9 @@ from typing import Any
 
 import pytest
 
-from compaction.background.worker import CompactionWorker
 from compaction.engine import CompactionEngine
 from compaction.llm.types import Protocol
-from compaction.models import CompactionJob, ModelEndpoint
-from compaction.types import CompactionResult, Outcome, Reason
+from compaction.types import CompactionResult, Outcome
 from conversations.models import Conversation, Summary
 from conversations.types import ConversationRecord, Level
 from integrity.checker import IntegrityChecker
@@ -107,35 +105,6 @@ def active_tokens() -> int:
     return Conversation.objects.get().active_tokens
 
 
-@pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("first", [does.rate_limited(retry_after="1"), does.failing(500)], ids=["429", "500"])
-def test_what_passes_is_waited_for_and_leaves_no_trace_in_the_summary(settings: Any, model: str, first: Behaviour):
-    conversation = a_conversation(*TALK)
-
-    with Vendor(first, good) as vendor:
-        settings.LCM = asking(vendor, model, model_attempts=2)
-        compacted(conversation)
-
-    summaries = list(Summary.objects.all())
-    assert len(vendor.requests) == 1 + len(summaries)
-    assert not any(summary.is_degraded or "failures" in summary.quality for summary in summaries)
-    assert {summary.model for summary in summaries} == {"served-model"}
-
-
-@pytest.mark.parametrize("model", MODELS)
-def test_nobody_waits_for_a_time_to_retry_that_lies_behind_the_deadline(settings: Any, model: str):
-    conversation = a_conversation(*TALK)
-
-    with Vendor(does.rate_limited(retry_after="3600")) as vendor:
-        settings.LCM = asking(vendor, model, model_attempts=5)
-        started = time.monotonic()
-        result = compacted(conversation)
-
-    assert time.monotonic() - started < GRACE_SECONDS
-    assert result.outcome is Outcome.COMPACTED
-    assert len(vendor.requests) == settings.LCM["breaker_failures"]
-
-
 def test_a_run_that_reaches_its_deadline_keeps_what_it_has_and_the_next_goes_on(settings: Any):
     conversation = a_conversation(*TALK)
     outcomes = []
@@ -152,22 +121,6 @@ def test_a_run_that_reaches_its_deadline_keeps_what_it_has_and_the_next_goes_on(
     assert len(vendor.requests) == settings.LCM["breaker_failures"]
     assert active_tokens() < 0.7 * conversation.counters.active_tokens
     assert IntegrityChecker.from_settings().run().is_clean
-
-
-def test_below_the_threshold_no_model_is_asked_for_anything(settings: Any):
-    with Vendor(good) as vendor:
-        settings.LCM = asking(vendor, "chat,anthropic")
-        conversation = a_conversation(*TALK)
-        result = CompactionEngine.from_settings().compact(
-            conversation_id=conversation.conversation_id, reason=Reason.THRESHOLD
-        )
-        CompactionWorker.from_settings().sweep()
-
-        assert result.outcome is Outcome.NOT_NEEDED
-        assert not CompactionJob.objects.exists()
-        assert not CompactionWorker.from_settings().work()
-    assert vendor.requests == []
-    assert not ModelEndpoint.objects.exists()
 
 
 @pytest.mark.parametrize("first", [does.resets, does.failing(503), does.empty], ids=["gone", "503", "empty"])

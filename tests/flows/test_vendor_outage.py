@@ -166,28 +166,6 @@ def test_for_an_hour_nobody_answers_and_then_all_is_made_again(site):
     assert set(CompactionJob.objects.values_list("state", flat=True)) == {JobState.DONE}
 
 
-def test_what_a_model_has_no_answer_to_does_not_keep_the_rest_from_being_made_again(site):
-    there = site(does.resets)
-    there.compact(0)
-    first, *others = sorted(in_context(), key=lambda summary: summary.first_seq)
-    assert others
-
-    def refuses_the_first(asked: Asked) -> None:
-        (does.refusing(400) if "service-0 " in asked.source else good)(asked)
-
-    there.vendor.behaves(refuses_the_first)
-    there.clock.forward(PAUSE + 1)
-    there.work()
-
-    assert [summary.summary_id for summary in in_context() if summary.is_degraded] == [first.summary_id]
-    assert_sound()
-    there.vendor.behaves(good)
-    there.clock.forward(3600)
-    there.work()
-    assert not any(summary.is_degraded for summary in in_context())
-    assert_sound()
-
-
 def test_what_a_model_never_answers_is_asked_for_less_and_less_often_and_then_by_a_person_only(site):
     there = site(does.resets)
     there.compact(0)
@@ -209,13 +187,16 @@ def test_what_a_model_never_answers_is_asked_for_less_and_less_often_and_then_by
     # Each pause twice the one before, up to a day, and counted from the start: the clock of the runs stands still here.
     assert attempts == [0, 1, 2, 4, 8, 16, 32, 64, 96]
     assert len(attempts) == MOST_ATTEMPTS
+    # It has not kept the others from being made again.
+    assert len([summary for summary in in_context() if summary.is_degraded]) == 1 < len(in_context())
     last = there.worker.engine.list_runs(conversation_id=in_context()[0].conversation_id, limit=1)[0]
     assert last.details["attempts_without_an_answer"] == len(attempts)
     assert last.details["next_attempt_at"] is None
     # A person's wish is carried out all the same.
     there.vendor.behaves(good)
-    there.worker.engine.request_redo(conversation_id=last.conversation_id)
+    job = there.worker.engine.request_redo(conversation_id=last.conversation_id)
     there.work()
+    assert job.reason is Reason.REDO_ALL
     assert not any(summary.is_degraded for summary in in_context())
     assert_sound()
 
@@ -240,22 +221,6 @@ def test_what_comes_to_wait_later_is_not_held_up_by_what_is_never_answered(site)
     there.work()
 
     assert not any(summary.is_degraded for summary in in_context())
-
-
-def test_what_was_rejected_is_made_again_in_the_background_when_a_person_asks(site):
-    there = site(does.chats)
-    conversation_id = there.compact(0)
-    assert {summary.quality["lack"] for summary in in_context()} == {"rejected"}
-    there.vendor.behaves(good)
-    there.work()
-    assert all(summary.is_degraded for summary in in_context())
-
-    job = there.worker.engine.request_redo(conversation_id=conversation_id)
-    there.work()
-
-    assert job.reason is Reason.REDO_ALL
-    assert not any(summary.is_degraded for summary in in_context())
-    assert_sound()
 
 
 def test_what_a_model_is_rejected_for_is_not_asked_for_again_and_again(site):

@@ -1,24 +1,20 @@
-"""What reaches a vendor of language models, and what of its key reaches anybody: the sources alone, and nothing."""
+"""What reaches a vendor of language models is the source of a summary alone, and what comes back is no order."""
 
 from __future__ import annotations
 
 import json
-import logging
 import re
 from base64 import b64encode, encodebytes
 from collections.abc import Sequence
 from itertools import product
 
 import pytest
-from django.db import connection
 
-from compaction.background.worker import CompactionWorker
 from compaction.engine import CompactionEngine
-from compaction.llm.endpoints import ModelEndpoints
 from compaction.llm.types import Prompt
 from compaction.summarizing.prompts import render_prompt
 from compaction.summarizing.summarizer import SummaryRequest
-from compaction.types import CompactionResult, Reason
+from compaction.types import CompactionResult
 from conversations.models import Summary
 from conversations.types import Level, NewMessage, NewPart, PartType, Role
 from retrieval.assembler import ContextAssembler
@@ -173,54 +169,3 @@ def test_an_order_in_the_source_is_not_obeyed_by_way_of_a_model(settings, model,
     assert {(summary.level, summary.is_degraded) for summary in summaries} == {(Level.DETERMINISTIC, True)}
     shown = ContextAssembler.from_settings().assemble(conversation_id=conversation_id, budget=100_000)
     assert all('trust="untrusted"' in item.text for item in shown.items if item.id.startswith("sum_"))
-
-
-@both_models
-@pytest.mark.parametrize("key", [KEY, f"{KEY}\nand-a-second-line"])
-def test_a_key_is_in_no_row_no_log_and_no_result_even_if_the_vendor_repeats_it(settings, caplog, capfd, model, key):
-    caplog.set_level(logging.DEBUG)
-    conversation_id = a_hostile_talk()
-
-    with Vendor(good, does.refusing(401), does.refusing(400), does.failing(500), good) as vendor:
-        settings.LCM = asking(vendor, model, **{f"{model}_key": key}, breaker_failures=1, model_attempts=2)
-        engine = CompactionEngine.from_settings()
-        result = engine.compact(conversation_id=conversation_id)
-        job = engine.request(conversation_id=conversation_id, reason=Reason.MANUAL)
-        CompactionWorker.from_settings().work(job_id=job.job_id)
-        CompactionWorker.from_settings().sweep()
-        told = [result, engine.get_job(job_id=job.job_id), *engine.list_runs(conversation_id=conversation_id)]
-        endpoints = ModelEndpoints.from_settings()
-        told += [engine, endpoints, *endpoints.list_endpoints(), *Summary.objects.values_list("quality", flat=True)]
-
-    failures = {
-        failure for quality in Summary.objects.values("quality") for failure in quality["quality"].get("failures", ())
-    }
-    assert f"{model} normal: {'denied' if key == KEY else 'misconfigured'}" in failures
-    assert rows_with(KEY) == {}
-    assert KEY not in repr(told)
-    assert KEY not in caplog.text
-    assert KEY not in "".join(capfd.readouterr())
-
-
-def rows_with(secret: str) -> dict[str, int]:
-    """The tables that hold a text in any of their columns, packed ones too, and in how many rows."""
-    found = {}
-    with connection.cursor() as cursor:
-        for table in connection.introspection.table_names(cursor):
-            cursor.execute(
-                f'SELECT count(*) FROM "{table}" AS t WHERE strpos(t::text, %s) > 0 OR strpos(t::text, %s) > 0',
-                [secret, secret.encode().hex()],
-            )
-            [count] = cursor.fetchone()
-            if count:
-                found[table] = count
-    return found
-
-
-def test_a_text_is_found_in_whatever_table_it_stands():
-    conversation_id = a_hostile_talk()
-    CompactionEngine.from_settings().request(conversation_id=conversation_id)
-
-    assert {"messages", "message_parts"} <= rows_with("/srv/certificates/7.pem").keys()
-    # A task in a queue is packed.
-    assert any(table.startswith("huey_") for table in rows_with("compact_conversation"))

@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from django.db import connection
+
 from compaction.llm.guards import FAULTS
 from compaction.llm.types import CallOutcome, Protocol, Withheld
 from compaction.models import ModelEndpoint
@@ -171,3 +173,18 @@ def assert_the_truth_is_recorded(behaving: Behaving, vendor: Vendor, *, model: s
         assert bool(summary.tokens_in and summary.tokens_out) == is_by_model
         requests += 0 if is_spared else behaving.requests * (len(told) + is_by_model)
     assert len(vendor.requests) == requests == ModelEndpoint.objects.get(name=model).calls
+
+
+def rows_with(secret: str) -> dict[str, int]:
+    """The tables that hold a text in any of their columns, packed ones too, and in how many rows."""
+    found = {}
+    with connection.cursor() as cursor:
+        for table in connection.introspection.table_names(cursor):
+            cursor.execute(
+                f'SELECT count(*) FROM "{table}" AS t WHERE strpos(t::text, %s) > 0 OR strpos(t::text, %s) > 0',
+                [secret, secret.encode().hex()],
+            )
+            [count] = cursor.fetchone()
+            if count:
+                found[table] = count
+    return found

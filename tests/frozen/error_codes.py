@@ -10,9 +10,7 @@ from dataclasses import dataclass
 from conversations.errors import LcmError
 from lcmsite.catalogue.problems import INTERNAL, KINDS
 from lcmsite.cli.program import verbs
-from lcmsite.ops.documents import PROJECT
-
-ROOMS = ("conversations", "compaction", "retrieval", "integrity", "lcmsite")
+from tests.architecture.house.sources import trees
 
 
 @dataclass(frozen=True, order=True)
@@ -54,8 +52,8 @@ def _refusal(error: type[LcmError], code: str) -> Refusal:
 def _raised_with() -> dict[str, set[str]]:
     """The `code=` that is given to each class, by its name."""
     found: dict[str, set[str]] = defaultdict(set)
-    for file in (file for room in ROOMS for file in (PROJECT / room).rglob("*.py")):
-        for call in (node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Call)):
+    for _, module in trees():
+        for call in (node for node in ast.walk(module) if isinstance(node, ast.Call)):
             for given in call.keywords:
                 either = [given.value.body, given.value.orelse] if isinstance(given.value, ast.IfExp) else [given.value]
                 if given.arg == "code":

@@ -111,8 +111,8 @@ def _settings() -> str:
     lines = []
     for name, each in variables().items():
         bounds = {key: each.knob.metadata.get(key) for key in ("low", "high", "choices")}
-        told = [f"{key} {value}" for key, value in bounds.items() if value is not None]
-        lines.append(f"{name} = {each.default!r} {', '.join(told)}".rstrip())
+        limits = [f"{key} {value}" for key, value in bounds.items() if value is not None]
+        lines.append(f"{name} = {each.default!r} {', '.join(limits)}".rstrip())
     return _lines(sorted(lines))
 
 

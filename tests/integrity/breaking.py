@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from django.db import connection
 
 from conversations.types import NewMessage, NewPart, PartType, Role, SummaryRecord
+from integrity.checker import IntegrityChecker
 from integrity.types import IntegrityReport, InvariantResult
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result
 from tests.summaries import a_summary_of
@@ -105,3 +106,8 @@ def result(report: IntegrityReport, code: str) -> InvariantResult:
 def found(report: IntegrityReport) -> dict[str, list[str]]:
     """The ids of all findings, by invariant."""
     return {result.code: [finding.id for finding in result.findings] for result in report.broken}
+
+
+def checked() -> dict[str, list[str]]:
+    """The ids of all findings of a check of everything, by invariant."""
+    return found(IntegrityChecker.from_settings().run())

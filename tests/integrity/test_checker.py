@@ -189,6 +189,40 @@ BREAKS = {
         "UPDATE conversations SET chain_head = sha256('x') WHERE conversation_id = {id}",
         {"counters_are_recounts": ["chain_head"]},
     ),
+    **{
+        f"a wrong number of {counter}": Break(
+            f"UPDATE conversations SET {counter} = 7 WHERE conversation_id = {{id}}",
+            {"counters_are_recounts": [counter]},
+        )
+        for counter in ("quarantined", "cold_messages")
+    },
+    "a message recorded before its predecessor": Break(
+        "UPDATE messages SET recorded_at = recorded_at - interval '1 day' WHERE message_id = {m30}",
+        {"recording_never_goes_back": MESSAGE_30, "chains_are_unbroken": MESSAGE_30},
+    ),
+    "a message that is in the context twice": Break(
+        (
+            "DROP INDEX context_items_show_a_message_once",
+            "INSERT INTO context_items (conversation_id, ordinal, item_type, message_id, token_count)"
+            " SELECT conversation_id, 1000, item_type, message_id, token_count FROM context_items"
+            " WHERE message_id = {m30}",
+        ),
+        {"nothing_is_shown_twice": MESSAGE_30, "messages_are_reachable_once": MESSAGE_30},
+        among_others=True,
+    ),
+    "a gap among the sources of a summary": Break(
+        "UPDATE summary_messages SET ordinal = ordinal + 3 WHERE summary_id = '{late}' AND ordinal > 0",
+        {"sources_are_numbered_from_zero": ["{late}"]},
+    ),
+    "a wrong token count of a summary": Break(
+        "UPDATE summaries SET token_count = 1 WHERE summary_id = '{top}'",
+        {"token_counts_are_recounts": ["{top}"]},
+        sealed="summaries",
+    ),
+    "an unknown token counter": Break(
+        "UPDATE messages SET token_counter = 'abacus' WHERE message_id = {m30}",
+        {"records_match_their_hashes": MESSAGE_30, "token_counts_are_recounts": MESSAGE_30},
+    ),
     "an altered message": Break(
         "UPDATE messages SET content = 'Message 30' WHERE message_id = {m30}",
         {"contents_match_their_hashes": MESSAGE_30},

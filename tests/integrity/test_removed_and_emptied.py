@@ -11,21 +11,16 @@ from conversations.models import Conversation, Message, MessagePart
 from conversations.scope import Scope
 from conversations.types import NewMessage, PartType, Role
 from conversations.types import NewPart as Part
-from integrity.checker import IntegrityChecker
 from integrity.repairs.operations.withhold import quarantine
 from integrity.retention.erasure import Erasures
 from integrity.retention.tiers import Retention
 from lcmsite.access import keys
 from tests.factories import a_conversation, a_store, a_tool_result, a_workspace
-from tests.integrity.breaking import breaking, found
+from tests.integrity.breaking import breaking, checked
 from tests.integrity.erasing import erased
 from tests.integrity.repairing import a_plan
 
 pytestmark = pytest.mark.django_db
-
-
-def checked() -> dict[str, list[str]]:
-    return found(IntegrityChecker.from_settings().run())
 
 
 @pytest.fixture

@@ -13,19 +13,14 @@ from compaction.hosts.host_service import HostCompaction
 from conversations.models import Conversation, Summary
 from conversations.run_sql import SealRows
 from conversations.types import NewMessage, Role
-from integrity.checker import IntegrityChecker
 from integrity.columns import TABLES
 from lcmsite.access import keys
 from tests.factories import a_conversation, a_store, a_workspace
-from tests.integrity.breaking import a_compacted_conversation, breaking, found
+from tests.integrity.breaking import a_compacted_conversation, breaking, checked
 from tests.integrity.repairing import a_plan
 from tests.summaries import a_summary_of
 
 pytestmark = pytest.mark.django_db
-
-
-def checked() -> dict[str, list[str]]:
-    return found(IntegrityChecker.from_settings().run())
 
 
 @pytest.mark.parametrize(

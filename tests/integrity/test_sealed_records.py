@@ -21,7 +21,7 @@ from integrity.retention.erasure import Erasures
 from integrity.retention.tiers import Retention
 from tests.conversations.ledger.ledgers import exported, the_ledgers, verified
 from tests.factories import a_conversation, a_store, a_tool_result, a_workspace
-from tests.integrity.breaking import breaking, forging, found
+from tests.integrity.breaking import breaking, checked, forging, found
 from tests.integrity.repairing import a_plan, applied
 
 LOG = "".join(f"2026-01-01T00:00:{n % 60:02d}Z INFO line {n} of the log\n" for n in range(2000))
@@ -70,10 +70,6 @@ def sealed(db: None) -> Sealed:
     # Beside it another one, which no finding may ever name.
     a_sealed_conversation()
     return a_sealed_conversation()
-
-
-def check() -> dict[str, list[str]]:
-    return found(IntegrityChecker.from_settings().run())
 
 
 # Each a statement, the message that is found, and what finds it.
@@ -194,7 +190,7 @@ CORRUPTIONS = {
 
 
 def test_every_altered_record_reference_and_file_is_found_by_its_invariant(sealed):
-    assert check() == {}
+    assert checked() == {}
     for name, (statement, whose, codes) in CORRUPTIONS.items():
         undone = transaction.savepoint()
         touched = breaking(statement.format(**vars(sealed)))
@@ -255,7 +251,7 @@ def test_a_file_whose_path_leads_to_other_bytes_is_not_put_together(sealed):
         a_store().get_message(message_id=sealed.moved, whole=True)
 
     assert refusal.value.code == "damaged"
-    assert check() == {"files_are_stored_whole": [sealed.file_id]}
+    assert checked() == {"files_are_stored_whole": [sealed.file_id]}
 
 
 @pytest.mark.parametrize(
@@ -268,11 +264,11 @@ def test_a_file_whose_path_leads_to_other_bytes_is_not_put_together(sealed):
 )
 def test_what_is_altered_beside_a_cold_text_is_found(sealed, statement):
     archived(sealed)
-    assert check() == {}
+    assert checked() == {}
 
     breaking(statement.format(**vars(sealed)))
 
-    assert "cold_texts_match_their_hashes" in check()
+    assert "cold_texts_match_their_hashes" in checked()
 
 
 def test_another_order_of_keys_in_a_cold_block_is_found(sealed):
@@ -291,7 +287,7 @@ def test_another_order_of_keys_in_a_cold_block_is_found(sealed):
         block.pk,
     )
 
-    assert check() == {"cold_texts_match_their_hashes": [f"msg_{sealed.plain}"]}
+    assert checked() == {"cold_texts_match_their_hashes": [f"msg_{sealed.plain}"]}
 
 
 def archived(sealed: Sealed) -> None:
@@ -309,7 +305,7 @@ def test_what_is_altered_is_put_back_from_a_ledger(sealed):
         plan = applied(a_plan(ledger))
 
         assert [step.operation for step in plan.steps] == ["restore_from_ledger"], name
-        assert check() == {}, name
+        assert checked() == {}, name
         transaction.savepoint_rollback(undone)
 
 
@@ -321,7 +317,7 @@ def test_a_lost_message_comes_back_with_its_files(sealed):
 
     applied(a_plan(ledger))
 
-    assert check() == {}
+    assert checked() == {}
     [reference] = FileReference.objects.filter(file_id=sealed.file_id)
     assert a_store().get_message(message_id=reference.message_id, whole=True).content == WHOLE
 
@@ -356,12 +352,12 @@ def test_messages_from_before_stay_valid_and_those_behind_them_are_sealed(sealed
     as_stored_before(sealed.id)
     a_store().append_messages(conversation_id=sealed.id, messages=[NewMessage(Role.USER, "newer", idempotency_key="n")])
 
-    assert check() == {}
+    assert checked() == {}
     assert verified(exported(sealed.id)).is_clean
     assert a_store().get_message(message_id=sealed.moved, whole=True).content == WHOLE
 
     breaking("UPDATE messages SET idempotency_key = 'x' WHERE idempotency_key = 'n'")
-    assert [*check()] == [RECORDS]
+    assert [*checked()] == [RECORDS]
 
 
 @pytest.mark.parametrize(
@@ -371,7 +367,7 @@ def test_of_messages_from_before_what_references_say_is_checked(sealed, name):
     as_stored_before(sealed.id)
     breaking(CORRUPTIONS[name][0].format(**vars(sealed)))
 
-    assert f"msg_{sealed.moved}" in check()[REFERENCES]
+    assert f"msg_{sealed.moved}" in checked()[REFERENCES]
     with pytest.raises(Conflict, match="lcm check"):
         a_store().get_message(message_id=sealed.moved, whole=True)
 
@@ -404,7 +400,7 @@ def test_whoever_quotes_an_element_is_not_suspected(sealed, quotations, is_old):
         if is_old:
             as_stored_before(sealed.id)
 
-        assert check() == {}
+        assert checked() == {}
         assert the_ledgers().verify_live().is_clean
         for each in appended:
             shown = a_store().get_message(message_id=each.message_id)
@@ -415,14 +411,14 @@ def test_whoever_quotes_an_element_is_not_suspected(sealed, quotations, is_old):
 def test_a_reference_that_leads_nowhere_belongs_to_nothing(sealed):
     breaking(f"UPDATE file_references SET message_id = 10000000 WHERE message_id = {sealed.moved}")
 
-    assert check()["rows_belong_to_something"] == ["msg_10000000"]
+    assert checked()["rows_belong_to_something"] == ["msg_10000000"]
 
 
 def test_a_file_of_another_workspace_is_found(sealed):
     theirs = a_conversation(workspace=a_workspace("theirs")).conversation_id
     breaking("UPDATE large_files SET conversation_id = %s WHERE file_id = %s", theirs, sealed.named_file_id)
 
-    assert check()[REFERENCES] == [f"msg_{sealed.named}"]
+    assert checked()[REFERENCES] == [f"msg_{sealed.named}"]
 
 
 def test_an_erased_message_with_a_file_is_no_finding_and_has_nothing_to_put_together(sealed):
@@ -430,7 +426,7 @@ def test_an_erased_message_with_a_file_is_no_finding_and_has_nothing_to_put_toge
     preview = erasures.preview_erasure(conversation_id=sealed.id, message_ids=[sealed.moved, sealed.plain])
     erasures.erase(erasure_id=preview.erasure_id, confirmation=preview.confirmation)
 
-    assert check() == {}
+    assert checked() == {}
     assert verified(exported(sealed.id)).is_clean
     assert a_store().get_message(message_id=sealed.moved, whole=True).content == ""
     assert LargeFile.objects.get(pk=sealed.file_id).erased_by_id is not None

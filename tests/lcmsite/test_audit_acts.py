@@ -78,10 +78,10 @@ def test_acts_are_listed_page_by_page():
     for days in range(1, 6):
         Api(admin).ask("PUT", "retention/", {"cold_after_days": days})
 
-    first = Api(admin).get("audit-log/", limit=3, act="set_retention").body["items"]
-    second = Api(admin).get("audit-log/", act="set_retention", before_id=first[-1]["audit_id"]).body["items"]
+    first = Api(admin).get("audit-log/", limit=3, act="set_retention").body
+    second = Api(admin).get("audit-log/", act="set_retention", cursor=first["next_cursor"]).body
 
-    assert [each["detail"]["after"] for each in (*first, *second)] == [5, 4, 3, 2, 1]
+    assert [each["detail"]["after"] for each in (*first["items"], *second["items"])] == [5, 4, 3, 2, 1]
 
 
 @pytest.mark.parametrize(

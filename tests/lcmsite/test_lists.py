@@ -11,7 +11,7 @@ from django.db.models import Model
 from compaction.hosts.host_service import HostCompaction
 from compaction.models import CompactionBoundary, CompactionPlan
 from compaction.plans.plan_store import CompactionPlans
-from conversations.errors import NotFound
+from conversations.errors import Invalid, NotFound
 from conversations.files.uploads import UploadService
 from conversations.models import Upload
 from conversations.scope import Scope
@@ -28,8 +28,6 @@ from tests.factories import a_conversation, a_store, a_workspace
 
 pytestmark = pytest.mark.django_db
 
-# What says in a request where a list goes on.
-GOES_ON = ("before", "after", "page")
 ROWS = 5
 
 
@@ -70,66 +68,83 @@ def a_report(conversation_id: int, number: int) -> None:
     IntegrityChecker.from_settings(scope()).run(conversation_id=conversation_id)
 
 
-# A list's tool, what says where it goes on, the field of a row that is said there, one row more; and the table of rows
-# that have such a name, in which all are made to be of one moment.
-LISTS: list[tuple[str, str, str, Callable[[int, int], None], type[Model] | None, str]] = [
-    ("lcm_quarantines", "before_id", "quarantine_id", a_quarantine, None, ""),
-    ("lcm_grants", "before_grant", "grant_id", a_grant, Grant, "created_at"),
-    ("lcm_receipts", "before_receipt", "receipt_id", a_receipt, AssemblyReceipt, "created_at"),
-    ("lcm_plans", "before_plan", "plan_id", a_plan, CompactionPlan, "created_at"),
-    ("lcm_boundaries", "before_reference", "host_reference", a_boundary, CompactionBoundary, "recorded_at"),
-    ("lcm_uploads", "before_upload", "upload_id", an_upload, Upload, "created_at"),
-    ("lcm_reports", "before_report", "report_id", a_report, IntegrityReport, "started_at"),
+# A list's tool, what names a row, one row more; and the table of rows not named by numbers, which are of one moment.
+LISTS: list[tuple[str, str, Callable[[int, int], None], type[Model] | None, str]] = [
+    ("lcm_quarantines", "quarantine_id", a_quarantine, None, ""),
+    ("lcm_grants", "grant_id", a_grant, Grant, "created_at"),
+    ("lcm_receipts", "receipt_id", a_receipt, AssemblyReceipt, "created_at"),
+    ("lcm_plans", "plan_id", a_plan, CompactionPlan, "created_at"),
+    ("lcm_boundaries", "host_reference", a_boundary, CompactionBoundary, "recorded_at"),
+    ("lcm_uploads", "upload_id", an_upload, Upload, "created_at"),
+    ("lcm_reports", "report_id", a_report, IntegrityReport, "started_at"),
 ]
+NAMES = ("tool", "key", "another", "table", "field")
+IDS = [row[0] for row in LISTS]
 
 
-def asked(tool: str, workspace: str | None = None, **given: Any) -> list[Any]:
+def page_of(tool: str, workspace: str | None = None, **given: Any) -> Any:
     operation = next(each for each in CATALOGUE if each.tool == tool)
     wanted = {name: value for name, value in given.items() if name in operation.params.model_fields}
     caller = Caller(scope=scope(workspace), key_scopes=frozenset({KeyScope.READ}))
-    return list(operation.perform(caller, wanted).result)
+    return operation.perform(caller, wanted).result
 
 
-def test_every_list_that_is_cut_off_can_be_read_on():
-    lists = [each for each in CATALOGUE if each.method.startswith("list_")]
-    fields = {each.tool: each.params.model_fields for each in lists}
+def test_every_list_goes_on_by_a_cursor():
+    with_limit = {each.tool for each in CATALOGUE if "limit" in each.params.model_fields}
+    with_cursor = {each.tool for each in CATALOGUE if "cursor" in each.params.model_fields}
 
-    cut_off = {tool for tool, names in fields.items() if "limit" in names}
-    read_on = {tool for tool, names in fields.items() if any(name.startswith(GOES_ON) for name in names)}
-
-    assert len(cut_off) > 10
-    assert cut_off == read_on
+    # What cannot be had without a summary's impact is one answer, not a list.
+    assert with_limit - with_cursor == {"lcm_impact"}
+    assert len(with_cursor) > 15
 
 
-@pytest.mark.parametrize(("tool", "goes_on", "key", "another", "table", "field"), LISTS, ids=[row[0] for row in LISTS])
-def test_pages_give_each_row_once_whatever_comes_in_meanwhile(tool, goes_on, key, another, table, field):
+@pytest.mark.parametrize(NAMES, LISTS, ids=IDS)
+def test_pages_give_each_row_once_whatever_comes_in_meanwhile(tool, key, another, table, field):
     conversation_id = a_conversation(*(f"message {n}" for n in range(12))).conversation_id
     for number in range(ROWS):
         another(conversation_id, number)
     if table is not None:
         table.objects.update(**{field: "2026-01-31T12:00:00Z"})
-    everything = [getattr(row, key) for row in asked(tool, conversation_id=conversation_id, limit=100)]
+    everything = [getattr(row, key) for row in page_of(tool, conversation_id=conversation_id, limit=100)]
 
-    given, here = [], {}
-    while page := asked(tool, conversation_id=conversation_id, limit=2, **here):
-        given += [getattr(row, key) for row in page]
-        here = {goes_on: given[-1]}
+    page = page_of(tool, conversation_id=conversation_id, limit=2)
+    given = [getattr(row, key) for row in page]
+    while page.next_cursor is not None:
         another(conversation_id, ROWS + len(given))
+        page = page_of(tool, conversation_id=conversation_id, limit=2, cursor=page.next_cursor)
+        given += [getattr(row, key) for row in page]
 
     assert len(everything) == ROWS
     assert given == everything
 
 
-@pytest.mark.parametrize(("tool", "goes_on", "key", "another", "table", "field"), LISTS, ids=[row[0] for row in LISTS])
-def test_somebody_elses_row_leads_nowhere(tool, goes_on, key, another, table, field):
+@pytest.mark.parametrize(NAMES, LISTS, ids=IDS)
+def test_somebody_elses_cursor_leads_nowhere(tool, key, another, table, field):
     conversation_id = a_conversation("one", "two").conversation_id
     theirs = a_conversation("theirs", workspace=a_workspace("theirs")).conversation_id
-    another(conversation_id, 0)
-    [row] = asked(tool, conversation_id=conversation_id)
+    for number in range(2):
+        another(conversation_id, number)
+    cursor = page_of(tool, conversation_id=conversation_id, limit=1).next_cursor
 
     if table is None:
-        # A number that is no more than a place: behind it, there is what there is.
-        assert asked(tool, "theirs", conversation_id=theirs, **{goes_on: getattr(row, key)}) == []
+        # A number is no more than a place: behind it, there are their own rows.
+        assert page_of(tool, "theirs", conversation_id=theirs, cursor=cursor) == []
     else:
         with pytest.raises(NotFound):
-            asked(tool, "theirs", conversation_id=theirs, **{goes_on: getattr(row, key)})
+            page_of(tool, "theirs", conversation_id=theirs, cursor=cursor)
+
+
+@pytest.mark.parametrize("cursor", ["nonsense", "e30:x", "1", "MQ:aaaa"])
+def test_what_is_no_cursor_of_the_list_is_refused(cursor):
+    with pytest.raises(Invalid) as refusal:
+        page_of("lcm_runs", cursor=cursor)
+
+    assert refusal.value.code == "bad_cursor"
+
+
+def test_a_cursor_of_another_list_is_refused():
+    conversation_id = a_conversation("one", "two").conversation_id
+    cursor = page_of("lcm_messages", conversation_id=conversation_id, limit=1).next_cursor
+
+    with pytest.raises(Invalid, match="not a cursor of this list"):
+        page_of("lcm_items", conversation_id=conversation_id, cursor=cursor)

@@ -229,7 +229,7 @@ def test_no_page_takes_more_tokens_than_its_cap_and_the_cursor_has_the_rest(talk
         page = engine().grep(
             query="boats", sort="recency", conversation_id=talk, limit=200, max_tokens=1500, cursor=cursor
         )
-        assert count(json.dumps(json.loads(as_json(page))["matches"], ensure_ascii=False)) <= 1500
+        assert count(json.dumps(json.loads(as_json(page))["items"], ensure_ascii=False)) <= 1500
         seen += ids(page)
         cursor = page.cursor
         if cursor is None:

@@ -43,7 +43,8 @@ def test_a_moment_answers_better_the_more_of_the_date_is_true_of_it():
     dates = dates_in("7 May 2023")
 
     exact, same_month, same_year, other = (
-        dates.told_by(datetime(*day, tzinfo=UTC)) for day in [(2023, 5, 7), (2023, 5, 8), (2023, 6, 7), (2022, 6, 7)]
+        dates.information_in(datetime(*day, tzinfo=UTC))
+        for day in [(2023, 5, 7), (2023, 5, 8), (2023, 6, 7), (2022, 6, 7)]
     )
 
     assert exact > same_month > same_year > other == 0
@@ -72,4 +73,4 @@ def test_a_question_that_only_speaks_of_times_is_none(text):
 
 @given(st.text(alphabet="0123456789- MayJuneth", max_size=60), st.datetimes())
 def test_no_text_and_no_moment_is_an_error(text, moment):
-    assert dates_in(text).told_by(moment) >= 0
+    assert dates_in(text).information_in(moment) >= 0

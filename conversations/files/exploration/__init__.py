@@ -1,6 +1,7 @@
-"""Describe a file in a few lines: its kind, size and structure. Bounded for any file, and never failing.
+"""Describe a file in a few lines: its kind, size and structure.
 
-`Glance` collects the beginning and the end while the bytes are stored. `explore` then calls the explorer of that kind.
+Bounded for any file, and never failing. `Glance` collects the beginning and the end while the bytes are stored.
+`explore` then calls the explorer of that kind.
 """
 
 from conversations.files.exploration.explorer import explore

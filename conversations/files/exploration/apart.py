@@ -1,4 +1,4 @@
-"""Run parsers in a subprocess with limits of memory and time: a hostile PDF or page may never end."""
+"""Run parsers of PDF, HTML and images in a subprocess with limits."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ class NotReadable(Exception):
 
 
 def ask(kind: str, content: bytes) -> list[str]:
-    """Return the lines of the explorer of this kind; NotReadable if it fails or times out."""
+    """Return the lines of the explorer of this kind.
+
+    Raises NotReadable if it fails or times out.
+    """
     try:
         done = subprocess.run(
             [sys.executable, "-m", __name__, kind],

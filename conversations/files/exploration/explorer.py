@@ -30,7 +30,7 @@ _EXPLORERS: dict[FileKind, Explorer] = {
 
 
 def explore(seen: Seen, *, gist: texts.Gist | None = None) -> str:
-    """Return kind, size and, for a text, lines, followed by the lines of its explorer.
+    """Return kind, size and lines of a file, and the lines of its explorer.
 
     `gist` summarizes a plain text in a number of tokens.
     """

@@ -1,4 +1,4 @@
-"""Collect the beginning, the end and the lines of a file while its bytes are stored. Pure."""
+"""Collect the beginning and the end of a file while it is stored. Pure."""
 
 from __future__ import annotations
 

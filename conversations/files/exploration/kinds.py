@@ -1,4 +1,7 @@
-"""Detect the kind of a file: by content, then by name; and whether both agree. Pure."""
+"""Detect the kind of a file: by content, then by name.
+
+And whether both agree. Pure.
+"""
 
 from __future__ import annotations
 

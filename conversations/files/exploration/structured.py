@@ -1,4 +1,4 @@
-"""Describe the structure of JSON, JSON Lines, YAML and XML: keys, types and counts. Pure.
+"""Describe the structure of JSON, JSON Lines, YAML and XML. Pure.
 
 Of a file longer than the head only the beginning is read. YAML is composed into nodes, never constructed, and aliases
 count against the budget of nodes, so an alias bomb is harmless.
@@ -137,7 +137,10 @@ def _lines(shape: Shape, *, name: str, depth: int) -> Iterator[str]:
 
 
 def read_json(text: str, *, is_whole: bool) -> Any:
-    """Parse JSON, or the complete part of a text that was cut off; ValueError if it is not JSON."""
+    """Parse JSON, or the complete part of a text that was cut off.
+
+    Raises ValueError if it is not JSON.
+    """
     return pydantic_core.from_json(text, allow_partial=not is_whole, cache_strings=False)
 
 

@@ -1,4 +1,4 @@
-"""Describe CSV and TSV tables: columns, types, examples and the number of rows. Pure."""
+"""Describe CSV and TSV tables: columns, types, examples, rows. Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
 
 
 def delimiter_of(text: str, *, is_named_so: bool) -> str | None:
-    """Return the delimiter if the first lines are rows of a table with at least two columns.
+    """Return the delimiter if the first lines are rows of a table.
 
     Stricter for a text that is not named as a table, because prose has commas, too.
     """
@@ -84,7 +84,10 @@ def _lines(text: str, *, is_whole: bool) -> Iterable[str]:
 
 
 def _header(rows: list[list[str]]) -> tuple[list[str], list[list[str]]]:
-    """Return column names and rows; columns are numbered if the first row has no names."""
+    """Return column names and rows.
+
+    Columns are numbered if the first row has no names.
+    """
     first = rows[0]
     if any(_kind(name.strip()) not in ("text", "nothing") for name in first):
         return [f"column {at + 1}" for at in range(len(first))], rows

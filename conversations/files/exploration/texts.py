@@ -1,4 +1,4 @@
-"""Describe logs by levels, Markdown and HTML by headings, plain text by a gist or its ends. Pure."""
+"""Describe logs, Markdown, HTML and plain text. Pure."""
 
 from __future__ import annotations
 

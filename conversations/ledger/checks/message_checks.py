@@ -178,7 +178,7 @@ class MessageCheck:
         )
 
     def _chain(self, line: Mapping[str, Any]) -> None:
-        """Check against the chain_hash recorded before, so that a broken link is one finding."""
+        """Check against the recorded chain_hash, so that a broken link is one finding."""
         created_at, recorded_at = as_moment(line["created_at"]), as_moment(line["recorded_at"])
         link = hashlib.sha256(bytes.fromhex(self.chain_hash) + bytes.fromhex(line["entry_hash"]))
         for moment in (created_at, recorded_at):

@@ -1,4 +1,4 @@
-"""Values of messages that verifying compares later lines with, on disk to bound memory."""
+"""Values of messages that later lines are compared with, kept on disk."""
 
 from __future__ import annotations
 
@@ -55,13 +55,16 @@ class ReferenceMemory:
         self._file.seek(0)
 
     def next(self) -> tuple[int, bytes, bytes] | None:
-        """Return the next reference in the form of `sealed_reference`; None after the last."""
+        """Return the next reference in the form of `sealed_reference`.
+
+        Returns None after the last.
+        """
         record = self._file.read(_REFERENCE.size)
         return _REFERENCE.unpack(record) if len(record) == _REFERENCE.size else None
 
 
 def sealed_reference(seq: int, entry: Sequence[Any]) -> tuple[int, bytes, bytes]:
-    """Return the seq of a message, the hash of its reference, and the hash of the file."""
+    """Return the seq of a message, and the hashes of its reference and the file."""
     return seq, *_digests(entry)
 
 
@@ -113,7 +116,10 @@ class MessageMemory:
         return None if record is None else Remembered(*_RECORD.unpack(record)[:-1])
 
     def cover(self, seq: int) -> bool:
-        """Mark this message as the source of a summary; return whether it was one already."""
+        """Mark this message as the source of a summary.
+
+        Return whether it was one already.
+        """
         record = self._read(seq)
         if record is None:
             return False

@@ -1,4 +1,7 @@
-"""All repair operations; none of them edits, renumbers or deletes appended messages."""
+"""All repair operations.
+
+None of them edits, renumbers or deletes appended messages.
+"""
 
 from __future__ import annotations
 

@@ -52,7 +52,10 @@ class Operation(ABC):
 
     @abstractmethod
     def outlook(self, target: Target) -> Values:
-        """Return the values after the step; nothing is written. CannotRepair if the step has no effect."""
+        """Return the values after the step; nothing is written.
+
+        Raises CannotRepair if the step has no effect.
+        """
 
     def is_reversible(self, target: Target) -> bool:
         """Whether the step can be undone: the database may refuse the current values."""

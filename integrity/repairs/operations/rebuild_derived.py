@@ -92,7 +92,10 @@ class RebuildContext(Operation):
 
 
 class Recount(Operation):
-    """Set one counter of a conversation to a recount; the target is the counter's name."""
+    """Set one counter of a conversation to a recount.
+
+    The target is the counter's name.
+    """
 
     step = Step.RECOUNT
 

@@ -1,4 +1,4 @@
-"""Repair summaries: restore lost links that the hash proves, and redo damaged texts."""
+"""Repair summaries: restore links that the hash proves, redo damaged texts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Sources:
 
 
 def sealed_sources(summary: Summary) -> Sources | None:
-    """Return the unused messages and summaries in its range, if they give exactly the summary's hash."""
+    """Return the unused sources in a summary's range, if they give its hash."""
     place = {
         "summary_id": summary.summary_id,
         "conversation_id": summary.conversation_id,
@@ -49,7 +49,7 @@ def sealed_sources(summary: Summary) -> Sources | None:
 
 
 def relinkable_sources(summary: Summary) -> Sources | None:
-    """Return the proven sources, if the summary is linked to only some of them and to nothing else."""
+    """Return the proven sources, if the summary has links to only some of them."""
     sources = sealed_sources(summary)
     linked = {id for (id,) in rows(SQL["linked_sources"], {"summary_id": summary.summary_id})}
     return sources if sources is not None and linked < set(sources.ids) else None

@@ -1,4 +1,4 @@
-"""Repair the records of work: close abandoned jobs, runs and grants, and correct figures of runs."""
+"""Close abandoned jobs, runs and grants, and correct figures of runs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ _REVOKE = "UPDATE grants SET revoked_at = %s::timestamptz WHERE grant_id = %s"
 
 
 class CloseJob(Operation):
-    """Close a job that its worker abandoned; the sweep requests another one if there is still work."""
+    """Close a job that its worker abandoned.
+
+    The sweep requests another one if there is still work.
+    """
 
     step = Step.CLOSE_JOB
 
@@ -102,7 +105,7 @@ class ExpireGrant(Operation):
 
 
 class MendRun(Operation):
-    """Set a run's token counts to figures that add up, and keep the recorded ones in its details.
+    """Correct a run's token counts, and keep the recorded ones in its details.
 
     The saving is correct, because it was added up summary by summary, and stays. The context after the run cost at
     least as much as the run's own summaries in it; the cost of the other items at that time is not recorded.
@@ -128,7 +131,10 @@ class MendRun(Operation):
         }
 
     def is_reversible(self, target: Target) -> bool:
-        """The database refuses the recorded figures; the step and the run's details keep them."""
+        """The database refuses the recorded figures.
+
+        The step and the run's details keep them.
+        """
         return False
 
     def apply(self, target: Target, log: AuditLog) -> Values:
@@ -146,14 +152,14 @@ class MendRun(Operation):
 
 
 def mended_figures(before: int, after: int, *, at_least: int, may_grow: bool) -> tuple[int, int]:
-    """Return tokens before and after with the same saving, and with `at_least` so many after."""
+    """Return tokens before and after with the same saving, and `at_least` after."""
     saved = before - after if may_grow else max(0, before - after)
     mended = max(after, at_least, -saved, 0)
     return mended + saved, mended
 
 
 def _cost_of_summaries(run: CompactionRun) -> int:
-    """Return what the run's summaries cost in the context at its end, without those it condensed or superseded."""
+    """Return the cost of the run's summaries that were in the context at its end."""
     made: dict[str, Any] = {
         summary.summary_id: summary.as_record()
         for summary in Summary.objects.filter(conversation_id=run.conversation_id, run_id=run.run_id).readable()

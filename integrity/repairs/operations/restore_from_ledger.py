@@ -1,4 +1,4 @@
-"""Restore damaged or lost texts and rows from a ledger, only where stored hashes prove them."""
+"""Restore texts and rows from a ledger where stored hashes prove them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Found:
 
 
 class RestoreFromLedger(Operation):
-    """Restore an altered text, or lost rows, from ledger lines that match the stored hashes."""
+    """Restore altered texts or lost rows from ledger lines with matching hashes."""
 
     step = Step.RESTORE_FROM_LEDGER
 
@@ -59,7 +59,7 @@ class RestoreFromLedger(Operation):
         return {"messages": [{"seq": line["seq"], "entry_hash": line["entry_hash"]} for line in found.messages[:50]]}
 
     def is_reversible(self, target: Target) -> bool:
-        """Inserted rows cannot be deleted again, and a cold text does not return to its block."""
+        """Whether no row was inserted, and no text was cold."""
         if not target.id.startswith(("msg_", "part_")):
             return target.id.startswith("sum_")
         message = Message.objects.get(pk=self._message_id(target))
@@ -115,7 +115,7 @@ class RestoreFromLedger(Operation):
         return {**undo, "inserted_parts": len(lost) + len(lost_files)}
 
     def _insert(self, target: Target, lines: Sequence[Line], audit_id: int) -> None:
-        """Insert lost messages, under the ids by which other rows still name them, if there are any."""
+        """Insert lost messages, under their old ids where other rows name them."""
         restored = self._restored(target, audit_id)
         for line in lines:
             number = _lost_number(target.conversation, line)
@@ -171,7 +171,7 @@ class RestoreFromLedger(Operation):
 
 
 def _lost_files(message_id: int, line: Line) -> list[FileEntry]:
-    """Return the files that the message needs by its ledger line and that have no reference."""
+    """Return the files of a ledger line that have no reference."""
     stored = files_of([message_id]).get(message_id, [])
     return [entry for entry in line.get("files", []) if entry not in stored]
 
@@ -229,7 +229,7 @@ def _write(message_id: int, texts: Mapping[str, Any], parts: Sequence[Mapping[st
 
 
 def _leave_block(conversation_id: int, block_id: int | None) -> None:
-    """Count a restored message as hot again, and delete its block if no message needs it."""
+    """Count a restored message as hot, and delete its block if unused."""
     if block_id is not None:
         Conversation.objects.filter(pk=conversation_id).update(cold_messages=F("cold_messages") - 1)
         ColdBlock.objects.filter(pk=block_id, messages__isnull=True).delete()
@@ -240,7 +240,7 @@ def _digest(text: str) -> str:
 
 
 def _lost_number(conversation_id: int, line: Line) -> int | None:
-    """Return the id that a lost message had, from the links of a summary or from the context."""
+    """Return the id of a lost message that links or context items still name."""
     place = {"conversation_id": conversation_id, "seq": line["seq"]}
     links = [
         {"summary_id": summary_id, "ordinal": line["seq"] - first}
@@ -251,7 +251,7 @@ def _lost_number(conversation_id: int, line: Line) -> int | None:
 
 
 def _fits_between(conversation_id: int, lines: Sequence[Line], chain_head: str) -> bool:
-    """Whether the first line follows from its stored predecessor, and the stored successor from the last."""
+    """Whether the lines fit the chain between their stored neighbours."""
     first, last = lines[0], lines[-1]
     link = {name: first.get(name) for name in _OF_LINK}
     [(follows,)] = rows(SQL["follows_predecessor"], {"conversation_id": conversation_id, **link})

@@ -1,4 +1,4 @@
-"""Put damaged items into quarantine, where no model is shown them, and release them."""
+"""Quarantine damaged items, which no model is shown then, and release them."""
 
 from __future__ import annotations
 
@@ -56,7 +56,10 @@ class Release(Operation):
 
 
 def quarantine(conversation_id: int, target: str, *, reason: str, log: AuditLog) -> Quarantine:
-    """Withhold an item of a conversation and count it; the caller locks the conversation's row."""
+    """Withhold an item of a conversation and count it.
+
+    The caller locks the conversation's row.
+    """
     held = Quarantine.objects.create(conversation_id=conversation_id, target=target, reason=reason)
     Conversation.objects.filter(pk=conversation_id).update(quarantined=F("quarantined") + 1)
     log.record(Act.QUARANTINE, conversation_id=conversation_id, target=target)

@@ -107,7 +107,8 @@ def _messages(visit: Visit, conversation_id: int, first: int | None, last: int |
         if first <= last
         else []
     )
-    is_cut = getattr(records, "more", False)
+    # A page of very large messages ends early.
+    is_cut = len(records) < last - first + 1 and getattr(records, "next_cursor", None) is not None
     if is_cut:
         last = records[-1].seq
     active = [each for each in window.summaries if each.active]

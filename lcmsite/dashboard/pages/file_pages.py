@@ -8,7 +8,7 @@ from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 
 from conversations.errors import NotFound, Unavailable
-from lcmsite.api.downloads import download as downloaded
+from lcmsite.api.downloads import download_response
 from lcmsite.catalogue.problems import problem_of
 from lcmsite.dashboard.page import Visit, number_in, page
 from lcmsite.dashboard.parts.pager import paged
@@ -51,7 +51,7 @@ def lines(visit: Visit, file_id: str) -> HttpResponse:
 @page()
 def download(visit: Visit, file_id: str) -> HttpResponseBase:
     """Download the bytes; a browser never shows them as a page of this site."""
-    return downloaded(None, visit.request, visit.caller, {"file_id": file_id})
+    return download_response(visit.request, visit.caller, file_id)
 
 
 def _lines(visit: Visit, file_id: str, is_erased: bool) -> dict[str, Any]:

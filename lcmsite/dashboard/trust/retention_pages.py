@@ -11,7 +11,7 @@ from conversations.humanize import counted
 from integrity.policy import MOST_DAYS
 from integrity.retention.types import TierMove
 from integrity.types import ScanMode
-from lcmsite.api.ledger_stream import ledger as streamed
+from lcmsite.api.ledger_stream import ledger_response
 from lcmsite.catalogue.problems import Problem, problem_of
 from lcmsite.dashboard.page import Visit, page
 from lcmsite.dashboard.parts.pager import paged
@@ -128,6 +128,6 @@ def _shown(visit: Visit, problem: Problem | None = None) -> HttpResponse:
 @page()
 def ledger(visit: Visit, conversation_id: int) -> HttpResponseBase:
     """Download the ledger of a conversation."""
-    response = streamed(None, visit.request, visit.caller, {"conversation_id": str(conversation_id)})
+    response = ledger_response(visit.caller, conversation_id)
     response["Content-Disposition"] = f'attachment; filename="conversation-{conversation_id}.jsonl"'
     return response

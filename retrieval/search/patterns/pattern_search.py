@@ -12,14 +12,13 @@ from typing import Any
 from django.db import DataError
 
 from conversations.errors import Invalid
-from conversations.sql import bigint, bound, rows_as_planned
+from conversations.sql import bigint, bound, load, rows_as_planned
 from retrieval.limits import Deadline
 from retrieval.search.filters import Filters
 from retrieval.search.ordering import FoundRow, Key, behind, collation, high_before, key_values, newest_first
 from retrieval.search.patterns.pattern_translation import Pattern, refused
 from retrieval.search.searchables import MESSAGES, Searchable
 from retrieval.search.snippets import WIDTH, around
-from retrieval.search.statements import load
 
 _SQL = load("retrieval/search_patterns.sql")
 # So many of the newest are searched first: what is frequent is found among them, where the index of trigrams would

@@ -1,4 +1,4 @@
-"""Says a regular expression, as Python and most people write it, in PostgreSQL's words. Pure.
+"""Translate a regular expression of Python's kind into PostgreSQL's. Pure.
 
 ^ and $ match at every line, as with Python's (?m), and . no newline, unless the pattern begins with (?s); (?i) and
 (?x) are understood there too. What PostgreSQL has no counterpart for is refused with a sentence that says what to do
@@ -24,7 +24,7 @@ _REFERENCE = re.compile(r"\(\?P=(?P<name>\w+)\)|\\k[<{'](?P<other>\w+)[>}']")
 _SAME = frozenset("dswDSWntrfvaeAZyYmM")
 _IN_BRACKETS = frozenset("dswDSWntrfvaeb")
 _OTHERWISE = {"b": r"\y", "B": r"\Y", "z": r"\Z"}
-# What holds or not by what stands around it, as an escape and as the name of a class.
+# What matches or not by what is around it, as an escape and as the name of a class.
 _EDGES = frozenset("AZzbByYmM")
 _EDGE_CLASSES = ("[:<:]", "[:>:]")
 
@@ -48,7 +48,7 @@ def translated(pattern: str) -> Pattern:
 
 
 def literally(text: str) -> Pattern:
-    """A pattern for a text as it stands, in any case and with any blanks between its words."""
+    """A pattern for a literal text, in any case and with any blanks between its words."""
     words = (re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", word) for word in text.split())
     body = r"\s+".join(words)
     return Pattern(f"(?iw){body}", group=f"(?iw)({body})")
@@ -73,7 +73,7 @@ class _Translation:
     run_of: list[str] = field(default_factory=list)
     literals: list[str] = field(default_factory=list)
     has_alternatives: bool = False
-    # Whether what it matches depends on what stands around it, or on the numbers of groups.
+    # Whether what it matches depends on what is around it, or on the numbers of groups.
     looks_around: bool = False
     # `w`: ^ and $ at every line, and classes such as [^a] match a newline, as they do in Python.
     options: str = "w"
@@ -138,7 +138,7 @@ class _Translation:
     # Quantifiers
 
     def _quantifier(self) -> bool:
-        """Take a quantifier; False if what stands here is none, but a brace that stands for itself."""
+        """Take a quantifier; False if there is none here."""
         character = self.source[self.place]
         if character == "{":
             bound = _BOUND.match(self.source, self.place)

@@ -1,8 +1,8 @@
-"""The optional index of trigrams, which tells what a regular expression can match at all.
+"""The optional index of trigrams, which speeds up regular expressions.
 
 It makes a regular expression with a rare word in it as fast as a look-up, and halves the rate at which messages can be
-appended: so an operator builds it who needs it (`lcm trigram-index build`), and says with LCM_TRIGRAM_INDEX that it is
-to be used. It needs PostgreSQL's pg_trgm, which the server that LCM brings along does not have.
+appended: so an operator who needs it builds it (`lcm trigram-index build`) and turns it on with LCM_TRIGRAM_INDEX. It
+needs PostgreSQL's pg_trgm, which the server that LCM brings along does not have.
 """
 
 from __future__ import annotations
@@ -93,5 +93,5 @@ def _run(statement: str) -> None:
         with connection.cursor() as cursor:
             cursor.execute(statement)
     except DatabaseError as error:
-        said = str(error).splitlines()[0]
-        raise Conflict(f"PostgreSQL refuses it: {said}.", code="trigram_index") from error
+        reason = str(error).splitlines()[0]
+        raise Conflict(f"PostgreSQL refuses it: {reason}.", code="trigram_index") from error

@@ -1,4 +1,4 @@
-"""The days, months and years that a question names, and how well a moment answers to them; if it asks for one. Pure."""
+"""Find the days, months and years that a query names, and whether it asks when. Pure."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _MONTH_TELLS, _DAY_TELLS, _WEEKDAY_TELLS, _YEAR_TELLS = math.log(12), math.log(3
 
 @dataclass(frozen=True)
 class Dates:
-    """What a question says of when: any of these may be empty."""
+    """The dates in a query: any of these may be empty."""
 
     months: frozenset[int] = frozenset()
     days: frozenset[int] = frozenset()
@@ -55,8 +55,8 @@ class Dates:
     def __bool__(self) -> bool:
         return bool(self.months or self.days or self.weekdays or self.years)
 
-    def told_by(self, moment: datetime) -> float:
-        """How much of what the question says of when is true of this moment, in nats."""
+    def information_in(self, moment: datetime) -> float:
+        """How much of the dates is true of this moment, in nats."""
         return (
             _MONTH_TELLS * (moment.month in self.months)
             + _DAY_TELLS * (moment.day in self.days and (not self.months or moment.month in self.months))

@@ -8,11 +8,10 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import NamedTuple
 
-from conversations.sql import rows, texts
+from conversations.sql import load, rows, texts
 from retrieval.search.query.lexemes import LexedTerm, TermKey, lexed_term
 from retrieval.search.query.parser import ParsedQuery
 from retrieval.search.query.word_forms import other_forms
-from retrieval.search.statements import load
 
 _SQL = load("retrieval/search_prepare.sql")
 # The same words are searched for again and again. Longer terms than nearly any identifier are not cached.
@@ -26,7 +25,7 @@ _lexed: dict[TermKey, LexedTerm] = {}
 
 
 def lexed_terms(queries: Iterable[ParsedQuery]) -> Mapping[TermKey, LexedTerm]:
-    """All terms of these queries with their lexemes; the database is asked for those that are not cached."""
+    """All terms of these queries with their lexemes; those that are not cached are read from the database."""
     keys = dict.fromkeys(
         (term, is_excluded)
         for query in queries

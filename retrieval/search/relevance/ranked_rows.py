@@ -7,18 +7,17 @@ from dataclasses import dataclass
 from itertools import chain, compress, count
 from typing import Any
 
-from conversations.sql import array, rows
+from conversations.sql import array, load, rows
 from retrieval.search.filters import Filters
 from retrieval.search.query.compiled_query import MOST_CANDIDATES, CompiledQuery, InARow
 from retrieval.search.relevance import ranking
 from retrieval.search.relevance.ranking import Hit, Neighbour, Place, conversation_of, seq_of
 from retrieval.search.searchables import MESSAGES, Searchable
-from retrieval.search.statements import load
 
 _SQL = load("retrieval/search_relevance.sql")
 # What statistics do not foresee, no search looks at.
 MOST_ROWS = 50_000
-# Of messages with words so common that only the newest are searched: so many are asked which tool they have to do with.
+# Of messages with words so common that only the newest are searched: of so many, the tool is checked.
 MOST_PROMISING = 5000
 
 _COUNT = "greatest(count(*) FILTER (WHERE r{n} > 0), %(expected{n})s::float8) AS d{n}"
@@ -213,7 +212,7 @@ def _row_rank(query: CompiledQuery, n: int, words: InARow) -> str:
 
 
 def _answered_in(table: Searchable, attempt: Attempt) -> str:
-    """Where a hit that asks is answered: that says something about what stands beside it, and nothing else."""
+    """Where a hit that asks is answered: that matters for the messages beside it only."""
     query = attempt.query
     if not attempt.is_in_context or table is not MESSAGES:
         return "NULL::integer"

@@ -1,4 +1,4 @@
-"""Orders what a search has found. Pure.
+"""Rank what a search has found. Pure.
 
 A message is worth the sum, over what is looked for, of how rare it is times how much of it the message holds. In a
 conversation the question carries the words and the answer carries the fact: so a message also borrows from the two
@@ -29,7 +29,7 @@ _AROUND = {1: 0.2, -1: 0.2, 2: 0.2, -2: 0.2}
 _AROUND_A_QUESTION = {1: 0.2, -1: 0.1, 2: 0.2, -2: 0.1}
 _FARTHEST = max(_AROUND)
 _ANSWER = 1.0
-# Whoever wants to know when something was is told by what speaks of it, whatever it asks at its end: R@1 of temporal
+# When something was is in what speaks of it, whatever it asks at its end: R@1 of temporal
 # questions is 0.675 with 1.0, 0.688 with 0.6, 0.694 so, and 0.701 with 0.2, but R@10 0.921, not 0.924.
 _ANSWER_TO_WHEN = 0.4
 # And a message that tells a time, such as `yesterday` or `in June`, is the one: without, R@1 is 0.656, with half 0.688.
@@ -37,7 +37,7 @@ _TELLS_WHEN_WEIGHT = 0.5
 # What a question in words is looking for is seldom in what asks the same: without this, R@10 is 0.813, not 0.818.
 _ASKING_COSTS = 0.5
 SATURATION = 0.5
-# A stretch is so many messages, and more than half as much of what is said in the two beside it. Nobody knows where
+# A stretch is so many messages, and more than half as much of what is said in the two beside it. Where
 # one matter ends and another begins: with 16 messages and hard ends, single-hop R@10 is from 0.907 to 0.922 by the
 # place of the ends alone, and 0.915 in the mean; so, from 0.916 to 0.921, and 0.919.
 STRETCH, BESIDE_A_STRETCH, STRETCH_WEIGHT, STRETCH_SATURATION = 8, 0.7, 0.3, 1.0
@@ -45,7 +45,7 @@ STRETCH, BESIDE_A_STRETCH, STRETCH_WEIGHT, STRETCH_SATURATION = 8, 0.7, 0.3, 1.0
 AUTHOR_WEIGHT = 2.0
 DATE_WEIGHT = 1.0
 # From here on length costs: a long tool output holds many words by chance, and lends them to what stands beside it. Two
-# that follow each other it hardly holds by chance. In tokens. Where all that a text is worth was divided by its length,
+# that follow each other it seldom holds by chance. In tokens. Where all that a text is worth was divided by its length,
 # not what it holds of words, R@10 everywhere was 0.777, not 0.780, and of identifiers as words 0.954, not 0.974 (R@1
 # 0.648, not 0.734).
 LONG = 100
@@ -88,7 +88,7 @@ class Hit(NamedTuple):
     # Where it stands among everything that is searched, by when it came.
     order_place: int = 0
     author: str | None = None
-    # None where nobody asked for a date.
+    # None where the query names no date.
     created_at: datetime | None = None
 
 
@@ -98,10 +98,10 @@ class Neighbour(NamedTuple):
     id: int
     conversation_id: int
     seq: int
-    # None where nobody asked for a date.
+    # None where the query names no date.
     created_at: datetime | None
     author: str | None
-    # Whether it tells a time, where somebody asked for one.
+    # Whether it tells a time, where the query asks for one.
     tells_when: bool = False
 
     @property
@@ -127,12 +127,12 @@ class Weights:
         return len(self.rarity) - self.in_a_row
 
     def of_its_own(self, row: Neighbour | Hit) -> float:
-        """What a message is worth for who said it, when, and for the time it tells."""
+        """What a message is worth for its author, its date, and the time it tells."""
         worth = 0.0
         if row.author is not None and not self.names.isdisjoint(_names_of(row.author)):
             worth += AUTHOR_WEIGHT
         if row.created_at is not None and self.dates:
-            worth += DATE_WEIGHT * self.dates.told_by(row.created_at)
+            worth += DATE_WEIGHT * self.dates.information_in(row.created_at)
         if isinstance(row, Neighbour) and row.tells_when:
             worth += _TELLS_WHEN_WEIGHT
         return worth
@@ -228,12 +228,12 @@ def in_context(hits: Collection[Hit], weights: Weights, *, only: Collection[Plac
 
 
 def _in_company(places: Collection[Place]) -> set[Place]:
-    """Those that have another one near: what few words have in common mostly lies far apart, and lends nobody any."""
+    """Those that have another one near: what few words have in common mostly lies far apart, and lends nothing."""
     return {each for pair in pairwise(sorted(places)) if pair[1] - pair[0] <= _FARTHEST for each in pair}
 
 
 def _spread(stretches: Mapping[int, Mapping[int, float]], where: Collection[int]) -> dict[int, dict[int, float]]:
-    """What is said of each term in and beside each stretch, for those of them that are asked for."""
+    """How much of each term is in and beside each stretch, for those in `where`."""
     spread: dict[int, dict[int, float]] = {}
     for term, shares in stretches.items():
         of_term = spread[term] = defaultdict(float, shares)
@@ -257,7 +257,7 @@ def _summed(held: Mapping[int, Mapping[Place, float]], weights: Weights, saturat
 
 
 def fresher(worth: float, *, age: int, oldest: int) -> float:
-    """The worth of something for whoever wants what is both fitting and new: the newest of all is worth twice as much.
+    """Mark up what is new: the newest of all is worth twice as much.
 
     What is said is forgotten by a power of its age, so it is the logarithm of the age that counts: half of the bonus is
     lost after the square root of all messages. Twice, because then neither decides alone: of two that fit equally the

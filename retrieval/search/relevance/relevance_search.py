@@ -18,7 +18,7 @@ from retrieval.search.searchables import MESSAGES, SUMMARIES
 
 # Fewer texts than this with every word in them, and those with any of the words are given too.
 A_HANDFUL = 5
-# Beyond as many as are asked for: the hits that are ranked with their neighbours, and the places that are looked at
+# Beyond the limit: the hits that are ranked with their neighbours, and the places that are looked at
 # again with all that is known of them; of what stands by itself, as many are ranked as there are such places. With 280
 # and 100 of them R@10 of `make eval` is 0.813, not 0.818, and with 180 and 150 0.811.
 _RANKED, _PROMISING = 380, 150
@@ -28,7 +28,7 @@ _MANY_TIMES = 10
 
 
 class RankedMatch(NamedTuple):
-    """One answer, and what it is worth beside the others. The greatest comes first: no two have the same `key`."""
+    """One match and its worth. The greatest comes first: no two have the same `key`."""
 
     # Whether it is one of those that come before all others.
     is_first: bool
@@ -37,14 +37,14 @@ class RankedMatch(NamedTuple):
     seq: int
     # The number of a message, or the id of a summary or a file.
     name: str
-    # Whether it answers every clause of the question.
+    # Whether it matches every clause of the query.
     is_complete: bool
-    # Where it stands by when it came.
+    # Its place by when it came.
     order_place: int
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """Its place in the order of answers."""
+        """Its place in the order of matches."""
         return self[:5]
 
     @property
@@ -54,9 +54,9 @@ class RankedMatch(NamedTuple):
 
 @dataclass(frozen=True)
 class RankedMatches:
-    """The answers, best first, and how the question was understood. `lexemes`: what to show of them, and its worth.
+    """The matches, best first, and how the query was taken. `lexemes`: what to show of them, and its worth.
 
-    `at` is when it was asked; `is_cut`: beyond these, there are hits that were not ranked.
+    `at`: the moment of the search; `is_cut`: beyond these, there are hits that were not ranked.
     """
 
     found: tuple[RankedMatch, ...]

@@ -17,8 +17,8 @@ NO_BASES = {"WSGIHandler", "Atomic", "ConnectionPool", "WSGIRequest", "BaseHandl
 DOCUMENTED = ["_meta", "_default_manager", "_base_manager"]
 INPUT_TYPES = {
     "fields of DRF's serializers": r"^from rest_framework(?:.serializers)? import .*(?:serializers|Field)",
-    "Params of our own": r"^class Params\b",
-    "schemas of pydantic-core by hand": r"\bcore_schema\b",
+    "Params of our own": r"^class Params\b(?!\(\w*Model)",
+    "schemas of pydantic-core by hand": r"\bSchemaValidator\b",
     "models of pydantic": r"^(?:from|import) pydantic\b",
     "JSON Schema by hand": r"""["']properties["']: \{""",
     "checks of types in services": r"isinstance\(\w+, bool\) or not isinstance",

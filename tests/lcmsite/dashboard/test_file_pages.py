@@ -7,8 +7,7 @@ import re
 import pytest
 from django.test import Client
 
-from conversations.files.large_files import LargeFileService
-from conversations.files.listing import FileListing
+from conversations.files.large_files import FileListing, LargeFileService
 from conversations.scope import Scope
 from conversations.store.conversations import ConversationStore
 from conversations.types import LargeFileRecord, NewMessage, NewPart, PartType, Role

@@ -17,11 +17,11 @@ INSTEAD = {"lcm_undo_repairs": {"repair_id": "applied"}}
 
 # What is said beyond what has to be said, so that options are asked through every face, too.
 OPTIONS = {
-    "lcm_list": {"limit": 5, "after_id": 0},
+    "lcm_list": {"limit": 5},
     "lcm_messages": {"after_seq": 38, "limit": 3},
     "lcm_runs": {"limit": 1, "outcome": "compacted", "reason": "manual"},
     "lcm_activity": {"hours": 2},
-    "lcm_jobs": {"state": "queued", "before_id": 1_000_000, "limit": 1},
+    "lcm_jobs": {"state": "queued", "limit": 1},
     "lcm_plans": {"limit": 1},
     "lcm_boundaries": {"limit": 1},
     "lcm_coverage": {"host_reference": "compaction 1 · é", "idempotency_keys": ["call 1"]},
@@ -63,9 +63,9 @@ OPTIONS = {
     "lcm_check": {"extent": "full", "with_plan": False},
     "lcm_reports": {"extent": "full", "whole": True, "limit": 1},
     "lcm_repair_plans": {"state": "approved", "limit": 1},
-    "lcm_report": {"code": "counters_are_recounts", "after_id": 0, "limit": 1},
-    "lcm_quarantines": {"released": True, "before_id": 1_000_000, "limit": 5},
-    "lcm_audit": {"act": "quarantine", "target": "msg_2", "before_id": 1_000_000, "limit": 5},
+    "lcm_report": {"code": "counters_are_recounts", "limit": 1},
+    "lcm_quarantines": {"released": True, "limit": 5},
+    "lcm_audit": {"act": "quarantine", "target": "msg_2", "limit": 5},
 }
 
 

@@ -20,6 +20,15 @@ def document():
     return Client().get("/api/v1/schema/").json()
 
 
+def resolved(responses, document):
+    """The responses themselves, where the document refers to them."""
+    named = document["components"]["responses"]
+    return {
+        status: named[response["$ref"].rpartition("/")[2]] if "$ref" in response else response
+        for status, response in responses.items()
+    }
+
+
 @pytest.mark.parametrize("operation", CATALOGUE, ids=lambda operation: operation.tool)
 def test_every_operation_is_in_the_document_with_its_refusals(document, operation):
     for path in operation.paths:
@@ -28,7 +37,7 @@ def test_every_operation_is_in_the_document_with_its_refusals(document, operatio
         assert told["summary"]
         assert told["security"] == [{"ApiKey": []}]
         assert told["responses"].keys() >= {str(operation.status), "400", "401", "403", "404", "503"}
-        for status, response in told["responses"].items():
+        for status, response in resolved(told["responses"], document).items():
             assert response["description"]
             # What is too long the web server refuses, without a body.
             if int(status) >= 400 and status != "414":
@@ -69,6 +78,37 @@ def test_every_path_that_is_served_is_in_the_document_with_its_verbs(document):
     assert told == served()
 
 
+def test_every_operation_has_a_name_of_its_own_that_begins_with_its_resource(document):
+    names = {
+        told["operationId"]: path.removeprefix("/api/v1/").replace("-", "_")
+        for path, verbs in document["paths"].items()
+        for told in verbs.values()
+    }
+
+    assert len(names) == sum(map(len, document["paths"].values()))
+    assert [
+        name for name, path in names.items() if not any(name.startswith(f"{part}_") for part in path.split("/"))
+    ] == []
+    assert {"messages_append", "messages_list", "summaries_expand"} <= names.keys()
+
+
+def test_the_document_is_small():
+    assert len(Client().get("/api/v1/schema/").content) < 700_000
+
+
+def test_generators_can_read_what_an_append_takes(document):
+    """They pass over an operation whose body has parts that are no complete types."""
+    body = document["paths"]["/api/v1/conversations/{conversation_id}/messages/"]["post"]["requestBody"]
+    forms = body["content"]["application/json"]["schema"]["oneOf"]
+    named = [form["properties"]["messages"]["items"]["$ref"].rpartition("/")[2] for form in forms]
+
+    assert named[0] == "NewMessage" and len(named) == 5
+    for name in ("NewMessage", "NeutralMessage", "ChatMessage"):
+        message = document["components"]["schemas"][name]
+        assert message["type"] == "object" and message["properties"] and message["required"] == ["role"]
+        assert message.keys().isdisjoint({"anyOf", "oneOf", "allOf", "if"})
+
+
 def test_streams_are_told_with_what_they_send(document):
     paths = document["paths"]
     ledger = paths["/api/v1/conversations/{conversation_id}/ledger/"]["get"]
@@ -96,8 +136,8 @@ def test_chapters_are_those_of_the_reference_in_its_order(document):
 def test_links_lead_from_an_id_to_what_is_asked_with_it(document):
     link = document["paths"]["/api/v1/conversations/{conversation_id}/plans/"]["post"]["responses"]["201"]["links"]
 
-    assert link["execute_plan"]["parameters"] == {"path.plan_id": "$response.body#/plan_id"}
-    assert link["show_plan"]["operationId"] == "show_plan"
+    assert link["plans_execute"]["parameters"] == {"path.plan_id": "$response.body#/plan_id"}
+    assert link["plans_show"]["operationId"] == "plans_show"
 
 
 def test_every_reference_in_the_document_leads_somewhere(document):
@@ -121,7 +161,7 @@ def test_answers_and_requests_are_as_the_document_says(world, document, operatio
 
         # No key may ask what belongs to the whole site.
         assert reply.status == (403 if operation.of_the_site else operation.status)
-        answer = told["responses"][str(reply.status)]["content"]["application/json"]["schema"]
+        answer = resolved(told["responses"], document)[str(reply.status)]["content"]["application/json"]["schema"]
         _validate(reply.body, answer, document)
         if operation.has_body:
             body = {name: value for name, value in given.items() if name not in placeholders(operation.path)}

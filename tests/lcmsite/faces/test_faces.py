@@ -22,7 +22,7 @@ def _of_service(operation, given):
     return json.loads(as_json(getattr(service, operation.method)(**operation.params.accepted(given))))
 
 
-FLEETING = ("started_at", "finished_at", "grant", "milliseconds", "report_id")
+FLEETING = ("started_at", "finished_at", "grant", "milliseconds", "report_id", "next_cursor")
 
 
 def _lasting(value):
@@ -83,6 +83,6 @@ def test_the_catalogue_is_of_one_piece():
         takes = taken_by(getattr(operation.service, operation.method))
         says = operation.params.model_fields.keys()
         # What only tells the adapter how to read or when to do it does not reach the service.
-        assert says - {"format", "background"} <= takes, operation.tool
+        assert says - {"format", "background"} - ({"cursor"} if operation.paging else set()) <= takes, operation.tool
         assert set(placeholders(operation.path)) <= says, operation.tool
         assert operation.description, operation.tool

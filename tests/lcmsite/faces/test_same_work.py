@@ -10,8 +10,8 @@ from tests.lcmsite.callers import Api, an_api_key, lcm
 def test_a_search_is_of_one_conversation_or_of_all(world):
     a_conversation("another harbour", session_id="other")
 
-    everywhere = lcm("--json", "grep", "harbour", "--sort", "recency").json["matches"]
-    in_one = lcm("--json", "grep", "other", "--mode", "full_text", "harbour").json["matches"]
+    everywhere = lcm("--json", "grep", "harbour", "--sort", "recency").json["items"]
+    in_one = lcm("--json", "grep", "other", "--mode", "full_text", "harbour").json["items"]
 
     assert {match["conversation_id"] for match in in_one} == {in_one[0]["conversation_id"]}
     assert len({match["conversation_id"] for match in everywhere}) == 2
@@ -21,9 +21,9 @@ def test_an_expansion_goes_on_where_its_page_stopped_on_the_command_line_too(wor
     pages = []
     arguments = ["expand", world["summary_id"], "--include-messages", "--token-cap", "400"]
     page = lcm("--json", *arguments).json
-    while page.get("cursor"):
+    while page.get("next_cursor"):
         pages += page["items"]
-        page = lcm("--json", *arguments, f"--cursor={page['cursor']}").json
+        page = lcm("--json", *arguments, f"--cursor={page['next_cursor']}").json
     pages += page["items"]
 
     seqs = [item["first_seq"] for item in pages if item["complete"]]
@@ -35,9 +35,9 @@ def test_a_range_goes_on_where_its_page_stopped_on_the_command_line_too(world):
     arguments = ["expand-range", "harbour", "2", "41", "--only-messages", "--token-cap", "400"]
     pages = []
     page = lcm("--json", *arguments).json
-    while page.get("cursor"):
+    while page.get("next_cursor"):
         pages += page["items"]
-        page = lcm("--json", *arguments, f"--cursor={page['cursor']}").json
+        page = lcm("--json", *arguments, f"--cursor={page['next_cursor']}").json
     pages += page["items"]
 
     assert [item["first_seq"] for item in pages if item["complete"]] == list(range(2, 42))

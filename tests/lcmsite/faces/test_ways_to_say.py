@@ -25,7 +25,7 @@ def test_a_list_is_said_by_commas_or_as_json_or_one_by_one(boats):
     as_json = lcm("--json", "grep", "boats", "--conversation-ids", f'["a", {b}]', "--roles", '["user", "tool"]').json
     one_by_one = api.get("matches/", query="boats", conversation_ids=[a, b], roles=["user", "tool"]).body
 
-    assert sorted(match["conversation_id"] for match in by_commas["matches"]) == [a, b]
+    assert sorted(match["conversation_id"] for match in by_commas["items"]) == [a, b]
     assert by_commas == as_json == one_by_one
 
 
@@ -41,7 +41,7 @@ def test_what_is_no_list_is_still_said_once(boats):
 def test_a_moment_may_be_said_in_any_form_of_iso_8601(boats, moment):
     found = lcm("--json", "grep", "boats", "--since", moment)
 
-    assert len(found.json["matches"]) == 3
+    assert len(found.json["items"]) == 3
 
 
 @pytest.mark.parametrize("moment", ["yesterday", "", "2020-13-01", "0001-01-01T00:00:00+14:00", "12"])

@@ -6,12 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
-from conversations.models import Conversation
-from conversations.store import page_bytes
+from conversations.models import Conversation, Workspace
 from conversations.store.conversations import ConversationStore
-from conversations.store.page_bytes import MOST_PAGE_BYTES
+from conversations.store.pages import MOST_PAGE_BYTES, behind
 from conversations.types import NewMessage, NewPart, PartType, Role
+from lcmsite.catalogue.paging import Page
 from lcmsite.catalogue.results import as_bytes
 from tests.factories import a_conversation, a_store, a_workspace
 from tests.lcmsite.callers import Api, an_api_key
@@ -27,15 +28,15 @@ def an_older_store() -> ConversationStore:
     return replace(store, policy=replace(store.policy, max_metadata_bytes=10**9))
 
 
-def all_pages(api: Api, path: str, param: str, key: str, **query: Any) -> list[list[dict[str, Any]]]:
+def all_pages(api: Api, path: str, **query: Any) -> list[list[dict[str, Any]]]:
     pages: list[list[dict[str, Any]]] = []
     behind: dict[str, Any] = {}
     while True:
         body = api.get(path, **behind, **query).body
         pages.append(body["items"])
-        if not body.get("more"):
+        if "next_cursor" not in body:
             return pages
-        behind = {param: body["items"][-1][key]}
+        behind = {"cursor": body["next_cursor"]}
 
 
 MESSAGES = {
@@ -57,9 +58,7 @@ def test_a_page_of_large_messages_ends_by_its_bytes_and_the_next_goes_on(kind):
         conversation_id=conversation.conversation_id, messages=[MESSAGES[kind]() for _ in range(20)]
     )
 
-    pages = all_pages(
-        Api(an_api_key()), f"conversations/{conversation.conversation_id}/messages/", "after_seq", "seq", limit=1000
-    )
+    pages = all_pages(Api(an_api_key()), f"conversations/{conversation.conversation_id}/messages/", limit=1000)
 
     assert [each["seq"] for page in pages for each in page] == list(range(1, 21))
     assert 3 <= len(pages) <= 8
@@ -67,7 +66,7 @@ def test_a_page_of_large_messages_ends_by_its_bytes_and_the_next_goes_on(kind):
 
 
 def test_a_message_larger_than_a_page_comes_alone(monkeypatch):
-    monkeypatch.setattr(page_bytes, "MOST_PAGE_BYTES", 2000)
+    monkeypatch.setattr("conversations.store.pages.MOST_PAGE_BYTES", 2000)
     conversation = a_conversation("a" * 3000, "b", "c" * 3000)
 
     store = a_store()
@@ -82,7 +81,7 @@ def test_a_message_larger_than_a_page_comes_alone(monkeypatch):
 def test_a_page_that_holds_everything_says_nothing_of_more():
     conversation = a_conversation("a", "b")
 
-    body = Api(an_api_key()).get(f"conversations/{conversation.conversation_id}/messages/", limit=1).body
+    body = Api(an_api_key()).get(f"conversations/{conversation.conversation_id}/messages/", limit=2).body
 
     assert list(body) == ["items"]
 
@@ -93,16 +92,20 @@ def test_conversations_with_large_metadata_come_by_bytes_too():
         Conversation(workspace=workspace, session_id=f"old {number}", metadata={"x": MEGABYTE}) for number in range(20)
     )
 
-    pages = all_pages(Api(an_api_key()), "conversations/", "after_id", "conversation_id", limit=1000)
+    pages = all_pages(Api(an_api_key()), "conversations/", limit=1000)
 
     assert len({each["conversation_id"] for page in pages for each in page}) == 20
     assert 3 <= len(pages) <= 4
 
 
 def test_any_other_list_ends_by_its_bytes_as_it_is_written():
-    body = as_bytes([{"text": MEGABYTE} for _ in range(20)])
+    page = Page(
+        [{"text": MEGABYTE, "id": n} for n in range(20)], cursor_of=lambda row: f"behind {row['id']}", more=False
+    )
 
-    assert len(body) <= MOST_PAGE_BYTES and body.endswith(b'"more":true}')
+    body = as_bytes(page)
+
+    assert len(body) <= MOST_PAGE_BYTES + 100 and body.endswith(b'"next_cursor":"behind 6"}')
 
 
 def test_the_slots_of_a_long_context_come_in_pages():
@@ -111,10 +114,35 @@ def test_the_slots_of_a_long_context_come_in_pages():
     pages = all_pages(
         Api(an_api_key()),
         f"conversations/{conversation.conversation_id}/context-items/",
-        "after_ordinal",
-        "ordinal",
         limit=10,
     )
 
     assert [len(page) for page in pages] == [10, 10, 5]
     assert [each["ordinal"] for page in pages for each in page] == list(range(1, 26))
+
+
+def test_pages_of_one_row_give_each_row_once_though_all_are_of_one_moment():
+    moment = timezone.now()
+    names = [f"equal {number}" for number in range(5)]
+    for name in names:
+        row = Workspace.objects.create(name=name)
+        Workspace.objects.filter(pk=row.pk).update(created_at=moment)
+    rows = Workspace.objects.filter(name__in=names).order_by("-created_at", "-pk")
+
+    given, page = [], rows
+    while (row := page.first()) is not None:
+        given.append(row.name)
+        page = rows.filter(behind(field="created_at", moment=row.created_at, key=row.pk))
+
+    assert given == names[::-1]
+
+
+def test_what_is_newer_is_not_behind_and_what_is_older_is_whatever_its_key():
+    one = Workspace.objects.create(name="first")
+    another = Workspace.objects.create(name="second")
+    Workspace.objects.filter(pk=another.pk).update(created_at="2020-01-01T00:00:00Z")
+    rows = Workspace.objects.filter(name__in=("first", "second"))
+
+    found = rows.filter(behind(field="created_at", moment=one.created_at, key=one.pk))
+
+    assert [row.name for row in found] == ["second"]

@@ -1,0 +1,49 @@
+-- How many rows of a list fit into one page by their bytes. A JSON value of up to a kilobyte counts as it is stored: to
+-- write it out only to measure it costs more.
+
+-- name: messages_that_fit
+-- Of the messages behind a seq: how many there are up to the limit, and how many of these fit.
+-- 600 bytes for a message and 150 for a part stand for names of fields, ids and hashes. The texts of a cold message are
+-- elsewhere: about four bytes for each of its tokens.
+SELECT count(*), count(*) FILTER (WHERE total <= %(most_bytes)s)
+FROM (
+  SELECT sum(weight) OVER (ORDER BY seq) AS total
+  FROM (
+    SELECT m.seq,
+           600 + coalesce(octet_length(m.content), 0)
+           + CASE WHEN pg_column_size(m.metadata) > 1024 THEN octet_length(m.metadata::text) ELSE coalesce(pg_column_size(m.metadata), 0) END
+           + CASE WHEN pg_column_size(m.exact) > 1024 THEN octet_length(m.exact::text) ELSE coalesce(pg_column_size(m.exact), 0) END
+           + CASE WHEN m.cold_block_id IS NULL THEN 0 ELSE 4 * m.token_count END
+           + coalesce((
+               SELECT sum(
+                 150
+                 + coalesce(octet_length(p.text_content), 0) + coalesce(octet_length(p.tool_output), 0) + coalesce(octet_length(p.tool_error), 0)
+                 + coalesce(octet_length(p.file_url), 0) + coalesce(octet_length(p.subtask_prompt), 0) + coalesce(octet_length(p.tool_title), 0)
+                 + coalesce(octet_length(p.subtask_desc), 0) + coalesce(octet_length(p.step_reason), 0) + coalesce(octet_length(p.snapshot_hash), 0)
+                 + CASE WHEN pg_column_size(p.tool_input) > 1024 THEN octet_length(p.tool_input::text) ELSE coalesce(pg_column_size(p.tool_input), 0) END
+                 + CASE WHEN pg_column_size(p.metadata) > 1024 THEN octet_length(p.metadata::text) ELSE coalesce(pg_column_size(p.metadata), 0) END
+                 + CASE WHEN pg_column_size(p.exact) > 1024 THEN octet_length(p.exact::text) ELSE coalesce(pg_column_size(p.exact), 0) END
+                 + CASE WHEN pg_column_size(p.patch_files) > 1024 THEN octet_length(p.patch_files::text) ELSE coalesce(pg_column_size(p.patch_files), 0) END
+               ) FROM message_parts p WHERE p.message_id = m.message_id
+             ), 0) AS weight
+    FROM messages m WHERE m.conversation_id = %(conversation_id)s AND m.seq > %(after_seq)s
+    ORDER BY m.seq LIMIT %(limit)s
+  ) AS weighed
+) AS added
+
+-- name: conversations_that_fit
+-- The same of conversations behind an id, in one workspace or in all.
+SELECT count(*), count(*) FILTER (WHERE total <= %(most_bytes)s)
+FROM (
+  SELECT sum(
+           500
+           + CASE WHEN pg_column_size(metadata) > 1024 THEN octet_length(metadata::text) ELSE coalesce(pg_column_size(metadata), 0) END
+           + CASE WHEN pg_column_size(overrides) > 1024 THEN octet_length(overrides::text) ELSE coalesce(pg_column_size(overrides), 0) END
+         ) OVER (ORDER BY conversation_id) AS total
+  FROM (
+    SELECT conversation_id, metadata, overrides FROM conversations
+    WHERE conversation_id > %(after_id)s
+      AND (%(workspace_id)s::bigint IS NULL OR workspace_id = %(workspace_id)s)
+    ORDER BY conversation_id LIMIT %(limit)s
+  ) AS listed
+) AS added

@@ -1,0 +1,51 @@
+"""Pages of lists: they end by their bytes, and go on behind the last row of an earlier page.
+
+The database says how many rows fit before any of them is read: a row can be of any size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any, TypeVar
+
+from django.db.models import Q
+
+from conversations.sql import load, rows
+
+T = TypeVar("T")
+
+# A page has more only where its first row alone is larger.
+MOST_PAGE_BYTES = 8 * 1024**2
+_FIT = load("conversations/pages.sql")
+
+
+class Page(list[T]):
+    """The rows of one page. With `more`, it ended before its limit; the list goes on behind its last row."""
+
+    def __init__(self, found: Iterable[T] = (), *, more: bool = False) -> None:
+        super().__init__(found)
+        self.more = more
+
+
+def messages_that_fit(*, conversation_id: int, after_seq: int, limit: int) -> tuple[int, bool]:
+    """How many of the messages behind `after_seq` one page holds, and whether these are fewer than the limit allows."""
+    return _fitting("messages_that_fit", conversation_id=conversation_id, after_seq=after_seq, limit=limit)
+
+
+def conversations_that_fit(*, workspace_id: int | None, after_id: int, limit: int) -> tuple[int, bool]:
+    """The same of conversations behind `after_id`."""
+    return _fitting("conversations_that_fit", workspace_id=workspace_id, after_id=after_id, limit=limit)
+
+
+def _fitting(name: str, **values: Any) -> tuple[int, bool]:
+    [(there, fitting)] = rows(_FIT[name], {**values, "most_bytes": MOST_PAGE_BYTES})
+    return max(1, fitting), fitting < there and there > 1
+
+
+def behind(*, field: str, moment: datetime, key: str | int) -> Q:
+    """The rows that come after this one where the newest are first by the field, and, of one moment, by their keys.
+
+    The first condition is on the field alone, so that its index is used.
+    """
+    return Q(**{f"{field}__lte": moment}) & (Q(**{f"{field}__lt": moment}) | Q(pk__lt=key))

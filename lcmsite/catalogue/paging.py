@@ -1,0 +1,72 @@
+"""Paging of lists: `limit` and `cursor` come in, `items` and `next_cursor` go out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from django.core.signing import BadSignature, Signer
+
+from conversations.errors import Invalid
+
+T = TypeVar("T")
+
+
+class Page(list[T]):
+    """The rows of one page; `cursor_of` makes the cursor that continues behind a row."""
+
+    def __init__(self, rows: Iterable[T], *, cursor_of: Callable[[T], str], more: bool) -> None:
+        super().__init__(rows)
+        self.cursor_of = cursor_of
+        self.more = more
+
+    @property
+    def next_cursor(self) -> str | None:
+        return self.cursor_of(self[-1]) if self.more and self else None
+
+    def first(self, count: int) -> Page[T]:
+        """The page, ended after so many rows."""
+        return Page(self[:count], cursor_of=self.cursor_of, more=self.more or count < len(self))
+
+
+@dataclass(frozen=True)
+class Paging:
+    """How a list goes on: the service's method takes the last row's `key` as `argument`.
+
+    Where a record holds the list, `key` is the record's, and None at the end; the record has a `next_cursor`, too.
+    """
+
+    argument: str
+    key: str
+    is_of_record: bool = False
+    # Set by the operation: a cursor of one list is refused by the others.
+    salt: str = field(default="", kw_only=True)
+
+    def cursor(self, value: Any) -> str:
+        return Signer(salt=f"lcm.{self.salt}").sign_object(value)
+
+    def arguments(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The values with the cursor as the service takes it; Invalid (`bad_cursor`) for one of another list."""
+        arguments = dict(values)
+        cursor = arguments.pop("cursor", None)
+        if cursor is not None:
+            try:
+                arguments[self.argument] = Signer(salt=f"lcm.{self.salt}").unsign_object(cursor)
+            except (BadSignature, ValueError):
+                raise Invalid(
+                    "This is not a cursor of this list, or it was changed; begin again without one.", code="bad_cursor"
+                ) from None
+        return arguments
+
+    def page(self, method: Callable[..., Any], values: Mapping[str, Any], *, limit: int) -> Any:
+        """What the method gives, as one page."""
+        arguments = self.arguments(values)
+        if self.is_of_record:
+            record = method(**arguments, limit=limit)
+            position = getattr(record, self.key)
+            return replace(record, next_cursor=None if position is None else self.cursor(position))
+        # One more tells whether the list goes on; some lists end a page early by its bytes.
+        found = method(**arguments, limit=limit + 1)
+        more = len(found) > limit or getattr(found, "more", False)
+        return Page(found[:limit], cursor_of=lambda row: self.cursor(getattr(row, self.key)), more=more)
