@@ -53,11 +53,6 @@ def test_the_page_shows_every_summary_of_the_context(ann, path, conversation_id)
     assert "<script>alert" not in page and "<img src=x" not in page
 
 
-def test_the_page_asks_few_questions(ann, path, django_assert_max_num_queries):
-    with django_assert_max_num_queries(8):
-        ann.get(path)
-
-
 def test_a_window_is_drawn_anew_without_the_page(ann, path):
     answer = ann.get(f"{path}window/?from=10&to=30&width=700").content.decode()
 

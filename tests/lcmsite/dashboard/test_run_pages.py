@@ -33,20 +33,6 @@ def reader(db: None) -> Client:
     return browser_of(Role.READER)
 
 
-@pytest.mark.parametrize(
-    "path", ["runs/", "runs/jobs/", "conversations/{}/runs/", "conversations/{}/runs/jobs/", "conversations/{}/plans/"]
-)
-def test_each_list_asks_few_questions(conversation_id, engine, reader, path, django_assert_max_num_queries):
-    for each in [conversation_id, *(a_conversation(*TEXTS).conversation_id for _ in range(3))]:
-        engine.compact(conversation_id=each)
-        engine.request(conversation_id=each)
-
-    with django_assert_max_num_queries(8):
-        page = reader.get(f"/w/default/{path.format(conversation_id)}").content.decode()
-
-    assert HOSTILE not in page
-
-
 def test_a_run_leads_to_the_lineage_as_it_left_it(conversation_id, engine, reader):
     run_id = engine.compact(conversation_id=conversation_id).run_id
 

@@ -72,10 +72,9 @@ def test_no_secret_is_told(settings):
     assert told["LCM_CHAT_URL"].value == "https://models/v1"
 
 
-def test_the_page_groups_them_with_help_and_bounds(django_assert_max_num_queries):
+def test_the_page_groups_them_with_help_and_bounds():
     superuser = browser_of_a_superuser()
-    with django_assert_max_num_queries(8):
-        page = superuser.get(SETTINGS).content.decode()
+    page = superuser.get(SETTINGS).content.decode()
 
     assert [each.name for each in declared() if f"<code>{each.name}</code>" not in page] == []
     assert all(f">{title}</h2>" in page for title in ("Making room", "Language models", "This site"))
@@ -118,13 +117,12 @@ def rows(page: str) -> list[str]:
     return re.findall(r"<tr>\s*<td class=\"number\"[^>]*>.*?</tr>", page, re.S)
 
 
-def test_what_was_done_is_told_newest_first(admin, django_assert_max_num_queries):
+def test_what_was_done_is_told_newest_first(admin):
     conversation_id = a_conversation().conversation_id
     record(Act.ARCHIVE, conversation_id=conversation_id, detail={"messages": 12})
     record(Act.QUARANTINE, target=HOSTILE, detail={HOSTILE: HOSTILE})
 
-    with django_assert_max_num_queries(8):
-        page = admin.get(AUDIT).content.decode()
+    page = admin.get(AUDIT).content.decode()
 
     newest, older, *_ = rows(page)
     assert "quarantine" in newest and "&lt;script&gt;" in newest
