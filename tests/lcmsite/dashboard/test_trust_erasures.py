@@ -103,7 +103,7 @@ def test_what_has_changed_since_is_previewed_anew(admin, path, conversation_id):
     answer = admin.post(f"{path}execution/", {**filled(page), "confirmation": phrase(page)})
 
     again = answer.content.decode()
-    assert answer.status_code == 409 and "Something has changed since the preview" in again
+    assert answer.status_code == 409 and "The conversation has changed since the preview" in again
     assert '<div class="figure">41</div>' in again and erased(conversation_id) == 0
     admin.post(f"{path}execution/", {**filled(again), "confirmation": phrase(again)})
     assert erased(conversation_id) == 41
@@ -143,7 +143,7 @@ def test_all_of_it_has_to_be_said_and_an_empty_form_says_nothing(admin, path, co
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"from_seq": "5"}, "A range has two ends"),
+        ({"from_seq": "5"}, "A range needs both"),
         ({"from_seq": "5", "to_seq": "3"}, "is before from_seq"),
         ({"from_seq": "x", "to_seq": "3"}, "from_seq"),
         ({"from_seq": HOSTILE, "to_seq": "-3"}, "from_seq"),

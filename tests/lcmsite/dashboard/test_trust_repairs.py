@@ -8,6 +8,7 @@ from django.test import Client
 from integrity import models
 from integrity.checker import IntegrityChecker
 from integrity.types import PlanState, StepState
+from lcmsite.dashboard.trust.explanations import effect_of
 from tests.factories import a_conversation
 from tests.integrity.breaking import Compacted, a_compacted_conversation, breaking
 from tests.integrity.repairing import everything
@@ -53,7 +54,7 @@ def test_each_step_shows_what_goes_what_comes_and_why(admin, path):
     page = page_of(admin, path)
 
     assert '<span class="line out">- cold messages: 3' in page and '<span class="line in">+ cold messages: 0' in page
-    assert "It can be counted again." in page and "sets one counter to what counting gives" in page
+    assert effect_of("recount").partition("`")[0] in page
     assert "low risk" in page and "reversible" in page
     assert "counters_are_recounts" in page
 
@@ -222,7 +223,7 @@ def test_a_damaged_text_is_withheld_by_a_step_and_the_rest_is_left_to_a_person(a
     admin.post(f"{path}approval/", {"do": "all"})
     admin.post(f"{path}application/")
 
-    assert "medium risk" in page and "withholds a damaged thing from models" in page and HOSTILE not in page
+    assert "medium risk" in page and effect_of("quarantine").partition("`")[0] in page and HOSTILE not in page
     again = page_of(admin, f"{INTEGRITY}repairs/{a_plan_on(a_report_on()).repair_id}/")
     assert "Not repaired automatically" in again and "quarantined already" in again
     assert conversation.message(5) in again

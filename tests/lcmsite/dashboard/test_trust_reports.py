@@ -7,11 +7,13 @@ import io
 import pytest
 from django.test import Client
 from django.utils import timezone
+from django.utils.html import escape
 
 from conversations.models import Conversation
 from integrity import models
 from integrity.invariants import INVARIANTS, MOST_FINDINGS
 from integrity.types import ScanState
+from lcmsite.dashboard.trust.explanations import meaning_of
 from tests.conversations.ledger.verifier import verify
 from tests.factories import a_conversation, a_workspace
 from tests.integrity.breaking import Compacted, a_compacted_conversation, breaking
@@ -95,7 +97,7 @@ def test_findings_are_grouped_explained_and_lead_to_where_they_are(reader, damag
     page = page_of(reader, f"{INTEGRITY}reports/{report_id}/")
 
     assert page.index("contents_match_their_hashes") > 0 and "critical" in page
-    assert "a message&#x27;s text was altered after it was stored" in page
+    assert escape(meaning_of("contents_match_their_hashes")).partition("`")[0] in page
     link = f"{INTEGRITY}place/?id={damaged.message(5)}"
     assert link in shown_links(page)
     there = reader.get(link)

@@ -45,7 +45,7 @@ DONE = {
 # What refuses somebody who is an admin of one workspace only: it belongs to the whole site.
 OF_SUPERUSERS = {("POST", "create-workspace"), ("GET", "models"), ("POST", "reset-model")}
 # Of no workspace: for everybody, and for everybody who is logged in.
-OPEN = {"healthz", "readyz", "metrics", "login", "schema", "docs"}
+OPEN = {"nothing_here", "healthz", "readyz", "metrics", "login", "schema", "docs"}
 LOGGED_IN = {"home", "password", "logout"}
 
 ROWS = [("GET", name, role) for role, names in SHOWN.items() for name in names.split()]
