@@ -109,8 +109,7 @@ class IntegrityChecker:
         """List reports in figures, newest first: of one conversation or all, of one extent or both.
 
         `whole` leaves out checks of single conversations: with extent `full`, the first report shows when everything
-        was last checked. `before_report` continues after the last of an earlier answer. NotFound if the conversation
-        or report does not exist.
+        was last checked. NotFound if the conversation does not exist.
         """
         if conversation_id is not None:
             self.scope.conversation(conversation_id)
@@ -126,8 +125,7 @@ class IntegrityChecker:
     def get_report(self, *, report_id: str, code: str | None = None, after_id: int = 0, limit: int = 100) -> ReportPage:
         """Show a report with its findings, of one invariant or all, page by page; NotFound if it does not exist.
 
-        A report lists the first thousand findings of each invariant and counts all. `after_id` continues after the last
-        of an earlier page.
+        A report lists the first thousand findings of each invariant and counts all.
         """
         report = reports.report_of(self.scope, report_id)
         return reports.page_of(report, code=code, after_id=after_id, limit=limit)

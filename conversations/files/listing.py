@@ -25,7 +25,7 @@ class FileListing:
     def list_files(
         self, *, conversation_id: int | None = None, before: str | None = None, limit: int = 50
     ) -> list[LargeFileRecord]:
-        """List the files of a conversation, or of all, newest first; `before` continues after a file.
+        """List the files of a conversation, or of all, newest first.
 
         Erased files are listed without their names. NotFound if the conversation or file does not exist.
         """
