@@ -111,7 +111,7 @@ class CompactionEngine:
     ) -> list[RunRecord]:
         """List runs, newest first, by conversation, outcome and reason.
 
-        `before_run` is the last run of the previous page. NotFound if there is no such conversation or run.
+        NotFound if there is no such conversation.
         """
         runs = self.store.scope.narrow(CompactionRun.objects.with_record_fields())
         if conversation_id is not None:

@@ -90,8 +90,8 @@ class AuditLog:
     ) -> list[AuditRecord]:
         """What was done, the newest first: all of it, or to one conversation, or of one kind, or upon one thing.
 
-        `target` is what was acted upon, named as in the log: msg_12, repair_..., key 7. `before_id` goes on behind the
-        last of an earlier answer. NotFound if there is no such conversation.
+        `target` is what was acted upon, named as in the log: msg_12, repair_..., key 7. NotFound if there is no such
+        conversation.
         """
         entries = self.scope.narrow(AuditEntry.objects.order_by("-audit_id"))
         if conversation_id is not None:

@@ -115,8 +115,7 @@ class IntegrityChecker:
         """List reports in figures, newest first.
 
         `whole` leaves out checks of single conversations: with extent `full`, the first report shows when everything
-        was last checked. `before_report` continues after the last of an earlier answer. NotFound if the conversation
-        or report does not exist.
+        was last checked. NotFound if the conversation does not exist.
         """
         if conversation_id is not None:
             self.scope.conversation(conversation_id)
@@ -133,7 +132,7 @@ class IntegrityChecker:
         """Show a report with its findings, of one invariant or all, page by page.
 
         Raises NotFound if it does not exist. A report lists the first thousand findings of each invariant and counts
-        all. `after_id` continues after the last of an earlier page.
+        all.
         """
         report = reports.report_of(self.scope, report_id)
         return reports.page_of(report, code=code, after_id=after_id, limit=limit)

@@ -109,11 +109,7 @@ class ContextAssembler:
     def list_receipts(
         self, *, conversation_id: int, before_receipt: str | None = None, limit: int = 20
     ) -> list[ReceiptOutline]:
-        """The receipts that are kept of a conversation, the newest first.
-
-        `before_receipt` continues behind the last of an earlier answer. NotFound if there is no such conversation, or
-        no such receipt of it.
-        """
+        """List the kept receipts of a conversation, newest first; NotFound if there is no such conversation."""
         return listed(self.scope.conversation(conversation_id).pk, before_receipt=before_receipt, limit=limit)
 
     def get_receipt(self, *, receipt_id: str) -> KeptReceipt:

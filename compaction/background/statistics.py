@@ -85,7 +85,7 @@ class CompactionActivity:
     ) -> list[JobRecord]:
         """List background jobs, newest first, by conversation and state.
 
-        `before_id` is the last job of the previous page. NotFound if there is no such conversation.
+        NotFound if there is no such conversation.
         """
         jobs = self.scope.narrow(CompactionJob.objects.select_related("conversation").prefetch_related("runs"))
         if conversation_id is not None:

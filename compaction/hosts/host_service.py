@@ -96,8 +96,7 @@ class HostCompaction:
     ) -> list[BoundaryRecord]:
         """The conversation's boundaries, the one recorded last first.
 
-        `before_reference` continues behind the last of an earlier answer. NotFound if there is no such conversation,
-        or no such boundary of it.
+        NotFound if there is no such conversation.
         """
         self.scope.conversation(conversation_id)
         boundaries = CompactionBoundary.objects.filter(conversation_id=conversation_id).order_by("-boundary_id")

@@ -89,7 +89,7 @@ class CompactionPlans:
     def list_plans(self, *, conversation_id: int, before_plan: str | None = None, limit: int = 20) -> list[PlanOutline]:
         """List the conversation's plans, newest first, without their steps.
 
-        `before_plan` is the last plan of the previous page. NotFound if there is no such conversation or plan.
+        NotFound if there is no such conversation.
         """
         self.scope.conversation(conversation_id)
         plans = CompactionPlan.objects.filter(conversation_id=conversation_id).defer("steps", "policy")

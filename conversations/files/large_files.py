@@ -184,7 +184,7 @@ class FileListing:
     ) -> list[LargeFileRecord]:
         """List the files of a conversation, or of all, newest first.
 
-        `before` continues after a file. Erased files are listed without their names. NotFound if the conversation or
+        Erased files are listed without their names. NotFound if the conversation or
         file does not exist.
         """
         files = self.scope.narrow(LargeFile.objects.order_by("-created_at", "-file_id"))

@@ -112,8 +112,7 @@ class UploadService:
     ) -> list[UploadRecord]:
         """List the unfinished uploads of a conversation, newest first.
 
-        `before_upload` continues after the last of an earlier answer. NotFound if the conversation or upload does not
-        exist.
+        NotFound if the conversation does not exist.
         """
         self.scope.conversation(conversation_id)
         waiting = Upload.objects.filter(conversation_id=conversation_id, file=None)

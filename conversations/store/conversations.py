@@ -72,7 +72,7 @@ class ConversationStore(SpecificationStore):
         return found.as_record()
 
     def list_conversations(self, *, after_id: int = 0, limit: int = 100) -> list[ConversationRecord]:
-        """Conversations by id, those behind `after_id`; `more` where a page ends before `limit` by its bytes."""
+        """List conversations, oldest first; a page has 8 MiB at most."""
         fitting, more = conversations_that_fit(workspace_id=self.scope.workspace_id, after_id=after_id, limit=limit)
         rows = self.scope.narrow(Conversation.objects.filter(conversation_id__gt=after_id)).order_by("conversation_id")
         return Page([conversation.as_record() for conversation in rows[: min(limit, fitting)]], more=more)

@@ -141,9 +141,9 @@ class MessageStore(Store):
         return put_together(message, files=LargeFileService.from_settings(self.scope)) if whole else message
 
     def list_messages(self, *, conversation_id: int, after_seq: int = 0, limit: int = 100) -> list[MessageRecord]:
-        """The messages behind `after_seq`, oldest first, with their parts.
+        """List messages with their parts, oldest first.
 
-        A page has 8 MiB at most, or one message: where it ends before `limit` because of that, the answer says `more`.
+        A page has 8 MiB at most, or one message, and may hold fewer messages than `limit` because of that.
         Their seqs follow each other without a gap, also where a message was erased: a seq that is left out is a message
         whose row is gone from the database, which `lcm check` reports. NotFound if there is no such conversation.
         """

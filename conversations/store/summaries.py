@@ -69,7 +69,7 @@ class SummaryStore(Store):
     def get_context_items(
         self, *, conversation_id: int, after_ordinal: int | None = None, limit: int = 10_000
     ) -> list[ContextItemRecord]:
-        """The active context's slots behind `after_ordinal`, in order; `more` says that others follow."""
+        """List the slots of the active context, in order."""
         conversation = self.scope.conversation(conversation_id)
         rows = conversation.context_items.in_order()
         if after_ordinal is not None:

@@ -62,7 +62,7 @@ class Repairs:
     ) -> list[RepairPlanOutline]:
         """List repair plans in figures, newest first.
 
-        `before_plan` continues after the last of an earlier answer. NotFound if the report or plan does not exist.
+        NotFound if the report does not exist.
         """
         wanted = None if state is None else PlanState(state)
         return list_of(self.scope, report_id=report_id, state=wanted, before_plan=before_plan, limit=limit)

@@ -38,7 +38,7 @@ class Quarantines:
     ) -> list[QuarantineRecord]:
         """List open quarantines, newest first; `released` includes released ones.
 
-        `before_id` continues after the last of an earlier answer. NotFound if the conversation does not exist.
+        NotFound if the conversation does not exist.
         """
         rows = self.scope.narrow(Quarantine.objects.order_by("-quarantine_id"))
         if conversation_id is not None:

@@ -31,21 +31,10 @@ EXAMPLES: Mapping[str, Any] = {
     "first_line": 1,
     "byte_size": 1048576,
     "act": "archive",
-    "after_id": 0,
-    "after_ordinal": 0,
     "after_seq": 0,
     "as_of": "2026-01-31T12:00:00Z",
     "as_of_run": "run_9f86d081884c7d65",
     "background": False,
-    "before": "file_9f86d081884c7d65",
-    "before_grant": "grant_9f86d081884c7d65",
-    "before_id": 100,
-    "before_plan": "plan_9f86d081884c7d65",
-    "before_receipt": "rcp_9f86d081884c7d65",
-    "before_reference": "compaction 1",
-    "before_report": "report_9f86d081884c7d65",
-    "before_run": "run_9f86d081884c7d65",
-    "before_upload": "upload_9f86d081884c7d65",
     "budget": 100000,
     "cold": False,
     "cold_after_days": 90,
@@ -87,7 +76,6 @@ EXAMPLES: Mapping[str, Any] = {
     "outcome": "compacted",
     "other": "rcp_9f86d081884c7d65",
     "overrides": {"fresh_tail_count": 12},
-    "page": 1,
     "part_types": ["text", "tool"],
     "plan_id": "plan_9f86d081884c7d65",
     "query": "harbour boats",
@@ -116,7 +104,7 @@ EXAMPLES: Mapping[str, Any] = {
 # What a name means in one operation alone, by its tool.
 _OF_ONE: Mapping[str, Mapping[str, Any]] = {
     "lcm_browse": {"sort": "updated"},
-    "lcm_repair_plans": {"before_plan": "repair_9f86d081884c7d65", "state": "proposed"},
+    "lcm_repair_plans": {"state": "proposed"},
     "lcm_runs": {"reason": "threshold"},
 }
 

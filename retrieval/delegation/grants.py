@@ -58,10 +58,7 @@ class Grants:
         return cls(scope=scope)
 
     def list_grants(self, *, before_grant: str | None = None, limit: int = 20) -> list[GrantRecord]:
-        """The workspace's grants of the last thirty days and more, newest first, with what each was refused.
-
-        `before_grant` continues behind the last of an earlier answer; NotFound if there is no such grant.
-        """
+        """List the workspace's grants, newest first, with what each was refused."""
         now = self.now()
         grants = self._all().order_by("-created_at", "-grant_id")
         if before_grant is not None:

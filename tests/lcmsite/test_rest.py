@@ -1,5 +1,6 @@
 """REST as a caller meets it: what is taken, what is refused and how."""
 
+import gzip
 import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -383,3 +384,31 @@ def test_a_real_server_refuses_a_body_cut_short_and_one_without_a_length(real_se
 
     assert (cut[0], cut[1]["code"]) == (400, "malformed_json")
     assert (endless[0], endless[1]["code"]) == (411, "length_required")
+
+
+def test_what_is_immutable_is_answered_304_to_those_who_have_it(conversation):
+    headers = {"Authorization": f"Bearer {an_api_key()}"}
+    [message_id] = Message.objects.filter(conversation_id=conversation.conversation_id, seq=1).values_list(
+        "pk", flat=True
+    )
+    path = f"/api/v1/messages/{message_id}/"
+
+    first = Client().get(path, headers=headers)
+    again = Client().get(path, headers=headers | {"If-None-Match": first["ETag"]})
+
+    assert (first.status_code, again.status_code, again.content) == (200, 304, b"")
+
+
+def test_an_answer_is_compressed_for_those_who_take_it(conversation):
+    headers = {"Authorization": f"Bearer {an_api_key()}", "Accept-Encoding": "gzip"}
+
+    reply = Client().get("/api/v1/conversations/", headers=headers)
+
+    assert reply["Content-Encoding"] == "gzip"
+    assert json.loads(gzip.decompress(reply.content))["items"]
+
+
+def test_a_field_that_is_null_is_left_out(api, conversation):
+    body = api.get(f"conversations/{conversation.conversation_id}/").body
+
+    assert conversation.title is None and "title" not in body

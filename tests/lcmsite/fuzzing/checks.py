@@ -48,7 +48,7 @@ BEYOND_A_SCHEMA = {
     "The conversation ends at message": "how long the conversation is",
     "conversation_ids: Give either one conversation or a list": "that two params exclude each other",
     ".*: Nothing answers to this among what else is asked for": "that two params exclude each other",
-    r"messages\[\d+\].name: This is another word for author": "that two fields exclude each other",
+    r"messages\[\d+\]: A message needs content or parts": "that one of two fields is needed",
     "as_of: ": "how long the conversation is, and which runs it had",
     "summarizer: ": "which summarizers this site has",
 }
