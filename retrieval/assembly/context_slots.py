@@ -24,56 +24,6 @@ _new, _USER = tuple.__new__, Role.USER
 EXCHANGES = 12
 REACH = MAX_ATOM_MESSAGES
 
-# What is told of a context is rows of one statement, each of which says `what` it tells of, in columns of arrays: there
-# may be a thousand slots, and a row for each would take longer to read than what is in it. The columns: what, ordinals,
-# tokens, messages, summaries, last seqs, and whether they are recalled, for the context does not show them itself.
-#
-# It tells of slots of the context, `raw` ones and `summary` ones; of what must be shown from `before` them; of messages
-# that are `sought`, and those `near` some of them, the places of which are looked `around`; of the summary that stands
-# for a message (`above`); of what is `withheld`, and how many `summaries` there are.
-#
-# Of the messages that are `named` it tells in what role each was `said`, and what is `made` of parts: those that have a
-# tool part, with its call, and instead of last seqs those that have words. All parts at once: to look up each where it
-# is found takes four times as long.
-NAMED = """
-    SELECT 'said', NULL::bigint[], NULL::integer[], array_agg(message_id), array_agg(role::text), NULL::bigint[],
-           NULL::boolean[]
-    FROM named
-    UNION ALL
-    SELECT 'made', NULL, NULL, array_agg(message_id) FILTER (WHERE part_type = 'tool'),
-           array_agg(tool_call_id) FILTER (WHERE part_type = 'tool'),
-           array_agg(message_id) FILTER (WHERE part_type <> 'tool'), NULL
-    FROM message_parts
-    WHERE message_id = ANY(ARRAY(SELECT message_id FROM named)) AND part_type IN ('tool', 'text', 'file')
-"""
-# The messages in some stretches of a conversation; whether they are `recalled` is for the context to say. Each stretch
-# is looked up (hence the offset): in a join, the planner would go through the whole conversation.
-AROUND = f"""
-    WITH given AS MATERIALIZED (
-        SELECT * FROM unnest(%(firsts)s::bigint[], %(lasts)s::bigint[]) AS given(first_seq, last_seq)
-    ), named AS MATERIALIZED (
-        SELECT near.seq, near.token_count, near.message_id, near.role
-        FROM given, LATERAL (
-            SELECT m.seq, m.token_count + %(overhead)s AS token_count, m.message_id, m.role
-            FROM messages m
-            WHERE m.conversation_id = %(id)s AND m.seq BETWEEN given.first_seq AND given.last_seq
-            OFFSET 0
-        ) AS near
-    )
-    SELECT 'near', array_agg(seq), array_agg(token_count), array_agg(message_id), NULL::text[], NULL::bigint[],
-           {{recalled}}
-    FROM named
-    UNION ALL
-    {NAMED}
-"""
-# A message is withheld with any of its parts.
-WITHHELD = """
-    SELECT 'withheld', NULL::bigint[], NULL::integer[], NULL::bigint[],
-           array_agg(coalesce('msg_' || p.message_id, q.target)), NULL::bigint[], NULL::boolean[]
-    FROM quarantines q LEFT JOIN message_parts p ON p.part_id = q.target
-    WHERE q.conversation_id = %(id)s AND q.released_at IS NULL
-"""
-
 
 class Sought(NamedTuple):
     """A message that answers a query; those that stand beside one that answers it better have its number."""
@@ -127,9 +77,9 @@ def look_in(found: Iterable[Sequence[Any]]) -> Look:
     # Of nothing, the server makes no array.
     rows = {what: [column or () for column in columns] for what, *columns in found}
     told = defaultdict(lambda: _NOTHING, rows)
-    _, _, said, roles_said, _, _ = told["said"]
+    _, _, said, roles_said, _, _ = told["role"]
     roles = {message_id: ROLES[role] for message_id, role in zip(said, roles_said, strict=True)}
-    _, _, tools, call_ids, words, _ = told["made"]
+    _, _, tools, call_ids, words, _ = told["parts"]
     calls: dict[int, tuple[str, ...]] = {}
     for message_id, call_id in zip(tools, call_ids, strict=True):
         if call_id is not None:

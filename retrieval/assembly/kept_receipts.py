@@ -16,7 +16,7 @@ from django.db.models import QuerySet
 
 from conversations.errors import NotFound
 from conversations.scope import Scope
-from conversations.sql import rows
+from conversations.sql import load, rows
 from conversations.store.pages import behind
 from conversations.types import ContextItemType
 from retrieval.assembly.types import (
@@ -33,19 +33,7 @@ from retrieval.models import AssemblyReceipt
 
 # More make way only where a setting was lowered, and then a few with each one that is kept.
 _AT_ONCE = 20
-# One that is kept already is the newest again. Which make way is decided among those there were before.
-_KEEP = """
-    WITH kept AS (
-        INSERT INTO assembly_receipts (receipt_id, conversation_id, figures, lines)
-        VALUES (%(receipt)s, %(conversation)s, %(figures)s::jsonb, %(lines)s::jsonb)
-        ON CONFLICT (receipt_id) DO UPDATE SET created_at = excluded.created_at
-    )
-    DELETE FROM assembly_receipts WHERE receipt_id = ANY(ARRAY(
-        SELECT receipt_id FROM assembly_receipts
-        WHERE conversation_id = %(conversation)s AND receipt_id <> %(receipt)s
-        ORDER BY created_at DESC, receipt_id DESC OFFSET %(others)s LIMIT %(at_once)s
-    )) RETURNING receipt_id
-"""
+_SQL = load("retrieval/receipts.sql")
 _LINE = tuple(each.name for each in fields(ReceiptLine))
 
 
@@ -66,7 +54,7 @@ def keep(context: AssembledContext, *, last_seq: int, most: int) -> AssembledCon
     told = json.dumps([context.conversation_id, figures, lines], sort_keys=True)
     receipt_id = f"rcp_{hashlib.sha256(told.encode()).hexdigest()[:16]}"
     gone = rows(
-        _KEEP,
+        _SQL["keep"],
         {
             "receipt": receipt_id,
             "conversation": context.conversation_id,

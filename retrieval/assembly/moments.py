@@ -8,34 +8,13 @@ from datetime import datetime
 from typing import Any
 
 from conversations.errors import Invalid
+from conversations.sql import load
 
 LONGEST = 80
 _SEQ = re.compile(r"0|[1-9][0-9]{0,18}")
 _RUN = re.compile(r"run_[0-9a-zA-Z]+")
 
-# The last moment at which this message was the newest: whatever was compacted before the next one came belongs to it.
-_AFTER_SEQ = """
-    SELECT %(as_of)s::bigint AS seq, (
-        SELECT min(m.recorded_at) FROM messages m WHERE m.conversation_id = %(id)s AND m.seq = %(as_of)s::bigint + 1
-    ) AS time
-"""
-# Whose clock goes back records a message before an earlier one: the seqs decide.
-_AT_TIME = """
-    SELECT coalesce((
-        SELECT m.seq FROM messages m WHERE m.conversation_id = %(id)s AND m.recorded_at <= given.time
-        ORDER BY m.seq DESC LIMIT 1
-    ), 0) AS seq, given.time
-    FROM (SELECT %(as_of)s::timestamptz AS time OFFSET 0) AS given
-"""
-# A run ends with its last summary; one that made none, when its record says so.
-_OF_RUN = _AT_TIME.replace(
-    "%(as_of)s::timestamptz",
-    """coalesce(
-        (SELECT max(s.created_at) FROM summaries s WHERE s.conversation_id = %(id)s AND s.run_id = %(as_of)s),
-        (SELECT coalesce(r.finished_at, r.started_at) FROM compaction_runs r
-         WHERE r.conversation_id = %(id)s AND r.run_id = %(as_of)s)
-    )""",
-)
+_SQL = load("retrieval/assembly.sql")
 
 
 @dataclass(frozen=True)
@@ -61,7 +40,7 @@ def moment_asked(as_of: int | str | datetime, *, message_count: int) -> MomentAs
         if _SEQ.fullmatch(text):
             return _after_seq(int(text), message_count)
         if _RUN.fullmatch(text):
-            return MomentAsked(_OF_RUN, text, run_id=text)
+            return MomentAsked(_SQL["moment_of_run"], text, run_id=text)
         try:
             return _at_time(datetime.fromisoformat(text))
         except ValueError:
@@ -75,10 +54,10 @@ def moment_asked(as_of: int | str | datetime, *, message_count: int) -> MomentAs
 def _after_seq(seq: int, message_count: int) -> MomentAsked:
     if seq > message_count:
         raise Invalid(f"as_of: there is no message {seq} yet; the last one is {message_count}.")
-    return MomentAsked(_AFTER_SEQ, seq, upto=False)
+    return MomentAsked(_SQL["moment_after_seq"], seq, upto=False)
 
 
 def _at_time(time: datetime) -> MomentAsked:
     if time.tzinfo is None:
         raise Invalid("as_of: the time needs its zone, such as a Z at its end.")
-    return MomentAsked(_AT_TIME, time, time=time)
+    return MomentAsked(_SQL["moment_at_time"], time, time=time)

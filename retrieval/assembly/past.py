@@ -17,70 +17,16 @@ from compaction.rendering import render_dearest
 from conversations.content.tokens import TokenEstimator
 from conversations.errors import NotFound
 from conversations.models import Conversation
-from conversations.sql import array, rows
+from conversations.sql import array, load, rows
 from conversations.store.base import MESSAGE_OVERHEAD_TOKENS
 from conversations.types import Counters
 from retrieval.assembly.candidates import Candidate
-from retrieval.assembly.context_slots import AROUND, NAMED, WITHHELD, Look, Sought, by_ordinal, look_in
+from retrieval.assembly.context_slots import Look, Sought, by_ordinal, look_in
 from retrieval.assembly.moments import moment_asked
-from retrieval.assembly.shown_summaries import FIGURES, shown_summary
+from retrieval.assembly.shown_summaries import shown_summary
 from retrieval.assembly.types import Moment
-from retrieval.lineage_steps import above_messages
 
-# The summaries that there were, and of these, and of the messages, what nothing of them stood for yet. One that reaches
-# farther than the context did cannot have been there, whatever the clock says.
-_CONTEXT = f"""
-    {above_messages("%(sought)s::bigint[]")}, moment AS MATERIALIZED ({{moment}}), there AS MATERIALIZED (
-        SELECT s.summary_id, s.first_seq, s.last_seq, s.supersedes_id
-        FROM summaries s
-        WHERE s.conversation_id = %(id)s AND s.last_seq <= (SELECT seq FROM moment)
-          AND ((SELECT time FROM moment) IS NULL OR s.created_at < (SELECT time FROM moment)
-               OR (%(upto)s AND s.created_at = (SELECT time FROM moment)))
-    ), summed AS MATERIALIZED (
-        SELECT t.first_seq, c.token_count, t.summary_id, t.last_seq
-        FROM there t LEFT JOIN context_items c ON c.summary_id = t.summary_id
-        WHERE NOT EXISTS (
-            SELECT FROM summary_parents p JOIN there d ON d.summary_id = p.summary_id
-            WHERE p.parent_summary_id = t.summary_id
-          ) AND NOT EXISTS (SELECT FROM there later WHERE later.supersedes_id = t.summary_id)
-    ), raw AS MATERIALIZED (
-        SELECT m.seq, m.token_count + %(overhead)s AS token_count, m.message_id, m.role
-        FROM messages m
-        LEFT JOIN (
-            SELECT DISTINCT l.message_id FROM there t JOIN summary_messages l ON l.summary_id = t.summary_id
-        ) AS covered ON covered.message_id = m.message_id
-        WHERE m.conversation_id = %(id)s AND m.seq <= (SELECT seq FROM moment) AND covered.message_id IS NULL
-    ), sought AS MATERIALIZED (
-        SELECT seq, token_count + %(overhead)s AS token_count, message_id, role
-        FROM messages WHERE message_id = ANY(%(sought)s::bigint[])
-    ), named AS (
-        SELECT message_id, role FROM raw UNION ALL SELECT message_id, role FROM sought
-    )
-    SELECT 'moment', ARRAY[seq], NULL::integer[], NULL::bigint[], NULL::text[], NULL::bigint[], NULL::boolean[],
-           {{time}}, NULL::text[], NULL::text[]
-    FROM moment
-    UNION ALL
-    SELECT 'raw', array_agg(seq), array_agg(token_count), array_agg(message_id), NULL, NULL, NULL, NULL, NULL, NULL
-    FROM raw
-    UNION ALL
-    SELECT 'summary', array_agg(first_seq), array_agg(token_count), NULL, array_agg(summary_id), array_agg(last_seq),
-           NULL, NULL, array_agg(unpriced.content), array_agg(unpriced.figures)
-    FROM summed LEFT JOIN LATERAL (
-        SELECT content, {FIGURES} AS figures
-        FROM summaries s WHERE s.summary_id = summed.summary_id AND summed.token_count IS NULL OFFSET 0
-    ) AS unpriced ON true
-    UNION ALL
-    SELECT 'sought', array_agg(seq), array_agg(token_count), array_agg(message_id), NULL, NULL, NULL, NULL, NULL, NULL
-    FROM sought
-    UNION ALL
-    SELECT 'above', array_agg(first_seq), array_agg(0), array_agg(message_id), array_agg(summary_id),
-           array_agg(last_seq), NULL, NULL, NULL, NULL
-    FROM above JOIN summed USING (summary_id)
-    UNION ALL
-    SELECT named.*, NULL, NULL, NULL FROM ({NAMED}) AS named
-"""
-_WITHHELD = f"UNION ALL SELECT withheld.*, NULL, NULL, NULL FROM ({WITHHELD}) AS withheld"
-_AROUND = AROUND.format(recalled="NULL::boolean[]")
+_SQL = load("retrieval/assembly.sql")
 
 
 @dataclass(frozen=True)
@@ -118,8 +64,9 @@ class PastContext:
 
     def around(self, windows: Iterable[tuple[int, int]]) -> list[Candidate]:
         firsts, lasts = zip(*windows, strict=True)
-        values = {"id": self.conversation_id, "firsts": array(firsts), "lasts": array(lasts)}
-        return self._marked(look_in(rows(_AROUND, {**values, "overhead": MESSAGE_OVERHEAD_TOKENS})).near)
+        values: dict[str, Any] = {"id": self.conversation_id, "firsts": array(firsts), "lasts": array(lasts)}
+        values["overhead"] = MESSAGE_OVERHEAD_TOKENS
+        return self._marked(look_in(rows(_SQL["past_messages_between"], values)).near)
 
     def _marked(self, messages: Iterable[Candidate]) -> list[Candidate]:
         return [each._replace(is_recalled=each.message_id not in self._shown) for each in messages]
@@ -148,9 +95,10 @@ def past_context(
     }
     # A time that was given is not read back: there are some that the database knows and Python does not.
     time_found = "time" if asked.time is None else "NULL::timestamptz"
-    statement = _CONTEXT.replace("{moment}", asked.statement).replace("{time}", time_found)
+    statement = _SQL["past_context"].format(moment=asked.statement, time=time_found)
     if conversation.quarantined:
-        statement += _WITHHELD
+        withheld = _SQL["withheld"]
+        statement = f"{statement} UNION ALL SELECT withheld.*, NULL, NULL, NULL FROM ({withheld}) AS withheld"
     found = rows(statement, values)
     [(last_seq, time)] = [(row[1][0], row[7]) for row in found if row[0] == "moment"]
     if time is None and asked.run_id is not None:

@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from conversations.models import Conversation
-from conversations.sql import rows
+from conversations.sql import load, rows
 from retrieval.assembly.candidates import Candidate, Decision, Group, Selection
-from retrieval.assembly.context_slots import WITHHELD, look_in
+from retrieval.assembly.context_slots import look_in
 from retrieval.assembly.types import AssemblyReason
 
 
@@ -16,7 +16,7 @@ def withheld_ids(conversation: Conversation) -> frozenset[str]:
     """The messages and summaries that are not to be shown; where none is, nothing is asked."""
     if not conversation.quarantined:
         return frozenset()
-    return look_in(rows(WITHHELD, {"id": conversation.conversation_id})).withheld
+    return look_in(rows(load("retrieval/assembly.sql")["withheld"], {"id": conversation.conversation_id})).withheld
 
 
 def without(groups: Iterable[Group], ids: Collection[str]) -> tuple[list[Group], list[Candidate]]:

@@ -7,12 +7,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from conversations.sql import rows
+from conversations.sql import load, rows
 
-# Read past the ORM, and the figures as one text: to make instances, or times the way Django has its connections do it,
-# would take longer than all the rest.
-FIGURES = "json_build_array(erased_by_id, kind, depth, first_seq, last_seq, earliest_at::text, latest_at::text)::text"
-_SUMMARIES = f"SELECT summary_id, content, {FIGURES} FROM summaries WHERE summary_id = ANY(%s::text[])"
+_SUMMARIES = load("retrieval/assembly.sql")["shown_summaries"]
 # As in `conversations.store.read`: it does not look for white space, which the database writes none of around a value.
 _decode = json.JSONDecoder().raw_decode
 
@@ -30,7 +27,7 @@ class ShownSummary(NamedTuple):
 
 
 def shown_summary(summary_id: str, content: str, figures: str) -> ShownSummary:
-    """The summary of these columns, the last of them `FIGURES`."""
+    """The summary of these columns, the last of them its figures."""
     (*told, earliest, latest), _ = _decode(figures)
     return ShownSummary._make((summary_id, content, *told, _time(earliest), _time(latest)))
 

@@ -18,7 +18,7 @@ from conversations.content.lossless_values import is_storable
 from conversations.errors import Invalid, NotFound
 from conversations.models import Conversation
 from conversations.scope import Scope
-from conversations.sql import rows, snapshot
+from conversations.sql import load, rows, snapshot
 from conversations.store.read import ROLES
 from conversations.types import Level
 from retrieval.describing.window_types import LineageWindow, WindowBundle, WindowMessage, WindowRun, WindowSummary
@@ -30,82 +30,8 @@ MOST_RUNS = 1_000
 # A bundle is at most so many of the parts wide that can be told apart: wide enough to be pointed at, and few enough.
 BUNDLED_PARTS = 8
 
-_RUNS = """
-    SELECT made.run_id, made.finished_at, made.last_seq, made.summaries, r.reason, r.outcome
-    FROM (
-        SELECT s.run_id, max(s.created_at) AS finished_at, max(s.last_seq) AS last_seq, count(*) AS summaries
-        FROM summaries s WHERE s.conversation_id = %(id)s GROUP BY s.run_id ORDER BY 2 DESC LIMIT %(most)s
-    ) AS made
-    LEFT JOIN compaction_runs r ON r.run_id = made.run_id
-    ORDER BY 2, 1
-"""
+_SQL = load("retrieval/lineage_window.sql")
 _OF_RUN = "SELECT max(created_at) FROM summaries WHERE conversation_id = %(id)s AND run_id = %(run)s"
-_MESSAGES_THEN = """
-    SELECT m.seq FROM messages m WHERE m.conversation_id = %(id)s AND m.recorded_at <= %(time)s
-    ORDER BY m.seq DESC LIMIT 1
-"""
-# When each came to be a source of another, or was superseded: before the moment asked for, it was not active any more.
-_SUMMARIES = """
-    SELECT s.summary_id, s.depth, s.first_seq, s.last_seq, s.token_count, s.source_tokens, s.level, s.retention,
-           s.is_degraded, s.run_id, s.created_at,
-           (SELECT min(d.created_at) FROM summary_parents p JOIN summaries d ON d.summary_id = p.summary_id
-            WHERE p.parent_summary_id = s.summary_id) AS derived_at,
-           (SELECT later.created_at FROM summaries later WHERE later.supersedes_id = s.summary_id) AS superseded_at,
-           EXISTS (SELECT FROM context_items c WHERE c.summary_id = s.summary_id) AS is_shown
-    FROM summaries s
-    WHERE s.conversation_id = %(id)s AND s.first_seq <= %(last)s AND s.last_seq >= %(first)s
-      AND (%(time)s::timestamptz IS NULL OR s.created_at <= %(time)s)
-"""
-_BUNDLES = """
-    SELECT s.depth, min(s.first_seq) AS first_seq, max(s.last_seq) AS last_seq, count(*) AS summaries,
-           max(s.token_count) AS token_count, sum(s.source_tokens)::bigint AS source_tokens,
-           sum(s.last_seq - s.first_seq + 1)::bigint AS messages
-    FROM summaries s
-    WHERE s.conversation_id = %(id)s AND s.first_seq <= %(last)s AND s.last_seq >= %(first)s
-      AND (%(time)s::timestamptz IS NULL OR s.created_at <= %(time)s) AND NOT ({told})
-    GROUP BY s.depth, s.first_seq / (%(least)s * {parts})
-"""
-# What a model sees is told whatever its width: it has to cover every message.
-_TOLD = "s.last_seq - s.first_seq + 1 >= %(least)s OR {seen}"
-_SEEN_NOW = """s.summary_id IN (
-    SELECT c.summary_id FROM context_items c WHERE c.conversation_id = %(id)s AND c.item_type = 'summary'
-)"""
-_SEEN_THEN = """NOT EXISTS (
-    SELECT FROM summary_parents p JOIN summaries d ON d.summary_id = p.summary_id
-    WHERE p.parent_summary_id = s.summary_id AND d.created_at <= %(time)s
-) AND NOT EXISTS (
-    SELECT FROM summaries later WHERE later.supersedes_id = s.summary_id AND later.created_at <= %(time)s
-)"""
-# Messages that follow each other have the same difference between their seq and their number in the list.
-_RAW_NOW = """
-    SELECT min(ordinal) AS first_seq, max(ordinal) AS last_seq
-    FROM (
-        SELECT ordinal, ordinal - row_number() OVER (ORDER BY ordinal) AS island
-        FROM context_items
-        WHERE conversation_id = %(id)s AND item_type = 'message' AND ordinal BETWEEN %(first)s AND %(last)s
-    ) AS raw
-    GROUP BY island ORDER BY 1
-"""
-_RAW_THEN = """
-    SELECT min(seq) AS first_seq, max(seq) AS last_seq
-    FROM (
-        SELECT m.seq, m.seq - row_number() OVER (ORDER BY m.seq) AS island
-        FROM messages m
-        WHERE m.conversation_id = %(id)s AND m.seq BETWEEN %(first)s AND %(last)s AND NOT EXISTS (
-            SELECT FROM summary_messages l JOIN summaries s ON s.summary_id = l.summary_id
-            WHERE l.message_id = m.message_id AND s.created_at <= %(time)s
-        )
-    ) AS raw
-    GROUP BY island ORDER BY 1
-"""
-_BOUNDARIES = """
-    SELECT host_reference, last_seq, recorded_at, metadata FROM compaction_boundaries
-    WHERE conversation_id = %(id)s ORDER BY last_seq, boundary_id
-"""
-_MESSAGES = """
-    SELECT message_id, seq, role::text, token_count FROM messages
-    WHERE conversation_id = %(id)s AND seq BETWEEN %(first)s AND %(last)s ORDER BY seq
-"""
 
 
 def lineage_window(
@@ -130,6 +56,7 @@ def lineage_window(
         # So many messages a summary must stand for to be as wide as one of the parts that can be told apart.
         least = 1 if resolution is None else -(-(last - first + 1) // resolution)
         values = {"id": conversation_id, "first": first, "last": last, "time": time, "most": MOST_RUNS, "least": least}
+        values["bundle_width"] = least * BUNDLED_PARTS
         told = _told(_statement(is_past=time is not None, is_bundled=least > 1), values)
         policy = CompactionPolicy.from_settings().overridden(conversation.overrides)
         raw = tuple(MessageSpan(*row) for row in sorted(told["raw"])) if count else ()
@@ -170,12 +97,14 @@ def _together(**questions: str) -> str:
 
 @cache
 def _statement(*, is_past: bool, is_bundled: bool) -> str:
-    raw = _RAW_THEN if is_past else _RAW_NOW
+    raw = _SQL["raw_then"] if is_past else _SQL["raw_now"]
     if not is_bundled:
-        return _together(summary=_SUMMARIES, raw=raw, run=_RUNS, boundary=_BOUNDARIES)
-    told = _TOLD.format(seen=_SEEN_THEN if is_past else _SEEN_NOW)
-    bundles = _BUNDLES.format(told=told, parts=BUNDLED_PARTS)
-    return _together(summary=f"{_SUMMARIES} AND ({told})", bundle=bundles, raw=raw, run=_RUNS, boundary=_BOUNDARIES)
+        return _together(summary=_SQL["summaries"], raw=raw, run=_SQL["runs"], boundary=_SQL["boundaries"])
+    is_single = _SQL["is_single"].format(seen=_SQL["active_then"] if is_past else _SQL["active_now"])
+    summaries, bundles = _SQL["summaries"], _SQL["bundles"].format(is_single=is_single)
+    return _together(
+        summary=f"{summaries} AND ({is_single})", bundle=bundles, raw=raw, run=_SQL["runs"], boundary=_SQL["boundaries"]
+    )
 
 
 def _moment(conversation: Conversation, as_of_run: str | None) -> tuple[datetime | None, int]:
@@ -186,7 +115,7 @@ def _moment(conversation: Conversation, as_of_run: str | None) -> tuple[datetime
     [[time]] = rows(_OF_RUN, values) if is_storable(as_of_run) else [[None]]
     if time is None:
         raise NotFound(f"There is no run {as_of_run[:80]!r} of this conversation that has made a summary.")
-    found = rows(_MESSAGES_THEN, {**values, "time": time})
+    found = rows(_SQL["last_message_then"], {**values, "time": time})
     return time, found[0][0] if found else 0
 
 
@@ -216,7 +145,7 @@ def _messages(values: dict[str, Any], raw: Sequence[MessageSpan]) -> tuple[Windo
     is_raw = {seq for span in raw for seq in range(span.first_seq, span.last_seq + 1)}
     return tuple(
         WindowMessage(message_id=id, seq=seq, role=ROLES[role], token_count=tokens, raw=seq in is_raw)
-        for id, seq, role, tokens in rows(_MESSAGES, values)
+        for id, seq, role, tokens in rows(_SQL["messages"], values)
     )
 
 
