@@ -16,8 +16,6 @@ from retrieval.assembly.candidates import Candidate
 from retrieval.assembly.types import Moment
 
 by_ordinal = attrgetter("ordinal")
-# As the class itself does it, without the call, and looked up once: a context has a thousand slots.
-_new, _USER = tuple.__new__, Role.USER
 
 # For how many of the messages that answer a query, and call a tool or answer a call, the rest of that exchange is
 # looked up. None has more messages than this, so nothing of it can lie farther away.
@@ -33,7 +31,7 @@ class Sought(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Look:
+class SlotPage:
     """What one look at a context tells: slots, in order, and what is asked of the whole of it beside them."""
 
     slots: list[Candidate]
@@ -59,7 +57,7 @@ class ContextSlots(Protocol):
     def moment(self) -> Moment | None:
         """Whose context it is; None for the present."""
 
-    def look(self, *, before: int, size: int, tokens: int, margin: int, is_all: bool) -> Look:
+    def page(self, *, before: int, size: int, tokens: int, margin: int, is_all: bool) -> SlotPage:
         """At most `size` slots, the newest before an ordinal: those that the tokens reach, and a margin behind them.
 
         Where these are all there is, nothing is asked of what comes before them.
@@ -72,46 +70,43 @@ class ContextSlots(Protocol):
 _NOTHING: Sequence[Sequence[Any]] = ((),) * 6
 
 
-def look_in(found: Iterable[Sequence[Any]]) -> Look:
-    """What these rows of seven columns tell."""
+def page_in(found: Iterable[Sequence[Any]]) -> SlotPage:
+    """The page in these rows of seven columns."""
     # Of nothing, the server makes no array.
     rows = {what: [column or () for column in columns] for what, *columns in found}
-    told = defaultdict(lambda: _NOTHING, rows)
-    _, _, said, roles_said, _, _ = told["role"]
-    roles = {message_id: ROLES[role] for message_id, role in zip(said, roles_said, strict=True)}
-    _, _, tools, call_ids, words, _ = told["parts"]
+    columns_of = defaultdict(lambda: _NOTHING, rows)
+    _, _, named, roles_named, _, _ = columns_of["role"]
+    roles = {message_id: ROLES[role] for message_id, role in zip(named, roles_named, strict=True)}
+    _, _, tools, call_ids, words, _ = columns_of["parts"]
     calls: dict[int, tuple[str, ...]] = {}
     for message_id, call_id in zip(tools, call_ids, strict=True):
         if call_id is not None:
             calls[message_id] = (*calls.get(message_id, ()), call_id)
-    answers = {message_id for message_id in set(tools).difference(words) if roles[message_id] is _USER}
+    answers = {message_id for message_id in set(tools).difference(words) if roles[message_id] is Role.USER}
 
     def messages(what: str) -> list[Candidate]:
-        ordinals, tokens, ids, _, _, recalled = told[what]
+        ordinals, tokens, ids, _, _, recalled = columns_of[what]
         return [
-            _new(
-                Candidate,
-                (ordinal, cost, id, None, roles[id], calls.get(id, ()), id in answers, ordinal, is_recalled),
-            )
+            Candidate(ordinal, cost, id, None, roles[id], calls.get(id, ()), id in answers, ordinal, is_recalled)
             for ordinal, cost, id, is_recalled in zip(
                 ordinals, tokens, ids, recalled or [False] * len(ids), strict=True
             )
         ]
 
     def summaries(what: str) -> list[Candidate]:
-        ordinals, tokens, _, ids, last_seqs, _ = told[what]
+        ordinals, tokens, _, ids, last_seqs, _ = columns_of[what]
         return [
-            _new(Candidate, (ordinal, cost, None, id, None, (), False, last_seq, False))
+            Candidate(ordinal, cost, None, id, None, (), False, last_seq, False)
             for ordinal, cost, id, last_seq in zip(ordinals, tokens, ids, last_seqs, strict=True)
         ]
 
-    return Look(
+    return SlotPage(
         slots=sorted(messages("raw") + summaries("summary"), key=by_ordinal),
         before=messages("before"),
         sought=messages("sought"),
-        standing_for=list(zip(summaries("above"), told["above"][2], strict=True)),
+        standing_for=list(zip(summaries("above"), columns_of["above"][2], strict=True)),
         near=sorted(messages("near"), key=by_ordinal),
-        looked_around=frozenset(told["around"][0]),
-        withheld=frozenset(told["withheld"][3]),
-        summaries=sum(told["summaries"][0]),
+        looked_around=frozenset(columns_of["around"][0]),
+        withheld=frozenset(columns_of["withheld"][3]),
+        summaries=sum(columns_of["summaries"][0]),
     )

@@ -51,8 +51,8 @@ def keep(context: AssembledContext, *, last_seq: int, most: int) -> AssembledCon
         "as_of": _moment_as_json(context.as_of),
     }
     lines = [[getattr(line, name) for name in _LINE] for line in context.receipt]
-    told = json.dumps([context.conversation_id, figures, lines], sort_keys=True)
-    receipt_id = f"rcp_{hashlib.sha256(told.encode()).hexdigest()[:16]}"
+    identity = json.dumps([context.conversation_id, figures, lines], sort_keys=True)
+    receipt_id = f"rcp_{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
     gone = rows(
         _SQL["keep"],
         {
@@ -117,10 +117,10 @@ def _found(receipts: QuerySet[AssemblyReceipt], receipt_id: str) -> AssemblyRece
 
 
 def _line(values: list[Any]) -> ReceiptLine:
-    told = dict(zip(_LINE, values, strict=True))
-    told["reason"] = AssemblyReason(told["reason"])
-    told["kind"] = told["kind"] and ContextItemType(told["kind"])
-    return ReceiptLine(**told)
+    line = dict(zip(_LINE, values, strict=True))
+    line["reason"] = AssemblyReason(line["reason"])
+    line["kind"] = line["kind"] and ContextItemType(line["kind"])
+    return ReceiptLine(**line)
 
 
 def _hash(query: str | None) -> str | None:
@@ -134,7 +134,7 @@ def _moment_as_json(moment: Moment | None) -> dict[str, Any] | None:
     return {**asdict(moment), "time": moment.time and moment.time.isoformat()}
 
 
-def _moment(told: dict[str, Any] | None) -> Moment | None:
-    if told is None:
+def _moment(moment: dict[str, Any] | None) -> Moment | None:
+    if moment is None:
         return None
-    return Moment(**{**told, "time": told["time"] and datetime.fromisoformat(told["time"])})
+    return Moment(**{**moment, "time": moment["time"] and datetime.fromisoformat(moment["time"])})

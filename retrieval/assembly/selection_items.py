@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from compaction.rendering import ERASED, render_summary
 from conversations.cold_storage.cold_texts import BLOCK, ColdTexts, cold_texts
@@ -15,7 +15,6 @@ from conversations.sql import array, load, rows
 from conversations.store.read import PART, PART_WIDTH, SAID, metadata_of, parts_in
 from conversations.types import ContextItemType, PartRecord, Role
 from retrieval.assembly.candidates import Candidate
-from retrieval.assembly.shown_summaries import ids, shown_summary
 from retrieval.assembly.types import AssembledItem
 
 # Metadata cost no tokens, and are bounded where they are appended. Of messages from before that bound, a context shows
@@ -39,9 +38,39 @@ _ALL_WARM = _items("")
 # Where some messages are cold, with the blocks that their texts are in.
 _BLOCKS = _SQL["blocks"].format(no_part=", ".join(["NULL"] * PART_WIDTH), block=BLOCK)
 _SOME_COLD = f"{_items(_NO_BLOCK)} UNION ALL {_BLOCKS}"
+# It does not look for white space, which the database writes none of around a value.
+_decode = json.JSONDecoder().raw_decode
 # Looked up once, and not for each item.
 _MESSAGE, _SUMMARY = ContextItemType.MESSAGE, ContextItemType.SUMMARY
 _time = datetime.fromisoformat
+
+
+class ShownSummary(NamedTuple):
+    summary_id: str
+    content: str
+    erased_by_id: int | None
+    kind: str
+    depth: int
+    first_seq: int
+    last_seq: int
+    earliest_at: datetime
+    latest_at: datetime
+
+
+def shown_summary(summary_id: str, content: str, figures: str) -> ShownSummary:
+    """The summary of these columns, the last of them its figures."""
+    (*figures_shown, earliest, latest), _ = _decode(figures)
+    return ShownSummary._make((summary_id, content, *figures_shown, _time(earliest), _time(latest)))
+
+
+def read_summaries(summary_ids: Sequence[str]) -> dict[str, ShownSummary]:
+    """These summaries by id."""
+    return {row[0]: shown_summary(*row) for row in rows(_SQL["shown_summaries"], [ids(summary_ids)])}
+
+
+def ids(summary_ids: Sequence[str]) -> str:
+    """As one text: the driver would take longer over a list of them than the server over the summaries."""
+    return "{" + ",".join(summary_ids) + "}"
 
 
 def read_items(selected: Sequence[Candidate], *, some_are_cold: bool) -> tuple[AssembledItem, ...]:

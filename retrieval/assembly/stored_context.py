@@ -1,4 +1,4 @@
-"""The context as it is now, from its own table: whatever an answer needs to know of it, in one look."""
+"""The context as it is now, from its own table: whatever an answer needs to know of it, in one page."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from conversations.sql import array, load, rows
 from conversations.store.base import MESSAGE_OVERHEAD_TOKENS
 from conversations.types import Counters
 from retrieval.assembly.candidates import Candidate
-from retrieval.assembly.context_slots import EXCHANGES, REACH, Look, Sought, look_in
+from retrieval.assembly.context_slots import EXCHANGES, REACH, SlotPage, Sought, page_in
 
 _SQL = load("retrieval/assembly.sql")
 # Of an exchange that is longer than most, more than one hit is looked around, in vain: so many for that.
@@ -32,7 +32,7 @@ class StoredContext:
     def moment(self) -> None:
         return None
 
-    def look(self, *, before: int, size: int, tokens: int, margin: int, is_all: bool) -> Look:
+    def page(self, *, before: int, size: int, tokens: int, margin: int, is_all: bool) -> SlotPage:
         values: dict[str, Any] = {
             "id": self.conversation_id,
             "before": before,
@@ -51,12 +51,12 @@ class StoredContext:
             seeks=bool(self.sought),
             withholds=self.is_withholding,
         )
-        return look_in(rows(statement, values, binary=True))
+        return page_in(rows(statement, values, binary=True))
 
     def around(self, windows: Iterable[tuple[int, int]]) -> list[Candidate]:
         firsts, lasts = zip(*windows, strict=True)
         values: dict[str, Any] = {"id": self.conversation_id, "firsts": array(firsts), "lasts": array(lasts)}
-        return look_in(rows(_SQL["messages_between"], {**values, "overhead": MESSAGE_OVERHEAD_TOKENS})).near
+        return page_in(rows(_SQL["messages_between"], {**values, "overhead": MESSAGE_OVERHEAD_TOKENS})).near
 
 
 def stored_context(conversation: Conversation, *, sought: Sequence[Sought] = ()) -> StoredContext:
@@ -64,6 +64,13 @@ def stored_context(conversation: Conversation, *, sought: Sequence[Sought] = ())
     return StoredContext(
         conversation.conversation_id, conversation.counters, sought, is_withholding=bool(conversation.quarantined)
     )
+
+
+def withheld_ids(conversation: Conversation) -> frozenset[str]:
+    """The ids of the quarantined messages and summaries, which no model sees."""
+    if not conversation.quarantined:
+        return frozenset()
+    return page_in(rows(_SQL["withheld"], {"id": conversation.conversation_id})).withheld
 
 
 @cache
