@@ -1,5 +1,7 @@
-"""What a context is made of, slot by slot, and what a look at it tells: the stored one's in `stored_context`, that of a
-past moment's in `past`."""
+"""The slots of a context, and the pages in which they are read.
+
+`stored_context` reads the present context, `past` that of an earlier moment.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ REACH = MAX_ATOM_MESSAGES
 
 
 class Sought(NamedTuple):
-    """A message that answers a query; those that stand beside one that answers it better have its number."""
+    """A message that a query found; `beside` is the better hit next to it."""
 
     message_id: int
     beside: int
@@ -32,7 +34,7 @@ class Sought(NamedTuple):
 
 @dataclass(frozen=True)
 class SlotPage:
-    """What one look at a context tells: slots, in order, and what is asked of the whole of it beside them."""
+    """Slots of a context in order, with what was read of the whole context."""
 
     slots: list[Candidate]
     # System messages before these slots, and the newest question of the whole context.

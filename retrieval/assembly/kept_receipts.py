@@ -1,7 +1,7 @@
 """Keeps the receipts of assemblies, so many of each conversation, and gives them back.
 
 A receipt is named after what it says: the same context, assembled again in the same way, is the same receipt, and kept
-once. The newest are kept; whoever keeps one more is told which made way.
+once. The newest are kept; the answer names those that make way.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The context of a conversation as it was at a past moment, from messages, summaries and lineage alone.
+"""Read a context as of a past moment, from messages, summaries and lineage.
 
 A message is there from when it was recorded on, a summary from when it was created on, instead of its sources or of the
 summary it superseded. Settings are today's: what they were is nowhere written.
@@ -134,7 +134,7 @@ def _priced(found: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
 
 @dataclass(frozen=True)
 class MomentQuery:
-    """A moment as a question to the database, for its last seq and its time.
+    """The statement that finds the last seq and the time of a moment.
 
     `upto`: whether what was made at exactly its time belongs to it.
     """
@@ -147,7 +147,7 @@ class MomentQuery:
 
 
 def parse_moment(as_of: int | str | datetime, *, message_count: int) -> MomentQuery:
-    """A seq, a time or a run; Invalid for what is none of these, and for a seq that there is not yet."""
+    """Parse a seq, a time or a run; Invalid for anything else and for a later seq."""
     if isinstance(as_of, datetime):
         return _at_time(as_of)
     text = str(as_of)

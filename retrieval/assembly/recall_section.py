@@ -1,4 +1,4 @@
-"""The section for the prompt of a host that compacts by itself: its history in summaries, the newest part in detail.
+"""Write the history section for a host that compacts by itself.
 
 A cut through the lineage: for the newest summarized messages the leaves, for all before them the summaries of the
 active context, which are the deepest there are.

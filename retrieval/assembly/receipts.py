@@ -1,4 +1,7 @@
-"""Says of everything why it is in an assembled context or not, in few lines however long the context is. Pure."""
+"""Explain why each item is in an assembled context or not. Pure.
+
+A receipt has few lines, however long the context is.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +23,6 @@ from retrieval.assembly.types import (
 
 # So many of the newest items that did not fit have a line of their own.
 LINES_LEFT_OUT = 100
-# Looked up once, and not for each line.
-_MESSAGE, _SUMMARY = ContextItemType.MESSAGE, ContextItemType.SUMMARY
 
 
 def left_out(selection: Selection, whole: LeftOut) -> LeftOut:
@@ -71,9 +72,10 @@ def _lines(decisions: Iterable[Decision], *, included: bool) -> list[ReceiptLine
     lines = []
     for candidate, reason, running_total in decisions:
         ordinal, tokens, message_id, summary_id, _, _, _, last_seq, _ = candidate
-        id, kind, messages, summaries = (
-            (summary_id, _SUMMARY, 0, 1) if message_id is None else (f"msg_{message_id}", _MESSAGE, 1, 0)
-        )
+        if message_id is None:
+            id, kind, messages, summaries = summary_id, ContextItemType.SUMMARY, 0, 1
+        else:
+            id, kind, messages, summaries = f"msg_{message_id}", ContextItemType.MESSAGE, 1, 0
         values = {
             "included": included,
             "reason": reason,

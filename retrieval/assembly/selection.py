@@ -1,4 +1,4 @@
-"""Which part of an active context a model gets to see. Pure: groups of candidates and a budget in, decisions out.
+"""Select what a model sees: groups and a budget in, decisions out. Pure.
 
 Where the fresh tail and the groups are is the planner's to say.
 """
@@ -27,7 +27,7 @@ _newest = attrgetter("newest")
 
 
 def groups_of(slots: Sequence[Candidate], policy: CompactionPolicy) -> list[Group]:
-    """Neighbouring slots of a context in the groups that go in whole, oldest first, the mandatory ones marked."""
+    """Group slots that go in whole, oldest first, and mark the mandatory ones."""
     together = atoms(slots)
     protected = fresh_tail(slots, policy, groups=together)
     groups = [
@@ -159,7 +159,7 @@ class _Basket:
 
 
 def _take_answers(basket: _Basket, groups: Sequence[Group], budget: int) -> set[tuple[int, bool]]:
-    """Into the basket goes what answers the query, as far as its share reaches; where the groups that went in begin."""
+    """Take what answers the query, within its share; give the places taken."""
     ceiling = basket.total + int(max(0, budget - basket.total) * SHARE_OF_HITS)
     messages = _best_first(group for group in groups if not group.is_summary)
     taken = [group for group in messages if basket.take(group, AssemblyReason.RELEVANT, ceiling)]
@@ -174,9 +174,8 @@ def _best_first(groups: Iterable[Group]) -> list[Group]:
 
 
 def _by_need(group: Group) -> tuple[bool, int, bool]:
-    """The newest first; a summary whose hits are shown word for word has the least to add."""
+    """Sort key: the newest first, then summaries whose hits are shown already."""
     last = group.candidates[-1]
-    # Most groups are no hits, and need not be asked what they are.
     return not (group.hits and group.is_summary), last.ordinal, last.is_recalled
 
 

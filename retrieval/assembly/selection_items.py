@@ -1,4 +1,4 @@
-"""Reads what was selected and nothing else: messages with their parts as they came, summaries as a model sees them."""
+"""Read the selected messages with their parts, and summaries as models see them."""
 
 from __future__ import annotations
 
@@ -40,8 +40,6 @@ _BLOCKS = _SQL["blocks"].format(no_part=", ".join(["NULL"] * PART_WIDTH), block=
 _SOME_COLD = f"{_items(_NO_BLOCK)} UNION ALL {_BLOCKS}"
 # It does not look for white space, which the database writes none of around a value.
 _decode = json.JSONDecoder().raw_decode
-# Looked up once, and not for each item.
-_MESSAGE, _SUMMARY = ContextItemType.MESSAGE, ContextItemType.SUMMARY
 _time = datetime.fromisoformat
 
 
@@ -69,7 +67,7 @@ def read_summaries(summary_ids: Sequence[str]) -> dict[str, ShownSummary]:
 
 
 def ids(summary_ids: Sequence[str]) -> str:
-    """As one text: the driver would take longer over a list of them than the server over the summaries."""
+    """The ids as the text of an array."""
     return "{" + ",".join(summary_ids) + "}"
 
 
@@ -126,7 +124,7 @@ def _shown_message(
     seq = candidate.ordinal
     values = {
         "id": f"msg_{message_id}",
-        "kind": _MESSAGE,
+        "kind": ContextItemType.MESSAGE,
         "role": candidate.role,
         "first_seq": seq,
         "last_seq": seq,
@@ -150,7 +148,7 @@ def _shown_summary(candidate: Candidate, row: tuple[Any, ...]) -> AssembledItem:
     summary = shown_summary(row[2], row[4], row[12])
     values = {
         "id": summary.summary_id,
-        "kind": _SUMMARY,
+        "kind": ContextItemType.SUMMARY,
         "role": Role.USER,
         "first_seq": summary.first_seq,
         "last_seq": summary.last_seq,

@@ -1,4 +1,4 @@
-"""Reads an active context from its newest end, as far back as an answer within the budget can reach."""
+"""Read a context from its newest end, as far back as the budget can reach."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Window:
 
 
 def read_window(context: ContextSlots, *, budget: int, policy: CompactionPolicy) -> Window:
-    """All groups of a context that fits the budget; of a larger one, those that the budget can reach.
+    """All groups of a context, or of a large one those that the budget can reach.
 
     What must be shown is in it wherever it lies.
     """
@@ -66,12 +66,12 @@ def read_window(context: ContextSlots, *, budget: int, policy: CompactionPolicy)
 
 
 def _typical_item(counters: Counters) -> int:
-    """What an item may cost; where most are summaries, the raw messages say little about that."""
+    """The tokens that an item typically costs."""
     return max(1, min(LARGEST_TYPICAL_ITEM, counters.active_tokens // max(1, counters.active_messages)))
 
 
 def _mandatory_before(page: SlotPage, slots: Sequence[Candidate]) -> list[Group]:
-    """What must be shown of the context before these slots: system messages, and the newest question if it is there."""
+    """The mandatory groups before these slots: system messages, the newest question."""
     before = sorted(
         [slot for slot in page.before if slot.ordinal < slots[0].ordinal],
         key=lambda slot: (not slot.is_system, slot.ordinal),
@@ -82,7 +82,7 @@ def _mandatory_before(page: SlotPage, slots: Sequence[Candidate]) -> list[Group]
 
 
 def totals(context: ContextSlots, window: Window) -> LeftOut:
-    """What the whole context holds; beyond a window, its counters know, and summaries were counted."""
+    """The totals of the whole context, from its counters beyond a window."""
     if window.edge is None:
         return LeftOut(
             messages=sum(len(group.candidates) for group in window.groups if not group.is_summary),

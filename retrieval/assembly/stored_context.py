@@ -21,7 +21,7 @@ _SPARE = 2
 
 @dataclass(frozen=True)
 class StoredContext:
-    """The context as it is now; with it, `sought` messages are looked up, and what is withheld where something is."""
+    """The present context, with the messages that are sought and withheld."""
 
     conversation_id: int
     counters: Counters
@@ -60,7 +60,7 @@ class StoredContext:
 
 
 def stored_context(conversation: Conversation, *, sought: Sequence[Sought] = ()) -> StoredContext:
-    """The context of this conversation, whose row was read in the snapshot in which the context will be."""
+    """The context of a conversation whose row was read in the same snapshot."""
     return StoredContext(
         conversation.conversation_id, conversation.counters, sought, is_withholding=bool(conversation.quarantined)
     )

@@ -201,8 +201,8 @@ class Delegation:
             turns=policy.query_turns, seconds=policy.query_seconds, answer_tokens=policy.query_answer_tokens
         )
         items = dict(rows(_SQL["item_lines"], [list(extent.roots), array(extent.messages)]))
-        told = [items[id] for id in grant.item_ids if id in items]
-        return SubAgent(client=client, reader=reader, bounds=bounds).look_into(question, told)
+        lines = [items[id] for id in grant.item_ids if id in items]
+        return SubAgent(client=client, reader=reader, bounds=bounds).look_into(question, lines)
 
     def _model(self) -> str | None:
         """The model that is asked first for summaries, if there is one."""

@@ -38,10 +38,10 @@ class Extent:
     def within(self, ids: Collection[Named]) -> frozenset[str]:
         """Those of the ids that exist and may be read."""
         found = {each.id for each in ids if each.kind is ItemKind.SUMMARY and each.id in self.levels}
-        asked = {each.number for each in ids if each.kind is ItemKind.MESSAGE and each.number < 2**63}
-        held = self.messages & asked
-        if asked - held:
-            held |= {row[0] for row in rows(_SQL["messages_of_summaries"], [array(asked - held), self._opened()])}
+        wanted = {each.number for each in ids if each.kind is ItemKind.MESSAGE and each.number < 2**63}
+        held = self.messages & wanted
+        if wanted - held:
+            held |= {row[0] for row in rows(_SQL["messages_of_summaries"], [array(wanted - held), self._opened()])}
         return frozenset(found | {f"msg_{number}" for number in held})
 
     def conversations(self) -> list[int]:

@@ -1,4 +1,4 @@
-"""The conversations of a workspace as somebody looks through them: what fills each context, and how full it is."""
+"""List conversations with what fills each context."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _ORDER = {
 
 @dataclass(frozen=True)
 class ConversationOverview:
-    """One conversation, and what its context is filled with, in tokens; the rest of it are its raw messages."""
+    """One conversation with the tokens of its context; the rest are raw messages."""
 
     conversation: ConversationRecord
     system_tokens: int

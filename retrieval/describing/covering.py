@@ -1,4 +1,4 @@
-"""Which summaries of the context stand for a range of messages, and for how many of them."""
+"""Find the summaries that cover a range of messages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NOW = "infinity"
 
 
 class Range(NamedTuple):
-    """The messages of a conversation from one to another, both included, as far as there are any."""
+    """The messages of a conversation between two seqs, both included."""
 
     conversation: Conversation
     from_seq: int
@@ -43,7 +43,7 @@ class Range(NamedTuple):
 
 
 def range_of(conversation_id: int, from_seq: int, to_seq: int, *, scope: Scope) -> Range:
-    """The range; NotFound if there is no such conversation, Invalid if there can be no such range."""
+    """The range; NotFound without such a conversation, Invalid for a wrong range."""
     for name, seq in (("from_seq", from_seq), ("to_seq", to_seq)):
         if isinstance(seq, bool) or not isinstance(seq, int) or not 1 <= seq < 2**63:
             raise Invalid(f"{name}: {str(seq)[:80]!r} is no place in a conversation; the first is 1.")
@@ -53,7 +53,7 @@ def range_of(conversation_id: int, from_seq: int, to_seq: int, *, scope: Scope) 
 
 
 def covering(stretch: Range, *, as_of: datetime | str = NOW) -> list[tuple[SummaryOutline, int]]:
-    """The summaries that stand for messages of the range, in order, each with for how many."""
+    """The covering summaries in order, each with its number of messages in range."""
     if not stretch.message_count:
         return []
     found = rows(_SQL["covering"], {**stretch.values, "as_of": as_of})

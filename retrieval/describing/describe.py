@@ -1,4 +1,4 @@
-"""Says what an id names: enough to decide whether to open it, and what that would cost."""
+"""Describe what an id names, and what opening it costs."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _described(found: Named, scope: Scope) -> Description:
 
 
 def _of_session(session_id: object, scope: Scope) -> Conversation | None:
-    """The one conversation of this session; where several workspaces have one, whoever sees them all must say which."""
+    """The one visible conversation of this session; None if there are several."""
     if not isinstance(session_id, str) or not is_storable(session_id):
         return None
     found = list(scope.narrow(Conversation.objects.filter(session_id=session_id))[:2])

@@ -1,4 +1,4 @@
-"""Says what stands for a range of messages, how far that reaches, and what opening it would cost."""
+"""Describe what covers a range of messages, and what opening it costs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Says what a run has done and what a conversation holds."""
+"""Describe runs and conversations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Says what was made from a message or a summary, however far: if it were wrong, so might these be."""
+"""Find all summaries that derive from a message or a summary."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SQL = load("retrieval/impact.sql")
 
 @dataclass(frozen=True)
 class ImpactLevel:
-    """The summaries so many steps away; 1: made from it directly. `active` is how many of them a model sees now."""
+    """The summaries at one distance; `active` is how many of them a model sees."""
 
     distance: int
     count: int

@@ -1,4 +1,4 @@
-"""The summaries of a conversation as a graph: what was made from what, and what is still raw."""
+"""The lineage of a conversation as a graph of summaries."""
 
 from __future__ import annotations
 

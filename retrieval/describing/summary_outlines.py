@@ -1,4 +1,4 @@
-"""Summaries without their text, as they are shown wherever one has to decide what to open."""
+"""Outlines: summaries without their text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LEVELS = {level.value: level for level in Level}
 
 
 def outline(row: Sequence[Any]) -> SummaryOutline:
-    """The outline in a row of a statement of `describe.sql`; its times come as text."""
+    """Make an outline from a row; its times come as text."""
     (
         summary_id, kind, depth, tokens, opening, first, last, earliest, latest, messages, level, has_derived, later,
         distance,
@@ -40,7 +40,7 @@ def outline(row: Sequence[Any]) -> SummaryOutline:
 
 
 def in_order(outlines: Iterable[SummaryOutline]) -> list[SummaryOutline]:
-    """By where they begin, the widest first; of one that lies at several distances, the nearest."""
+    """Sort by first seq, the widest first, each summary once, at its nearest."""
     nearest: dict[str, SummaryOutline] = {}
     for each in sorted(outlines, key=lambda each: abs(each.distance)):
         nearest.setdefault(each.summary_id, each)

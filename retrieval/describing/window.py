@@ -1,7 +1,7 @@
-"""A window on the lineage of a conversation: what stands between two seqs, now or when a run was through.
+"""Read a window on the lineage: what stands between two seqs, now or after a run.
 
-Made for pictures: whatever the length of the history, a window costs three short statements, single messages are told
-only where there are few, and single summaries only where a picture could tell them apart.
+Made for pictures: whatever the length of the history, a window costs three short statements, single messages are listed
+only where there are few, and single summaries only where a picture can show them apart.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from conversations.types import Level
 from retrieval.describing.window_types import LineageWindow, WindowBundle, WindowMessage, WindowRun, WindowSummary
 from retrieval.types import MessageSpan
 
-# More than this in a window, and they are not told one by one.
+# More messages than this in a window are not listed one by one.
 MOST_MESSAGES = 400
 MOST_RUNS = 1_000
 # A bundle is at most so many of the parts wide that can be told apart: wide enough to be pointed at, and few enough.
@@ -57,9 +57,9 @@ def lineage_window(
         least = 1 if resolution is None else -(-(last - first + 1) // resolution)
         values = {"id": conversation_id, "first": first, "last": last, "time": time, "most": MOST_RUNS, "least": least}
         values["bundle_width"] = least * BUNDLED_PARTS
-        told = _told(_statement(is_past=time is not None, is_bundled=least > 1), values)
+        groups = _grouped(_statement(is_past=time is not None, is_bundled=least > 1), values)
         policy = CompactionPolicy.from_settings().overridden(conversation.overrides)
-        raw = tuple(MessageSpan(*row) for row in sorted(told["raw"])) if count else ()
+        raw = tuple(MessageSpan(*row) for row in sorted(groups["raw"])) if count else ()
         is_narrow = with_messages and last - first < MOST_MESSAGES
         return LineageWindow(
             conversation=conversation.as_record(),
@@ -68,30 +68,30 @@ def lineage_window(
             last_seq=last,
             message_count=count,
             tail_from_seq=max(1, count - policy.fresh_tail_count + 1),
-            summaries=tuple(sorted((_summary(row, time) for row in told["summary"]), key=_in_order)),
+            summaries=tuple(sorted((_summary(row, time) for row in groups["summary"]), key=_in_order)),
             raw=raw,
             messages=_messages(values, raw) if is_narrow else None,
-            runs=tuple(sorted((_run(row) for row in told["run"]), key=lambda run: (run.finished_at, run.run_id))),
-            boundaries=tuple(_boundary(conversation_id, row) for row in told["boundary"]),
-            bundles=tuple(WindowBundle(*row) for row in sorted(told["bundle"])),
+            runs=tuple(sorted((_run(row) for row in groups["run"]), key=lambda run: (run.finished_at, run.run_id))),
+            boundaries=tuple(_boundary(conversation_id, row) for row in groups["boundary"]),
+            bundles=tuple(WindowBundle(*row) for row in sorted(groups["bundle"])),
             as_of_run=as_of_run,
         )
 
 
-def _told(statement: str, values: dict[str, Any]) -> dict[str, list[Any]]:
-    """The rows of the questions that the statement puts together, by the name of each."""
-    told: dict[str, list[Any]] = {"summary": [], "bundle": [], "raw": [], "run": [], "boundary": []}
+def _grouped(statement: str, values: dict[str, Any]) -> dict[str, list[Any]]:
+    """The rows of a combined statement, by the name of the query they come from."""
+    groups: dict[str, list[Any]] = {"summary": [], "bundle": [], "raw": [], "run": [], "boundary": []}
     for name, row in rows(statement, values):
-        told[name].append(row)
-    return told
+        groups[name].append(row)
+    return groups
 
 
-def _together(**questions: str) -> str:
-    """Several questions as one, so that a window is one way to the database and back."""
+def _together(**queries: str) -> str:
+    """Combine queries into one statement."""
     return " UNION ALL ".join(
-        f"(SELECT '{name}', (SELECT json_agg(value ORDER BY place) FROM json_each(row_to_json(asked))"
-        f" WITH ORDINALITY AS each(key, value, place)) FROM ({question}) AS asked)"
-        for name, question in questions.items()
+        f"(SELECT '{name}', (SELECT json_agg(value ORDER BY place) FROM json_each(row_to_json(query))"
+        f" WITH ORDINALITY AS each(key, value, place)) FROM ({query}) AS query)"
+        for name, query in queries.items()
     )
 
 
@@ -120,20 +120,20 @@ def _moment(conversation: Conversation, as_of_run: str | None) -> tuple[datetime
 
 
 def _summary(row: list[Any], time: datetime | None) -> WindowSummary:
-    *told, run_id, created_at, derived_at, superseded_at, is_shown = row
+    *figures, run_id, created_at, derived_at, superseded_at, is_shown = row
     derived_at, superseded_at = _time(derived_at), _time(superseded_at)
     superseded = superseded_at is not None and (time is None or superseded_at <= time)
     merged = derived_at is not None and (time is None or derived_at <= time)
     return WindowSummary(
-        summary_id=told[0],
-        depth=told[1],
-        first_seq=told[2],
-        last_seq=told[3],
-        token_count=told[4],
-        source_tokens=told[5],
-        level=Level(told[6]),
-        retention=told[7],
-        is_degraded=told[8],
+        summary_id=figures[0],
+        depth=figures[1],
+        first_seq=figures[2],
+        last_seq=figures[3],
+        token_count=figures[4],
+        source_tokens=figures[5],
+        level=Level(figures[6]),
+        retention=figures[7],
+        is_degraded=figures[8],
         active=is_shown if time is None else not (merged or superseded),
         superseded=superseded,
         run_id=run_id,

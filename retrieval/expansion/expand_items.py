@@ -1,4 +1,4 @@
-"""The items of a page of an expansion: what an entry's row says, whole or a slice of it."""
+"""The items of a page of an expansion, whole or sliced."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SQL = load("retrieval/expand.sql")
 
 
 def items_of(entries: Sequence[Entry]) -> list[ExpandedItem]:
-    """The entries as one item each, with what it costs: four queries at most, whatever the number of entries."""
+    """Read one item for each entry, with at most four statements."""
     of_messages = {entry.message_id: entry for entry in entries if entry.message_id is not None}
     of_summaries = {entry.summary_id: entry for entry in entries if entry.message_id is None}
     messages = until_settled(lambda: _messages(of_messages)) if of_messages else {}
@@ -76,8 +76,8 @@ def _messages(entries: Mapping[int, Entry]) -> dict[int, ExpandedItem]:
     contents: dict[int, str] = {}
     for message_id, _, content, _, _, _, exact, block_id in fetched:
         if block_id is not None and cold is not None:
-            said = cold.message(block_id, message_id)
-            content, exact = said.content, said.exactly
+            texts_of = cold.message(block_id, message_id)
+            content, exact = texts_of.content, texts_of.exactly
         contents[message_id] = exact.get("content", content) if exact else content
     views = _views(contents, cold)
     found = {}
@@ -110,11 +110,11 @@ def _views(contents: Mapping[int, str], cold: ColdTexts | None) -> dict[int, lis
     strange = parts_in([row for row in fetched if not has_only_texts(row)], cold=cold)
     records = {part.part_id: part for parts in strange.values() for part in parts}
     found: dict[int, list[PartView]] = defaultdict(list)
-    for message_id, ordinal, part_id, kind, *said, _, _ in fetched:
+    for message_id, ordinal, part_id, kind, *values, _, _ in fetched:
         content = contents[message_id]
         found[message_id].append(
             view_of(records[part_id], content)
             if part_id in records
-            else view_of_texts(ordinal, PART_TYPES[kind], zip(TEXTS, said, strict=True), content)
+            else view_of_texts(ordinal, PART_TYPES[kind], zip(TEXTS, values, strict=True), content)
         )
     return found

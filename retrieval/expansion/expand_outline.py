@@ -1,4 +1,4 @@
-"""What lies below a summary, in order, without its text: read in windows, so that a page costs the same anywhere."""
+"""List what lies below a summary, in order, in windows of seqs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SQL = load("retrieval/expand.sql")
 
 
 class Entry(NamedTuple):
-    """One item below a summary: its place, what its text costs, and whose source it is.
+    """One item below a summary: its place, its tokens, and whose source it is.
 
     As a window's row has it; its place comes first, so that entries are in order as they are.
     """

@@ -1,4 +1,4 @@
-"""What a range of messages holds: the context that stands for it, and whatever is below, as an outline to be paged."""
+"""The outline of a range: its context as of a moment, and all below."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SQL = load("retrieval/expand.sql")
 
 @dataclass(frozen=True)
 class Within:
-    """The context of a range as of a moment, and everything within `depth` levels (-1: all) of it."""
+    """The context of a range as of a moment, with `depth` levels below (-1: all)."""
 
     stretch: Range
     roots: Sequence[str]
