@@ -20,15 +20,13 @@ from retrieval.assembly.candidates import Group
 from retrieval.assembly.context_slots import ContextSlots
 from retrieval.assembly.kept_receipts import keep, kept, listed
 from retrieval.assembly.past import past_context
-from retrieval.assembly.quarantined import with_withheld, withheld_ids, without
 from retrieval.assembly.recall_section import recall_section
-from retrieval.assembly.receipt_difference import difference
-from retrieval.assembly.receipts import left_out, receipt
-from retrieval.assembly.selection import select, with_hits
+from retrieval.assembly.receipts import difference, left_out, receipt
+from retrieval.assembly.selection import select, with_hits, with_withheld, without
 from retrieval.assembly.selection_items import read_items
 from retrieval.assembly.selection_recall import HITS, in_turn, recall
 from retrieval.assembly.selection_window import Window, read_window, totals
-from retrieval.assembly.stored_context import stored_context
+from retrieval.assembly.stored_context import stored_context, withheld_ids
 from retrieval.assembly.types import (
     AssembledContext,
     BudgetSource,
@@ -188,7 +186,7 @@ class ContextAssembler:
             raise Invalid(f"reserve: {tokens} tokens of budget less {reserve} of reserve leave {room} for the context.")
         window = read_window(slots, budget=room, policy=policy)
         groups = _with_recalled(slots, window, hits) if hits else window.groups
-        shown, withheld = without(groups, window.told.withheld) if window.told.withheld else (groups, ())
+        shown, withheld = without(groups, window.newest.withheld) if window.newest.withheld else (groups, ())
         selection = with_withheld(select(shown, budget=room), withheld)
         missing = left_out(selection, totals(slots, window))
         items = read_items(
@@ -217,7 +215,7 @@ def _with_recalled(slots: ContextSlots, window: Window, hits: Sequence[RankedMat
     known = [candidate for group in window.groups for candidate in group.candidates]
     found = recall(
         slots,
-        window.told,
+        window.newest,
         hits=[hit for hit in hits if hit.seq <= last_seq],
         known={candidate.message_id for candidate in known if candidate.message_id is not None},
     )

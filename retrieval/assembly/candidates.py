@@ -1,8 +1,7 @@
-"""What an active context is chosen from, and what was chosen. Pure.
+"""The candidates for an assembled context, and the selection. Pure.
 
 The words: a *candidate* is one context item, or a message that a query found. A *group* goes in whole or not at all: a
-summary, a message, a tool call with its results. All are tuples, as those are made fastest, and a context may have a
-thousand of each.
+summary, a message, a tool call with its results.
 """
 
 from __future__ import annotations
@@ -14,15 +13,15 @@ from typing import NamedTuple
 from conversations.types import Role
 from retrieval.assembly.types import AssemblyReason
 
-# Looked up once: a context asks for them thousands of times, and to name a member takes longer than to compare it.
-_SYSTEM, _USER, _AS_SYSTEM = Role.SYSTEM, Role.USER, AssemblyReason.SYSTEM
 _is_recalled = attrgetter("is_recalled")
 _place = attrgetter("ordinal", "is_recalled")
 
 
 class Candidate(NamedTuple):
-    """A slot, as the planner knows it, that may be shown, or a message from below a summary, with its seq for an
-    ordinal."""
+    """A slot that may be shown, or a message from below a summary.
+
+    The ordinal of such a message is its seq.
+    """
 
     ordinal: int
     tokens: int
@@ -40,11 +39,11 @@ class Candidate(NamedTuple):
 
     @property
     def is_system(self) -> bool:
-        return self.role is _SYSTEM
+        return self.role is Role.SYSTEM
 
     @property
     def is_question(self) -> bool:
-        return self.role is _USER and not self.is_answer
+        return self.role is Role.USER and not self.is_answer
 
     @property
     def id(self) -> str:
@@ -52,12 +51,12 @@ class Candidate(NamedTuple):
 
     @property
     def place(self) -> tuple[int, bool]:
-        """Where it stands in the history; a recalled message comes right behind the summary that stands for it."""
+        """Its place in the history; a recalled message follows its summary."""
         return self.ordinal, self.is_recalled
 
 
 class Group(NamedTuple):
-    """Candidates that go in together, and how well the messages in them, or below them, answer the query."""
+    """Candidates that go in together, with how well they answer the query."""
 
     candidates: tuple[Candidate, ...]
     mandatory: AssemblyReason | None = None
@@ -84,7 +83,7 @@ class Group(NamedTuple):
 
     @property
     def is_system(self) -> bool:
-        return self.mandatory is _AS_SYSTEM
+        return self.mandatory is AssemblyReason.SYSTEM
 
     @property
     def is_recalled(self) -> bool:

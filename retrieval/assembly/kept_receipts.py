@@ -1,7 +1,7 @@
 """Keeps the receipts of assemblies, so many of each conversation, and gives them back.
 
 A receipt is named after what it says: the same context, assembled again in the same way, is the same receipt, and kept
-once. The newest are kept; whoever keeps one more is told which made way.
+once. The newest are kept; the answer names those that make way.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from django.db.models import QuerySet
 
 from conversations.errors import NotFound
 from conversations.scope import Scope
-from conversations.sql import rows
+from conversations.sql import load, rows
 from conversations.store.pages import behind
 from conversations.types import ContextItemType
 from retrieval.assembly.types import (
@@ -33,19 +33,7 @@ from retrieval.models import AssemblyReceipt
 
 # More make way only where a setting was lowered, and then a few with each one that is kept.
 _AT_ONCE = 20
-# One that is kept already is the newest again. Which make way is decided among those there were before.
-_KEEP = """
-    WITH kept AS (
-        INSERT INTO assembly_receipts (receipt_id, conversation_id, figures, lines)
-        VALUES (%(receipt)s, %(conversation)s, %(figures)s::jsonb, %(lines)s::jsonb)
-        ON CONFLICT (receipt_id) DO UPDATE SET created_at = excluded.created_at
-    )
-    DELETE FROM assembly_receipts WHERE receipt_id = ANY(ARRAY(
-        SELECT receipt_id FROM assembly_receipts
-        WHERE conversation_id = %(conversation)s AND receipt_id <> %(receipt)s
-        ORDER BY created_at DESC, receipt_id DESC OFFSET %(others)s LIMIT %(at_once)s
-    )) RETURNING receipt_id
-"""
+_SQL = load("retrieval/receipts.sql")
 _LINE = tuple(each.name for each in fields(ReceiptLine))
 
 
@@ -63,10 +51,10 @@ def keep(context: AssembledContext, *, last_seq: int, most: int) -> AssembledCon
         "as_of": _moment_as_json(context.as_of),
     }
     lines = [[getattr(line, name) for name in _LINE] for line in context.receipt]
-    told = json.dumps([context.conversation_id, figures, lines], sort_keys=True)
-    receipt_id = f"rcp_{hashlib.sha256(told.encode()).hexdigest()[:16]}"
+    identity = json.dumps([context.conversation_id, figures, lines], sort_keys=True)
+    receipt_id = f"rcp_{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
     gone = rows(
-        _KEEP,
+        _SQL["keep"],
         {
             "receipt": receipt_id,
             "conversation": context.conversation_id,
@@ -129,10 +117,10 @@ def _found(receipts: QuerySet[AssemblyReceipt], receipt_id: str) -> AssemblyRece
 
 
 def _line(values: list[Any]) -> ReceiptLine:
-    told = dict(zip(_LINE, values, strict=True))
-    told["reason"] = AssemblyReason(told["reason"])
-    told["kind"] = told["kind"] and ContextItemType(told["kind"])
-    return ReceiptLine(**told)
+    line = dict(zip(_LINE, values, strict=True))
+    line["reason"] = AssemblyReason(line["reason"])
+    line["kind"] = line["kind"] and ContextItemType(line["kind"])
+    return ReceiptLine(**line)
 
 
 def _hash(query: str | None) -> str | None:
@@ -146,7 +134,7 @@ def _moment_as_json(moment: Moment | None) -> dict[str, Any] | None:
     return {**asdict(moment), "time": moment.time and moment.time.isoformat()}
 
 
-def _moment(told: dict[str, Any] | None) -> Moment | None:
-    if told is None:
+def _moment(moment: dict[str, Any] | None) -> Moment | None:
+    if moment is None:
         return None
-    return Moment(**{**told, "time": told["time"] and datetime.fromisoformat(told["time"])})
+    return Moment(**{**moment, "time": moment["time"] and datetime.fromisoformat(moment["time"])})

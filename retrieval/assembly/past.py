@@ -1,4 +1,4 @@
-"""The context of a conversation as it was at a past moment, from messages, summaries and lineage alone.
+"""Read a context as of a past moment, from messages, summaries and lineage.
 
 A message is there from when it was recorded on, a summary from when it was created on, instead of its sources or of the
 summary it superseded. Settings are today's: what they were is nowhere written.
@@ -6,6 +6,7 @@ summary it superseded. Settings are today's: what they were is nowhere written.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -15,72 +16,20 @@ from typing import Any
 
 from compaction.rendering import render_dearest
 from conversations.content.tokens import TokenEstimator
-from conversations.errors import NotFound
+from conversations.errors import Invalid, NotFound
 from conversations.models import Conversation
-from conversations.sql import array, rows
+from conversations.sql import array, load, rows
 from conversations.store.base import MESSAGE_OVERHEAD_TOKENS
 from conversations.types import Counters
 from retrieval.assembly.candidates import Candidate
-from retrieval.assembly.context_slots import AROUND, NAMED, WITHHELD, Look, Sought, by_ordinal, look_in
-from retrieval.assembly.moments import moment_asked
-from retrieval.assembly.shown_summaries import FIGURES, shown_summary
+from retrieval.assembly.context_slots import SlotPage, Sought, by_ordinal, page_in
+from retrieval.assembly.selection_items import shown_summary
 from retrieval.assembly.types import Moment
-from retrieval.lineage_steps import above_messages
 
-# The summaries that there were, and of these, and of the messages, what nothing of them stood for yet. One that reaches
-# farther than the context did cannot have been there, whatever the clock says.
-_CONTEXT = f"""
-    {above_messages("%(sought)s::bigint[]")}, moment AS MATERIALIZED ({{moment}}), there AS MATERIALIZED (
-        SELECT s.summary_id, s.first_seq, s.last_seq, s.supersedes_id
-        FROM summaries s
-        WHERE s.conversation_id = %(id)s AND s.last_seq <= (SELECT seq FROM moment)
-          AND ((SELECT time FROM moment) IS NULL OR s.created_at < (SELECT time FROM moment)
-               OR (%(upto)s AND s.created_at = (SELECT time FROM moment)))
-    ), summed AS MATERIALIZED (
-        SELECT t.first_seq, c.token_count, t.summary_id, t.last_seq
-        FROM there t LEFT JOIN context_items c ON c.summary_id = t.summary_id
-        WHERE NOT EXISTS (
-            SELECT FROM summary_parents p JOIN there d ON d.summary_id = p.summary_id
-            WHERE p.parent_summary_id = t.summary_id
-          ) AND NOT EXISTS (SELECT FROM there later WHERE later.supersedes_id = t.summary_id)
-    ), raw AS MATERIALIZED (
-        SELECT m.seq, m.token_count + %(overhead)s AS token_count, m.message_id, m.role
-        FROM messages m
-        LEFT JOIN (
-            SELECT DISTINCT l.message_id FROM there t JOIN summary_messages l ON l.summary_id = t.summary_id
-        ) AS covered ON covered.message_id = m.message_id
-        WHERE m.conversation_id = %(id)s AND m.seq <= (SELECT seq FROM moment) AND covered.message_id IS NULL
-    ), sought AS MATERIALIZED (
-        SELECT seq, token_count + %(overhead)s AS token_count, message_id, role
-        FROM messages WHERE message_id = ANY(%(sought)s::bigint[])
-    ), named AS (
-        SELECT message_id, role FROM raw UNION ALL SELECT message_id, role FROM sought
-    )
-    SELECT 'moment', ARRAY[seq], NULL::integer[], NULL::bigint[], NULL::text[], NULL::bigint[], NULL::boolean[],
-           {{time}}, NULL::text[], NULL::text[]
-    FROM moment
-    UNION ALL
-    SELECT 'raw', array_agg(seq), array_agg(token_count), array_agg(message_id), NULL, NULL, NULL, NULL, NULL, NULL
-    FROM raw
-    UNION ALL
-    SELECT 'summary', array_agg(first_seq), array_agg(token_count), NULL, array_agg(summary_id), array_agg(last_seq),
-           NULL, NULL, array_agg(unpriced.content), array_agg(unpriced.figures)
-    FROM summed LEFT JOIN LATERAL (
-        SELECT content, {FIGURES} AS figures
-        FROM summaries s WHERE s.summary_id = summed.summary_id AND summed.token_count IS NULL OFFSET 0
-    ) AS unpriced ON true
-    UNION ALL
-    SELECT 'sought', array_agg(seq), array_agg(token_count), array_agg(message_id), NULL, NULL, NULL, NULL, NULL, NULL
-    FROM sought
-    UNION ALL
-    SELECT 'above', array_agg(first_seq), array_agg(0), array_agg(message_id), array_agg(summary_id),
-           array_agg(last_seq), NULL, NULL, NULL, NULL
-    FROM above JOIN summed USING (summary_id)
-    UNION ALL
-    SELECT named.*, NULL, NULL, NULL FROM ({NAMED}) AS named
-"""
-_WITHHELD = f"UNION ALL SELECT withheld.*, NULL, NULL, NULL FROM ({WITHHELD}) AS withheld"
-_AROUND = AROUND.format(recalled="NULL::boolean[]")
+_SQL = load("retrieval/assembly.sql")
+LONGEST = 80
+_SEQ = re.compile(r"0|[1-9][0-9]{0,18}")
+_RUN = re.compile(r"run_[0-9a-zA-Z]+")
 
 
 @dataclass(frozen=True)
@@ -89,7 +38,7 @@ class PastContext:
 
     conversation_id: int
     moment: Moment
-    whole: Look
+    whole: SlotPage
 
     @cached_property
     def counters(self) -> Counters:
@@ -99,7 +48,7 @@ class PastContext:
             active_tokens=sum(slot.tokens for slot in self.whole.slots),
         )
 
-    def look(self, *, before: int, size: int, tokens: int, margin: int, is_all: bool) -> Look:
+    def page(self, *, before: int, size: int, tokens: int, margin: int, is_all: bool) -> SlotPage:
         slots = self.whole.slots
         end = bisect_left(slots, before, key=by_ordinal)
         first, newer = end, 0
@@ -118,8 +67,9 @@ class PastContext:
 
     def around(self, windows: Iterable[tuple[int, int]]) -> list[Candidate]:
         firsts, lasts = zip(*windows, strict=True)
-        values = {"id": self.conversation_id, "firsts": array(firsts), "lasts": array(lasts)}
-        return self._marked(look_in(rows(_AROUND, {**values, "overhead": MESSAGE_OVERHEAD_TOKENS})).near)
+        values: dict[str, Any] = {"id": self.conversation_id, "firsts": array(firsts), "lasts": array(lasts)}
+        values["overhead"] = MESSAGE_OVERHEAD_TOKENS
+        return self._marked(page_in(rows(_SQL["past_messages_between"], values)).near)
 
     def _marked(self, messages: Iterable[Candidate]) -> list[Candidate]:
         return [each._replace(is_recalled=each.message_id not in self._shown) for each in messages]
@@ -138,32 +88,33 @@ def past_context(
     conversation or of none.
     """
     conversation_id = conversation.conversation_id
-    asked = moment_asked(as_of, message_count=conversation.counters.message_count)
+    query = parse_moment(as_of, message_count=conversation.counters.message_count)
     values = {
         "id": conversation_id,
-        "as_of": asked.value,
-        "upto": asked.upto,
+        "as_of": query.value,
+        "upto": query.upto,
         "sought": array(each.message_id for each in sought),
         "overhead": MESSAGE_OVERHEAD_TOKENS,
     }
     # A time that was given is not read back: there are some that the database knows and Python does not.
-    time_found = "time" if asked.time is None else "NULL::timestamptz"
-    statement = _CONTEXT.replace("{moment}", asked.statement).replace("{time}", time_found)
+    time_found = "time" if query.time is None else "NULL::timestamptz"
+    statement = _SQL["past_context"].format(moment=query.statement, time=time_found)
     if conversation.quarantined:
-        statement += _WITHHELD
+        withheld = _SQL["withheld"]
+        statement = f"{statement} UNION ALL SELECT withheld.*, NULL, NULL, NULL FROM ({withheld}) AS withheld"
     found = rows(statement, values)
     [(last_seq, time)] = [(row[1][0], row[7]) for row in found if row[0] == "moment"]
-    if time is None and asked.run_id is not None:
-        raise NotFound(f"There is no run {asked.run_id!r} of this conversation.")
-    moment = Moment(last_seq=last_seq, time=asked.time or time, run_id=asked.run_id)
-    look = look_in(_priced(found))
-    slots = {slot.summary_id: slot for slot in look.slots}
-    standing_for = [(slots[summary.summary_id], message_id) for summary, message_id in look.standing_for]
-    return PastContext(conversation_id, moment, replace(look, standing_for=standing_for))
+    if time is None and query.run_id is not None:
+        raise NotFound(f"There is no run {query.run_id!r} of this conversation.")
+    moment = Moment(last_seq=last_seq, time=query.time or time, run_id=query.run_id)
+    page = page_in(_priced(found))
+    slots = {slot.summary_id: slot for slot in page.slots}
+    standing_for = [(slots[summary.summary_id], message_id) for summary, message_id in page.standing_for]
+    return PastContext(conversation_id, moment, replace(page, standing_for=standing_for))
 
 
 def _priced(found: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """The rows as `look_in` reads them, the summaries' with what each costs.
+    """The rows as `page_in` reads them, the summaries' with what each costs.
 
     One that is in the context no longer has to be counted again.
     """
@@ -179,3 +130,49 @@ def _priced(found: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
             tokens = list(map(cost, tokens, ids, contents, figures))
         priced.append((what, ordinals, tokens, messages, ids, last_seqs, recalled))
     return priced
+
+
+@dataclass(frozen=True)
+class MomentQuery:
+    """The statement that finds the last seq and the time of a moment.
+
+    `upto`: whether what was made at exactly its time belongs to it.
+    """
+
+    statement: str
+    value: Any
+    upto: bool = True
+    time: datetime | None = None
+    run_id: str | None = None
+
+
+def parse_moment(as_of: int | str | datetime, *, message_count: int) -> MomentQuery:
+    """Parse a seq, a time or a run; Invalid for anything else and for a later seq."""
+    if isinstance(as_of, datetime):
+        return _at_time(as_of)
+    text = str(as_of)
+    if isinstance(as_of, int | str) and not isinstance(as_of, bool) and len(text) <= LONGEST:
+        if _SEQ.fullmatch(text):
+            return _after_seq(int(text), message_count)
+        if _RUN.fullmatch(text):
+            return MomentQuery(_SQL["moment_of_run"], text, run_id=text)
+        try:
+            return _at_time(datetime.fromisoformat(text))
+        except ValueError:
+            pass
+    raise Invalid(
+        f"as_of: {text[:80]!r} is neither a seq, such as 120, nor a time in ISO 8601, such as 2026-01-31T12:00:00Z, "
+        "nor the id of a run."
+    )
+
+
+def _after_seq(seq: int, message_count: int) -> MomentQuery:
+    if seq > message_count:
+        raise Invalid(f"as_of: there is no message {seq} yet; the last one is {message_count}.")
+    return MomentQuery(_SQL["moment_after_seq"], seq, upto=False)
+
+
+def _at_time(time: datetime) -> MomentQuery:
+    if time.tzinfo is None:
+        raise Invalid("as_of: the time needs its zone, such as a Z at its end.")
+    return MomentQuery(_SQL["moment_at_time"], time, time=time)

@@ -1,4 +1,4 @@
-"""The section for the prompt of a host that compacts by itself: its history in summaries, the newest part in detail.
+"""Write the history section for a host that compacts by itself.
 
 A cut through the lineage: for the newest summarized messages the leaves, for all before them the summaries of the
 active context, which are the deepest there are.
@@ -10,8 +10,8 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 from compaction.rendering import render_summary
-from conversations.sql import rows
-from retrieval.assembly.shown_summaries import read_summaries
+from conversations.sql import load, rows
+from retrieval.assembly.selection_items import read_summaries
 
 HEADING = "## Session History (Compressed)"
 GUIDE = (
@@ -23,41 +23,7 @@ FRESH_MESSAGES = 16
 # Of the summaries that have no room, so many are named.
 NAMED = 5
 
-# A condensed summary that stands for messages of its own is not opened: they would be in none of its sources.
-_CUT = """
-    WITH RECURSIVE active AS (
-        SELECT s.summary_id, s.depth, s.first_seq, s.last_seq, s.token_count
-        FROM context_items c JOIN summaries s ON s.summary_id = c.summary_id
-        WHERE c.conversation_id = %(id)s
-    ), fresh AS (
-        SELECT max(last_seq) - %(fresh)s + 1 AS first_seq FROM active
-    ), cut AS (
-        SELECT * FROM active
-        UNION ALL
-        SELECT s.summary_id, s.depth, s.first_seq, s.last_seq, s.token_count
-        FROM cut
-        JOIN fresh ON cut.last_seq >= fresh.first_seq
-        JOIN summary_parents p ON p.summary_id = cut.summary_id
-        JOIN summaries s ON s.summary_id = p.parent_summary_id
-        WHERE cut.depth > 0 AND NOT EXISTS (SELECT FROM summary_messages l WHERE l.summary_id = cut.summary_id)
-    )
-    SELECT summary_id, first_seq, last_seq, token_count
-    FROM cut
-    WHERE NOT EXISTS (SELECT FROM summary_parents p JOIN cut below ON below.summary_id = p.parent_summary_id
-                      WHERE p.summary_id = cut.summary_id)
-    ORDER BY first_seq
-"""
-# Whatever a host has cut and nobody has summarized yet is raw in the active context.
-_CUT_RAW = """
-    SELECT min(c.ordinal), max(c.ordinal)
-    FROM context_items c JOIN messages m ON m.message_id = c.message_id
-    WHERE c.conversation_id = %(id)s AND m.role <> 'system'
-      AND c.ordinal > (
-          SELECT coalesce(max(s.last_seq), 0) FROM context_items c JOIN summaries s ON s.summary_id = c.summary_id
-          WHERE c.conversation_id = %(id)s
-      )
-      AND c.ordinal <= (SELECT max(b.last_seq) FROM compaction_boundaries b WHERE b.conversation_id = %(id)s)
-"""
+_SQL = load("retrieval/recall_section.sql")
 
 
 @dataclass(frozen=True)
@@ -85,7 +51,7 @@ def recall_section(
 
     What is `withheld` is left out, and said to be.
     """
-    found = [Node(*row) for row in rows(_CUT, {"id": conversation_id, "fresh": FRESH_MESSAGES})]
+    found = [Node(*row) for row in rows(_SQL["cut"], {"id": conversation_id, "fresh": FRESH_MESSAGES})]
     section = _section([node for node in found if node.summary_id not in withheld], conversation_id, limit, count)
     missing = [node for node in found if node.summary_id in withheld]
     left_out = sorted([*section.left_out, *missing], key=lambda node: node.first_seq)
@@ -93,7 +59,7 @@ def recall_section(
 
 
 def _section(cut: Sequence[Node], conversation_id: int, limit: int, count: Callable[[str], int]) -> Section:
-    [[first_raw, last_raw]] = rows(_CUT_RAW, {"id": conversation_id})
+    [[first_raw, last_raw]] = rows(_SQL["raw_span"], {"id": conversation_id})
     raw = "" if first_raw is None else _raw_line(first_raw, last_raw)
     if not cut and not raw:
         return Section("", 0, (), ())

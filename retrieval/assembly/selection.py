@@ -1,4 +1,4 @@
-"""Which part of an active context a model gets to see. Pure: groups of candidates and a budget in, decisions out.
+"""Select what a model sees: groups and a budget in, decisions out. Pure.
 
 Where the fresh tail and the groups are is the planner's to say.
 """
@@ -6,6 +6,7 @@ Where the fresh tail and the groups are is the planner's to say.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from math import inf
 from operator import attrgetter
 
@@ -22,22 +23,17 @@ SHARE_OF_HITS = 0.5
 # More costs evidence: 0.2 loses one in twenty of the messages that answer a question, at 1,000 tokens.
 WEIGHT_OF_RECENCY = 0.05
 
-# Looked up once: to name a member takes longer than to compare it.
-_SYSTEM, _FRESH_TAIL, _BUDGET = Role.SYSTEM, AssemblyReason.FRESH_TAIL, AssemblyReason.BUDGET
-_NO_HITS: frozenset[int] = frozenset()
-# As the classes themselves do it, without the call: of groups and decisions there are thousands.
-_new = tuple.__new__
 _newest = attrgetter("newest")
 
 
 def groups_of(slots: Sequence[Candidate], policy: CompactionPolicy) -> list[Group]:
-    """Neighbouring slots of a context in the groups that go in whole, oldest first, the mandatory ones marked."""
+    """Group slots that go in whole, oldest first, and mark the mandatory ones."""
     together = atoms(slots)
     protected = fresh_tail(slots, policy, groups=together)
     groups = [
-        _new(Group, ((slot,), AssemblyReason.SYSTEM if slot.role is _SYSTEM else None, _NO_HITS, 0.0))
+        Group((slot,), AssemblyReason.SYSTEM if slot.role is Role.SYSTEM else None)
         for slot in slots
-        if slot.message_id is None or slot.role is _SYSTEM
+        if slot.message_id is None or slot.role is Role.SYSTEM
     ]
     question = next(iter(protected.pinned), None)
     for atom in together:
@@ -49,7 +45,7 @@ def groups_of(slots: Sequence[Candidate], policy: CompactionPolicy) -> list[Grou
             groups.append(Group(pinned, mandatory=AssemblyReason.PINNED))
         if others:
             in_tail = others[-1].ordinal in protected.tail
-            groups.append(_new(Group, (others, _FRESH_TAIL if in_tail else None, _NO_HITS, 0.0)))
+            groups.append(Group(others, AssemblyReason.FRESH_TAIL if in_tail else None))
     # Slots of a context are told apart by their ordinals.
     return sorted(groups, key=lambda group: group.candidates[-1].ordinal)
 
@@ -83,9 +79,9 @@ def is_enough(groups: Iterable[Group], *, edge: int, budget: int, policy: Compac
     for group in groups:
         if group.candidates[0].ordinal >= edge:
             near += group.candidates
-        elif group.mandatory is _FRESH_TAIL:
+        elif group.mandatory is AssemblyReason.FRESH_TAIL:
             return False
-    turns = sum([slot.message_id is not None and slot.role is not _SYSTEM for slot in near])
+    turns = sum([slot.message_id is not None and slot.role is not Role.SYSTEM for slot in near])
     return sum_tokens(near) > budget and turns >= TAIL_REACH * policy.fresh_tail_count
 
 
@@ -154,7 +150,7 @@ class _Basket:
         decisions = []
         for candidate in group.candidates:
             total += candidate.tokens
-            decisions.append(_new(Decision, (candidate, reason, total)))
+            decisions.append(Decision(candidate, reason, total))
         if total > most:
             return False
         self.total = total
@@ -163,7 +159,7 @@ class _Basket:
 
 
 def _take_answers(basket: _Basket, groups: Sequence[Group], budget: int) -> set[tuple[int, bool]]:
-    """Into the basket goes what answers the query, as far as its share reaches; where the groups that went in begin."""
+    """Take what answers the query, within its share; give the places taken."""
     ceiling = basket.total + int(max(0, budget - basket.total) * SHARE_OF_HITS)
     messages = _best_first(group for group in groups if not group.is_summary)
     taken = [group for group in messages if basket.take(group, AssemblyReason.RELEVANT, ceiling)]
@@ -178,13 +174,29 @@ def _best_first(groups: Iterable[Group]) -> list[Group]:
 
 
 def _by_need(group: Group) -> tuple[bool, int, bool]:
-    """The newest first; a summary whose hits are shown word for word has the least to add."""
+    """Sort key: the newest first, then summaries whose hits are shown already."""
     last = group.candidates[-1]
-    # Most groups are no hits, and need not be asked what they are.
     return not (group.hits and group.is_summary), last.ordinal, last.is_recalled
 
 
 def _left_out(groups: Iterable[Group], total: int) -> Iterable[Decision]:
     for group in groups:
         for candidate in reversed(group.candidates):
-            yield _new(Decision, (candidate, _BUDGET, total))
+            yield Decision(candidate, AssemblyReason.BUDGET, total)
+
+
+def without(groups: Iterable[Group], ids: Collection[str]) -> tuple[list[Group], list[Candidate]]:
+    """The groups without what is withheld, and that."""
+    shown, withheld = [], []
+    for group in groups:
+        kept = tuple(candidate for candidate in group.candidates if candidate.id not in ids)
+        withheld += [candidate for candidate in group.candidates if candidate.id in ids]
+        if kept:
+            shown.append(group if len(kept) == len(group.candidates) else group._replace(candidates=kept))
+    return shown, withheld
+
+
+def with_withheld(selection: Selection, withheld: Iterable[Candidate]) -> Selection:
+    """The selection with why these are not in it."""
+    refused = (Decision(candidate, AssemblyReason.QUARANTINED, selection.total_tokens) for candidate in withheld)
+    return replace(selection, refused=(*refused, *selection.refused))

@@ -1,68 +1,74 @@
-"""Reads what was selected and nothing else: messages with their parts as they came, summaries as a model sees them."""
+"""Read the selected messages with their parts, and summaries as models see them."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from compaction.rendering import ERASED, render_summary
 from conversations.cold_storage.cold_texts import BLOCK, ColdTexts, cold_texts
 from conversations.fast.records import record
 from conversations.policy import StorePolicy
-from conversations.sql import array, rows
+from conversations.sql import array, load, rows
 from conversations.store.read import PART, PART_WIDTH, SAID, metadata_of, parts_in
 from conversations.types import ContextItemType, PartRecord, Role
 from retrieval.assembly.candidates import Candidate
-from retrieval.assembly.shown_summaries import FIGURES, ids, shown_summary
 from retrieval.assembly.types import AssembledItem
 
-# Past the ORM, and with times as text: a context may hold a thousand messages or some hundred summaries, and making
-# instances of them, or times the way Django has its connections do it, would take longer than all the rest.
-#
-# Messages, their parts and summaries are all texts with something to say of them, and so rows of one statement in the
-# columns of a part: a part has a kind, a summary has no message.
-#
-# Metadata cost no tokens, and are bounded where they are appended. Of messages that came before that bound, a context
-# shows how many bytes were left out instead: a thousand of them would fill the memory.
-_TOO_LARGE = "pg_column_size({0}) > 1024 AND octet_length({0}::text) > %(most_metadata)s"
+# Metadata cost no tokens, and are bounded where they are appended. Of messages from before that bound, a context shows
+# how many bytes were left out: a thousand of them would fill the memory.
 _LEFT_OUT = "lcm:bytes_left_out"
-METADATA = f"""CASE WHEN {_TOO_LARGE.format("metadata")}
-        THEN json_build_object('{_LEFT_OUT}', octet_length(metadata::text))::text ELSE metadata::text END"""
-# `exact` may hold metadata beside other things, and characters at which PostgreSQL's own functions on json fail: what
-# is too large of it is read by itself, row by row.
 _READ_APART = "lcm:read_apart"
-EXACT = f"""CASE WHEN {_TOO_LARGE.format("exact")} THEN json_build_object('{_READ_APART}', true) ELSE exact END"""
 _EXACT = 11
 _EXACT_OF_MESSAGE = "SELECT exact FROM messages WHERE message_id = %s"
 _EXACT_OF_PART = "SELECT exact FROM message_parts WHERE part_id = %s"
-_ITEMS = f"""
-    SELECT message_id, NULL::integer AS ordinal, NULL AS part_id, NULL, content, author, created_at::text,
-           erased_by_id::text, cold_block_id::text, NULL, {METADATA}, {EXACT}, NULL{{of_no_block}}
-    FROM messages WHERE message_id = ANY(%(messages)s)
-    UNION ALL
-    SELECT {PART.replace("metadata::text", METADATA).replace(", exact,", f", {EXACT} AS exact,")}{{of_no_block}}
-    FROM message_parts WHERE message_id = ANY(%(messages)s) AND {SAID}
-    UNION ALL
-    SELECT NULL, NULL, summary_id, NULL, content, NULL, NULL, NULL, NULL, NULL, NULL, NULL, {FIGURES}{{of_no_block}}
-    FROM summaries WHERE summary_id = ANY(%(summaries)s::text[]){{blocks}}
-"""
-_ALL_WARM = _ITEMS.format(of_no_block="", blocks="")
-# Where some messages are cold, with the blocks that their texts are in, which come behind all columns.
-_SOME_COLD = _ITEMS.format(
-    of_no_block=", NULL::bigint, NULL::bytea, NULL::bytea, NULL::bigint, NULL::bigint, NULL::bigint",
-    blocks=f"""
-    UNION ALL
-    SELECT {", ".join(["NULL"] * PART_WIDTH)}, {BLOCK}
-    FROM cold_blocks
-    WHERE cold_block_id = ANY(ARRAY(
-        SELECT m.cold_block_id FROM messages m WHERE m.message_id = ANY(%(messages)s) AND m.cold_block_id IS NOT NULL
-    ))""",
-)
-# Looked up once, and not for each item.
-_MESSAGE, _SUMMARY = ContextItemType.MESSAGE, ContextItemType.SUMMARY
+_SQL = load("retrieval/assembly.sql")
+_METADATA, _EXACT_VALUES = _SQL["bounded_metadata"], _SQL["bounded_exact"]
+_NO_BLOCK = ", NULL::bigint, NULL::bytea, NULL::bytea, NULL::bigint, NULL::bigint, NULL::bigint"
+
+
+def _items(no_block: str) -> str:
+    part = PART.replace("metadata::text", _METADATA).replace(", exact,", f", {_EXACT_VALUES} AS exact,")
+    return _SQL["items"].format(part=part, metadata=_METADATA, exact=_EXACT_VALUES, is_content=SAID, no_block=no_block)
+
+
+_ALL_WARM = _items("")
+# Where some messages are cold, with the blocks that their texts are in.
+_BLOCKS = _SQL["blocks"].format(no_part=", ".join(["NULL"] * PART_WIDTH), block=BLOCK)
+_SOME_COLD = f"{_items(_NO_BLOCK)} UNION ALL {_BLOCKS}"
+# It does not look for white space, which the database writes none of around a value.
+_decode = json.JSONDecoder().raw_decode
 _time = datetime.fromisoformat
+
+
+class ShownSummary(NamedTuple):
+    summary_id: str
+    content: str
+    erased_by_id: int | None
+    kind: str
+    depth: int
+    first_seq: int
+    last_seq: int
+    earliest_at: datetime
+    latest_at: datetime
+
+
+def shown_summary(summary_id: str, content: str, figures: str) -> ShownSummary:
+    """The summary of these columns, the last of them its figures."""
+    (*figures_shown, earliest, latest), _ = _decode(figures)
+    return ShownSummary._make((summary_id, content, *figures_shown, _time(earliest), _time(latest)))
+
+
+def read_summaries(summary_ids: Sequence[str]) -> dict[str, ShownSummary]:
+    """These summaries by id."""
+    return {row[0]: shown_summary(*row) for row in rows(_SQL["shown_summaries"], [ids(summary_ids)])}
+
+
+def ids(summary_ids: Sequence[str]) -> str:
+    """The ids as the text of an array."""
+    return "{" + ",".join(summary_ids) + "}"
 
 
 def read_items(selected: Sequence[Candidate], *, some_are_cold: bool) -> tuple[AssembledItem, ...]:
@@ -118,7 +124,7 @@ def _shown_message(
     seq = candidate.ordinal
     values = {
         "id": f"msg_{message_id}",
-        "kind": _MESSAGE,
+        "kind": ContextItemType.MESSAGE,
         "role": candidate.role,
         "first_seq": seq,
         "last_seq": seq,
@@ -142,7 +148,7 @@ def _shown_summary(candidate: Candidate, row: tuple[Any, ...]) -> AssembledItem:
     summary = shown_summary(row[2], row[4], row[12])
     values = {
         "id": summary.summary_id,
-        "kind": _SUMMARY,
+        "kind": ContextItemType.SUMMARY,
         "role": Role.USER,
         "first_seq": summary.first_seq,
         "last_seq": summary.last_seq,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from compaction.planning.planner import atoms
 from conversations.types import Role
 from retrieval.assembly.candidates import Candidate, Group
-from retrieval.assembly.context_slots import EXCHANGES, REACH, ContextSlots, Look, Sought, by_ordinal
+from retrieval.assembly.context_slots import EXCHANGES, REACH, ContextSlots, SlotPage, Sought, by_ordinal
 from retrieval.assembly.selection import score
 from retrieval.search.relevance.relevance_search import RankedMatch
 
@@ -51,16 +51,16 @@ def _scores(hits: Sequence[RankedMatch], last_seq: int) -> dict[int, float]:
     return {int(hit.id): score(worth=hit.worth, best=best, seq=hit.seq, last_seq=last_seq) for hit in hits}
 
 
-def recall(context: ContextSlots, look: Look, *, hits: Sequence[RankedMatch], known: Collection[int]) -> Recall:
-    """Of these hits, which the look sought, with `known` the messages that the answer considers already."""
+def recall(context: ContextSlots, page: SlotPage, *, hits: Sequence[RankedMatch], known: Collection[int]) -> Recall:
+    """Find these hits, which the page sought, with `known` the messages that the answer considers already."""
     scores = _scores(hits, context.counters.message_count)
     stands_for: dict[str, set[int]] = defaultdict(set)
-    standing = [(summary, message_id) for summary, message_id in look.standing_for if message_id in scores]
+    standing = [(summary, message_id) for summary, message_id in page.standing_for if message_id in scores]
     for summary, message_id in standing:
         stands_for[summary.id].add(message_id)
-    sought = {message.message_id: message for message in look.sought}
+    sought = {message.message_id: message for message in page.sought}
     unknown = sorted((hit for hit in scores if hit not in known), key=lambda hit: scores[hit], reverse=True)
-    found = _exchanges(context, look, [sought[hit] for hit in unknown if hit in sought], known)
+    found = _exchanges(context, page, [sought[hit] for hit in unknown if hit in sought], known)
     return Recall(
         scores=scores,
         summaries=sorted([summary for summary, _ in standing], key=by_ordinal),
@@ -70,13 +70,13 @@ def recall(context: ContextSlots, look: Look, *, hits: Sequence[RankedMatch], kn
 
 
 def _exchanges(
-    context: ContextSlots, look: Look, messages: Sequence[Candidate], known: Collection[int]
+    context: ContextSlots, page: SlotPage, messages: Sequence[Candidate], known: Collection[int]
 ) -> list[tuple[Candidate, ...]]:
     """Each message with what it must be shown with: nothing, or the tool call and results that it is part of."""
     groups: list[tuple[Candidate, ...]] = []
     taken: set[int | None] = set()
     last_seq = context.counters.message_count
-    around = _Around(last_seq, _windows(look.looked_around, last_seq), look.near)
+    around = _Around(last_seq, _windows(page.looked_around, last_seq), page.near)
     looked_up = 0
     for number, message in enumerate(messages):
         if message.message_id in taken:

@@ -1,4 +1,4 @@
-"""Reads an active context from its newest end, as far back as an answer within the budget can reach."""
+"""Read a context from its newest end, as far back as the budget can reach."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from compaction.planning.planner import MAX_ATOM_MESSAGES, TAIL_REACH, sum_token
 from compaction.policy import CompactionPolicy
 from conversations.types import Counters
 from retrieval.assembly.candidates import Candidate, Group
-from retrieval.assembly.context_slots import ContextSlots, Look
+from retrieval.assembly.context_slots import ContextSlots, SlotPage
 from retrieval.assembly.receipts import LINES_LEFT_OUT
 from retrieval.assembly.selection import edge_of, groups_of, inside, is_enough
 from retrieval.assembly.types import AssemblyReason, LeftOut
@@ -27,13 +27,13 @@ class Window:
 
     groups: Sequence[Group]
     begins: int
-    # What was told of the whole context, beside its newest slots.
-    told: Look
+    # The newest page, with what it says of the whole context.
+    newest: SlotPage
     edge: int | None = None
 
 
 def read_window(context: ContextSlots, *, budget: int, policy: CompactionPolicy) -> Window:
-    """All groups of a context that fits the budget; of a larger one, those that the budget can reach.
+    """All groups of a context, or of a large one those that the budget can reach.
 
     What must be shown is in it wherever it lies.
     """
@@ -43,8 +43,8 @@ def read_window(context: ContextSlots, *, budget: int, policy: CompactionPolicy)
     margin = max(behind, LINES_LEFT_OUT)
     fits = counters.active_tokens <= budget
     size = END if fits else max(SMALLEST_PAGE, int(SPARE * budget / _typical_item(counters)) + margin)
-    told = look = context.look(before=END, size=size, tokens=budget, margin=margin, is_all=fits)
-    slots = look.slots
+    newest = page = context.page(before=END, size=size, tokens=budget, margin=margin, is_all=fits)
+    slots = page.slots
     groups = groups_of(slots, policy)
     while slots and not fits:
         if (
@@ -52,28 +52,28 @@ def read_window(context: ContextSlots, *, budget: int, policy: CompactionPolicy)
             and sum_tokens(slots) > budget
         ):
             # Farther back are only summaries, each of which is whole by itself.
-            return Window(groups, begins=1, told=told, edge=slots[0].ordinal)
+            return Window(groups, begins=1, newest=newest, edge=slots[0].ordinal)
         edge = edge_of(groups)
         if edge is not None and is_enough(groups, edge=edge, budget=budget, policy=policy):
-            farther = _mandatory_before(look, slots)
-            return Window([*farther, *inside(groups, edge)], begins=1, told=told, edge=edge)
-        look = context.look(before=slots[0].ordinal, size=len(slots), tokens=END, margin=0, is_all=False)
-        if not look.slots:
+            farther = _mandatory_before(page, slots)
+            return Window([*farther, *inside(groups, edge)], begins=1, newest=newest, edge=edge)
+        page = context.page(before=slots[0].ordinal, size=len(slots), tokens=END, margin=0, is_all=False)
+        if not page.slots:
             break
-        slots = look.slots + slots
+        slots = page.slots + slots
         groups = groups_of(slots, policy)
-    return Window(groups, begins=slots[0].ordinal if slots else 1, told=told)
+    return Window(groups, begins=slots[0].ordinal if slots else 1, newest=newest)
 
 
 def _typical_item(counters: Counters) -> int:
-    """What an item may cost; where most are summaries, the raw messages say little about that."""
+    """The tokens that an item typically costs."""
     return max(1, min(LARGEST_TYPICAL_ITEM, counters.active_tokens // max(1, counters.active_messages)))
 
 
-def _mandatory_before(look: Look, slots: Sequence[Candidate]) -> list[Group]:
-    """What must be shown of the context before these slots: system messages, and the newest question if it is there."""
+def _mandatory_before(page: SlotPage, slots: Sequence[Candidate]) -> list[Group]:
+    """The mandatory groups before these slots: system messages, the newest question."""
     before = sorted(
-        [slot for slot in look.before if slot.ordinal < slots[0].ordinal],
+        [slot for slot in page.before if slot.ordinal < slots[0].ordinal],
         key=lambda slot: (not slot.is_system, slot.ordinal),
     )
     return [
@@ -82,7 +82,7 @@ def _mandatory_before(look: Look, slots: Sequence[Candidate]) -> list[Group]:
 
 
 def totals(context: ContextSlots, window: Window) -> LeftOut:
-    """What the whole context holds; beyond a window, its counters know, and summaries were counted."""
+    """The totals of the whole context, from its counters beyond a window."""
     if window.edge is None:
         return LeftOut(
             messages=sum(len(group.candidates) for group in window.groups if not group.is_summary),
@@ -90,4 +90,4 @@ def totals(context: ContextSlots, window: Window) -> LeftOut:
             tokens=sum(group.tokens for group in window.groups),
         )
     counters = context.counters
-    return LeftOut(messages=counters.active_messages, summaries=window.told.summaries, tokens=counters.active_tokens)
+    return LeftOut(messages=counters.active_messages, summaries=window.newest.summaries, tokens=counters.active_tokens)

@@ -27,7 +27,7 @@ def checked(work: Work, extent: Extent) -> tuple[str | None, tuple[str, ...], tu
 
 
 def note_of(work: Work, removed: Sequence[str], excerpts: Sequence[QueryExcerpt]) -> str | None:
-    told = {
+    reason = {
         Ending.NO_MODEL: "No language model is configured, so these are excerpts and no answer.",
         Ending.OUT_OF_TURNS: "The language model used up its turns without an answer.",
         Ending.OUT_OF_TIME: "The language model had no answer in time.",
@@ -38,7 +38,7 @@ def note_of(work: Work, removed: Sequence[str], excerpts: Sequence[QueryExcerpt]
         Ending.GRANT_EXPIRED: "The grant expired before there was an answer.",
         Ending.GRANT_REVOKED: "The grant was revoked before there was an answer.",
     }.get(work.ending)
-    notes = [told] if told else []
+    notes = [reason] if reason else []
     if removed:
         notes.append(f"{counted(len(removed), 'id')} in the answer led nowhere: taken out, and told under removed_ids.")
     if work.answer is None and not excerpts and work.ending not in (Ending.GRANT_EXPIRED, Ending.GRANT_REVOKED):

@@ -16,7 +16,7 @@ from compaction.policy import CompactionPolicy
 from compaction.summarizing.summarizer_chain import MOST_PROMPT_TOKENS
 from conversations.errors import Invalid, NotFound
 from conversations.scope import Scope
-from conversations.sql import array, rows
+from conversations.sql import array, load, rows
 from conversations.store.base import EVERYTHING
 from retrieval.delegation.citations import checked, note_of
 from retrieval.delegation.excerpts import excerpts_of
@@ -45,14 +45,7 @@ _LEAST_WINDOW = 1_000
 # What costs less than this share of one expansion is as well opened directly, if that takes no more than a few calls.
 _DIRECT_SHARE, _MOST_CALLS = 0.7, 3
 
-_ITEMS = """
-    SELECT summary_id, format('%%s [%%s-%%s], %%s summary of %%s messages, %%s tokens',
-                              summary_id, first_seq, last_seq, kind, descendant_count, token_count)
-    FROM summaries WHERE summary_id = ANY(%s)
-    UNION ALL
-    SELECT 'msg_' || message_id, format('msg_%%s [%%s], %%s, %%s tokens', message_id, seq, role, token_count)
-    FROM messages WHERE message_id = ANY(%s)
-"""
+_SQL = load("retrieval/delegation.sql")
 _WORKSPACES = "SELECT DISTINCT workspace_id FROM conversations WHERE conversation_id = ANY(%s)"
 
 
@@ -207,9 +200,9 @@ class Delegation:
         bounds = Bounds(
             turns=policy.query_turns, seconds=policy.query_seconds, answer_tokens=policy.query_answer_tokens
         )
-        items = dict(rows(_ITEMS, [list(extent.roots), array(extent.messages)]))
-        told = [items[id] for id in grant.item_ids if id in items]
-        return SubAgent(client=client, reader=reader, bounds=bounds).look_into(question, told)
+        items = dict(rows(_SQL["item_lines"], [list(extent.roots), array(extent.messages)]))
+        lines = [items[id] for id in grant.item_ids if id in items]
+        return SubAgent(client=client, reader=reader, bounds=bounds).look_into(question, lines)
 
     def _model(self) -> str | None:
         """The model that is asked first for summaries, if there is one."""

@@ -20,6 +20,7 @@ from django.utils import timezone
 from conversations.content.lossless_values import storable
 from conversations.errors import Forbidden, LcmError, NotFound
 from conversations.scope import Scope
+from conversations.sql import load
 from conversations.store.base import EVERYTHING
 from conversations.store.pages import behind
 from retrieval.delegation.types import GrantExceeded, GrantExpired, GrantRecord, GrantRevoked, GrantState
@@ -31,11 +32,7 @@ LEAST_ROOM = 32
 KEPT = timedelta(days=30)
 _MOST_REMOVED = 100
 
-_REFUSED = """
-    UPDATE grants SET refusals = jsonb_set(
-        refusals, ARRAY[%(code)s], to_jsonb(coalesce((refusals ->> %(code)s)::bigint, 0) + 1)
-    ) WHERE grant_id = %(grant_id)s
-"""
+_SQL = load("retrieval/delegation.sql")
 
 
 @dataclass
@@ -130,7 +127,7 @@ class Grants:
     def note(self, *, grant_id: str, refusal: LcmError) -> None:
         """Put a refusal on the grant's list."""
         with connection.cursor() as cursor:
-            cursor.execute(_REFUSED, {"code": refusal.code, "grant_id": storable(grant_id)})
+            cursor.execute(_SQL["count_refusal"], {"code": refusal.code, "grant_id": storable(grant_id)})
 
     def _require(self, grant: GrantRecord) -> None:
         refusal = _refusal_of(grant)

@@ -51,8 +51,8 @@ def turn_prompt(
         # Nobody can know the nonce; but if it should be there, it is there no longer.
         return re.sub(re.escape(nonce), "(number)", clean(text), flags=re.IGNORECASE)
 
-    def told(turn: Turn) -> str:
-        # What the model has written itself may be somebody else's words, too.
+    def described(turn: Turn) -> str:
+        # What the model wrote itself may quote somebody else.
         return (
             f"\nYou asked:\n<{tag}>\n{harmless(turn.action)}\n</{tag}>\n"
             f"and were shown:\n<{tag}>\n{harmless(turn.outcome)}\n</{tag}>\n"
@@ -68,7 +68,7 @@ def turn_prompt(
             question=harmless(question),
             items=harmless("\n".join(items)),
             depth=grant.depth,
-            steps="".join(map(told, turns)),
+            steps="".join(map(described, turns)),
             turns=turns_left,
             tokens=grant.tokens_left if may_read else 0,
             now=now,

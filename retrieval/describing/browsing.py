@@ -1,4 +1,4 @@
-"""The conversations of a workspace as somebody looks through them: what fills each context, and how full it is."""
+"""List conversations with what fills each context."""
 
 from __future__ import annotations
 
@@ -14,21 +14,13 @@ from compaction.policy import CompactionPolicy
 from conversations.content.lossless_values import is_storable
 from conversations.models import Conversation
 from conversations.scope import Scope
-from conversations.sql import array, rows
+from conversations.sql import array, load, rows
 from conversations.types import ConversationRecord
 
 # The pages that can be asked for; behind them a search is quicker.
 MOST_PAGES = 10_000
 
-_FILLED_BY = """
-    SELECT c.conversation_id,
-           coalesce((SELECT sum(i.token_count) FROM context_items i
-                     WHERE i.conversation_id = c.conversation_id AND i.item_type = 'summary'), 0),
-           coalesce((SELECT sum(i.token_count) FROM context_items i JOIN messages m ON m.message_id = i.message_id
-                     WHERE m.conversation_id = c.conversation_id AND m.role = 'system'), 0),
-           (SELECT count(*) FROM summaries s WHERE s.conversation_id = c.conversation_id)
-    FROM unnest(%s::bigint[]) AS c(conversation_id)
-"""
+_SQL = load("retrieval/describe.sql")
 
 
 class BrowseSort(StrEnum):
@@ -52,7 +44,7 @@ _ORDER = {
 
 @dataclass(frozen=True)
 class ConversationOverview:
-    """One conversation, and what its context is filled with, in tokens; the rest of it are its raw messages."""
+    """One conversation with the tokens of its context; the rest are raw messages."""
 
     conversation: ConversationRecord
     system_tokens: int
@@ -90,7 +82,11 @@ def browse(
         )
     start = (page - 1) * limit
     shown = list(found.order_by(*_ORDER[BrowseSort(sort)])[start : start + limit])
-    filled = {row[0]: row[1:] for row in rows(_FILLED_BY, [array(each.pk for each in shown)])} if shown else {}
+    filled = (
+        {row[0]: row[1:] for row in rows(_SQL["tokens_of_conversations"], [array(each.pk for each in shown)])}
+        if shown
+        else {}
+    )
     total = found.count()
     return ConversationPage(
         conversations=tuple(_overview(each, filled[each.pk], policy) for each in shown),

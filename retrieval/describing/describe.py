@@ -1,4 +1,4 @@
-"""Says what an id names: enough to decide whether to open it, and what that would cost."""
+"""Describe what an id names, and what opening it costs."""
 
 from __future__ import annotations
 
@@ -9,88 +9,16 @@ from conversations.errors import NotFound
 from conversations.fast.lookup import OneRow
 from conversations.models import Conversation, LargeFile, Message, Summary
 from conversations.scope import Scope, unseen
-from conversations.sql import rows
+from conversations.sql import load, rows
 from conversations.types import Level, Role, SummaryKind
 from retrieval.describing.describe_whole import describe_conversation, describe_run
-from retrieval.describing.summary_outlines import OUTLINE, in_order, outline, way_up
+from retrieval.describing.summary_outlines import in_order, outline, way_up
 from retrieval.ids import Named, named, names_in
-from retrieval.lineage_steps import DERIVED, SOURCES
 from retrieval.types import Description, ItemKind, MessageSpan
 
 MOST_IN_MANIFEST = 50
-
-_QUARANTINED = "(SELECT reason FROM quarantines WHERE target = {target} AND released_at IS NULL) AS quarantined"
-# The limit ends the recursion: no more of a large subtree is walked than is shown. The row of the summary comes with
-# its own outline: a question more would take longer than the walk.
-_OF_SUMMARY = f"""
-    WITH RECURSIVE itself AS (
-        SELECT {{row}}
-        FROM summaries s JOIN conversations c ON c.conversation_id = s.conversation_id
-        WHERE s.summary_id = %(summary_id)s AND c.workspace_id = coalesce(%(workspace_id)s::bigint, c.workspace_id)
-    ), below AS (
-        SELECT summary_id, 0 AS distance FROM itself
-        UNION
-        SELECT p.parent_summary_id, below.distance + 1
-        FROM below, {SOURCES.format(of="below")} p
-    ), above AS (
-        SELECT summary_id, 0 AS distance FROM itself
-        UNION
-        SELECT p.summary_id, above.distance - 1
-        FROM above, {DERIVED.format(of="above")} p
-    ), kin AS (
-        (SELECT * FROM below LIMIT {MOST_IN_MANIFEST + 2})
-        UNION ALL
-        (SELECT * FROM above WHERE distance < 0 LIMIT {MOST_IN_MANIFEST})
-    ), islands AS (
-        SELECT min(seq) AS first_seq, max(seq) AS last_seq
-        FROM (
-            SELECT m.seq, m.seq - row_number() OVER (ORDER BY m.seq) AS island
-            FROM summary_messages l JOIN messages m ON m.message_id = l.message_id
-            WHERE l.summary_id = %(summary_id)s
-        ) AS direct
-        GROUP BY island
-    ), direct AS (
-        SELECT array_agg(ARRAY[first_seq, last_seq] ORDER BY first_seq) AS spans,
-               {_QUARANTINED.format(target="%(summary_id)s")}
-        FROM islands
-    )
-    {OUTLINE}, kin.distance, direct.spans, direct.quarantined, itself.*
-    FROM kin JOIN summaries s ON s.summary_id = kin.summary_id CROSS JOIN direct
-    LEFT JOIN itself ON itself.summary_id = kin.summary_id
-"""
-_OF_MESSAGE = f"""
-    WITH RECURSIVE kin AS (
-        SELECT summary_id, -1 AS distance FROM summary_messages WHERE message_id = %(message_id)s
-        UNION
-        SELECT p.summary_id, kin.distance - 1
-        FROM kin, {DERIVED.format(of="kin")} p
-    ), held AS (
-        {OUTLINE}, kin.distance
-        FROM kin JOIN summaries s ON s.summary_id = kin.summary_id
-    ), kinds AS (
-        SELECT array_agg(DISTINCT part_type::text) AS part_types,
-               {_QUARANTINED.format(target="'msg_' || %(message_id)s::bigint")},
-               ARRAY(SELECT DISTINCT file_id FROM file_references WHERE message_id = %(message_id)s
-                     ORDER BY file_id LIMIT {MOST_IN_MANIFEST}) AS file_ids
-        FROM message_parts WHERE message_id = %(message_id)s
-    )
-    SELECT held.*, kinds.part_types, kinds.quarantined, kinds.file_ids FROM kinds LEFT JOIN held ON true
-"""
+_SQL = load("retrieval/describe.sql")
 _FILE_QUARANTINED = "SELECT reason FROM quarantines WHERE target = %s AND released_at IS NULL"
-# Who needs a file: messages, and the summaries that stand for them.
-_NEED_FILE = f"""
-    WITH needing AS (
-        SELECT DISTINCT m.message_id, m.conversation_id
-        FROM file_references r JOIN messages m ON m.message_id = r.message_id
-        WHERE r.file_id = %(file_id)s
-        ORDER BY m.message_id LIMIT {MOST_IN_MANIFEST}
-    )
-    SELECT 'msg_' || message_id FROM needing
-    UNION ALL
-    (SELECT summary_id FROM summaries
-     WHERE conversation_id IN (SELECT conversation_id FROM needing) AND file_ids @> jsonb_build_array(%(file_id)s::text)
-     ORDER BY first_seq, depth LIMIT {MOST_IN_MANIFEST})
-"""
 
 
 def describe(id: str, *, scope: Scope) -> Description:
@@ -125,7 +53,7 @@ def _described(found: Named, scope: Scope) -> Description:
 
 
 def _of_session(session_id: object, scope: Scope) -> Conversation | None:
-    """The one conversation of this session; where several workspaces have one, whoever sees them all must say which."""
+    """The one visible conversation of this session; None if there are several."""
     if not isinstance(session_id, str) or not is_storable(session_id):
         return None
     found = list(scope.narrow(Conversation.objects.filter(session_id=session_id))[:2])
@@ -139,11 +67,13 @@ def _row() -> OneRow[Summary]:
 
 @cache
 def _of_summary() -> str:
-    return _OF_SUMMARY.format(row=", ".join(f"s.{column}" for column in _row().columns))
+    return _SQL["summary"].format(row=", ".join(f"s.{column}" for column in _row().columns))
 
 
 def _summary(summary_id: str, scope: Scope) -> Description:
-    fetched = rows(_of_summary(), {"summary_id": summary_id, "workspace_id": scope.workspace_id})
+    fetched = rows(
+        _of_summary(), {"summary_id": summary_id, "workspace_id": scope.workspace_id, "most": MOST_IN_MANIFEST}
+    )
     if not fetched:
         raise unseen("summary", summary_id)
     width = len(_row().columns)
@@ -188,7 +118,7 @@ def _summary(summary_id: str, scope: Scope) -> Description:
 
 
 def _message(message: Message) -> Description:
-    fetched = rows(_OF_MESSAGE, {"message_id": message.message_id})
+    fetched = rows(_SQL["message"], {"message_id": message.message_id, "most": MOST_IN_MANIFEST})
     held_by = way_up(outline(row[:-3]) for row in fetched if row[0] is not None)
     part_types, quarantined, file_ids = fetched[0][-3:]
     return Description(
@@ -223,7 +153,9 @@ def _file(file: LargeFile) -> Description:
         mime_type=record.mime_type,
         byte_size=record.byte_size,
         exploration_summary=record.exploration_summary,
-        needed_by=tuple(needing for (needing,) in rows(_NEED_FILE, {"file_id": record.file_id})),
+        needed_by=tuple(
+            needing for (needing,) in rows(_SQL["needing_file"], {"file_id": record.file_id, "most": MOST_IN_MANIFEST})
+        ),
         content_hash=record.content_hash,
         erased=record.erased_by_id is not None,
         quarantined=next((reason for (reason,) in rows(_FILE_QUARANTINED, [record.file_id])), None),

@@ -1,4 +1,4 @@
-"""Says what stands for a range of messages, how far that reaches, and what opening it would cost."""
+"""Describe what covers a range of messages, and what opening it costs."""
 
 from __future__ import annotations
 
@@ -6,38 +6,15 @@ from collections.abc import Sequence
 
 from conversations.humanize import counted
 from conversations.scope import Scope
-from conversations.sql import rows, snapshot
+from conversations.sql import load, rows, snapshot
 from retrieval.describing.covering import Range, covering, range_of
-from retrieval.describing.describe_whole import RAW_SPANS
 from retrieval.describing.range_types import CoveringNode, RangeDescription
-from retrieval.describing.summary_outlines import OUTLINE, in_order, outline
-from retrieval.lineage_steps import SOURCES
+from retrieval.describing.summary_outlines import in_order, outline
 from retrieval.types import MessageSpan, SummaryOutline
 
 MOST_IN_MANIFEST = 50
 
-# The limit ends the recursion, nearest first.
-_BELOW = f"""
-    WITH RECURSIVE below AS (
-        SELECT unnest(%(roots)s::text[]) AS summary_id, 0 AS distance
-        UNION
-        SELECT s.summary_id, below.distance + 1
-        FROM below, {SOURCES.format(of="below")} p
-        JOIN summaries s ON s.summary_id = p.parent_summary_id
-        WHERE s.first_seq <= %(upto)s AND s.last_seq >= %(from)s
-    ), near AS (
-        SELECT * FROM below WHERE distance > 0 LIMIT {MOST_IN_MANIFEST + 1}
-    )
-    {OUTLINE}, near.distance
-    FROM near JOIN summaries s ON s.summary_id = near.summary_id
-"""
-_TOKENS = """
-    SELECT coalesce(sum(token_count), 0)::bigint,
-           (SELECT coalesce(sum(token_count), 0)::bigint FROM context_items
-            WHERE conversation_id = %(conversation_id)s AND item_type = 'message'
-              AND ordinal BETWEEN %(from)s AND %(upto)s)
-    FROM messages WHERE conversation_id = %(conversation_id)s AND seq BETWEEN %(from)s AND %(upto)s
-"""
+_SQL = load("retrieval/describe_range.sql")
 _TEXTS = "SELECT summary_id, content FROM summaries WHERE summary_id = ANY(%s)"
 
 
@@ -49,8 +26,8 @@ def describe_range(
         stretch = range_of(conversation_id, from_seq, to_seq, scope=scope)
         found = covering(stretch)
         below = _below(stretch, [summary.summary_id for summary, _ in found])
-        raw = [MessageSpan(*row) for row in rows(RAW_SPANS, stretch.values)]
-        [[message_tokens, raw_tokens]] = rows(_TOKENS, stretch.values)
+        raw = [MessageSpan(*row) for row in rows(_SQL["raw_spans"], stretch.values)]
+        [[message_tokens, raw_tokens]] = rows(_SQL["tokens"], stretch.values)
         texts = _texts([summary for summary, _ in found], text_tokens)
     nodes = [
         CoveringNode(
@@ -89,7 +66,9 @@ def beyond_the_end(stretch: Range) -> str | None:
 def _below(stretch: Range, roots: Sequence[str]) -> list[SummaryOutline]:
     if not roots:
         return []
-    return in_order(outline(row) for row in rows(_BELOW, {**stretch.values, "roots": list(roots)}))
+    return in_order(
+        outline(row) for row in rows(_SQL["below"], {**stretch.values, "roots": list(roots), "most": MOST_IN_MANIFEST})
+    )
 
 
 def _texts(summaries: Sequence[SummaryOutline], most_tokens: int) -> dict[str, str]:

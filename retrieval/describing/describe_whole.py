@@ -1,4 +1,4 @@
-"""Says what a run has done and what a conversation holds."""
+"""Describe runs and conversations."""
 
 from __future__ import annotations
 
@@ -6,45 +6,15 @@ from compaction.models import CompactionRun
 from conversations.errors import NotFound
 from conversations.models import Conversation
 from conversations.scope import Scope
-from conversations.sql import rows, snapshot
-from retrieval.describing.summary_outlines import OUTLINE, outline
+from conversations.sql import load, rows, snapshot
+from retrieval.describing.summary_outlines import outline
 from retrieval.types import Description, ItemKind, MessageSpan
 
 MOST_SUMMARIES = 50
 MOST_FILES = 50
 
-_MADE = f"""
-    {OUTLINE}, 0
-    FROM summaries s WHERE s.conversation_id = %(conversation_id)s AND s.run_id = %(run_id)s
-    ORDER BY s.first_seq, s.depth DESC, s.summary_id LIMIT {MOST_SUMMARIES + 1}
-"""
-_SHOWN = f"""
-    {OUTLINE}, 0
-    FROM context_items c JOIN summaries s ON s.summary_id = c.summary_id
-    WHERE c.conversation_id = %(conversation_id)s
-    ORDER BY c.ordinal LIMIT {MOST_SUMMARIES + 1}
-"""
-# Messages that follow each other have the same difference between their seq and their number in the list.
-RAW_SPANS = """
-    SELECT min(ordinal), max(ordinal)
-    FROM (
-        SELECT ordinal, ordinal - row_number() OVER (ORDER BY ordinal) AS island
-        FROM context_items
-        WHERE conversation_id = %(conversation_id)s AND item_type = 'message'
-          AND ordinal BETWEEN %(from)s AND %(upto)s
-    ) AS raw
-    GROUP BY island ORDER BY 1
-"""
-_TIMES = """
-    SELECT (SELECT created_at FROM messages WHERE conversation_id = %(conversation_id)s ORDER BY seq LIMIT 1),
-           (SELECT created_at FROM messages WHERE conversation_id = %(conversation_id)s ORDER BY seq DESC LIMIT 1),
-           (SELECT count(*) FROM summaries WHERE conversation_id = %(conversation_id)s),
-           (SELECT max(depth) FROM summaries WHERE conversation_id = %(conversation_id)s)
-"""
-_FILES = f"""
-    SELECT file_id FROM large_files WHERE conversation_id = %(conversation_id)s
-    ORDER BY created_at DESC, file_id LIMIT {MOST_FILES}
-"""
+_SQL = load("retrieval/describe.sql")
+_RAW_SPANS = load("retrieval/describe_range.sql")["raw_spans"]
 
 
 def describe_run(run_id: str, *, scope: Scope) -> Description:
@@ -53,7 +23,12 @@ def describe_run(run_id: str, *, scope: Scope) -> Description:
     run = runs.filter(run_id=run_id).first() if run_id.isprintable() else None
     if run is None:
         raise NotFound(f"There is no run {run_id[:80]!r} that you may see.")
-    made = [outline(row) for row in rows(_MADE, {"conversation_id": run.conversation_id, "run_id": run_id})]
+    made = [
+        outline(row)
+        for row in rows(
+            _SQL["made_by_run"], {"conversation_id": run.conversation_id, "run_id": run_id, "most": MOST_SUMMARIES}
+        )
+    ]
     return Description(
         id=run.run_id,
         kind=ItemKind.RUN,
@@ -74,10 +49,10 @@ def describe_conversation(conversation: Conversation) -> Description:
     with snapshot():
         # Again, so that its counters are of the same moment as what they count.
         conversation.refresh_from_db()
-        shown = [outline(row) for row in rows(_SHOWN, number)]
-        raw = rows(RAW_SPANS, {**number, "from": 0, "upto": conversation.next_seq})
-        [[earliest_at, latest_at, summary_count, depth]] = rows(_TIMES, number)
-        file_ids = [row[0] for row in rows(_FILES, number)]
+        shown = [outline(row) for row in rows(_SQL["active_summaries"], {**number, "most": MOST_SUMMARIES})]
+        raw = rows(_RAW_SPANS, {**number, "from": 0, "upto": conversation.next_seq})
+        [[earliest_at, latest_at, summary_count, depth]] = rows(_SQL["figures_of_conversation"], number)
+        file_ids = [row[0] for row in rows(_SQL["files_of_conversation"], {**number, "most": MOST_FILES})]
         last_run = CompactionRun.objects.filter(conversation=conversation).order_by("-started_at").first()
     record = conversation.as_record()
     return Description(

@@ -1,4 +1,4 @@
-"""Says what was made from a message or a summary, however far: if it were wrong, so might these be."""
+"""Find all summaries that derive from a message or a summary."""
 
 from __future__ import annotations
 
@@ -6,53 +6,19 @@ from dataclasses import dataclass
 
 from conversations.errors import Invalid, NotFound
 from conversations.scope import Scope
-from conversations.sql import rows, snapshot
-from retrieval.describing.summary_outlines import OUTLINE, outline
+from conversations.sql import load, rows, snapshot
+from retrieval.describing.summary_outlines import outline
 from retrieval.ids import named, names_in
-from retrieval.lineage_steps import DERIVED
 from retrieval.types import ItemKind, SummaryOutline
 
 MOST_LISTED = 1_000
 
-# Each summary once, as near as it is.
-_DERIVED = f"""
-    WITH RECURSIVE reach AS (
-        SELECT summary_id, 1 AS distance FROM summary_messages WHERE message_id = %(message_id)s::bigint
-        UNION
-        SELECT summary_id, 1 FROM summary_parents WHERE parent_summary_id = %(summary_id)s::text
-        UNION
-        SELECT p.summary_id, reach.distance + 1
-        FROM reach, {DERIVED.format(of="reach")} p
-    ), derived AS (
-        SELECT summary_id, min(distance) AS distance FROM reach GROUP BY summary_id
-    )
-"""
-_LEVELS = f"""
-    {_DERIVED}
-    SELECT derived.distance, count(*), sum(s.token_count)::bigint, count(c.summary_id)
-    FROM derived
-    JOIN summaries s ON s.summary_id = derived.summary_id
-    LEFT JOIN context_items c ON c.summary_id = s.summary_id
-    GROUP BY derived.distance ORDER BY derived.distance
-"""
-_NEAREST = f"""
-    {_DERIVED}, nearest AS (
-        SELECT derived.* FROM derived JOIN summaries s ON s.summary_id = derived.summary_id
-        ORDER BY derived.distance, s.first_seq, s.depth DESC, s.summary_id LIMIT %(limit)s
-    )
-    {OUTLINE}, -nearest.distance
-    FROM nearest JOIN summaries s ON s.summary_id = nearest.summary_id
-    ORDER BY nearest.distance, s.first_seq, s.depth DESC, s.summary_id
-"""
-_IS_SHOWN = """
-    SELECT EXISTS (SELECT FROM context_items WHERE message_id = %(message_id)s::bigint)
-        OR EXISTS (SELECT FROM context_items WHERE summary_id = %(summary_id)s::text)
-"""
+_SQL = load("retrieval/impact.sql")
 
 
 @dataclass(frozen=True)
 class ImpactLevel:
-    """The summaries so many steps away; 1: made from it directly. `active` is how many of them a model sees now."""
+    """The summaries at one distance; `active` is how many of them a model sees."""
 
     distance: int
     count: int
@@ -98,9 +64,9 @@ def impact(id: str, *, limit: int, scope: Scope) -> Impact:
         else:
             conversation_id = scope.summary(found.id).conversation_id
             values["summary_id"] = found.id
-        levels = tuple(ImpactLevel(*row) for row in rows(_LEVELS, values))
-        items = tuple(outline(row) for row in rows(_NEAREST, values)) if levels else ()
-        [[is_shown]] = rows(_IS_SHOWN, values)
+        levels = tuple(ImpactLevel(*row) for row in rows(_SQL["levels"], values))
+        items = tuple(outline(row) for row in rows(_SQL["nearest"], values)) if levels else ()
+        [[is_shown]] = rows(_SQL["is_active"], values)
     count = sum(level.count for level in levels)
     return Impact(
         id=found.id,

@@ -1,7 +1,7 @@
-"""A window on the lineage of a conversation: what stands between two seqs, now or when a run was through.
+"""Read a window on the lineage: what stands between two seqs, now or after a run.
 
-Made for pictures: whatever the length of the history, a window costs three short statements, single messages are told
-only where there are few, and single summaries only where a picture could tell them apart.
+Made for pictures: whatever the length of the history, a window costs three short statements, single messages are listed
+only where there are few, and single summaries only where a picture can show them apart.
 """
 
 from __future__ import annotations
@@ -18,94 +18,20 @@ from conversations.content.lossless_values import is_storable
 from conversations.errors import Invalid, NotFound
 from conversations.models import Conversation
 from conversations.scope import Scope
-from conversations.sql import rows, snapshot
+from conversations.sql import load, rows, snapshot
 from conversations.store.read import ROLES
 from conversations.types import Level
 from retrieval.describing.window_types import LineageWindow, WindowBundle, WindowMessage, WindowRun, WindowSummary
 from retrieval.types import MessageSpan
 
-# More than this in a window, and they are not told one by one.
+# More messages than this in a window are not listed one by one.
 MOST_MESSAGES = 400
 MOST_RUNS = 1_000
 # A bundle is at most so many of the parts wide that can be told apart: wide enough to be pointed at, and few enough.
 BUNDLED_PARTS = 8
 
-_RUNS = """
-    SELECT made.run_id, made.finished_at, made.last_seq, made.summaries, r.reason, r.outcome
-    FROM (
-        SELECT s.run_id, max(s.created_at) AS finished_at, max(s.last_seq) AS last_seq, count(*) AS summaries
-        FROM summaries s WHERE s.conversation_id = %(id)s GROUP BY s.run_id ORDER BY 2 DESC LIMIT %(most)s
-    ) AS made
-    LEFT JOIN compaction_runs r ON r.run_id = made.run_id
-    ORDER BY 2, 1
-"""
+_SQL = load("retrieval/lineage_window.sql")
 _OF_RUN = "SELECT max(created_at) FROM summaries WHERE conversation_id = %(id)s AND run_id = %(run)s"
-_MESSAGES_THEN = """
-    SELECT m.seq FROM messages m WHERE m.conversation_id = %(id)s AND m.recorded_at <= %(time)s
-    ORDER BY m.seq DESC LIMIT 1
-"""
-# When each came to be a source of another, or was superseded: before the moment asked for, it was not active any more.
-_SUMMARIES = """
-    SELECT s.summary_id, s.depth, s.first_seq, s.last_seq, s.token_count, s.source_tokens, s.level, s.retention,
-           s.is_degraded, s.run_id, s.created_at,
-           (SELECT min(d.created_at) FROM summary_parents p JOIN summaries d ON d.summary_id = p.summary_id
-            WHERE p.parent_summary_id = s.summary_id) AS derived_at,
-           (SELECT later.created_at FROM summaries later WHERE later.supersedes_id = s.summary_id) AS superseded_at,
-           EXISTS (SELECT FROM context_items c WHERE c.summary_id = s.summary_id) AS is_shown
-    FROM summaries s
-    WHERE s.conversation_id = %(id)s AND s.first_seq <= %(last)s AND s.last_seq >= %(first)s
-      AND (%(time)s::timestamptz IS NULL OR s.created_at <= %(time)s)
-"""
-_BUNDLES = """
-    SELECT s.depth, min(s.first_seq) AS first_seq, max(s.last_seq) AS last_seq, count(*) AS summaries,
-           max(s.token_count) AS token_count, sum(s.source_tokens)::bigint AS source_tokens,
-           sum(s.last_seq - s.first_seq + 1)::bigint AS messages
-    FROM summaries s
-    WHERE s.conversation_id = %(id)s AND s.first_seq <= %(last)s AND s.last_seq >= %(first)s
-      AND (%(time)s::timestamptz IS NULL OR s.created_at <= %(time)s) AND NOT ({told})
-    GROUP BY s.depth, s.first_seq / (%(least)s * {parts})
-"""
-# What a model sees is told whatever its width: it has to cover every message.
-_TOLD = "s.last_seq - s.first_seq + 1 >= %(least)s OR {seen}"
-_SEEN_NOW = """s.summary_id IN (
-    SELECT c.summary_id FROM context_items c WHERE c.conversation_id = %(id)s AND c.item_type = 'summary'
-)"""
-_SEEN_THEN = """NOT EXISTS (
-    SELECT FROM summary_parents p JOIN summaries d ON d.summary_id = p.summary_id
-    WHERE p.parent_summary_id = s.summary_id AND d.created_at <= %(time)s
-) AND NOT EXISTS (
-    SELECT FROM summaries later WHERE later.supersedes_id = s.summary_id AND later.created_at <= %(time)s
-)"""
-# Messages that follow each other have the same difference between their seq and their number in the list.
-_RAW_NOW = """
-    SELECT min(ordinal) AS first_seq, max(ordinal) AS last_seq
-    FROM (
-        SELECT ordinal, ordinal - row_number() OVER (ORDER BY ordinal) AS island
-        FROM context_items
-        WHERE conversation_id = %(id)s AND item_type = 'message' AND ordinal BETWEEN %(first)s AND %(last)s
-    ) AS raw
-    GROUP BY island ORDER BY 1
-"""
-_RAW_THEN = """
-    SELECT min(seq) AS first_seq, max(seq) AS last_seq
-    FROM (
-        SELECT m.seq, m.seq - row_number() OVER (ORDER BY m.seq) AS island
-        FROM messages m
-        WHERE m.conversation_id = %(id)s AND m.seq BETWEEN %(first)s AND %(last)s AND NOT EXISTS (
-            SELECT FROM summary_messages l JOIN summaries s ON s.summary_id = l.summary_id
-            WHERE l.message_id = m.message_id AND s.created_at <= %(time)s
-        )
-    ) AS raw
-    GROUP BY island ORDER BY 1
-"""
-_BOUNDARIES = """
-    SELECT host_reference, last_seq, recorded_at, metadata FROM compaction_boundaries
-    WHERE conversation_id = %(id)s ORDER BY last_seq, boundary_id
-"""
-_MESSAGES = """
-    SELECT message_id, seq, role::text, token_count FROM messages
-    WHERE conversation_id = %(id)s AND seq BETWEEN %(first)s AND %(last)s ORDER BY seq
-"""
 
 
 def lineage_window(
@@ -130,9 +56,10 @@ def lineage_window(
         # So many messages a summary must stand for to be as wide as one of the parts that can be told apart.
         least = 1 if resolution is None else -(-(last - first + 1) // resolution)
         values = {"id": conversation_id, "first": first, "last": last, "time": time, "most": MOST_RUNS, "least": least}
-        told = _told(_statement(is_past=time is not None, is_bundled=least > 1), values)
+        values["bundle_width"] = least * BUNDLED_PARTS
+        groups = _grouped(_statement(is_past=time is not None, is_bundled=least > 1), values)
         policy = CompactionPolicy.from_settings().overridden(conversation.overrides)
-        raw = tuple(MessageSpan(*row) for row in sorted(told["raw"])) if count else ()
+        raw = tuple(MessageSpan(*row) for row in sorted(groups["raw"])) if count else ()
         is_narrow = with_messages and last - first < MOST_MESSAGES
         return LineageWindow(
             conversation=conversation.as_record(),
@@ -141,41 +68,43 @@ def lineage_window(
             last_seq=last,
             message_count=count,
             tail_from_seq=max(1, count - policy.fresh_tail_count + 1),
-            summaries=tuple(sorted((_summary(row, time) for row in told["summary"]), key=_in_order)),
+            summaries=tuple(sorted((_summary(row, time) for row in groups["summary"]), key=_in_order)),
             raw=raw,
             messages=_messages(values, raw) if is_narrow else None,
-            runs=tuple(sorted((_run(row) for row in told["run"]), key=lambda run: (run.finished_at, run.run_id))),
-            boundaries=tuple(_boundary(conversation_id, row) for row in told["boundary"]),
-            bundles=tuple(WindowBundle(*row) for row in sorted(told["bundle"])),
+            runs=tuple(sorted((_run(row) for row in groups["run"]), key=lambda run: (run.finished_at, run.run_id))),
+            boundaries=tuple(_boundary(conversation_id, row) for row in groups["boundary"]),
+            bundles=tuple(WindowBundle(*row) for row in sorted(groups["bundle"])),
             as_of_run=as_of_run,
         )
 
 
-def _told(statement: str, values: dict[str, Any]) -> dict[str, list[Any]]:
-    """The rows of the questions that the statement puts together, by the name of each."""
-    told: dict[str, list[Any]] = {"summary": [], "bundle": [], "raw": [], "run": [], "boundary": []}
+def _grouped(statement: str, values: dict[str, Any]) -> dict[str, list[Any]]:
+    """The rows of a combined statement, by the name of the query they come from."""
+    groups: dict[str, list[Any]] = {"summary": [], "bundle": [], "raw": [], "run": [], "boundary": []}
     for name, row in rows(statement, values):
-        told[name].append(row)
-    return told
+        groups[name].append(row)
+    return groups
 
 
-def _together(**questions: str) -> str:
-    """Several questions as one, so that a window is one way to the database and back."""
+def _together(**queries: str) -> str:
+    """Combine queries into one statement."""
     return " UNION ALL ".join(
-        f"(SELECT '{name}', (SELECT json_agg(value ORDER BY place) FROM json_each(row_to_json(asked))"
-        f" WITH ORDINALITY AS each(key, value, place)) FROM ({question}) AS asked)"
-        for name, question in questions.items()
+        f"(SELECT '{name}', (SELECT json_agg(value ORDER BY place) FROM json_each(row_to_json(query))"
+        f" WITH ORDINALITY AS each(key, value, place)) FROM ({query}) AS query)"
+        for name, query in queries.items()
     )
 
 
 @cache
 def _statement(*, is_past: bool, is_bundled: bool) -> str:
-    raw = _RAW_THEN if is_past else _RAW_NOW
+    raw = _SQL["raw_then"] if is_past else _SQL["raw_now"]
     if not is_bundled:
-        return _together(summary=_SUMMARIES, raw=raw, run=_RUNS, boundary=_BOUNDARIES)
-    told = _TOLD.format(seen=_SEEN_THEN if is_past else _SEEN_NOW)
-    bundles = _BUNDLES.format(told=told, parts=BUNDLED_PARTS)
-    return _together(summary=f"{_SUMMARIES} AND ({told})", bundle=bundles, raw=raw, run=_RUNS, boundary=_BOUNDARIES)
+        return _together(summary=_SQL["summaries"], raw=raw, run=_SQL["runs"], boundary=_SQL["boundaries"])
+    is_single = _SQL["is_single"].format(seen=_SQL["active_then"] if is_past else _SQL["active_now"])
+    summaries, bundles = _SQL["summaries"], _SQL["bundles"].format(is_single=is_single)
+    return _together(
+        summary=f"{summaries} AND ({is_single})", bundle=bundles, raw=raw, run=_SQL["runs"], boundary=_SQL["boundaries"]
+    )
 
 
 def _moment(conversation: Conversation, as_of_run: str | None) -> tuple[datetime | None, int]:
@@ -186,25 +115,25 @@ def _moment(conversation: Conversation, as_of_run: str | None) -> tuple[datetime
     [[time]] = rows(_OF_RUN, values) if is_storable(as_of_run) else [[None]]
     if time is None:
         raise NotFound(f"There is no run {as_of_run[:80]!r} of this conversation that has made a summary.")
-    found = rows(_MESSAGES_THEN, {**values, "time": time})
+    found = rows(_SQL["last_message_then"], {**values, "time": time})
     return time, found[0][0] if found else 0
 
 
 def _summary(row: list[Any], time: datetime | None) -> WindowSummary:
-    *told, run_id, created_at, derived_at, superseded_at, is_shown = row
+    *figures, run_id, created_at, derived_at, superseded_at, is_shown = row
     derived_at, superseded_at = _time(derived_at), _time(superseded_at)
     superseded = superseded_at is not None and (time is None or superseded_at <= time)
     merged = derived_at is not None and (time is None or derived_at <= time)
     return WindowSummary(
-        summary_id=told[0],
-        depth=told[1],
-        first_seq=told[2],
-        last_seq=told[3],
-        token_count=told[4],
-        source_tokens=told[5],
-        level=Level(told[6]),
-        retention=told[7],
-        is_degraded=told[8],
+        summary_id=figures[0],
+        depth=figures[1],
+        first_seq=figures[2],
+        last_seq=figures[3],
+        token_count=figures[4],
+        source_tokens=figures[5],
+        level=Level(figures[6]),
+        retention=figures[7],
+        is_degraded=figures[8],
         active=is_shown if time is None else not (merged or superseded),
         superseded=superseded,
         run_id=run_id,
@@ -216,7 +145,7 @@ def _messages(values: dict[str, Any], raw: Sequence[MessageSpan]) -> tuple[Windo
     is_raw = {seq for span in raw for seq in range(span.first_seq, span.last_seq + 1)}
     return tuple(
         WindowMessage(message_id=id, seq=seq, role=ROLES[role], token_count=tokens, raw=seq in is_raw)
-        for id, seq, role, tokens in rows(_MESSAGES, values)
+        for id, seq, role, tokens in rows(_SQL["messages"], values)
     )
 
 

@@ -1,4 +1,4 @@
-"""Opens summaries and ranges again, a page at a time, until every byte below them has been given."""
+"""Expand summaries and ranges, page by page, down to every byte."""
 
 from __future__ import annotations
 
@@ -33,8 +33,7 @@ from retrieval.types import ExpandedItem, ExpandResult, MessageSpan
 DEEPEST = 1_000_000
 # How many messages are looked up for a page in one go: about as many as it holds of most, and a few are soon read.
 FEWEST_AT_ONCE, TOKENS_A_MESSAGE = 64, 128
-# How many rows of a page are in hand at once: what is dropped soon is made anew in memory that is still near, and where
-# a page ends sooner, as its parts cost more than texts alone tell, no more than these were looked up in vain.
+# How many rows of a page are read at once; a page may end sooner, as its parts cost tokens of their own.
 READ_AT_ONCE = 1000
 _BEGINNING = Position(Key(0, -DEEPEST))
 _MORE = "There is more: expand with the same arguments and this cursor."

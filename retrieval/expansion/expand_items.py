@@ -1,4 +1,4 @@
-"""The items of a page of an expansion: what an entry's row says, whole or a slice of it."""
+"""The items of a page of an expansion, whole or sliced."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from conversations.cold_storage.cold_texts import ColdTexts, cold_texts, until_settled
 from conversations.fast.records import record
-from conversations.sql import array, rows, texts
+from conversations.sql import array, load, rows, texts
 from conversations.store.base import MESSAGE_OVERHEAD_TOKENS
 from conversations.store.read import PART_TYPES, ROLES, TEXTS, has_only_texts, part_rows_of, parts_in
 from conversations.types import SummaryKind
@@ -15,22 +15,11 @@ from retrieval.expansion.expand_outline import Entry
 from retrieval.slices import PartView, Slice, cost_of, view_of, view_of_texts
 from retrieval.types import ExpandedItem, ItemKind
 
-# Past the ORM and past messages as records: a page holds thousands, and to make records of them and their parts, and
-# views of those, takes as long again as all the rest. How many are asked for is kept from the planner, who would else
-# plan anew each time for a few.
-_MESSAGES = """
-    SELECT message_id, role::text, content, created_at, author, erased_by_id IS NOT NULL, exact, cold_block_id
-    FROM messages WHERE message_id = ANY((SELECT %s)::bigint[])
-"""
-_SUMMARIES = """
-    SELECT summary_id, kind::text, depth, content, created_at, first_seq, last_seq, descendant_count,
-           erased_by_id IS NOT NULL
-    FROM summaries WHERE summary_id = ANY((SELECT %s)::text[])
-"""
+_SQL = load("retrieval/expand.sql")
 
 
 def items_of(entries: Sequence[Entry]) -> list[ExpandedItem]:
-    """The entries as one item each, with what it costs: four queries at most, whatever the number of entries."""
+    """Read one item for each entry, with at most four statements."""
     of_messages = {entry.message_id: entry for entry in entries if entry.message_id is not None}
     of_summaries = {entry.summary_id: entry for entry in entries if entry.message_id is None}
     messages = until_settled(lambda: _messages(of_messages)) if of_messages else {}
@@ -57,7 +46,7 @@ def sliced(whole: ExpandedItem, piece: Slice, *, parts_total: int) -> ExpandedIt
 
 def _summaries(entries: Mapping[str, Entry]) -> dict[str, ExpandedItem]:
     found = {}
-    for row in rows(_SUMMARIES, [texts(entries)], binary=True):
+    for row in rows(_SQL["summaries"], [texts(entries)], binary=True):
         summary_id, kind, depth, content, created_at, first_seq, last_seq, descendant_count, erased = row
         entry = entries[summary_id]
         values = {
@@ -82,13 +71,13 @@ def _summaries(entries: Mapping[str, Entry]) -> dict[str, ExpandedItem]:
 
 def _messages(entries: Mapping[int, Entry]) -> dict[int, ExpandedItem]:
     """Raises BlockGone, see `cold.until_settled`."""
-    fetched = rows(_MESSAGES, [array(entries)], binary=True)
+    fetched = rows(_SQL["messages"], [array(entries)], binary=True)
     cold = cold_texts(row[-1] for row in fetched)
     contents: dict[int, str] = {}
     for message_id, _, content, _, _, _, exact, block_id in fetched:
         if block_id is not None and cold is not None:
-            said = cold.message(block_id, message_id)
-            content, exact = said.content, said.exactly
+            texts_of = cold.message(block_id, message_id)
+            content, exact = texts_of.content, texts_of.exactly
         contents[message_id] = exact.get("content", content) if exact else content
     views = _views(contents, cold)
     found = {}
@@ -121,11 +110,11 @@ def _views(contents: Mapping[int, str], cold: ColdTexts | None) -> dict[int, lis
     strange = parts_in([row for row in fetched if not has_only_texts(row)], cold=cold)
     records = {part.part_id: part for parts in strange.values() for part in parts}
     found: dict[int, list[PartView]] = defaultdict(list)
-    for message_id, ordinal, part_id, kind, *said, _, _ in fetched:
+    for message_id, ordinal, part_id, kind, *values, _, _ in fetched:
         content = contents[message_id]
         found[message_id].append(
             view_of(records[part_id], content)
             if part_id in records
-            else view_of_texts(ordinal, PART_TYPES[kind], zip(TEXTS, said, strict=True), content)
+            else view_of_texts(ordinal, PART_TYPES[kind], zip(TEXTS, values, strict=True), content)
         )
     return found

@@ -1,4 +1,4 @@
-"""What lies below a summary, in order, without its text: read in windows, so that a page costs the same anywhere."""
+"""List what lies below a summary, in order, in windows of seqs."""
 
 from __future__ import annotations
 
@@ -7,65 +7,17 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from conversations.models import Summary
-from conversations.sql import rows
+from conversations.sql import load, rows
 from retrieval.expansion.expansion_cursors import Key
-from retrieval.lineage_steps import SOURCES
 
 # How a window grows where it holds much less than is wanted.
 _WIDENING = 4
 _UNLIMITED = 2**30
-
-# Summaries by their ids, looked up one by one: a join may read all in the window, which can be a whole history.
-EACH = "LATERAL (SELECT * FROM summaries WHERE summary_id = {id} OFFSET 0)"
-# What follows the first of `reach`, for an outline below a summary and for one of a range alike.
-# `reach` are the summaries that lie in the window, with how far below the root they are; those above the last level are
-# opened. A message's number grows with its seq, so a summary's links can be read from where the window begins. Its
-# messages are looked up by their numbers, all at once: of a join of them all, the planner, who cannot know how many
-# summaries there will be, may make one that goes through every link for every message. Whether messages are included is
-# kept from him: where they are not, he would plan anew each time, which takes longer than the rest of the statement.
-BELOW = f"""
-        UNION
-        SELECT s.summary_id, reach.level + 1
-        FROM reach, {SOURCES.format(of="reach")} p
-        CROSS JOIN {EACH.format(id="p.parent_summary_id")} s
-        WHERE reach.level < %(depth)s AND s.first_seq <= %(upto)s AND s.last_seq >= %(from)s
-    ), nodes AS (
-        SELECT summary_id, min(level) AS level FROM reach GROUP BY summary_id
-    ), edge AS (
-        SELECT (SELECT message_id FROM messages WHERE conversation_id = %(conversation_id)s AND seq >= %(from)s
-                ORDER BY seq LIMIT 1) AS message_id
-    ), links AS MATERIALIZED (
-        SELECT summary_id, level, ARRAY(
-            SELECT l.message_id FROM summary_messages l
-            WHERE (SELECT %(include_messages)s::boolean) AND l.summary_id = nodes.summary_id
-              AND l.message_id >= (SELECT message_id FROM edge)
-            ORDER BY l.message_id LIMIT %(most)s
-        ) AS message_ids
-        FROM nodes WHERE level < %(depth)s
-    ), linked AS (
-        SELECT DISTINCT ON (m.seq) m.message_id, m.seq, m.token_count, links.level + 1 AS level, links.summary_id AS of
-        FROM links, LATERAL (SELECT * FROM messages WHERE message_id = ANY(links.message_ids) OFFSET 0) m
-        WHERE m.conversation_id = %(conversation_id)s AND m.seq BETWEEN %(from)s AND %(upto)s
-        ORDER BY m.seq, links.level
-        LIMIT %(most)s
-    )
-"""
-_WINDOW = f"""
-    WITH RECURSIVE reach(summary_id, level) AS (
-        SELECT %(root)s, 0
-        {BELOW}
-    SELECT s.first_seq, -s.depth, s.summary_id, NULL::bigint, s.token_count, nodes.level,
-           (SELECT p.summary_id FROM summary_parents p JOIN nodes n ON n.summary_id = p.summary_id
-            WHERE p.parent_summary_id = s.summary_id AND n.level = nodes.level - 1 ORDER BY p.summary_id LIMIT 1)
-    FROM nodes, {EACH.format(id="nodes.summary_id")} s
-    WHERE nodes.level > 0 AND s.first_seq BETWEEN %(from)s AND %(upto)s
-    UNION ALL
-    SELECT seq, 1, '', message_id, token_count, level, of FROM linked
-"""
+_SQL = load("retrieval/expand.sql")
 
 
 class Entry(NamedTuple):
-    """One item below a summary: its place, what its text costs, and whose source it is.
+    """One item below a summary: its place, its tokens, and whose source it is.
 
     As a window's row has it; its place comes first, so that entries are in order as they are.
     """
@@ -159,7 +111,7 @@ class Below:
     def window(self, begin: int, upto: int, most: int) -> list[Entry]:
         return as_entries(
             rows(
-                _WINDOW,
+                _SQL["below_summary"],
                 {
                     "root": self.root.summary_id,
                     "conversation_id": self.root.conversation_id,

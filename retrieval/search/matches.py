@@ -8,7 +8,6 @@ from typing import Any
 from conversations.fast.records import record
 from conversations.sql import array, load, rows, texts
 from conversations.types import Role
-from retrieval.lineage_steps import DERIVED
 from retrieval.search.ordering import FoundRow
 from retrieval.search.searchables import FILES
 from retrieval.search.snippets import SEARCHED, Needles, snippet
@@ -22,7 +21,7 @@ _OF_KIND = {
     ItemKind.SUMMARY: _SQL["shown_summaries"],
     ItemKind.FILE: _SQL["shown_files"].format(seq=FILES.seq, tokens=FILES.tokens, text=FILES.text),
 }
-_COVERING = _SQL["covering_summaries"].format(derived=DERIVED.format(of="above"))
+_COVERING = _SQL["covering_summaries"]
 _ROLES: dict[str | None, Role | None] = {None: None, **{each.value: each for each in Role}}
 _NONE = Needles.of({})
 # What is shown of one row, in the order in which `_match` reads it.

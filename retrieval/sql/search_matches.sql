@@ -53,7 +53,10 @@ WITH RECURSIVE above AS (
     FROM summary_messages WHERE message_id = ANY(%(messages)s::bigint[])
     UNION
     SELECT above.message_id, derived.summary_id, above.summary_id
-    FROM above LEFT JOIN {derived} AS derived ON true WHERE above.summary_id IS NOT NULL
+    FROM above LEFT JOIN LATERAL (
+        SELECT summary_id FROM summary_parents WHERE parent_summary_id = above.summary_id OFFSET 0
+    ) AS derived ON true
+    WHERE above.summary_id IS NOT NULL
 )
 SELECT message_id::text, min(top) FROM above
 WHERE summary_id IS NULL

@@ -1,0 +1,371 @@
+-- Pieces of the statements that read a context; `stored_context.py` and `past.py` put them together. A context
+-- may have a thousand slots, so a row holds arrays. Its columns: what it gives, ordinals, tokens, message ids, texts
+-- (mostly summary ids), last seqs, and whether each is recalled, for the context does not show it itself.
+
+-- name: above_sought
+-- Each sought message with every summary above it.
+WITH RECURSIVE above AS (
+    SELECT message_id, summary_id FROM summary_messages WHERE message_id = ANY(%(sought)s::bigint[])
+    UNION
+    SELECT above.message_id, derived.summary_id
+    FROM above, LATERAL (
+        SELECT summary_id FROM summary_parents WHERE parent_summary_id = above.summary_id OFFSET 0
+    ) AS derived
+)
+
+-- name: newest
+-- The newest slots before an ordinal, with the tokens of those newer than each.
+SELECT ordinal, token_count, message_id, summary_id,
+       sum(token_count) OVER newest_first - token_count AS newer_tokens
+FROM context_items
+WHERE conversation_id = %(id)s AND ordinal < %(before)s
+WINDOW newest_first AS (ORDER BY ordinal DESC ROWS UNBOUNDED PRECEDING)
+ORDER BY ordinal DESC
+LIMIT %(size)s
+
+-- name: page
+-- Of these slots, those that the tokens reach and a margin behind them.
+SELECT ordinal, token_count, message_id, summary_id
+FROM newest
+ORDER BY ordinal DESC
+LIMIT %(margin)s + (SELECT count(*) FROM newest WHERE newer_tokens <= %(tokens)s)
+
+-- name: whole_page
+-- All slots before an ordinal, where the tokens reach all of them.
+-- The order and the size keep the planner, which plans for conversations of any length, from scanning all contexts.
+SELECT ordinal, token_count, message_id, summary_id
+FROM context_items
+WHERE conversation_id = %(id)s AND ordinal < %(before)s
+ORDER BY ordinal DESC
+LIMIT %(size)s
+
+-- name: slot_rows
+-- The slots of the page. A summary's last seq is looked up: the planner may answer a join by scanning all summaries.
+SELECT 'raw', array_agg(ordinal), array_agg(token_count), array_agg(message_id), NULL::text[], NULL::bigint[],
+       NULL::boolean[]
+FROM page
+WHERE message_id IS NOT NULL
+UNION ALL
+SELECT 'summary', array_agg(ordinal), array_agg(token_count), NULL, array_agg(summary_id),
+       array_agg((SELECT s.last_seq FROM summaries s WHERE s.summary_id = page.summary_id)), NULL
+FROM page
+WHERE summary_id IS NOT NULL
+
+-- name: before
+-- System messages before the page, and the newest question of the context.
+-- A user's message that only carries tool results is not a question.
+SELECT c.ordinal, c.token_count, c.message_id, m.role
+FROM messages m
+JOIN context_items c ON c.message_id = m.message_id
+WHERE m.conversation_id = %(id)s AND m.seq < (SELECT min(ordinal) FROM page) AND m.role = 'system'
+UNION ALL (
+    SELECT c.ordinal, c.token_count, c.message_id, m.role
+    FROM messages m
+    JOIN context_items c ON c.message_id = m.message_id
+    WHERE m.conversation_id = %(id)s AND m.role = 'user'
+      AND coalesce((
+          SELECT bool_or(p.part_type IN ('text', 'file')) OR NOT bool_or(p.part_type = 'tool')
+          FROM message_parts p WHERE p.message_id = m.message_id
+      ), true)
+    ORDER BY m.seq DESC
+    LIMIT 1
+)
+
+-- name: before_rows
+-- The messages of `before`.
+SELECT 'before', array_agg(ordinal), array_agg(token_count), array_agg(message_id), NULL, NULL, NULL FROM before
+
+-- name: summary_count_rows
+-- The number of summaries in the context.
+SELECT 'summaries', ARRAY[count(*)], NULL, NULL, NULL, NULL, NULL
+FROM context_items WHERE conversation_id = %(id)s AND item_type = 'summary'
+
+-- name: sought
+-- The sought messages, each looked up, in the order given.
+SELECT m.seq, m.token_count, m.message_id, m.role, given.beside
+FROM unnest(%(sought)s::bigint[], %(beside)s::integer[]) AS given(message_id, beside), LATERAL (
+    SELECT seq, token_count + %(overhead)s AS token_count, message_id, role
+    FROM messages WHERE messages.message_id = given.message_id
+    OFFSET 0
+) AS m
+
+-- name: around
+-- The seqs of sought messages that call a tool or answer a call and are not on the page, in the first places.
+-- What is at the far edge of the page is not on it here: the rest of its exchange may lie beyond.
+SELECT seq
+FROM (
+    SELECT seq, dense_rank() OVER (PARTITION BY is_on_page ORDER BY beside) AS place
+    FROM (
+        SELECT *, message_id IN (SELECT message_id FROM page WHERE message_id IS NOT NULL) AS is_on_page FROM sought
+    ) AS marked
+    WHERE (NOT is_on_page OR seq < coalesce(
+              (SELECT ordinal FROM page ORDER BY ordinal OFFSET %(doubtful)s LIMIT 1), %(before)s
+          ))
+      AND (role = 'tool' OR EXISTS (
+          SELECT FROM message_parts p
+          WHERE p.message_id = marked.message_id AND p.part_type = 'tool' AND p.tool_call_id IS NOT NULL
+      ))
+) AS placed
+WHERE place <= %(places)s
+
+-- name: near
+-- The messages around these seqs.
+SELECT DISTINCT m.seq, m.token_count, m.message_id, m.role
+FROM around, LATERAL (
+    SELECT seq, token_count + %(overhead)s AS token_count, message_id, role
+    FROM messages
+    WHERE conversation_id = %(id)s AND messages.seq BETWEEN around.seq - %(reach)s AND around.seq + %(reach)s
+    OFFSET 0
+) AS m
+
+-- name: sought_rows
+-- The sought messages, the summaries of the context above them, and the messages near them.
+-- A raw message has its own seq as ordinal.
+SELECT 'sought', array_agg(seq), array_agg(token_count), array_agg(message_id), NULL, NULL,
+       array_agg(NOT EXISTS (SELECT FROM context_items c WHERE c.message_id = sought.message_id))
+FROM sought
+UNION ALL
+SELECT 'above', array_agg(c.ordinal), array_agg(c.token_count), array_agg(above.message_id),
+       array_agg(c.summary_id), array_agg(s.last_seq), NULL
+FROM above
+JOIN context_items c ON c.summary_id = above.summary_id
+JOIN summaries s ON s.summary_id = c.summary_id
+UNION ALL
+SELECT 'around', array_agg(seq), NULL, NULL, NULL, NULL, NULL FROM around
+UNION ALL
+SELECT 'near', array_agg(seq), array_agg(token_count), array_agg(message_id), NULL, NULL,
+       array_agg(message_id NOT IN (
+           SELECT raw.message_id
+           FROM around, LATERAL (
+               SELECT c.message_id
+               FROM context_items c
+               WHERE c.conversation_id = %(id)s AND c.ordinal BETWEEN around.seq - %(reach)s AND around.seq + %(reach)s
+                 AND c.message_id IS NOT NULL
+               OFFSET 0
+           ) AS raw
+       ))
+FROM near
+
+-- name: roles_and_parts
+-- The roles of the messages in `named`; their tool parts with the calls, and, instead of last seqs, those with words.
+-- All parts are read at once, not message by message.
+SELECT 'role', NULL::bigint[], NULL::integer[], array_agg(message_id), array_agg(role::text), NULL::bigint[],
+       NULL::boolean[]
+FROM named
+UNION ALL
+SELECT 'parts', NULL, NULL, array_agg(message_id) FILTER (WHERE part_type = 'tool'),
+       array_agg(tool_call_id) FILTER (WHERE part_type = 'tool'),
+       array_agg(message_id) FILTER (WHERE part_type <> 'tool'), NULL
+FROM message_parts
+WHERE message_id = ANY(ARRAY(SELECT message_id FROM named)) AND part_type IN ('tool', 'text', 'file')
+
+-- name: withheld
+-- The quarantined messages and summaries; a message is withheld with any of its parts.
+SELECT 'withheld', NULL::bigint[], NULL::integer[], NULL::bigint[],
+       array_agg(coalesce('msg_' || p.message_id, q.target)), NULL::bigint[], NULL::boolean[]
+FROM quarantines q LEFT JOIN message_parts p ON p.part_id = q.target
+WHERE q.conversation_id = %(id)s AND q.released_at IS NULL
+
+-- name: messages_between
+-- The messages between some seqs, each marked if the context does not show it itself.
+-- Each stretch is looked up (OFFSET): for a join, the planner may read the whole conversation.
+WITH given AS MATERIALIZED (
+    SELECT * FROM unnest(%(firsts)s::bigint[], %(lasts)s::bigint[]) AS given(first_seq, last_seq)
+), named AS MATERIALIZED (
+    SELECT near.seq, near.token_count, near.message_id, near.role
+    FROM given, LATERAL (
+        SELECT m.seq, m.token_count + %(overhead)s AS token_count, m.message_id, m.role
+        FROM messages m
+        WHERE m.conversation_id = %(id)s AND m.seq BETWEEN given.first_seq AND given.last_seq
+        OFFSET 0
+    ) AS near
+)
+SELECT 'near', array_agg(seq), array_agg(token_count), array_agg(message_id), NULL::text[], NULL::bigint[],
+       array_agg(message_id NOT IN (
+           SELECT raw.message_id
+           FROM given, LATERAL (
+               SELECT c.message_id
+               FROM context_items c
+               WHERE c.conversation_id = %(id)s AND c.ordinal BETWEEN given.first_seq AND given.last_seq
+                 AND c.message_id IS NOT NULL
+               OFFSET 0
+           ) AS raw
+       ))
+FROM named
+UNION ALL
+SELECT 'role', NULL::bigint[], NULL::integer[], array_agg(message_id), array_agg(role::text), NULL::bigint[],
+       NULL::boolean[]
+FROM named
+UNION ALL
+SELECT 'parts', NULL, NULL, array_agg(message_id) FILTER (WHERE part_type = 'tool'),
+       array_agg(tool_call_id) FILTER (WHERE part_type = 'tool'),
+       array_agg(message_id) FILTER (WHERE part_type <> 'tool'), NULL
+FROM message_parts
+WHERE message_id = ANY(ARRAY(SELECT message_id FROM named)) AND part_type IN ('tool', 'text', 'file')
+
+-- name: past_messages_between
+-- The same without the mark.
+WITH given AS MATERIALIZED (
+    SELECT * FROM unnest(%(firsts)s::bigint[], %(lasts)s::bigint[]) AS given(first_seq, last_seq)
+), named AS MATERIALIZED (
+    SELECT near.seq, near.token_count, near.message_id, near.role
+    FROM given, LATERAL (
+        SELECT m.seq, m.token_count + %(overhead)s AS token_count, m.message_id, m.role
+        FROM messages m
+        WHERE m.conversation_id = %(id)s AND m.seq BETWEEN given.first_seq AND given.last_seq
+        OFFSET 0
+    ) AS near
+)
+SELECT 'near', array_agg(seq), array_agg(token_count), array_agg(message_id), NULL::text[], NULL::bigint[],
+       NULL::boolean[]
+FROM named
+UNION ALL
+SELECT 'role', NULL::bigint[], NULL::integer[], array_agg(message_id), array_agg(role::text), NULL::bigint[],
+       NULL::boolean[]
+FROM named
+UNION ALL
+SELECT 'parts', NULL, NULL, array_agg(message_id) FILTER (WHERE part_type = 'tool'),
+       array_agg(tool_call_id) FILTER (WHERE part_type = 'tool'),
+       array_agg(message_id) FILTER (WHERE part_type <> 'tool'), NULL
+FROM message_parts
+WHERE message_id = ANY(ARRAY(SELECT message_id FROM named)) AND part_type IN ('tool', 'text', 'file')
+
+-- name: past_context
+-- The context as it was at a moment: the summaries there were, and what none of them stood for yet.
+-- A summary that reaches farther than the messages did cannot have been there, whatever its time.
+WITH RECURSIVE above AS (
+    SELECT message_id, summary_id FROM summary_messages WHERE message_id = ANY(%(sought)s::bigint[])
+    UNION
+    SELECT above.message_id, derived.summary_id
+    FROM above, LATERAL (
+        SELECT summary_id FROM summary_parents WHERE parent_summary_id = above.summary_id OFFSET 0
+    ) AS derived
+), moment AS MATERIALIZED (
+    {moment}
+), there AS MATERIALIZED (
+    SELECT s.summary_id, s.first_seq, s.last_seq, s.supersedes_id
+    FROM summaries s
+    WHERE s.conversation_id = %(id)s AND s.last_seq <= (SELECT seq FROM moment)
+      AND ((SELECT time FROM moment) IS NULL OR s.created_at < (SELECT time FROM moment)
+           OR (%(upto)s AND s.created_at = (SELECT time FROM moment)))
+), summed AS MATERIALIZED (
+    SELECT t.first_seq, c.token_count, t.summary_id, t.last_seq
+    FROM there t LEFT JOIN context_items c ON c.summary_id = t.summary_id
+    WHERE NOT EXISTS (
+        SELECT FROM summary_parents p JOIN there d ON d.summary_id = p.summary_id
+        WHERE p.parent_summary_id = t.summary_id
+      ) AND NOT EXISTS (SELECT FROM there later WHERE later.supersedes_id = t.summary_id)
+), raw AS MATERIALIZED (
+    SELECT m.seq, m.token_count + %(overhead)s AS token_count, m.message_id, m.role
+    FROM messages m
+    LEFT JOIN (
+        SELECT DISTINCT l.message_id FROM there t JOIN summary_messages l ON l.summary_id = t.summary_id
+    ) AS covered ON covered.message_id = m.message_id
+    WHERE m.conversation_id = %(id)s AND m.seq <= (SELECT seq FROM moment) AND covered.message_id IS NULL
+), sought AS MATERIALIZED (
+    SELECT seq, token_count + %(overhead)s AS token_count, message_id, role
+    FROM messages WHERE message_id = ANY(%(sought)s::bigint[])
+), named AS (
+    SELECT message_id, role FROM raw UNION ALL SELECT message_id, role FROM sought
+)
+SELECT 'moment', ARRAY[seq], NULL::integer[], NULL::bigint[], NULL::text[], NULL::bigint[], NULL::boolean[],
+       {time}, NULL::text[], NULL::text[]
+FROM moment
+UNION ALL
+SELECT 'raw', array_agg(seq), array_agg(token_count), array_agg(message_id), NULL, NULL, NULL, NULL, NULL, NULL
+FROM raw
+UNION ALL
+SELECT 'summary', array_agg(first_seq), array_agg(token_count), NULL, array_agg(summary_id), array_agg(last_seq),
+       NULL, NULL, array_agg(unpriced.content), array_agg(unpriced.figures)
+FROM summed LEFT JOIN LATERAL (
+    SELECT content,
+           json_build_array(erased_by_id, kind, depth, first_seq, last_seq, earliest_at::text, latest_at::text)::text
+           AS figures
+    FROM summaries s WHERE s.summary_id = summed.summary_id AND summed.token_count IS NULL OFFSET 0
+) AS unpriced ON true
+UNION ALL
+SELECT 'sought', array_agg(seq), array_agg(token_count), array_agg(message_id), NULL, NULL, NULL, NULL, NULL, NULL
+FROM sought
+UNION ALL
+SELECT 'above', array_agg(first_seq), array_agg(0), array_agg(message_id), array_agg(summary_id),
+       array_agg(last_seq), NULL, NULL, NULL, NULL
+FROM above JOIN summed USING (summary_id)
+UNION ALL
+SELECT named.*, NULL, NULL, NULL
+FROM (
+    SELECT 'role', NULL::bigint[], NULL::integer[], array_agg(message_id), array_agg(role::text), NULL::bigint[],
+           NULL::boolean[]
+    FROM named
+    UNION ALL
+    SELECT 'parts', NULL, NULL, array_agg(message_id) FILTER (WHERE part_type = 'tool'),
+           array_agg(tool_call_id) FILTER (WHERE part_type = 'tool'),
+           array_agg(message_id) FILTER (WHERE part_type <> 'tool'), NULL
+    FROM message_parts
+    WHERE message_id = ANY(ARRAY(SELECT message_id FROM named)) AND part_type IN ('tool', 'text', 'file')
+) AS named
+
+-- name: moment_after_seq
+-- The last moment at which a message was the newest.
+SELECT %(as_of)s::bigint AS seq, (
+    SELECT min(m.recorded_at) FROM messages m WHERE m.conversation_id = %(id)s AND m.seq = %(as_of)s::bigint + 1
+) AS time
+
+-- name: moment_at_time
+-- The last seq at a time: a clock that goes back records a message before an earlier one, so the seqs decide.
+SELECT coalesce((
+    SELECT m.seq FROM messages m WHERE m.conversation_id = %(id)s AND m.recorded_at <= given.time
+    ORDER BY m.seq DESC LIMIT 1
+), 0) AS seq, given.time
+FROM (SELECT %(as_of)s::timestamptz AS time OFFSET 0) AS given
+
+-- name: moment_of_run
+-- The last seq when a run ended: with its last summary, or, if it made none, when its record says so.
+SELECT coalesce((
+    SELECT m.seq FROM messages m WHERE m.conversation_id = %(id)s AND m.recorded_at <= given.time
+    ORDER BY m.seq DESC LIMIT 1
+), 0) AS seq, given.time
+FROM (SELECT coalesce(
+    (SELECT max(s.created_at) FROM summaries s WHERE s.conversation_id = %(id)s AND s.run_id = %(as_of)s),
+    (SELECT coalesce(r.finished_at, r.started_at) FROM compaction_runs r
+     WHERE r.conversation_id = %(id)s AND r.run_id = %(as_of)s)
+) AS time OFFSET 0) AS given
+
+-- name: shown_summaries
+-- Summaries with the figures that are shown of them, as one text.
+SELECT summary_id, content,
+       json_build_array(erased_by_id, kind, depth, first_seq, last_seq, earliest_at::text, latest_at::text)::text
+FROM summaries WHERE summary_id = ANY(%s::text[])
+
+-- name: items
+-- Messages, their parts and summaries, all in the columns of a part: a part has a kind, a summary has no message.
+-- {part}: the columns of a part; {metadata} and {exact}: those columns within bounds; {no_block}: columns of no block.
+SELECT message_id, NULL::integer AS ordinal, NULL AS part_id, NULL, content, author, created_at::text,
+       erased_by_id::text, cold_block_id::text, NULL, {metadata}, {exact}, NULL{no_block}
+FROM messages WHERE message_id = ANY(%(messages)s)
+UNION ALL
+SELECT {part}{no_block}
+FROM message_parts WHERE message_id = ANY(%(messages)s) AND {is_content}
+UNION ALL
+SELECT NULL, NULL, summary_id, NULL, content, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+       json_build_array(erased_by_id, kind, depth, first_seq, last_seq, earliest_at::text, latest_at::text)::text
+       {no_block}
+FROM summaries WHERE summary_id = ANY(%(summaries)s::text[])
+
+-- name: bounded_metadata
+-- Metadata, or their size if they are too large.
+CASE WHEN pg_column_size(metadata) > 1024 AND octet_length(metadata::text) > %(most_metadata)s
+     THEN json_build_object('lcm:bytes_left_out', octet_length(metadata::text))::text ELSE metadata::text END
+
+-- name: bounded_exact
+-- Exact values, or a mark that they are to be read by themselves. They may hold metadata beside other things, and
+-- characters at which PostgreSQL's own functions on json fail.
+CASE WHEN pg_column_size(exact) > 1024 AND octet_length(exact::text) > %(most_metadata)s
+     THEN json_build_object('lcm:read_apart', true) ELSE exact END
+
+-- name: blocks
+-- The blocks of the cold messages, behind all columns of a part.
+SELECT {no_part}, {block}
+FROM cold_blocks
+WHERE cold_block_id = ANY(ARRAY(
+    SELECT m.cold_block_id FROM messages m WHERE m.message_id = ANY(%(messages)s) AND m.cold_block_id IS NOT NULL
+))

@@ -1,0 +1,148 @@
+-- What describe gives. An outline is thirteen columns of a summary, in the order of `SummaryOutline`, and its distance.
+-- To open a summary is to read the texts of its sources: a leaf's are its `source_tokens`; of a condensed one, sources
+-- that are summaries count with their own text. Whether a summary has derived ones is read with a limit, as the planner
+-- may answer EXISTS by reading the links of all conversations. In a recursion, links are joined LATERAL with an OFFSET:
+-- else the planner, which expects many more summaries, reads the links of all conversations at each step.
+
+-- name: summary
+-- A summary with the outlines of itself, of those below and above it, and the spans of its direct messages.
+-- The limit ends the recursion: no more of a large subtree is walked than is shown. {row}: all columns of a summary.
+WITH RECURSIVE itself AS (
+    SELECT {row}
+    FROM summaries s JOIN conversations c ON c.conversation_id = s.conversation_id
+    WHERE s.summary_id = %(summary_id)s AND c.workspace_id = coalesce(%(workspace_id)s::bigint, c.workspace_id)
+), below AS (
+    SELECT summary_id, 0 AS distance FROM itself
+    UNION
+    SELECT p.parent_summary_id, below.distance + 1
+    FROM below, LATERAL (SELECT parent_summary_id FROM summary_parents WHERE summary_id = below.summary_id OFFSET 0) p
+), above AS (
+    SELECT summary_id, 0 AS distance FROM itself
+    UNION
+    SELECT p.summary_id, above.distance - 1
+    FROM above, LATERAL (SELECT summary_id FROM summary_parents WHERE parent_summary_id = above.summary_id OFFSET 0) p
+), kin AS (
+    (SELECT * FROM below LIMIT %(most)s + 2)
+    UNION ALL
+    (SELECT * FROM above WHERE distance < 0 LIMIT %(most)s)
+), islands AS (
+    SELECT min(seq) AS first_seq, max(seq) AS last_seq
+    FROM (
+        SELECT m.seq, m.seq - row_number() OVER (ORDER BY m.seq) AS island
+        FROM summary_messages l JOIN messages m ON m.message_id = l.message_id
+        WHERE l.summary_id = %(summary_id)s
+    ) AS direct
+    GROUP BY island
+), direct AS (
+    SELECT array_agg(ARRAY[first_seq, last_seq] ORDER BY first_seq) AS spans,
+           (SELECT reason FROM quarantines WHERE target = %(summary_id)s AND released_at IS NULL) AS quarantined
+    FROM islands
+)
+SELECT s.summary_id, s.kind::text, s.depth, s.token_count,
+       CASE WHEN s.kind = 'leaf' THEN s.source_tokens ELSE s.source_tokens + coalesce((
+           SELECT sum(c.token_count - c.source_tokens)
+           FROM summary_parents p JOIN summaries c ON c.summary_id = p.parent_summary_id
+           WHERE p.summary_id = s.summary_id
+       ), 0) END::bigint,
+       s.first_seq, s.last_seq, s.earliest_at::text, s.latest_at::text, s.descendant_count, s.level,
+       (SELECT true FROM summary_parents p WHERE p.parent_summary_id = s.summary_id LIMIT 1) IS NOT NULL,
+       (SELECT later.summary_id FROM summaries later WHERE later.supersedes_id = s.summary_id),
+       kin.distance, direct.spans, direct.quarantined, itself.*
+FROM kin JOIN summaries s ON s.summary_id = kin.summary_id CROSS JOIN direct
+LEFT JOIN itself ON itself.summary_id = kin.summary_id
+
+-- name: message
+-- The types of a message's parts, its files, and the outlines of the summaries above it.
+WITH RECURSIVE kin AS (
+    SELECT summary_id, -1 AS distance FROM summary_messages WHERE message_id = %(message_id)s
+    UNION
+    SELECT p.summary_id, kin.distance - 1
+    FROM kin, LATERAL (SELECT summary_id FROM summary_parents WHERE parent_summary_id = kin.summary_id OFFSET 0) p
+), held AS (
+    SELECT s.summary_id, s.kind::text, s.depth, s.token_count,
+           CASE WHEN s.kind = 'leaf' THEN s.source_tokens ELSE s.source_tokens + coalesce((
+               SELECT sum(c.token_count - c.source_tokens)
+               FROM summary_parents p JOIN summaries c ON c.summary_id = p.parent_summary_id
+               WHERE p.summary_id = s.summary_id
+           ), 0) END::bigint,
+           s.first_seq, s.last_seq, s.earliest_at::text, s.latest_at::text, s.descendant_count, s.level,
+           (SELECT true FROM summary_parents p WHERE p.parent_summary_id = s.summary_id LIMIT 1) IS NOT NULL,
+           (SELECT later.summary_id FROM summaries later WHERE later.supersedes_id = s.summary_id),
+           kin.distance
+    FROM kin JOIN summaries s ON s.summary_id = kin.summary_id
+), kinds AS (
+    SELECT array_agg(DISTINCT part_type::text) AS part_types,
+           (SELECT reason FROM quarantines WHERE target = 'msg_' || %(message_id)s::bigint AND released_at IS NULL)
+           AS quarantined,
+           ARRAY(SELECT DISTINCT file_id FROM file_references WHERE message_id = %(message_id)s
+                 ORDER BY file_id LIMIT %(most)s) AS file_ids
+    FROM message_parts WHERE message_id = %(message_id)s
+)
+SELECT held.*, kinds.part_types, kinds.quarantined, kinds.file_ids FROM kinds LEFT JOIN held ON true
+
+-- name: needing_file
+-- The messages that refer to a file, and the summaries that stand for them.
+WITH needing AS (
+    SELECT DISTINCT m.message_id, m.conversation_id
+    FROM file_references r JOIN messages m ON m.message_id = r.message_id
+    WHERE r.file_id = %(file_id)s
+    ORDER BY m.message_id LIMIT %(most)s
+)
+SELECT 'msg_' || message_id FROM needing
+UNION ALL
+(SELECT summary_id FROM summaries
+ WHERE conversation_id IN (SELECT conversation_id FROM needing) AND file_ids @> jsonb_build_array(%(file_id)s::text)
+ ORDER BY first_seq, depth LIMIT %(most)s)
+
+-- name: made_by_run
+-- The outlines of the summaries that a run has made.
+SELECT s.summary_id, s.kind::text, s.depth, s.token_count,
+       CASE WHEN s.kind = 'leaf' THEN s.source_tokens ELSE s.source_tokens + coalesce((
+           SELECT sum(c.token_count - c.source_tokens)
+           FROM summary_parents p JOIN summaries c ON c.summary_id = p.parent_summary_id
+           WHERE p.summary_id = s.summary_id
+       ), 0) END::bigint,
+       s.first_seq, s.last_seq, s.earliest_at::text, s.latest_at::text, s.descendant_count, s.level,
+       (SELECT true FROM summary_parents p WHERE p.parent_summary_id = s.summary_id LIMIT 1) IS NOT NULL,
+       (SELECT later.summary_id FROM summaries later WHERE later.supersedes_id = s.summary_id),
+       0
+FROM summaries s WHERE s.conversation_id = %(conversation_id)s AND s.run_id = %(run_id)s
+ORDER BY s.first_seq, s.depth DESC, s.summary_id LIMIT %(most)s + 1
+
+-- name: active_summaries
+-- The outlines of the summaries in an active context.
+SELECT s.summary_id, s.kind::text, s.depth, s.token_count,
+       CASE WHEN s.kind = 'leaf' THEN s.source_tokens ELSE s.source_tokens + coalesce((
+           SELECT sum(c.token_count - c.source_tokens)
+           FROM summary_parents p JOIN summaries c ON c.summary_id = p.parent_summary_id
+           WHERE p.summary_id = s.summary_id
+       ), 0) END::bigint,
+       s.first_seq, s.last_seq, s.earliest_at::text, s.latest_at::text, s.descendant_count, s.level,
+       (SELECT true FROM summary_parents p WHERE p.parent_summary_id = s.summary_id LIMIT 1) IS NOT NULL,
+       (SELECT later.summary_id FROM summaries later WHERE later.supersedes_id = s.summary_id),
+       0
+FROM context_items c JOIN summaries s ON s.summary_id = c.summary_id
+WHERE c.conversation_id = %(conversation_id)s
+ORDER BY c.ordinal LIMIT %(most)s + 1
+
+-- name: figures_of_conversation
+-- When a conversation began and ended, how many summaries it has, and how deep they go.
+SELECT (SELECT created_at FROM messages WHERE conversation_id = %(conversation_id)s ORDER BY seq LIMIT 1),
+       (SELECT created_at FROM messages WHERE conversation_id = %(conversation_id)s ORDER BY seq DESC LIMIT 1),
+       (SELECT count(*) FROM summaries WHERE conversation_id = %(conversation_id)s),
+       (SELECT max(depth) FROM summaries WHERE conversation_id = %(conversation_id)s)
+
+-- name: files_of_conversation
+-- The newest files of a conversation.
+SELECT file_id FROM large_files WHERE conversation_id = %(conversation_id)s
+ORDER BY created_at DESC, file_id LIMIT %(most)s
+
+-- name: tokens_of_conversations
+-- Of each conversation, the tokens of summaries and system messages in its context, and its number of summaries.
+SELECT c.conversation_id,
+       coalesce((SELECT sum(i.token_count) FROM context_items i
+                 WHERE i.conversation_id = c.conversation_id AND i.item_type = 'summary'), 0),
+       coalesce((SELECT sum(i.token_count) FROM context_items i JOIN messages m ON m.message_id = i.message_id
+                 WHERE m.conversation_id = c.conversation_id AND m.role = 'system'), 0),
+       (SELECT count(*) FROM summaries s WHERE s.conversation_id = c.conversation_id)
+FROM unnest(%s::bigint[]) AS c(conversation_id)

@@ -1,0 +1,119 @@
+-- The pages of an expansion. `reach` are the summaries in the window, with how far below the root they are; those above
+-- the last level are opened. Links are read from where the window begins, as a message's number grows with its seq, and
+-- messages by their numbers, all at once: the planner cannot know how many summaries there will be, and may otherwise
+-- read every link for every message. Summaries are looked up one by one (LATERAL with an OFFSET), as a join may read a
+-- whole history. The subquery around `include_messages` keeps one plan for both values.
+
+-- name: below_summary
+-- What lies below a summary and begins in a window of seqs: summaries, and the first messages.
+WITH RECURSIVE reach(summary_id, level) AS (
+    SELECT %(root)s, 0
+    UNION
+    SELECT s.summary_id, reach.level + 1
+    FROM reach, LATERAL (SELECT parent_summary_id FROM summary_parents WHERE summary_id = reach.summary_id OFFSET 0) p
+    CROSS JOIN LATERAL (SELECT * FROM summaries WHERE summary_id = p.parent_summary_id OFFSET 0) s
+    WHERE reach.level < %(depth)s AND s.first_seq <= %(upto)s AND s.last_seq >= %(from)s
+), nodes AS (
+    SELECT summary_id, min(level) AS level FROM reach GROUP BY summary_id
+), edge AS (
+    SELECT (SELECT message_id FROM messages WHERE conversation_id = %(conversation_id)s AND seq >= %(from)s
+            ORDER BY seq LIMIT 1) AS message_id
+), links AS MATERIALIZED (
+    SELECT summary_id, level, ARRAY(
+        SELECT l.message_id FROM summary_messages l
+        WHERE (SELECT %(include_messages)s::boolean) AND l.summary_id = nodes.summary_id
+          AND l.message_id >= (SELECT message_id FROM edge)
+        ORDER BY l.message_id LIMIT %(most)s
+    ) AS message_ids
+    FROM nodes WHERE level < %(depth)s
+), linked AS (
+    SELECT DISTINCT ON (m.seq) m.message_id, m.seq, m.token_count, links.level + 1 AS level, links.summary_id AS of
+    FROM links, LATERAL (SELECT * FROM messages WHERE message_id = ANY(links.message_ids) OFFSET 0) m
+    WHERE m.conversation_id = %(conversation_id)s AND m.seq BETWEEN %(from)s AND %(upto)s
+    ORDER BY m.seq, links.level
+    LIMIT %(most)s
+)
+SELECT s.first_seq, -s.depth, s.summary_id, NULL::bigint, s.token_count, nodes.level,
+       (SELECT p.summary_id FROM summary_parents p JOIN nodes n ON n.summary_id = p.summary_id
+        WHERE p.parent_summary_id = s.summary_id AND n.level = nodes.level - 1 ORDER BY p.summary_id LIMIT 1)
+FROM nodes, LATERAL (SELECT * FROM summaries WHERE summary_id = nodes.summary_id OFFSET 0) s
+WHERE nodes.level > 0 AND s.first_seq BETWEEN %(from)s AND %(upto)s
+UNION ALL
+SELECT seq, 1, '', message_id, token_count, level, of FROM linked
+
+-- name: below_range
+-- The same for a range as of a moment: below several summaries at once, with the messages that were raw then.
+-- A summary that begins before the range has its place where the range begins.
+WITH RECURSIVE reach(summary_id, level) AS (
+    SELECT s.summary_id, 1 FROM summaries s
+    WHERE s.summary_id = ANY(%(roots)s) AND s.first_seq <= %(upto)s AND s.last_seq >= %(from)s
+    UNION
+    SELECT s.summary_id, reach.level + 1
+    FROM reach, LATERAL (SELECT parent_summary_id FROM summary_parents WHERE summary_id = reach.summary_id OFFSET 0) p
+    CROSS JOIN LATERAL (SELECT * FROM summaries WHERE summary_id = p.parent_summary_id OFFSET 0) s
+    WHERE reach.level < %(depth)s AND s.first_seq <= %(upto)s AND s.last_seq >= %(from)s
+), nodes AS (
+    SELECT summary_id, min(level) AS level FROM reach GROUP BY summary_id
+), edge AS (
+    SELECT (SELECT message_id FROM messages WHERE conversation_id = %(conversation_id)s AND seq >= %(from)s
+            ORDER BY seq LIMIT 1) AS message_id
+), links AS MATERIALIZED (
+    SELECT summary_id, level, ARRAY(
+        SELECT l.message_id FROM summary_messages l
+        WHERE (SELECT %(include_messages)s::boolean) AND l.summary_id = nodes.summary_id
+          AND l.message_id >= (SELECT message_id FROM edge)
+        ORDER BY l.message_id LIMIT %(most)s
+    ) AS message_ids
+    FROM nodes WHERE level < %(depth)s
+), linked AS (
+    SELECT DISTINCT ON (m.seq) m.message_id, m.seq, m.token_count, links.level + 1 AS level, links.summary_id AS of
+    FROM links, LATERAL (SELECT * FROM messages WHERE message_id = ANY(links.message_ids) OFFSET 0) m
+    WHERE m.conversation_id = %(conversation_id)s AND m.seq BETWEEN %(from)s AND %(upto)s
+    ORDER BY m.seq, links.level
+    LIMIT %(most)s
+), then_raw AS (
+    -- What is raw now, and what was compacted since.
+    SELECT message_id FROM context_items
+    WHERE conversation_id = %(conversation_id)s AND ordinal BETWEEN %(from)s AND %(upto)s
+      AND item_type = 'message'
+    UNION
+    SELECT l.message_id FROM summaries s JOIN summary_messages l ON l.summary_id = s.summary_id
+    WHERE s.conversation_id = %(conversation_id)s AND s.created_at > %(as_of)s
+), raw AS (
+    SELECT m.message_id, m.seq, m.token_count, 1 AS level, %(of)s AS of
+    FROM then_raw JOIN messages m ON m.message_id = then_raw.message_id
+    WHERE %(include_messages)s AND m.seq BETWEEN %(from)s AND %(upto)s
+      AND NOT EXISTS (
+          SELECT FROM summary_messages l JOIN summaries s ON s.summary_id = l.summary_id
+          WHERE l.message_id = m.message_id AND s.created_at <= %(as_of)s
+      )
+    ORDER BY m.seq LIMIT %(most)s
+), near AS (
+    SELECT * FROM (SELECT * FROM linked UNION ALL SELECT * FROM raw) AS both_kinds ORDER BY seq LIMIT %(most)s
+)
+SELECT greatest(s.first_seq, %(first)s), -s.depth, s.summary_id, NULL::bigint, s.token_count, nodes.level,
+       coalesce((SELECT p.summary_id FROM summary_parents p JOIN nodes n ON n.summary_id = p.summary_id
+                 WHERE p.parent_summary_id = s.summary_id AND n.level = nodes.level - 1
+                 ORDER BY p.summary_id LIMIT 1), %(of)s)
+FROM nodes, LATERAL (SELECT * FROM summaries WHERE summary_id = nodes.summary_id OFFSET 0) s
+WHERE greatest(s.first_seq, %(first)s) BETWEEN %(from)s AND %(upto)s
+UNION ALL
+SELECT seq, 1, '', message_id, token_count, level, of FROM near
+
+-- name: messages_of_range
+-- The messages of a range, whatever stands for them.
+SELECT seq, 1, '', message_id, token_count, 1, %(of)s::text
+FROM messages
+WHERE conversation_id = %(conversation_id)s AND seq BETWEEN %(from)s AND %(upto)s
+ORDER BY seq LIMIT %(most)s
+
+-- name: messages
+-- The messages of a page. The subquery hides their number from the planner, which would plan anew for a few.
+SELECT message_id, role::text, content, created_at, author, erased_by_id IS NOT NULL, exact, cold_block_id
+FROM messages WHERE message_id = ANY((SELECT %s)::bigint[])
+
+-- name: summaries
+-- The summaries of a page.
+SELECT summary_id, kind::text, depth, content, created_at, first_seq, last_seq, descendant_count,
+       erased_by_id IS NOT NULL
+FROM summaries WHERE summary_id = ANY((SELECT %s)::text[])

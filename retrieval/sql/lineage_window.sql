@@ -1,0 +1,91 @@
+-- Pieces of the window on a lineage; `retrieval/describing/window.py` puts them together.
+
+-- name: summaries
+-- The summaries that overlap the window, with when each was derived from and superseded.
+SELECT s.summary_id, s.depth, s.first_seq, s.last_seq, s.token_count, s.source_tokens, s.level, s.retention,
+       s.is_degraded, s.run_id, s.created_at,
+       (SELECT min(d.created_at) FROM summary_parents p JOIN summaries d ON d.summary_id = p.summary_id
+        WHERE p.parent_summary_id = s.summary_id) AS derived_at,
+       (SELECT later.created_at FROM summaries later WHERE later.supersedes_id = s.summary_id) AS superseded_at,
+       EXISTS (SELECT FROM context_items c WHERE c.summary_id = s.summary_id) AS is_shown
+FROM summaries s
+WHERE s.conversation_id = %(id)s AND s.first_seq <= %(last)s AND s.last_seq >= %(first)s
+  AND (%(time)s::timestamptz IS NULL OR s.created_at <= %(time)s)
+
+-- name: bundles
+-- The summaries that are not listed one by one, in bundles side by side.
+SELECT s.depth, min(s.first_seq) AS first_seq, max(s.last_seq) AS last_seq, count(*) AS summaries,
+       max(s.token_count) AS token_count, sum(s.source_tokens)::bigint AS source_tokens,
+       sum(s.last_seq - s.first_seq + 1)::bigint AS messages
+FROM summaries s
+WHERE s.conversation_id = %(id)s AND s.first_seq <= %(last)s AND s.last_seq >= %(first)s
+  AND (%(time)s::timestamptz IS NULL OR s.created_at <= %(time)s) AND NOT ({is_single})
+GROUP BY s.depth, s.first_seq / %(bundle_width)s
+
+-- name: is_single
+-- Whether a summary is listed by itself: it is wide enough, or a model sees it.
+s.last_seq - s.first_seq + 1 >= %(least)s OR {seen}
+
+-- name: active_now
+-- A summary is in the active context.
+s.summary_id IN (
+    SELECT c.summary_id FROM context_items c WHERE c.conversation_id = %(id)s AND c.item_type = 'summary'
+)
+
+-- name: active_then
+-- A summary was in the active context at that time.
+NOT EXISTS (
+    SELECT FROM summary_parents p JOIN summaries d ON d.summary_id = p.summary_id
+    WHERE p.parent_summary_id = s.summary_id AND d.created_at <= %(time)s
+) AND NOT EXISTS (
+    SELECT FROM summaries later WHERE later.supersedes_id = s.summary_id AND later.created_at <= %(time)s
+)
+
+-- name: raw_now
+-- The stretches of raw messages.
+-- Messages that follow each other have the same difference between their seq and their number in the list.
+SELECT min(ordinal) AS first_seq, max(ordinal) AS last_seq
+FROM (
+    SELECT ordinal, ordinal - row_number() OVER (ORDER BY ordinal) AS island
+    FROM context_items
+    WHERE conversation_id = %(id)s AND item_type = 'message' AND ordinal BETWEEN %(first)s AND %(last)s
+) AS raw
+GROUP BY island ORDER BY 1
+
+-- name: raw_then
+-- The stretches of messages that were raw at that time.
+SELECT min(seq) AS first_seq, max(seq) AS last_seq
+FROM (
+    SELECT m.seq, m.seq - row_number() OVER (ORDER BY m.seq) AS island
+    FROM messages m
+    WHERE m.conversation_id = %(id)s AND m.seq BETWEEN %(first)s AND %(last)s AND NOT EXISTS (
+        SELECT FROM summary_messages l JOIN summaries s ON s.summary_id = l.summary_id
+        WHERE l.message_id = m.message_id AND s.created_at <= %(time)s
+    )
+) AS raw
+GROUP BY island ORDER BY 1
+
+-- name: runs
+-- The newest runs that made summaries.
+SELECT made.run_id, made.finished_at, made.last_seq, made.summaries, r.reason, r.outcome
+FROM (
+    SELECT s.run_id, max(s.created_at) AS finished_at, max(s.last_seq) AS last_seq, count(*) AS summaries
+    FROM summaries s WHERE s.conversation_id = %(id)s GROUP BY s.run_id ORDER BY 2 DESC LIMIT %(most)s
+) AS made
+LEFT JOIN compaction_runs r ON r.run_id = made.run_id
+ORDER BY 2, 1
+
+-- name: boundaries
+-- Where hosts have compacted by themselves.
+SELECT host_reference, last_seq, recorded_at, metadata FROM compaction_boundaries
+WHERE conversation_id = %(id)s ORDER BY last_seq, boundary_id
+
+-- name: last_message_then
+-- The last message that there was at a time.
+SELECT m.seq FROM messages m WHERE m.conversation_id = %(id)s AND m.recorded_at <= %(time)s
+ORDER BY m.seq DESC LIMIT 1
+
+-- name: messages
+-- The messages of the window.
+SELECT message_id, seq, role::text, token_count FROM messages
+WHERE conversation_id = %(id)s AND seq BETWEEN %(first)s AND %(last)s ORDER BY seq
