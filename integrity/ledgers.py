@@ -114,7 +114,7 @@ class Ledgers:
     def from_settings(cls, scope: Scope = EVERYTHING) -> Self:
         return cls(tokens=TokenEstimator.from_settings(), scope=scope)
 
-    def lines(self, *, conversation_id: int | None = None, with_files: bool = True) -> Iterator[bytes]:
+    def lines(self, *, conversation_id: int | None = None, with_files: bool = True) -> Generator[bytes, None, None]:
         """Yield the ledger of one conversation, or of all, line by line.
 
         Each conversation is read in one snapshot. NotFound if it does not exist. The audit log records the export
@@ -216,7 +216,7 @@ class Ledgers:
 
     def _audited(
         self, lines: Iterator[bytes], pen: Pen, *, conversation_id: int | None, with_files: bool
-    ) -> Generator[bytes]:
+    ) -> Generator[bytes, None, None]:
         """Yield the lines, and record an act before the first and after the last.
 
         A killed process writes no second act, so an export without one was interrupted.

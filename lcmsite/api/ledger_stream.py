@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
@@ -25,14 +25,16 @@ JSON_LINES = "application/x-ndjson"
 class Held:
     """Lines with what is held until they are closed. A generator that never began would release nothing."""
 
-    lines: Iterator[bytes]
+    lines: Generator[bytes, None, None]
     held: ExitStack
 
     def __iter__(self) -> Iterator[bytes]:
         return self.lines
 
     def close(self) -> None:
-        self.held.close()
+        # First the lines: they read in a transaction, which has to end before the connection is given back.
+        with self.held:
+            self.lines.close()
 
 
 @documented_stream(
