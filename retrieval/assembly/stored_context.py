@@ -1,4 +1,4 @@
-"""The context as it is now, from its own table: whatever an answer needs to know of it, in one page."""
+"""Read the present context with one statement a page."""
 
 from __future__ import annotations
 

@@ -12,10 +12,8 @@ from conversations.types import NewPart, Role
 from retrieval.assembly.types import AssembledItem, RepairKind
 from retrieval.formats.attachments import data_of, is_image, link_of, media_type_of, stand_in
 from retrieval.formats.pairing import IdRule, paired, tool_name
-from retrieval.formats.rendered import Rendered
-from retrieval.formats.repairs import Repairs
-from retrieval.formats.thoughts import led_somewhere
-from retrieval.formats.turns import Attachment, Block, Call, Result, Text, Thought, Turn, turns_of
+from retrieval.formats.rendered import Rendered, Repairs
+from retrieval.formats.turns import Attachment, Block, Call, Result, Text, Thought, Turn, led_somewhere, turns_of
 
 NAMES = IdRule(longest=64)
 START = "[The conversation began before this; what was said before is not shown.]"

@@ -14,8 +14,7 @@ from conversations.types import Role
 from retrieval.assembly.types import AssembledItem, RepairKind
 from retrieval.formats.attachments import data_of, is_image, link_of, name_of, stand_in, vendor_keys
 from retrieval.formats.pairing import IdRule, paired, tool_name
-from retrieval.formats.rendered import Rendered, content_of
-from retrieval.formats.repairs import Repairs
+from retrieval.formats.rendered import Rendered, Repairs, content_of
 from retrieval.formats.turns import Attachment, Block, Call, Result, Text, Turn, turns_of
 
 CALL_IDS = IdRule(longest=40)

@@ -11,10 +11,8 @@ from conversations.types import NewPart, Role
 from retrieval.assembly.types import AssembledItem, RepairKind
 from retrieval.formats.attachments import data_of, is_image, link_of, name_of, stand_in
 from retrieval.formats.pairing import IdRule, paired, tool_name
-from retrieval.formats.rendered import Rendered, content_of
-from retrieval.formats.repairs import Repairs
-from retrieval.formats.thoughts import led_somewhere
-from retrieval.formats.turns import Attachment, Block, Call, Result, Text, Thought, Turn, turns_of
+from retrieval.formats.rendered import Rendered, Repairs, content_of
+from retrieval.formats.turns import Attachment, Block, Call, Result, Text, Thought, Turn, led_somewhere, turns_of
 
 CALL_IDS = IdRule(longest=64)
 TOOL_NAMES = IdRule(longest=64)

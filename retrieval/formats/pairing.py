@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from conversations.types import Role
 from retrieval.assembly.types import RepairKind
-from retrieval.formats.repairs import Repairs
+from retrieval.formats.rendered import Repairs
 from retrieval.formats.turns import Block, Call, Result, Text, Turn
 
 ORPHAN = "[The result of a tool call that is not shown]"

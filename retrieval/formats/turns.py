@@ -1,6 +1,6 @@
-"""Items as turns of typed blocks: what the formats of all APIs are made from. Pure.
+"""Turn items into turns of typed blocks, from which all formats are made. Pure.
 
-All are tuples, as those are made fastest, and a context may have a thousand of each.
+Thoughts go only to APIs that take them back, and only with what they led to.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from conversations.content.flattening import flattened
 from conversations.types import ContextItemType, NewPart, PartType, Role
 from retrieval.assembly.types import AssembledItem, RepairKind
-from retrieval.formats.repairs import Repairs
+from retrieval.formats.rendered import Repairs
 
 
 class Text(NamedTuple):
@@ -164,3 +164,31 @@ def _sendable(block: Block, item_id: str, repairs: Repairs) -> Block:
             return block._replace(content=sendable)
         case _:
             return block
+
+
+def led_somewhere(turns: Iterable[Turn], repairs: Repairs) -> Iterator[Turn]:
+    """Move thoughts to the words or calls that follow them.
+
+    No API takes a thought at the end of a turn.
+    """
+    thoughts: tuple[Block, ...] = ()
+    thinkers: tuple[str, ...] = ()
+    for turn in turns:
+        if turn.role is Role.ASSISTANT:
+            blocks = (*thoughts, *turn.blocks)
+            end = max((place for place, block in enumerate(blocks, start=1) if _is_shown(block)), default=0)
+            thoughts = tuple(block for block in blocks[end:] if isinstance(block, Thought))
+            shown = (*blocks[:end], *(block for block in blocks[end:] if block not in thoughts))
+            turn = turn._replace(blocks=shown, item_ids=tuple(dict.fromkeys((*thinkers, *turn.item_ids))))
+            thinkers = turn.item_ids if thoughts else ()
+        elif thoughts:
+            repairs.note(RepairKind.DROPPED_EMPTY, thinkers)
+            thoughts, thinkers = (), ()
+        if turn.blocks:
+            yield turn
+    if thoughts:
+        repairs.note(RepairKind.DROPPED_EMPTY, thinkers)
+
+
+def _is_shown(block: Block) -> bool:
+    return not isinstance(block, Thought) and not (isinstance(block, Text) and not block.text.strip())
