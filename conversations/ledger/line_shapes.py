@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 from enum import StrEnum
 from typing import Any
 
@@ -200,7 +201,12 @@ _PART_VALUES: Mapping[str, Check] = {
     **dict.fromkeys(("step_tokens_in", "step_tokens_out"), whole(-(2**31), 32)),
     **dict.fromkeys(("tool_input", "metadata"), lambda value: value is not None and not is_deeper(value, MOST_LEVELS)),
     "patch_files": listed(text),
-    "step_cost": lambda value: isinstance(value, str) and re.fullmatch(r"-?\d+(\.\d+)?", value) is not None,
+    # Of the size that an append takes.
+    "step_cost": lambda value: (
+        isinstance(value, str)
+        and re.fullmatch(r"-?\d+(\.\d+)?", value) is not None
+        and -500 < Decimal(value).adjusted() < 500
+    ),
 }
 
 

@@ -73,6 +73,8 @@ def _altered_metadata(conversation_ids: Sequence[int]) -> Iterator[Finding]:
         original = (exact or {}).get("metadata", json.loads(metadata))
         if hashing.metadata_hash(original) != (None if stored_hash is None else bytes(stored_hash)):
             yield Finding(conversation_id, f"msg_{message_id}", "its metadata does not match its hash")
+        elif not _is_stand_in(json.loads(metadata), original):
+            yield Finding(conversation_id, f"msg_{message_id}", "its metadata does not match its exact values")
 
 
 @invariant(Severity.CRITICAL)

@@ -142,7 +142,7 @@ class Conversation(Talk):
 
     @rule()
     def work(self) -> None:
-        due = jobs.QUEUE.due()
+        due = list(jobs.QUEUE.due())
         # What is due may have to wait for another job of the conversation; what is not due waits in any case.
         if CompactionWorker(engine=self.engine).work():
             assert due
