@@ -195,7 +195,7 @@ def _conversation_id(value: Any, info: ValidationInfo) -> Any:
 
 
 def _message_id(value: Any, info: ValidationInfo) -> Any:
-    # A text in JSON, too: ids of several kinds are told apart by how they begin.
+    # A text in JSON, too: the kind of an id is known by its prefix.
     if isinstance(value, str) and value.startswith("msg_") and _WHOLE.fullmatch(value[4 : 4 + MOST_DIGITS]):
         return int(value[4 : 4 + MOST_DIGITS])
     return _whole_number(value, info)

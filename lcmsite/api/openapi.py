@@ -1,4 +1,4 @@
-"""The OpenAPI document: drf-spectacular walks the paths, the catalogue says what each of them takes and gives."""
+"""The OpenAPI document: drf-spectacular walks the paths, the catalogue describes each one."""
 
 from __future__ import annotations
 
@@ -247,36 +247,36 @@ def completed(result: dict[str, Any], **_: Any) -> dict[str, Any]:
     result["tags"] = [{"name": chapter} for chapter in dict.fromkeys(each.chapter for each in CATALOGUE)]
     for operation in CATALOGUE:
         for path in operation.paths:
-            told = result["paths"][f"{PREFIX}{path}"][operation.verb.lower()]
-            _complete(told, operation, path)
+            document = result["paths"][f"{PREFIX}{path}"][operation.verb.lower()]
+            _complete(document, operation, path)
     for path in STREAMS:
-        told = result["paths"][f"{PREFIX}{path}"]["get"]
-        for parameter in told["parameters"]:
+        document = result["paths"][f"{PREFIX}{path}"]["get"]
+        for parameter in document["parameters"]:
             parameter["example"] = EXAMPLES[parameter["name"]]
-        _complete_answers(told)
+        _complete_answers(document)
     return result
 
 
-def _complete(told: dict[str, Any], operation: Operation, path: str) -> None:
+def _complete(document: dict[str, Any], operation: Operation, path: str) -> None:
     examples = examples_of(operation)
-    for parameter in told.get("parameters", ()):
+    for parameter in document.get("parameters", ()):
         if parameter["name"] in examples:
             parameter["example"] = examples[parameter["name"]]
     if operation.has_body:
         in_path = placeholders(path)
         fields = operation.params.model_fields.items()
-        told["requestBody"]["required"] = any(field.is_required() for name, field in fields if name not in in_path)
-        content = told["requestBody"]["content"]["application/json"]
+        document["requestBody"]["required"] = any(field.is_required() for name, field in fields if name not in in_path)
+        content = document["requestBody"]["content"]["application/json"]
         content["example"] = example_body(operation, without=in_path)
-    _complete_answers(told)
-    told["responses"][str(operation.status)]["links"] = links(operation)
+    _complete_answers(document)
+    document["responses"][str(operation.status)]["links"] = links(operation)
 
 
-def _complete_answers(told: dict[str, Any]) -> None:
-    """The headers of what succeeds; a reference to the component of what does not."""
-    told["responses"] = {
+def _complete_answers(document: dict[str, Any]) -> None:
+    """Give successful responses their headers, and name the component of each refusal."""
+    document["responses"] = {
         status: {"$ref": f"#/components/responses/{_phrase(status)}"}
         if int(status) >= 400
         else {**response, "headers": _REQUEST_ID}
-        for status, response in sorted(told["responses"].items())
+        for status, response in sorted(document["responses"].items())
     }
