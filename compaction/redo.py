@@ -14,7 +14,6 @@ from django.db.models import Exists, OuterRef, Subquery
 
 from compaction.background.jobs import open_jobs
 from compaction.models import CompactionRun
-from compaction.planning.thresholds import target_of
 from compaction.run import Made, Run
 from compaction.sources import (
     is_erased,
@@ -134,7 +133,7 @@ def _made_again(run: Run, summary_id: str, *, only_waiting: bool) -> list[Made] 
     tokens = sum(run.store.tokens.count(source.text) for source in read.sources)
     made = run.make(
         read,
-        target_tokens=target_of(tokens, depth=read.depth, limits=run.policy),
+        target_tokens=run.policy.target_of(tokens, depth=read.depth),
         supersedes_id=summary_id,
     )
     if made is None:

@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from compaction import observability
 from compaction.models import CompactionJob
-from compaction.planning import planner, thresholds
+from compaction.planning import planner
 from compaction.planning.planner import Slot
 from compaction.planning.significance import significance
 from compaction.policy import CompactionPolicy
@@ -121,9 +121,7 @@ class Run:
         self.run_id = f"run_{secrets.token_hex(8)}"
         self.started_at = timezone.now()
         self.deadline = time.monotonic() + policy.run_deadline_seconds
-        self.decision = thresholds.decide(
-            conversation_id=conversation.conversation_id, counters=conversation.counters, limits=policy
-        )
+        self.decision = policy.decide(conversation.conversation_id, conversation.counters)
         self.is_counted = False
         # The figures of a run that ends without reading the context.
         self.tokens_before = conversation.active_tokens
@@ -187,14 +185,14 @@ class Run:
     @property
     def _is_enough(self) -> bool:
         """Whether an automatic run has made enough room; a person gets all there is."""
-        return self.reason.is_automatic and thresholds.is_relieved(
-            active_tokens=self.progress.tokens, active_messages=self.progress.messages, limits=self.policy
+        return self.reason.is_automatic and self.policy.is_relieved(
+            active_tokens=self.progress.tokens, active_messages=self.progress.messages
         )
 
     @property
     def _is_pressed(self) -> bool:
         return (
-            self.progress.tokens >= thresholds.threshold_tokens(self.policy)
+            self.progress.tokens >= self.policy.threshold_tokens
             or self.progress.messages > self.policy.max_active_messages
         )
 

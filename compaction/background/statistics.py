@@ -13,7 +13,6 @@ from django.db.models import Q
 from django.utils import timezone
 
 from compaction.models import CompactionJob
-from compaction.planning.thresholds import decide, threshold_tokens
 from compaction.policy import CompactionPolicy
 from compaction.types import Activity, JobRecord, JobState, Outcome, PressedConversation, RunsInAnHour
 from conversations import sql
@@ -100,7 +99,7 @@ class CompactionActivity:
     def _pressed(self) -> list[PressedConversation]:
         """The conversations under pressure, the fullest first."""
         maybe = (
-            Q(active_tokens__gte=threshold_tokens(self.policy))
+            Q(active_tokens__gte=self.policy.threshold_tokens)
             | Q(active_messages__gt=self.policy.max_active_messages)
             | ~Q(overrides={})
         )
@@ -108,8 +107,7 @@ class CompactionActivity:
         return [each for row in found[:MOST_LOOKED_AT] if (each := self._if_pressed(row)) is not None]
 
     def _if_pressed(self, row: Conversation) -> PressedConversation | None:
-        policy = self.policy.overridden(row.overrides)
-        decision = decide(conversation_id=row.pk, counters=row.counters, limits=policy)
+        decision = self.policy.overridden(row.overrides).decide(row.pk, row.counters)
         if decision.trigger is None:
             return None
         return PressedConversation(

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 from compaction.planning import planner
 from compaction.planning.planner import Slot
-from compaction.planning.thresholds import SHELL_TOKENS, is_relieved
-from compaction.policy import CompactionPolicy
+from compaction.policy import SHELL_TOKENS, CompactionPolicy
 from compaction.steps import Step, leaf_and_condensed_steps
 from compaction.summarizing.prompts import MOST_SOURCE_TOKENS
 from compaction.types import PlanStep, SeqRange
@@ -77,7 +76,7 @@ def forecast(
     steps = leaf_and_condensed_steps(slots, policy)
     slot: Slot | None = None
     while (
-        not (is_automatic and is_relieved(active_tokens=run.tokens, active_messages=run.messages, limits=policy))
+        not (is_automatic and policy.is_relieved(active_tokens=run.tokens, active_messages=run.messages))
         and len(run.steps) < policy.max_passes
     ):
         try:

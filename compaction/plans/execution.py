@@ -11,8 +11,7 @@ from typing import Any
 from compaction.planning import planner
 from compaction.planning.forecast import PlannedStep, item_of
 from compaction.planning.planner import Slot
-from compaction.planning.thresholds import SHELL_TOKENS
-from compaction.policy import CompactionPolicy
+from compaction.policy import SHELL_TOKENS, CompactionPolicy
 from compaction.steps import Step, Steps, Summaries
 from conversations.errors import Conflict
 from conversations.types import SummaryKind
