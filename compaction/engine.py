@@ -9,11 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from compaction.background import jobs
-from compaction.locks import compaction_lock
 from compaction.models import CompactionJob, CompactionRun
 from compaction.policy import CompactionPolicy
 from compaction.redo import redo
-from compaction.run import Run, abandon_runs
+from compaction.run import Run, abandon_runs, compaction_lock
 from compaction.summarizing.escalation import Escalation
 from compaction.summarizing.summarizer_chain import escalation_of
 from compaction.types import CompactionResult, CompactionStatus, JobRecord, Outcome, Reason, RunRecord

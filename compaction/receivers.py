@@ -10,8 +10,9 @@ import structlog
 from django.dispatch import receiver
 
 from compaction.background import jobs
+from compaction.background.jobs import job_due
+from compaction.plans.plan_store import plan_due
 from compaction.policy import CompactionPolicy
-from compaction.signals import job_due, plan_due
 from compaction.tasks import carry_out_plan, compact_conversation
 from compaction.types import Reason
 from conversations.enqueue import wake

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+import pglock
 import structlog
 from django.db import transaction
 from django.db.models import F
@@ -20,6 +22,7 @@ from compaction.models import CompactionJob
 from compaction.planning import planner
 from compaction.planning.planner import Slot
 from compaction.planning.significance import significance
+from compaction.planning.steps import Step, Steps, leaf_and_condensed_steps
 from compaction.policy import CompactionPolicy
 from compaction.rendering import context_cost_of
 from compaction.sources import (
@@ -30,12 +33,12 @@ from compaction.sources import (
     read_turns,
     text_of,
 )
-from compaction.steps import Step, Steps, leaf_and_condensed_steps
 from compaction.summarizing.escalation import Escalation
 from compaction.summarizing.summarizer import SummaryRequest
 from compaction.summarizing.summary_factory import new_summary
 from compaction.types import CompactionResult, Outcome, Reason
 from conversations import sql
+from conversations.errors import ConversationBusy
 from conversations.models import Conversation
 from conversations.store.conversations import ConversationStore
 from conversations.types import NewPart, NewSummary, PartType, SummaryKind
@@ -44,6 +47,23 @@ from conversations.work.queue import Lease
 logger = structlog.get_logger(__name__)
 
 _STATEMENTS = sql.load("compaction/runs.sql")
+
+# The key space of our advisory locks, easy to find in pg_locks and in query logs.
+COMPACTION = "lcm.compaction"
+
+
+@contextmanager
+def compaction_lock(conversation_id: int) -> Iterator[None]:
+    """Hold the conversation's advisory lock, or raise ConversationBusy at once.
+
+    It is a lock of the session, not of a transaction, for no transaction may stay open while a summarizer works. It
+    ends with the connection, so a killed worker leaves none behind. What it guards is work, not truth: should a
+    connection break and the lock be lost, the replacement of a range still succeeds for one writer only.
+    """
+    with pglock.advisory(f"{COMPACTION}.{conversation_id}", timeout=0) as acquired:
+        if not acquired:
+            raise ConversationBusy(f"Conversation {conversation_id} is being compacted already; try again shortly.")
+        yield
 
 
 def abandon_runs(conversation_id: int) -> None:

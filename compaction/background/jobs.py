@@ -6,12 +6,15 @@ import structlog
 from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
 from django.db.models.functions import Now
+from django.dispatch import Signal
 
 from compaction.models import CompactionJob
-from compaction.signals import job_due
 from compaction.types import JobState, Reason
 from conversations import sql
 from conversations.work.queue import Lease, WorkQueue, WorkState
+
+# A job can be claimed, now or after a delay. sender=None, job_id: int, delay_seconds: float
+job_due = Signal()
 
 # It runs at appends under pressure, so a request that is queued already costs a look and no write.
 _REQUEST = sql.load("compaction/jobs.sql")["request_job"]

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from compaction.planning import planner
 from compaction.planning.planner import Slot
+from compaction.planning.steps import Step, leaf_and_condensed_steps
 from compaction.policy import SHELL_TOKENS, CompactionPolicy
-from compaction.steps import Step, leaf_and_condensed_steps
 from compaction.summarizing.prompts import MOST_SOURCE_TOKENS
 from compaction.types import PlanStep, SeqRange
 

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from django.db import transaction
+from django.dispatch import Signal
 from django.utils import timezone
 
 from compaction.engine import CompactionEngine
@@ -20,7 +21,6 @@ from compaction.planning.planner import Slot, sum_tokens
 from compaction.plans.execution import PlanExecution, context_hash, settings_in_force
 from compaction.policy import CompactionPolicy
 from compaction.run import Run
-from compaction.signals import plan_due
 from compaction.sources import read_slots
 from compaction.types import (
     CompactionResult,
@@ -41,6 +41,9 @@ from conversations.store.pages import behind
 from conversations.types import SummaryKind
 
 BUSY_DELAY_SECONDS = 2.0
+
+# A plan waits to be carried out, now or after a delay. sender=None, plan_id: str, delay_seconds: float
+plan_due = Signal()
 
 
 class PlanExecuted(Conflict):
