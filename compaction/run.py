@@ -33,11 +33,11 @@ from compaction.sources import (
     read_turns,
     text_of,
 )
-from compaction.summarizing.escalation import Escalation
+from compaction.summarizing.escalation import Accepted, Escalation
 from compaction.summarizing.summarizer import SummaryRequest
-from compaction.summarizing.summary_factory import new_summary
 from compaction.types import CompactionResult, Outcome, Reason
 from conversations import sql
+from conversations.content import hashing
 from conversations.errors import ConversationBusy
 from conversations.models import Conversation
 from conversations.store.conversations import ConversationStore
@@ -70,8 +70,6 @@ def abandon_runs(conversation_id: int) -> None:
     """Close the records of runs whose worker died.
 
     The caller holds the lock, so no run is in progress. What they wrote is complete and stays.
-
-    What they wrote is complete and stays.
     """
     for (reason,) in sql.rows(_STATEMENTS["abandon_runs"], {"conversation_id": conversation_id}):
         observability.abandoned(reason)
@@ -283,19 +281,45 @@ class Run:
         )
         if accepted is None:
             return None
-        summary = new_summary(
-            read,
-            accepted,
-            conversation_id=self.conversation_id,
-            run_id=self.run_id,
-            token_counter=self.store.tokens.name,
-            supersedes_id=supersedes_id,
-        )
+        summary = self._new_summary(read, accepted, supersedes_id)
         return Made(
             summary=summary,
             message_ids=read.message_ids,
             source_ids=read.summary_ids,
             item_tokens=context_cost_of(self.store.tokens)(summary),
+        )
+
+    def _new_summary(self, read: ChunkSources, accepted: Accepted, supersedes_id: str | None) -> NewSummary:
+        """The row to write, with how it was made and how good it is."""
+        draft = accepted.draft
+        return NewSummary(
+            summary_id=f"sum_{secrets.token_hex(8)}",
+            conversation_id=self.conversation_id,
+            kind=SummaryKind.LEAF if read.depth == 0 else SummaryKind.CONDENSED,
+            depth=read.depth,
+            content=draft.text,
+            token_count=accepted.tokens,
+            first_seq=read.first_seq,
+            last_seq=read.last_seq,
+            earliest_at=read.earliest_at,
+            latest_at=read.latest_at,
+            source_count=len(read.sources),
+            descendant_count=read.descendant_count,
+            source_tokens=read.source_tokens,
+            level=accepted.level,
+            model=draft.model,
+            summary_hash=hashing.summary_hash(read.hashes, draft.text).hex(),
+            token_counter=self.store.tokens.name,
+            run_id=self.run_id,
+            file_ids=read.file_ids,
+            quality=_quality_of(read, accepted),
+            retention=accepted.retention,
+            is_degraded=accepted.lack is not None or bool(read.degraded_ids),
+            supersedes_id=supersedes_id,
+            prompt_hash=draft.prompt_hash or "",
+            tokens_in=draft.tokens_in,
+            tokens_out=draft.tokens_out,
+            duration_ms=accepted.duration_ms,
         )
 
     def write(self, all_made: Sequence[Made], after: Progress) -> list[int | None]:
@@ -390,3 +414,18 @@ class Run:
             seconds=(timezone.now() - self.started_at).total_seconds(),
             saved=self.tokens_before - self.progress.tokens,
         )
+
+
+def _quality_of(read: ChunkSources, accepted: Accepted) -> dict[str, object]:
+    """What is known of how good the text is, and why it is no better."""
+    quality: dict[str, object] = {"kept": accepted.draft.quality, "left_out": accepted.draft.left_out}
+    if accepted.lack is not None:
+        quality["lack"] = accepted.lack.value
+    if accepted.failures:
+        quality["failures"] = list(accepted.failures)
+    if read.degraded_ids:
+        quality["degraded_sources"] = list(read.degraded_ids)
+    if read.is_waiting or (accepted.lack is not None and accepted.lack.may_pass):
+        # A model may make it, or one of its sources, another time.
+        quality["waits"] = True
+    return quality

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from compaction.llm.configuration import cost_of
 from compaction.planning import planner
 from compaction.planning.planner import Slot
 from compaction.planning.steps import Step, leaf_and_condensed_steps
@@ -155,7 +156,5 @@ def estimate(
         return Estimate(calls=0, tokens_in=0, tokens_out=0, cost=0.0)
     tokens_in = sum(min(each.step.source_tokens, MOST_SOURCE_TOKENS) + PROMPT_TOKENS for each in steps)
     tokens_out = sum(each.step.target_tokens for each in steps)
-    cost = None
-    if prices is not None:
-        cost = round((tokens_in * prices[0] + tokens_out * prices[1]) / 1_000_000, 6)
+    cost = cost_of(tokens_in, tokens_out, prices=prices)
     return Estimate(calls=len(steps), tokens_in=tokens_in, tokens_out=tokens_out, cost=cost)
