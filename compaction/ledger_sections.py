@@ -23,7 +23,7 @@ _BOUNDARY = ("host_reference", "last_seq", "recorded_at", "metadata")
 _MOMENTS = ("started_at", "finished_at", "recorded_at")
 
 
-@dataclass(frozen=True)
+@dataclass
 class Section:
     """Rows of one kind, as lines of a ledger and back."""
 
