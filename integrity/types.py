@@ -17,8 +17,8 @@ T = TypeVar("T")
 def record(kind: type[T], row: object, **given: Any) -> T:
     """Build a record from the attributes of a row that have its names, and from given values."""
     names = (each.name for each in fields(kind) if each.name not in given and hasattr(row, each.name))  # type: ignore[arg-type]
-    found: T = _adapter(kind).validate_python({name: getattr(row, name) for name in names} | given)
-    return found
+    adapter: TypeAdapter[T] = _adapter(kind)  # type: ignore[arg-type]
+    return adapter.validate_python({name: getattr(row, name) for name in names} | given)
 
 
 @cache

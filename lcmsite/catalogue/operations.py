@@ -57,31 +57,29 @@ from integrity.checker import IntegrityChecker
 from integrity.ledgers import Ledgers
 from integrity.params import (
     ApproveRepairsParams,
+    ArchiveParams,
     CheckParams,
+    EraseParams,
     IntegrityStateParams,
+    ListActsParams,
     ListQuarantinesParams,
     ListRepairsParams,
     ListReportsParams,
     PlanRepairsParams,
+    PreviewErasureParams,
     QuarantineParams,
     ReleaseParams,
     RepairParams,
     ReportParams,
-    ScanParams,
-)
-from integrity.repairs.applying import Repairs
-from integrity.repairs.quarantines import Quarantines
-from integrity.retention.erasure import Erasures
-from integrity.retention.params import (
-    ArchiveParams,
-    EraseParams,
-    ListActsParams,
-    PreviewErasureParams,
     RetentionParams,
+    ScanParams,
     SetRetentionParams,
     StorageParams,
     ThawParams,
 )
+from integrity.repairs.applying import Repairs
+from integrity.repairs.quarantines import Quarantines
+from integrity.retention.erasure import Erasures
 from integrity.retention.space_used import StorageReport
 from integrity.retention.tiers import Retention
 from lcmsite.catalogue.operation import Operation
