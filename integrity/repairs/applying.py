@@ -12,7 +12,7 @@ from django.db import Error, transaction
 from django.db.models import Count, Q
 from django.utils import timezone
 
-from compaction.locks import compaction_lock
+from compaction.run import compaction_lock
 from conversations.audit import Act, AuditLog
 from conversations.errors import Conflict, Invalid
 from conversations.models import Conversation

@@ -16,7 +16,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from compaction.background import jobs
-from compaction.locks import compaction_lock
+from compaction.run import compaction_lock
 from compaction.sources import remains_of
 from compaction.types import Reason
 from conversations.audit import Act, AuditLog

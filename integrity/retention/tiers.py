@@ -13,7 +13,7 @@ import structlog
 from django.db import transaction
 from django.utils import timezone
 
-from compaction.locks import compaction_lock
+from compaction.run import compaction_lock
 from conversations.audit import Act, AuditLog
 from conversations.cold_storage.archiving import Moved, archive_stretch, thaw_block
 from conversations.errors import ConversationBusy, Invalid, LcmError
