@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from conversations.content.json_values import NAME_SCHEMA
-from conversations.formats import Format, anthropic_messages, openai_responses
+from conversations.formats import Format, anthropic, openai_responses
 from conversations.formats.neutral import PART_TYPES
 from conversations.formats.openai_chat import ROLES
 from conversations.types import Role
@@ -77,7 +77,7 @@ ANTHROPIC_MESSAGE: Schema = {
     "description": "A message as Anthropic's Messages API takes it; one with the role system is a system prompt.",
     "required": ["role", "content"],
     "properties": {
-        "role": {"type": "string", "enum": list(anthropic_messages.ROLES)},
+        "role": {"type": "string", "enum": list(anthropic.ROLES)},
         "content": {"anyOf": [{"type": "string"}, {"type": "array", "items": _BLOCK}]},
         "idempotency_key": _KEY,
     },
