@@ -5,7 +5,7 @@ from __future__ import annotations
 import structlog
 from django.dispatch import receiver
 
-from conversations.enqueue import wake
+from conversations.work.queue import wake
 from integrity.scans.tasks import scan_conversations
 from integrity.signals import scan_due
 

@@ -12,9 +12,8 @@ from compaction.policy import CompactionPolicy
 from conversations.content.tokens import TokenEstimator
 from conversations.errors import Invalid
 from conversations.models import Conversation
-from conversations.scope import Scope
+from conversations.scope import EVERYTHING, Scope
 from conversations.sql import snapshot
-from conversations.store.base import EVERYTHING
 from conversations.store.last_used import note_use
 from retrieval.assembly.candidates import Group
 from retrieval.assembly.context_slots import ContextSlots

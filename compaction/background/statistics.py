@@ -19,8 +19,7 @@ from compaction.types import Activity, JobRecord, JobState, Outcome, PressedConv
 from conversations import sql
 from conversations.errors import Invalid
 from conversations.models import Conversation
-from conversations.scope import Scope
-from conversations.store.base import EVERYTHING
+from conversations.scope import EVERYTHING, Scope
 
 MOST_HOURS = 24 * 7
 # Conversations with settings of their own are checked one by one, up to so many; the rest is not counted.

@@ -34,9 +34,8 @@ from compaction.types import (
 )
 from conversations.errors import Conflict, ConversationBusy, NotFound
 from conversations.models import Conversation, Summary
-from conversations.scope import Scope
+from conversations.scope import EVERYTHING, Scope
 from conversations.sql import snapshot
-from conversations.store.base import EVERYTHING
 from conversations.store.pages import behind
 from conversations.types import SummaryKind
 

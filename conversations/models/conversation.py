@@ -8,7 +8,7 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from conversations.models.fields import EnumField
+from conversations.models.columns import EnumField
 from conversations.models.querysets import ContextItemQuerySet
 from conversations.types import ContextItemType, ConversationRecord, Counters
 

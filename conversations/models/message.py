@@ -12,8 +12,8 @@ from django.db.models.functions import Now
 
 from conversations.cold_storage.cold_texts import ColdTexts, cold_texts
 from conversations.content.lossless_values import overlaid
+from conversations.models.columns import EnumField, ExactJSONField
 from conversations.models.conversation import Conversation
-from conversations.models.fields import EnumField, ExactJSONField
 from conversations.models.querysets import MessageQuerySet
 from conversations.types import MessageRecord, PartRecord, PartType, Role
 

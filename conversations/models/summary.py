@@ -8,8 +8,8 @@ from django.db import models
 from django.db.models import F, Func, Q
 from django.db.models.functions import Now
 
+from conversations.models.columns import EnumField
 from conversations.models.conversation import Conversation
-from conversations.models.fields import EnumField
 from conversations.models.message import Message
 from conversations.models.querysets import SummaryQuerySet
 from conversations.types import Level, SummaryKind, SummaryRecord

@@ -39,8 +39,6 @@ class Draft:
     message: NewMessage
     row: dict[str, Any]
     part_rows: list[dict[str, Any]]
-    # What is counted and searched.
-    text: str
     # The seal of the order of its JSON keys.
     keys: str | None
     files: Sequence[FileEntry] = ()
@@ -70,9 +68,6 @@ def draft_messages(
             drafts.append(_draft(message, tokens=tokens, now=now))
         except ValueError as wrong:
             raise Invalid(f"Message {position} of {len(messages)}: {wrong}") from wrong
-    # All at once, after the hashes: by turns, both would push each other's tables out of the processor's cache.
-    for draft, count in zip(drafts, tokens.count_each([draft.text for draft in drafts]), strict=True):
-        draft.row["token_count"] += count
     return drafts
 
 
@@ -107,7 +102,7 @@ def _draft(message: NewMessage, *, tokens: TokenEstimator, now: datetime) -> Dra
         "author": checked_name("author", message.author),
         "idempotency_key": checked_name("idempotency_key", message.idempotency_key),
         "created_at": _in_utc(message.created_at or now).isoformat(),
-        "token_count": tokens.count(reasoning) if (reasoning := reasoning_in(parts)) else 0,
+        "token_count": tokens.count(text) + tokens.count(reasoning_in(parts)),
         "token_counter": tokens.name,
         "chained_parts": len(part_hashes),
         "content_hash": content_hash.hex(),
@@ -117,7 +112,7 @@ def _draft(message: NewMessage, *, tokens: TokenEstimator, now: datetime) -> Dra
         "metadata_hash": None if metadata_hash is None else metadata_hash.hex(),
     }
     keys = hashing.key_order(exact_metadata, [(part.tool_input, part.metadata) for part in parts])
-    return Draft(message, row, part_rows, text, keys)
+    return Draft(message, row, part_rows, keys)
 
 
 def as_batch(drafts: Sequence[Draft]) -> tuple[str, list[str], str]:

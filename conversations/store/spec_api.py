@@ -15,13 +15,12 @@ from django.db import transaction
 from django.db.models import F, Max
 
 from conversations.content.lossless_values import is_storable
+from conversations.content.tokens import MESSAGE_OVERHEAD_TOKENS
 from conversations.errors import Conflict, Invalid, NotFound
 from conversations.models import ContextItem, Conversation, Message, MessagePart, Summary
 from conversations.models.querysets import SearchableQuerySet
 from conversations.sql import array, first_row, load, texts
 from conversations.store.append import part_rows_of
-from conversations.store.base import MESSAGE_OVERHEAD_TOKENS
-from conversations.store.messages import MessageStore
 from conversations.store.summaries import SummaryStore, ordinal_of
 from conversations.types import (
     ContextItemType,
@@ -67,7 +66,7 @@ class SummarySearchResult:
 
 
 @dataclass(frozen=True)
-class SpecificationStore(MessageStore, SummaryStore):
+class SpecificationStore(SummaryStore):
     def create_message(self, *, conversation_id: int, message: NewMessage) -> MessageRecord:
         """Record one message and give it back as it is stored."""
         appended = self.append_messages(conversation_id=conversation_id, messages=[message]).messages[0]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from conversations.content.tokens import MESSAGE_OVERHEAD_TOKENS
 from conversations.sql import load
-from conversations.store.base import MESSAGE_OVERHEAD_TOKENS
 from integrity.invariants.invariant import Found, invariant, violations
 from integrity.types import Severity
 

@@ -10,8 +10,7 @@ from django.db import transaction
 from conversations.audit import AuditLog
 from conversations.errors import Conflict, Invalid, NotFound
 from conversations.models import MessagePart, Quarantine
-from conversations.scope import Scope
-from conversations.store.base import EVERYTHING
+from conversations.scope import EVERYTHING, Scope
 from integrity.repairs.operations.withhold import quarantine, release
 from integrity.types import QuarantineRecord
 

@@ -11,8 +11,7 @@ from compaction.llm.configuration import MODELS, ModelsPolicy, checked_chain
 from compaction.llm.types import Misconfigured
 from compaction.planning.thresholds import contradictions
 from compaction.policy import CompactionPolicy
-from conversations.content.tokenizers import BUNDLED
-from conversations.content.tokens import ESTIMATE, TokenEstimator
+from conversations.content.tokens import BUNDLED, ESTIMATE, TokenEstimator
 from conversations.errors import Invalid
 from conversations.policy import FilePolicy, StorePolicy
 
