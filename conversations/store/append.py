@@ -12,10 +12,9 @@ from typing import Any, get_args, get_type_hints
 import orjson
 
 from conversations.content import hashing
-from conversations.content.flattening import flattened, reasoning_in, searchable
+from conversations.content.flattening import flattened, reasoning_in, require_bounded, searchable
 from conversations.content.large_texts.file_references import FileEntry
-from conversations.content.lossless_values import MAX_NAME, is_name, overlaid, split, storable
-from conversations.content.metadata_limits import require_bounded
+from conversations.content.lossless_values import MAX_NAME, is_bounded_decimal, is_name, overlaid, split, storable
 from conversations.content.tokens import TokenEstimator
 from conversations.errors import Invalid
 from conversations.policy import LEAST_LARGE_TOKENS, StorePolicy
@@ -192,7 +191,7 @@ def _check_bounds(values: Mapping[str, Any]) -> None:
         if not -(2**31) <= values.get(name, 0) < 2**31:
             raise ValueError(f"{name} does not fit a 32-bit number.")
     cost = values.get("step_cost")
-    if cost is not None and not (cost.is_finite() and -500 < cost.adjusted() < 500):
+    if cost is not None and not is_bounded_decimal(cost):
         raise ValueError("step_cost is not a decimal number of sensible size.")
 
 
