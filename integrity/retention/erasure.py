@@ -26,8 +26,7 @@ from conversations.files.shared_locks import SharedBytes
 from conversations.files.storage import STORAGE_FAILURES
 from conversations.humanize import counted
 from conversations.models import ContextItem, LargeFile, Message
-from conversations.scope import Scope
-from conversations.store.base import EVERYTHING
+from conversations.scope import EVERYTHING, Scope
 from integrity.models import Erasure
 from integrity.policy import RetentionPolicy
 from integrity.retention.erasure_extent import Extent

@@ -16,9 +16,8 @@ from django.utils import timezone
 
 from conversations.audit import Act, AuditLog
 from conversations.errors import Forbidden, Invalid, NotFound, Unauthenticated
-from conversations.scope import Scope
+from conversations.scope import EVERYTHING, Scope
 from conversations.sql import first_row
-from conversations.store.base import EVERYTHING
 from lcmsite.models import ApiKey
 from lcmsite.types import ApiKeyRecord, IssuedKey, KeyScope
 
