@@ -22,8 +22,7 @@ from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
 
 from conversations.errors import LcmError
-from lcmsite.access.authentication import caller_by
-from lcmsite.access.keys import Caller
+from lcmsite.access.keys import Caller, caller_by
 from lcmsite.ops.metrics.counters import RATE_LIMITED
 
 WINDOW_SECONDS = 60

@@ -15,9 +15,9 @@ from django.core.management.base import CommandError
 from django.db import InterfaceError, OperationalError, connections
 
 from conversations.errors import Invalid, LcmError
+from lcmsite.catalogue.json_text import as_json
 from lcmsite.catalogue.operations import CATALOGUE
 from lcmsite.catalogue.problems import EXIT_CODES, INTERNAL, INTERRUPTED_EXIT_CODE, problem_of
-from lcmsite.catalogue.results import as_json
 from lcmsite.cli import (
     access_verbs,
     anchor_verbs,

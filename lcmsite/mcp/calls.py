@@ -21,10 +21,10 @@ from lcmsite.access.keys import Caller
 from lcmsite.api.cancelling import CLIENT
 from lcmsite.api.concurrency import gate
 from lcmsite.catalogue.json_schema import Schema, fields_of, is_conversation
+from lcmsite.catalogue.json_text import as_bytes
 from lcmsite.catalogue.naming import conversation_named
 from lcmsite.catalogue.operation import Operation
 from lcmsite.catalogue.problems import INTERNAL, Busy, Problem, problem_of
-from lcmsite.catalogue.results import as_bytes
 from lcmsite.mcp.lossless_text import holdable, may_hold_surrogates
 from lcmsite.ops.metrics.counters import CALL_SECONDS, CALLS, CLIENT_LIMITS
 from lcmsite.server.disconnected import Disconnected

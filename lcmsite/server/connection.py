@@ -11,8 +11,8 @@ from django.conf import settings
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from conversations.errors import LcmError
+from lcmsite.catalogue.json_text import as_bytes
 from lcmsite.catalogue.problems import Busy, HeadersTooLarge, RequestTimeout, problem_of
-from lcmsite.catalogue.results import as_bytes
 from lcmsite.ops.metrics.counters import CLIENT_LIMITS
 from lcmsite.server.descriptors import most_connections
 from lcmsite.server.disconnected import DISCONNECTED, Disconnected

@@ -10,7 +10,7 @@ import pytest
 from conversations.formats import from_anthropic, from_openai_chat, from_openai_responses
 from conversations.scope import Scope
 from conversations.types import ContextItemType, NewMessage, NewPart, PartType, Role
-from lcmsite.catalogue.results import as_json
+from lcmsite.catalogue.json_text import as_json
 from retrieval.assembler import ContextAssembler
 from retrieval.assembly.types import (
     MessageFormat,
