@@ -29,7 +29,7 @@ from lcmsite.catalogue.problems import MethodNotAllowed, RequestTimeout, Unsuppo
 from lcmsite.mcp.calls import Desk, told
 from lcmsite.mcp.lossless_text import holdable, may_hold_surrogates
 from lcmsite.mcp.mcp_server import MESSAGE, Context, build_server
-from lcmsite.server.bodies import ClientGone, Receive, Scope, Send, declared_length, read_body
+from lcmsite.server.incoming import ClientGone, Receive, Scope, Send, declared_length, read_body
 
 PATH = "/mcp"
 CALLER = "lcm.caller"
