@@ -18,8 +18,7 @@ from compaction.summarizing.summarizer_chain import escalation_of
 from compaction.types import CompactionResult, CompactionStatus, JobRecord, Outcome, Reason, RunRecord
 from conversations.errors import NotFound
 from conversations.models import Conversation
-from conversations.scope import Scope
-from conversations.store.base import EVERYTHING
+from conversations.scope import EVERYTHING, Scope
 from conversations.store.conversations import ConversationStore
 from conversations.store.pages import behind
 from conversations.work.queue import Lease

@@ -15,10 +15,10 @@ from compaction.plans.plan_store import plan_due
 from compaction.policy import CompactionPolicy
 from compaction.tasks import carry_out_plan, compact_conversation
 from compaction.types import Reason
-from conversations.enqueue import wake
+from conversations.content.tokens import MESSAGE_OVERHEAD_TOKENS
 from conversations.signals import messages_appended
-from conversations.store.base import MESSAGE_OVERHEAD_TOKENS
 from conversations.types import AppendedMessage, Counters
+from conversations.work.queue import wake
 
 logger = structlog.get_logger(__name__)
 

@@ -17,8 +17,7 @@ from compaction.policy import CompactionPolicy
 from compaction.types import Activity, JobRecord, JobState, Outcome, PressedConversation, RunsInAnHour, record_of
 from conversations import sql
 from conversations.models import Conversation
-from conversations.scope import Scope
-from conversations.store.base import EVERYTHING
+from conversations.scope import EVERYTHING, Scope
 
 # Conversations with settings of their own are checked one by one, up to so many; the rest is not counted.
 MOST_LOOKED_AT = 1_000

@@ -16,9 +16,8 @@ from compaction.models import CompactionBoundary
 from compaction.types import BoundaryRecord, Coverage, CoverageGap, FlushResult, GapKind, Outcome, Reason
 from conversations import sql
 from conversations.errors import Invalid, NotFound
-from conversations.scope import Scope
+from conversations.scope import EVERYTHING, Scope
 from conversations.sql import snapshot
-from conversations.store.base import EVERYTHING
 
 # A report lists so many gaps; all of them are counted.
 MOST_GAPS = 100

@@ -16,8 +16,7 @@ from compaction.models import ModelEndpoint
 from compaction.types import BreakerState, EndpointRecord, record_of
 from conversations.audit import Act, AuditLog
 from conversations.errors import NotFound
-from conversations.scope import Scope
-from conversations.store.base import EVERYTHING
+from conversations.scope import EVERYTHING, Scope
 
 _RESET = (
     "consecutive_failures",

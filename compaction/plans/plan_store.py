@@ -25,9 +25,8 @@ from compaction.sources import read_slots
 from compaction.types import CompactionResult, Outcome, PlanAlternative, PlanOutline, PlanRecord, Reason, record_of
 from conversations.errors import Conflict, ConversationBusy, NotFound
 from conversations.models import Conversation, Summary
-from conversations.scope import Scope
+from conversations.scope import EVERYTHING, Scope
 from conversations.sql import snapshot
-from conversations.store.base import EVERYTHING
 from conversations.store.pages import behind
 
 BUSY_DELAY_SECONDS = 2.0

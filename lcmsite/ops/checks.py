@@ -10,8 +10,7 @@ from django.core.checks import CheckMessage, Error, register
 from compaction.llm.configuration import MODELS, ModelsPolicy, checked_chain
 from compaction.llm.types import Misconfigured
 from compaction.policy import CompactionPolicy
-from conversations.content.tokenizers import BUNDLED
-from conversations.content.tokens import ESTIMATE, TokenEstimator
+from conversations.content.tokens import BUNDLED, ESTIMATE, TokenEstimator
 from conversations.errors import Invalid
 from conversations.policy import FilePolicy, StorePolicy
 

@@ -29,7 +29,7 @@ from compaction.types import JobState, Reason
 from conversations.models import Summary
 from conversations.types import NewMessage, Role
 from conversations.work.queue import MAX_ATTEMPTS
-from integrity.signals import scan_due
+from integrity.scans.scan_rows import scan_due
 from tests.factories import a_conversation, a_store
 from tests.flows.processes import wait_until
 
