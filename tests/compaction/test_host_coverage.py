@@ -16,7 +16,6 @@ from conversations.errors import Invalid, NotFound
 from conversations.models import Summary
 from tests.compaction.hosting import a_talk, append, breaking, hosts
 from tests.factories import a_conversation, a_store
-from tests.statements import counted_statements
 from tests.summaries import a_summary_of
 
 
@@ -179,22 +178,6 @@ def test_a_boundary_that_nobody_recorded_is_not_there():
 
     with pytest.raises(NotFound, match="no boundary 'of another'"):
         hosts().verify_coverage(conversation_id=talk.conversation_id, host_reference="of another")
-
-
-@pytest.mark.django_db
-def test_coverage_costs_as_many_statements_for_a_long_history_as_for_a_short_one():
-    short, long = a_talk(20), a_talk(300)
-    service = hosts(leaf_chunk_tokens=600)
-    sent = []
-    for talk in (short, long):
-        service.flush(conversation_id=talk.conversation_id, host_reference="one")
-        with counted_statements() as statements:
-            service.verify_coverage(
-                conversation_id=talk.conversation_id, host_reference="one", idempotency_keys=["a", "b"]
-            )
-        sent.append(len(statements))
-
-    assert sent == [4, 4]
 
 
 def test_coverage_beside_writers_and_a_compaction_is_complete_at_every_moment(committed_db):
