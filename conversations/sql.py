@@ -22,23 +22,22 @@ Where a statement has conditions that depend on the caller, the room has one mod
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
 import psycopg
 from django.db import connection, transaction
-from psycopg.rows import dict_row
-from psycopg.types.numeric import Int8
 
-from conversations.fast.prepared import prepared_cursor
+from conversations.fast.prepared import Values
+from conversations.fast.prepared import bigint as bigint
+from conversations.fast.prepared import first_row as first_row
+from conversations.fast.prepared import rows as rows
+from conversations.fast.prepared import rows_as_planned as rows_as_planned
 
 ROOMS = Path(__file__).parents[1]
-
-Values = Sequence[Any] | Mapping[str, Any]
 
 _NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
 _COMMENT = re.compile(r"^\s*--.*\n", re.MULTILINE)
@@ -55,32 +54,10 @@ def load(path: str) -> Mapping[str, str]:
     return MappingProxyType(dict(zip(names, texts, strict=True)))
 
 
-def rows(statement: str, values: Values = (), *, binary: bool = False) -> list[tuple[Any, ...]]:
-    """All rows of a prepared statement; `binary` has the server send numbers as they are, and enums as bytes."""
-    with prepared_cursor(binary=binary) as cursor:
-        cursor.execute(statement, values)
-        return cursor.fetchall()
-
-
-def first_row(statement: str, values: Values = ()) -> dict[str, Any] | None:
-    """The first row of a prepared statement by column, or None."""
-    with prepared_cursor(row_factory=dict_row) as cursor:
-        cursor.execute(statement, values)
-        found: Any = cursor.fetchone()
-        return found
-
-
 def bound(statement: str, values: Values) -> str:
     """The statement with its values in it, alone or as a piece of another, for `rows_as_planned`."""
     connection.ensure_connection()
     return psycopg.ClientCursor(connection.connection).mogrify(statement, values)
-
-
-def rows_as_planned(statement: str, *, binary: bool = False) -> list[tuple[Any, ...]]:
-    """All rows of a statement that has its values in it: the server plans it for these values each time."""
-    with prepared_cursor(kind=psycopg.Cursor, binary=binary) as cursor:
-        cursor.execute(statement)
-        return cursor.fetchall()
 
 
 @contextmanager
@@ -101,11 +78,6 @@ def snapshot(*, generic_plans: bool = False) -> Iterator[None]:
 
 _SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _SNAPSHOT_WITH_GENERIC_PLANS = f"{_SNAPSHOT}; SET LOCAL plan_cache_mode = force_generic_plan"
-
-
-def bigint(given: int) -> int:
-    """A whole number as `bigint`. The driver takes the smallest type that holds it, and each type is prepared apart."""
-    return Int8(given)
 
 
 def array(ids: Iterable[int]) -> str:

@@ -1,8 +1,8 @@
-"""A cursor whose statements the server prepares: planned once for a connection, not at every execution."""
+"""Run statements that the server prepares: planned once for a connection, not at every execution."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -10,7 +10,10 @@ import psycopg
 from django.db import DEFAULT_DB_ALIAS, connections, transaction
 from django.db.backends.utils import CursorDebugWrapper, CursorWrapper
 from psycopg.pq import Format
-from psycopg.rows import tuple_row
+from psycopg.rows import dict_row, tuple_row
+from psycopg.types.numeric import Int8
+
+Values = Sequence[Any] | Mapping[str, Any]
 
 
 class PreparedCursor(psycopg.Cursor[Any]):
@@ -48,3 +51,30 @@ def prepared_cursor(
     wrapped = (LoggedCursor if connection.queries_logged else CursorWrapper)(cursor, connection)
     with transaction.mark_for_rollback_on_error(connection.alias), wrapped:
         yield wrapped
+
+
+def rows(statement: str, values: Values = (), *, binary: bool = False) -> list[tuple[Any, ...]]:
+    """All rows of a prepared statement; `binary` has the server send numbers as they are, and enums as bytes."""
+    with prepared_cursor(binary=binary) as cursor:
+        cursor.execute(statement, values)
+        return cursor.fetchall()
+
+
+def first_row(statement: str, values: Values = ()) -> dict[str, Any] | None:
+    """The first row of a prepared statement by column, or None."""
+    with prepared_cursor(row_factory=dict_row) as cursor:
+        cursor.execute(statement, values)
+        found: Any = cursor.fetchone()
+        return found
+
+
+def rows_as_planned(statement: str, *, binary: bool = False) -> list[tuple[Any, ...]]:
+    """All rows of a statement that has its values in it: the server plans it for these values each time."""
+    with prepared_cursor(kind=psycopg.Cursor, binary=binary) as cursor:
+        cursor.execute(statement)
+        return cursor.fetchall()
+
+
+def bigint(given: int) -> int:
+    """A whole number as `bigint`. The driver takes the smallest type that holds it, and each type is prepared apart."""
+    return Int8(given)

@@ -25,8 +25,7 @@ _USUAL = (
     "message_id", "ordinal", "part_id", "part_type", "text_content", "tool_call_id", "tool_name", "tool_status",
     "tool_input", "tool_output", "metadata"
 )  # fmt: skip
-_EMPTY_PART: dict[str, Any] = dict.fromkeys(PartRecord.__dataclass_fields__)
-_UNUSUAL = tuple(name for name in _EMPTY_PART if name not in _USUAL)
+_UNUSUAL = tuple(name for name in PartRecord.__dataclass_fields__ if name not in _USUAL)
 
 # Columns that are read as another type.
 _READ_AS = {
@@ -174,28 +173,19 @@ def parts_in(fetched: Sequence[tuple[Any, ...]], *, cold: ColdTexts | None = Non
     cold = _with_blocks(fetched, cold)
     for row in fetched:
         message_id, ordinal, part_id, kind, text, call_id, tool, status, given, output, metadata, exact, more = row
-        # What a part does not have is left out, for a page holds a thousand parts of thirty values each.
-        stored: dict[str, Any] = {"part_type": PART_TYPES[kind]}
-        if text is not None:
-            stored["text_content"] = text
-        if call_id is not None:
-            stored["tool_call_id"] = call_id
-        if tool is not None:
-            stored["tool_name"] = tool
-        if status is not None:
-            stored["tool_status"] = status
-        if given is not None:
-            stored["tool_input"] = _decode(given)[0]
-        if output is not None:
-            stored["tool_output"] = output
-        if metadata is not None:
-            stored["metadata"] = _decode(metadata)[0]
-        stored["part_id"] = part_id
-        stored["message_id"] = message_id
-        stored["ordinal"] = ordinal
-        if exact or more is not None:
-            # There is more to come, and each value has its place.
-            stored = _EMPTY_PART | stored
+        stored: dict[str, Any] = {
+            "part_type": PART_TYPES[kind],
+            "text_content": text,
+            "tool_call_id": call_id,
+            "tool_name": tool,
+            "tool_status": status,
+            "tool_input": None if given is None else _decode(given)[0],
+            "tool_output": output,
+            "metadata": None if metadata is None else _decode(metadata)[0],
+            "part_id": part_id,
+            "message_id": message_id,
+            "ordinal": ordinal,
+        }
         if more is not None:
             stored.update(_unusual(more))
         if cold is not None and is_cold(exact):

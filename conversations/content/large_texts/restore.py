@@ -10,7 +10,6 @@ from typing import Any
 from conversations.content.large_texts.cutting import CONTENT
 from conversations.content.large_texts.file_references import FileEntry, misplaced
 from conversations.errors import Conflict, Unavailable
-from conversations.fast.records import every_field
 from conversations.files.large_files import LargeFileService
 from conversations.sql import rows
 from conversations.store.read import files_of, record_hash_of
@@ -58,7 +57,7 @@ def _require_as_sealed(message: MessageRecord, entries: list[FileEntry]) -> None
     # A message from before records were sealed has no seal; then only what is there can be compared.
     if seal is not None and record_hash_of(message, chained_parts=chained_parts, files=entries) != bytes(seal):
         raise _damaged(message, "its files, or what else its record says, are not what was sealed")
-    parts = {part.ordinal: every_field(part) for part in message.parts if part.ordinal < chained_parts}
+    parts = {part.ordinal: vars(part) for part in message.parts if part.ordinal < chained_parts}
     for entry in entries:
         if wrong := misplaced(entry, message.content, parts):
             raise _damaged(message, wrong)
