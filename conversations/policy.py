@@ -1,4 +1,4 @@
-"""Settings of the domain as values: defaults and bounds live here, once, and nowhere else.
+"""Settings of the domain as values, with their defaults and bounds.
 
 Each app declares a frozen policy. A field with a `knob` is a setting: its environment name is `LCM_` and the field in
 capitals. A field without one is a constant. `settings.LCM` holds what an operator changed; a conversation may override
@@ -18,7 +18,7 @@ from conversations.errors import Invalid
 
 
 class Secret(str):
-    """A text that whoever prints what holds it does not get to see: settings, a debug page, a traceback's locals."""
+    """A text that its repr hides, in settings, debug pages and tracebacks."""
 
     __slots__ = ()
 
@@ -37,7 +37,7 @@ def knob(
     secret: bool = False,
     in_environment: bool = True,
 ) -> Any:
-    """One setting: its default, what it does, and the inclusive bounds of its value; of a text, of its length.
+    """One setting: default, help and inclusive bounds (of a text, of its length).
 
     `schemes` are those of an address. No page and no command shows the value of a `secret`.
     """
@@ -57,7 +57,7 @@ def knob(
 
 
 def conversation_knob(default: Any, help: str, **bounds: Any) -> Any:
-    """A setting of conversations, without a name of its own in the environment: LCM_CONVERSATION_DEFAULTS sets it."""
+    """A setting of conversations; LCM_CONVERSATION_DEFAULTS sets its default."""
     return knob(default, help, per_conversation=True, in_environment=False, **bounds)
 
 
@@ -66,7 +66,7 @@ def environment_name(knob_field: Field[Any]) -> str:
 
 
 def checked(knob_field: Field[Any], kind: type, value: Any) -> Any:
-    """The value as the knob's type; ValueError, with what would be accepted, if it is none."""
+    """Return the value as the knob's type; ValueError says what it takes."""
     low, high = knob_field.metadata.get("low"), knob_field.metadata.get("high")
     if kind is bool:
         if isinstance(value, bool):
@@ -111,7 +111,7 @@ def checked(knob_field: Field[Any], kind: type, value: Any) -> Any:
 
 
 def _shown(value: Any) -> str:
-    """What was given, as far as it can be told in a sentence."""
+    """The value, shortened for a sentence."""
     text = repr(value)
     return text if len(text) <= 80 else f"{text[:80]}…"
 
@@ -146,7 +146,7 @@ class Policy:
         return cls(**{name: value for name, value in given if name in cls.kinds()})
 
     def overridden(self, overrides: Mapping[str, Any]) -> Self:
-        """This policy with a conversation's own values; names that belong to other policies are passed over.
+        """This policy with a conversation's own values; other policies' are ignored.
 
         Raises Invalid if a value is not one the knob takes.
         """
@@ -162,7 +162,7 @@ class Policy:
 
     @lru_cache(maxsize=1024)  # noqa: B019  (of policies there are a few, and they live as long as the process)
     def _with(self, given: tuple[tuple[str, type, Any], ...]) -> Self:
-        """Made once: every append to a conversation with values of its own asks for its policy."""
+        """Cached: every append to a conversation with its own settings reads it."""
         return self._changed({name: value for name, _, value in given})
 
     def _changed(self, overrides: Mapping[str, Any]) -> Self:
@@ -176,7 +176,7 @@ class Policy:
         return replace(self, **changes)
 
     def require_possible(self) -> None:
-        """Raise Invalid, and say why, where these values are good one by one and cannot be satisfied together.
+        """Raise Invalid if these values contradict each other.
 
         Asked when a conversation's own settings are saved, of the policy that they lead to.
         """
@@ -244,7 +244,7 @@ def _owners() -> dict[str, type[Policy]]:
 
 
 def check_overrides(overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """A conversation's own settings, each as its knob's type; Invalid for a name or value that no policy takes.
+    """Validate a conversation's own settings, each as its knob's type.
 
     Invalid, too, where they cannot be satisfied together with the settings of this site.
     """
@@ -255,7 +255,7 @@ def check_overrides(overrides: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def typed_overrides(overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """The same, whatever this site's settings are: for what was accepted already, here or elsewhere."""
+    """The same without the settings of this site, for values accepted before."""
     owners = _owners()
     for name in overrides:
         if name not in owners:

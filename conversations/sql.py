@@ -1,4 +1,4 @@
-"""Run a room's own SQL: statements by name from `.sql` files, prepared, and read from one snapshot.
+"""Run a room's own SQL: named statements, prepared, from one snapshot.
 
 A statement of more than three lines stands in `<room>/sql/<subject>.sql`, under a name and with a sentence:
 
@@ -45,7 +45,7 @@ _COMMENT = re.compile(r"^\s*--.*\n", re.MULTILINE)
 
 @cache
 def load(path: str) -> Mapping[str, str]:
-    """The statements of a file by name: `retrieval/newest.sql` is the file `retrieval/sql/newest.sql`."""
+    """Load the statements of a file by name; `room/x.sql` is `room/sql/x.sql`."""
     room, _, name = path.partition("/")
     before, *sections = _NAME.split((ROOMS / room / "sql" / name).read_text())
     names, texts = sections[::2], [_COMMENT.sub("", text).strip() for text in sections[1::2]]
@@ -55,14 +55,14 @@ def load(path: str) -> Mapping[str, str]:
 
 
 def bound(statement: str, values: Values) -> str:
-    """The statement with its values in it, alone or as a piece of another, for `rows_as_planned`."""
+    """Bind values into a statement, or a piece of one, for `rows_as_planned`."""
     connection.ensure_connection()
     return psycopg.ClientCursor(connection.connection).mogrify(statement, values)
 
 
 @contextmanager
 def snapshot(*, generic_plans: bool = False) -> Iterator[None]:
-    """Let all reads of the block see one moment of the database, whatever others commit; nothing can be written.
+    """Read from one snapshot in the block, without writes.
 
     Inside an open transaction the reads are that transaction's, as isolated as it is. `generic_plans`: the server is to
     plan what is prepared once for any values, and not again for those at hand.
@@ -81,7 +81,7 @@ _SNAPSHOT_WITH_GENERIC_PLANS = f"{_SNAPSHOT}; SET LOCAL plan_cache_mode = force_
 
 
 def array(ids: Iterable[int]) -> str:
-    """Whole numbers as the text of an array, for `= ANY(%s::bigint[])`, whatever the size of the numbers."""
+    """Whole numbers as the text of an array, for `= ANY(%s::bigint[])`."""
     return "{" + ",".join(map(str, ids)) + "}"
 
 

@@ -1,4 +1,4 @@
-"""Run statements that the server prepares: planned once for a connection, not at every execution."""
+"""Run statements that the server prepares once for a connection."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class PreparedCursor(psycopg.Cursor[Any]):
 
 
 class LoggedCursor(CursorDebugWrapper):
-    """Log the statement as it is written: with values bound by the server, there is no text that has them."""
+    """Log the statement without its values, which the server binds."""
 
     def debug_sql(
         self, sql: Any = None, params: Any = None, use_last_executed_query: bool = False, many: bool = False
@@ -39,7 +39,7 @@ def prepared_cursor(
     row_factory: Callable[[Any], Any] = tuple_row,
     binary: bool = False,
 ) -> Iterator[CursorWrapper]:
-    """A cursor on Django's connection, in its transaction if there is one, and with its errors.
+    """Open a cursor on Django's connection, in its transaction, with its errors.
 
     Django's own binds values on the client, so the server could prepare nothing. An error in an atomic block marks the
     block for rollback: a caller that catches it cannot commit half of its work.
@@ -54,7 +54,7 @@ def prepared_cursor(
 
 
 def rows(statement: str, values: Values = (), *, binary: bool = False) -> list[tuple[Any, ...]]:
-    """All rows of a prepared statement; `binary` has the server send numbers as they are, and enums as bytes."""
+    """All rows of a prepared statement; with `binary`, enums come as bytes."""
     with prepared_cursor(binary=binary) as cursor:
         cursor.execute(statement, values)
         return cursor.fetchall()
@@ -69,12 +69,12 @@ def first_row(statement: str, values: Values = ()) -> dict[str, Any] | None:
 
 
 def rows_as_planned(statement: str, *, binary: bool = False) -> list[tuple[Any, ...]]:
-    """All rows of a statement that has its values in it: the server plans it for these values each time."""
+    """All rows of a statement with its values in it, planned for these values."""
     with prepared_cursor(kind=psycopg.Cursor, binary=binary) as cursor:
         cursor.execute(statement)
         return cursor.fetchall()
 
 
 def bigint(given: int) -> int:
-    """A whole number as `bigint`. The driver takes the smallest type that holds it, and each type is prepared apart."""
+    """A whole number as `bigint`: the driver prepares each smaller type apart."""
     return Int8(given)

@@ -59,7 +59,7 @@ class MessageStore:
         return cls(tokens=TokenEstimator(encoding=policy.encoding), policy=policy, scope=scope)
 
     def append_messages(self, *, conversation_id: int, messages: Sequence[NewMessage]) -> AppendResult:
-        """Record messages, with their parts, at the end of the conversation and of its active context: all, or none.
+        """Append messages, with their parts, to the conversation: all, or none.
 
         Durable and searchable on return. A message whose idempotency key is stored already is not written again. A text
         of more than large_file_tokens becomes a file (`moved`), and the message has what stands for it. Raises
@@ -73,7 +73,7 @@ class MessageStore:
         return self._append(conversation_id, drafts)
 
     def _append_with_files(self, conversation_id: int, drafts: Sequence[Draft], now: datetime) -> AppendResult:
-        """Append where a text may become a file: bytes go to storage, then files and messages in one transaction."""
+        """Store the bytes of long texts, then files and messages in one transaction."""
         conversation = self.scope.conversation(conversation_id)
         interception = Interception(
             conversation=conversation,

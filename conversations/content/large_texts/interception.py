@@ -1,4 +1,4 @@
-"""Move texts that are too long for a message into files, and put an element in their place.
+"""Move texts that are too long for a message into files.
 
 That text is the content: it is hashed, searched, counted and shown. It names the file and the SHA-256 of its bytes; the
 places where it stands are kept beside it (`file_references`), so that the message as it was sent can be put together
@@ -8,9 +8,8 @@ again, byte for byte (`whole.py`). The message's record_hash, and with it the ch
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from conversations.content.large_texts.cutting import Marked, Scissors, Span, settle
 from conversations.content.large_texts.file_references import NAMING, FileEntry, element, in_order
@@ -25,13 +24,6 @@ MOST_SUMMARY_TOKENS = LEAST_LARGE_TOKENS // 2
 _FILE_ID = re.compile(r"file_[0-9a-f]{16}")
 
 
-def has_files(message_rows: Sequence[Mapping[str, Any]], part_rows: Sequence[Mapping[str, Any]], *, limit: int) -> bool:
-    """Whether any message is longer than the limit, if there is one, or names a file: it costs a comparison to know."""
-    return (limit > 0 and any(row["token_count"] > limit for row in message_rows)) or any(
-        row["part_type"] is PartType.FILE and row.get("file_url", "").startswith("file_") for row in part_rows
-    )
-
-
 @dataclass(frozen=True)
 class Settled:
     """A message as it is stored, and where in it files stand."""
@@ -43,7 +35,7 @@ class Settled:
 
 @dataclass(frozen=True)
 class Interception:
-    """The files of one append: their bytes go to storage first, their rows are written with the messages."""
+    """The files of one append: bytes first, rows with the messages."""
 
     conversation: Conversation
     files: LargeFileService
@@ -66,7 +58,7 @@ class Interception:
         return marked
 
     def settled(self, marked: Marked) -> Settled:
-        """The message with what stands for its files, whose rows are written now, and the files that it names."""
+        """Write the rows of the files and put their elements into the message."""
         files = {mark: self.files.describe(self._kept[mark]) for mark in marked.cuts}
         message, spans = settle(marked, {mark: self._standing_for(file) for mark, file in files.items()})
         return Settled(message, tuple((span, files[span.mark]) for span in spans), tuple(self._named(message)))
@@ -86,7 +78,7 @@ class Interception:
         return [(ordinal, found[file_id]) for ordinal, file_id in ids.items() if file_id in found]
 
     def _standing_for(self, file: LargeFile) -> str:
-        """What a model sees of a file: data, not words that anybody said to it."""
+        """The element in place of the file, with as much summary as fits."""
         summary = file.exploration_summary or ""
         while self.tokens.count(summary) > MOST_SUMMARY_TOKENS:
             summary = f"{summary[: len(summary) * 3 // 4]} …"
@@ -115,7 +107,7 @@ def _sha256(file: LargeFile) -> str | None:
 
 
 def write_references(settled: Sequence[Settled], message_ids: Sequence[int], *, created: Sequence[bool]) -> None:
-    """Write down which files these messages need; those that were there before have it written down."""
+    """Write which files the new messages need."""
     FileReference.objects.bulk_create(
         reference
         for each, message_id, is_new in zip(settled, message_ids, created, strict=True)
@@ -134,7 +126,7 @@ def _references(settled: Settled, message_id: int) -> list[FileReference]:
 
 
 def moved_texts(settled: Settled, message_id: int) -> list[MovedText]:
-    """What the caller is told of it."""
+    """The texts that became files, for the caller."""
     return [
         MovedText(
             message_id=message_id,

@@ -1,4 +1,4 @@
-"""A message as it was sent: what stands for files gives way to what they hold, byte for byte."""
+"""Restore a message as it was sent, with the texts that became files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SEAL = "SELECT record_hash, chained_parts FROM messages WHERE message_id = %s"
 
 
 def whole(message: MessageRecord, *, files: LargeFileService) -> MessageRecord:
-    """The message with all its texts in full; its hash stays that of what is stored, with what stands for them.
+    """The message with all its texts in full; its hash stays the stored one.
 
     Everything is compared before it answers. Raises Unavailable where the storage cannot give the bytes or gives
     others, NotFound where they were erased for good, and Conflict where the files are not those that were sealed with
