@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields, replace
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any, Self, get_type_hints
 
 from conversations.content.lossless_values import is_storable
 from conversations.errors import Invalid
+
+_FLAGS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 
 
 class Secret(str):
@@ -69,31 +71,15 @@ def checked(knob_field: Field[Any], kind: type, value: Any) -> Any:
     """Return the value as the knob's type; ValueError says what it takes."""
     low, high = knob_field.metadata.get("low"), knob_field.metadata.get("high")
     if kind is bool:
-        if isinstance(value, bool):
-            return value
-        words = {
-            "1": True,
-            "true": True,
-            "yes": True,
-            "on": True,
-            "0": False,
-            "false": False,
-            "no": False,
-            "off": False,
-        }
-        if str(value).strip().lower() not in words:
+        word = str(value).strip().lower()
+        if not isinstance(value, bool) and word not in _FLAGS:
             raise ValueError(f"{_shown(value)} is not yes or no")
-        return words[str(value).strip().lower()]
+        return value if isinstance(value, bool) else _FLAGS[word]
     if kind in (int, float):
-        if isinstance(value, bool):
-            raise ValueError(f"{_shown(value)} is not a number")
-        try:
-            number = kind(value)
-        except (TypeError, ValueError, OverflowError):
-            raise ValueError(f"{_shown(value)} is not {'a whole number' if kind is int else 'a number'}") from None
-        # Not a range test alone: NaN compares false with everything.
-        if number != number or (kind is int and isinstance(value, float) and value != number):
-            raise ValueError(f"{_shown(value)} is not {'a whole number' if kind is int else 'a number'}")
+        number = None if isinstance(value, bool) else _number(kind, value)
+        if number is None:
+            noun = "a whole number" if kind is int and not isinstance(value, bool) else "a number"
+            raise ValueError(f"{_shown(value)} is not {noun}")
         if (low is not None and number < low) or (high is not None and number > high):
             raise ValueError(f"{_shown(value)} is outside {_range(low, high)}")
         return number
@@ -108,6 +94,16 @@ def checked(knob_field: Field[Any], kind: type, value: Any) -> Any:
         # It goes into a row, which would refuse it later and less clearly.
         raise ValueError("a text must not contain NUL or lone surrogates")
     return value
+
+
+def _number(kind: type[int] | type[float], value: Any) -> int | float | None:
+    """The value as a number of this kind; None for NaN, or if it is none."""
+    try:
+        number = kind(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    is_cut = kind is int and isinstance(value, float) and value != number
+    return None if number != number or is_cut else number
 
 
 def _shown(value: Any) -> str:
@@ -142,7 +138,7 @@ class Policy:
     @classmethod
     @cache
     def _of(cls, given: tuple[tuple[str, Any], ...]) -> Self:
-        """Made once: every append asks for the policy."""
+        """Cached: every append reads the policy."""
         return cls(**{name: value for name, value in given if name in cls.kinds()})
 
     def overridden(self, overrides: Mapping[str, Any]) -> Self:
@@ -150,22 +146,6 @@ class Policy:
 
         Raises Invalid if a value is not one the knob takes.
         """
-        if not overrides:
-            return self
-        # With their types, as True and 1 are the same key.
-        given = tuple([(name, type(value), value) for name, value in overrides.items()])
-        try:
-            return self._with(given)
-        except TypeError:
-            # A list or an object, which cannot be remembered: no knob takes one, and the sentence says which.
-            return self._changed(overrides)
-
-    @lru_cache(maxsize=1024)  # noqa: B019  (of policies there are a few, and they live as long as the process)
-    def _with(self, given: tuple[tuple[str, type, Any], ...]) -> Self:
-        """Cached: every append to a conversation with its own settings reads it."""
-        return self._changed({name: value for name, _, value in given})
-
-    def _changed(self, overrides: Mapping[str, Any]) -> Self:
         kinds = self.kinds()
         changes = {}
         for name in overrides.keys() & kinds.keys():
@@ -173,7 +153,7 @@ class Policy:
                 changes[name] = checked(self.__dataclass_fields__[name], kinds[name], overrides[name])
             except ValueError as wrong:
                 raise Invalid(f"{name}: {wrong}.") from wrong
-        return replace(self, **changes)
+        return replace(self, **changes) if changes else self
 
     def require_possible(self) -> None:
         """Raise Invalid if these values contradict each other.
