@@ -199,7 +199,7 @@ def test_the_words_of_runs_are_those_of_compaction():
 
 def test_every_code_of_the_verifier_is_in_the_documentation():
     told = (PROJECT / "docs" / "ledger.md").read_text()
-    sources = [PROJECT / "conversations/ledger/verifying.py", *(PROJECT / "conversations/ledger/checks").glob("*.py")]
+    sources = [PROJECT / "conversations/ledger/verifying.py", *(PROJECT / "conversations/ledger").glob("*_checks.py")]
     codes = {
         code
         for file in sources
