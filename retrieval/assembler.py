@@ -14,9 +14,8 @@ from conversations.errors import Invalid
 from conversations.formats import RENDERERS
 from conversations.formats.rendered import MessageFormat
 from conversations.models import Conversation
-from conversations.scope import Scope
+from conversations.scope import EVERYTHING, Scope
 from conversations.sql import snapshot
-from conversations.store.base import EVERYTHING
 from conversations.store.last_used import note_use
 from retrieval.assembly.candidates import Group
 from retrieval.assembly.context_slots import ContextSlots

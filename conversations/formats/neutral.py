@@ -17,6 +17,7 @@ from typing import Any
 
 from conversations.content.flattening import flattened
 from conversations.content.json_values import noun_of
+from conversations.content.lossless_values import is_bounded_decimal
 from conversations.formats.foreign_rows import (
     as_message,
     choice,
@@ -37,7 +38,6 @@ NOTE = "neutral"
 # Arguments of `to_neutral`, not properties of the message.
 _PLACE = ("session_id", "seq")
 
-_MOST_DIGITS = 500
 _FLAGS = ("is_ignored", "is_synthetic", "compaction_auto")
 _NUMBERS = ("step_tokens_in", "step_tokens_out")
 _COLUMNS = tuple(name for name in NewPart.__dataclass_fields__ if name not in ("part_type", "metadata"))
@@ -237,8 +237,7 @@ def _decimal(value: Any, *, field: str) -> Decimal | None:
         number = Decimal(str(value))
     except InvalidOperation:
         raise ValueError(f"{field} must be a decimal number, not {noun_of(value)}.") from None
-    # Written out, a number like 1e999999999 would fill the memory.
-    if not number.is_finite() or abs(number.adjusted()) >= _MOST_DIGITS:
+    if not is_bounded_decimal(number):
         raise ValueError(f"{field} must be a decimal number of sensible size.")
     return number
 

@@ -15,7 +15,7 @@ from conversations.formats.pairing import MISSING, ORPHAN
 from conversations.formats.rendered import MessageFormat, RepairKind
 from conversations.scope import Scope
 from conversations.types import ContextItemType, NewMessage, NewPart, PartType, Role
-from lcmsite.catalogue.results import as_json
+from lcmsite.catalogue.json_text import as_json
 from retrieval.assembler import ContextAssembler
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
 from tests.retrieval.showing import EXCHANGE, PNG, assistant, items_of, repaired, shown, user
