@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,8 +26,8 @@ class FileCheck:
     _file: Mapping[str, Any] | None = None
     _digest: Any = None
     _size: int = 0
-    # The references that messages seal, once the first of them is compared.
-    _sealed: Iterator[SealedReference] | None = None
+    # The number of references that were compared.
+    _compared: int = 0
 
     def file(self, line: Mapping[str, Any]) -> None:
         """Check a file line; the bytes, if any, follow."""
@@ -94,6 +94,5 @@ class FileCheck:
         )
 
     def _next_sealed(self) -> SealedReference | None:
-        if self._sealed is None:
-            self._sealed = self.memory.references()
-        return next(self._sealed, None)
+        self._compared += 1
+        return self.memory.reference(self._compared)

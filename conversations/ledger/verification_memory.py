@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 from typing import Any
 
@@ -68,9 +68,10 @@ class VerificationMemory:
     def put_reference(self, seq: int, entry: Sequence[Any]) -> None:
         self._database.execute("INSERT INTO file_references VALUES (?, ?, ?)", sealed_reference(seq, entry))
 
-    def references(self) -> Iterator[SealedReference]:
-        """Yield the references of the messages, in order."""
-        yield from self._database.execute("SELECT seq, place, sha256 FROM file_references ORDER BY rowid")
+    def reference(self, number: int) -> SealedReference | None:
+        """Return the reference with this number, from 1, of all that the messages seal."""
+        row = self._database.execute("SELECT * FROM file_references WHERE rowid = ?", [number]).fetchone()
+        return None if row is None else (row[0], row[1], row[2])
 
 
 def sealed_reference(seq: int, entry: Sequence[Any]) -> SealedReference:
