@@ -1,4 +1,4 @@
-"""OpenAI chat-completions messages: what applications keep in their `messages` lists. Pure.
+"""Messages of OpenAI's chat completions API and its many imitations. Pure.
 
 A message that came in another form becomes the nearest chat message.
 """
@@ -90,7 +90,7 @@ def from_openai_chat(row: Mapping[str, Any]) -> NewMessage:
 
 
 def to_openai_chat(record: MessageRecord) -> dict[str, Any]:
-    """Return the row of a message, which is the same row if it came as a chat message.
+    """Return the row of a message: the same row if it came as a chat message.
 
     Reasoning and bookkeeping of other messages have no place in it. Raises ValueError for a message with the results of
     several calls, which takes several chat messages.
@@ -182,7 +182,7 @@ def _piece(item: dict[str, Any], *, where: str) -> NewPart:
 
 
 def _piece_item(part: NewPart) -> dict[str, Any] | None:
-    """Return the content item of a part, the exact inverse of `_piece`, if it has one."""
+    """Return the content item of a part, if any: the exact inverse of `_piece`."""
     item: dict[str, Any]
     audio = _AUDIO.fullmatch(part.file_url or "")
     if part.part_type is not PartType.FILE:
@@ -200,7 +200,7 @@ def _piece_item(part: NewPart) -> dict[str, Any] | None:
 
 
 def _refusal(row: Mapping[str, Any]) -> tuple[NewPart, ...]:
-    """Read a refusal in place of a content as its text; beside one it stays in the metadata."""
+    """Read a refusal without a content as text; else it stays in the metadata."""
     refusal = read(row, "refusal", str)
     return (NewPart(PartType.TEXT, text_content=refusal),) if refusal and row.get("content") is None else ()
 
@@ -231,7 +231,7 @@ def _call_item(part: NewPart) -> dict[str, Any]:
 
 
 def render_openai_chat(items: Iterable[Item]) -> Rendered:
-    """Render an assembled context as chat messages: results follow their calls, none is empty."""
+    """Render an assembled context as messages: results follow their calls."""
     repairs = Repairs()
     messages: list[dict[str, Any]] = []
     sources: list[tuple[str, ...]] = []
@@ -289,7 +289,7 @@ def _shown_attachment(block: Attachment) -> dict[str, Any] | None:
 
 
 def _kept(part: NewPart, key: str) -> Mapping[str, Any]:
-    """Return what is kept of an attachment beyond our columns, such as the detail of an image."""
+    """Return the keys of an attachment beyond our columns, such as its detail."""
     kept: Any = part.metadata
     for step in (NOTE, "inside", key, "add"):
         kept = kept.get(step) if isinstance(kept, Mapping) else None

@@ -1,4 +1,4 @@
-"""Items of OpenAI's Responses API: the `input` that agents send, and the `output` that they get. Pure.
+"""Items of OpenAI's Responses API, as agents send and receive them. Pure.
 
 An item is a message here: a thought, each call and each result is one of its own, and a model gets them as the turns
 that they were. A call of a tool that the vendor runs, such as `web_search_call`, is a call of that name. Keys beyond
@@ -263,7 +263,7 @@ def _piece_item(part: NewPart, role: Role) -> dict[str, Any] | None:
 
 
 def render_openai_responses(items: Iterable[Item]) -> Rendered:
-    """Render an assembled context as input items: results follow their calls, none is empty."""
+    """Render an assembled context as items: results follow their calls."""
     repairs = Repairs()
     messages: list[dict[str, Any]] = []
     sources: list[tuple[str, ...]] = []
@@ -280,7 +280,7 @@ def render_openai_responses(items: Iterable[Item]) -> Rendered:
 
 
 def _encrypted_thought(item: Item, part: NewPart) -> dict[str, Any] | None:
-    """Return the item of an encrypted thought, which is one however many summaries it has."""
+    """Return the one item of an encrypted thought, however many parts it has."""
     if part is not item.parts[0]:
         return None
     kept = split_note(item.metadata, NOTE)[1].get("add", {})
@@ -312,10 +312,7 @@ def _messages(turn: Turn, custom: set[str], repairs: Repairs) -> Iterator[dict[s
 
 
 def _calls_last(blocks: Sequence[Block]) -> list[Block]:
-    """Put the calls after all words, so that no word is between a call and its result.
-
-    A thought stays right before what it led to.
-    """
+    """Put calls after all words; a thought stays right before what it led to."""
     words: list[Block] = []
     calls: list[Block] = []
     thoughts: list[Block] = []

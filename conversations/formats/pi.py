@@ -1,4 +1,4 @@
-"""Lines of the sessions that the coding agent pi keeps: a message in its own form, and its time. Pure.
+"""Lines of the sessions of the coding agent pi, in a form of its own. Pure.
 
     {"type": "message", "timestamp", "message": {"role": "user" | "assistant" | "toolResult" | ..., "content"}}
 
@@ -52,7 +52,7 @@ def holds_message(line: Mapping[str, Any]) -> bool:
 
 
 def session_of(line: Mapping[str, Any]) -> str:
-    """Return the session that the line names, for all lines that follow; empty for most."""
+    """Return the session that this line names for all that follow, if any."""
     named = line.get("id") if line["type"] == "session" else None
     return named if isinstance(named, str) else ""
 

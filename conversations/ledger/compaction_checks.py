@@ -98,10 +98,7 @@ class SummaryCheck:
             )
 
     def _sources_of(self, line: Mapping[str, Any]) -> list[_Covers] | None:
-        """Return the coverage of the sources, in order.
-
-        Returns None, with a finding, if one is unknown.
-        """
+        """Return the coverage of the sources; None, with a finding, if one is unknown."""
         summary_id, counts_once = line["summary_id"], line["supersedes_id"] is None
         found: list[_Covers] = []
         for sources in (line["source_seqs"], line["source_ids"]):

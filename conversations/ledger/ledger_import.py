@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import tempfile
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -73,19 +73,15 @@ class LedgerImporter:
     def _all(
         self, file: BinaryIO, session_id: str | None, report: LedgerReport, there: Sequence[str]
     ) -> list[ImportedLedger]:
-        """Import all conversations, each after those whose files it needs."""
+        """Import all conversations, in several passes if some need files of later ones."""
         imported: dict[str, ImportedLedger] = {}
-        waiting: dict[str, FileNotThere] = {}
-        before = -1
         while True:
-            is_at_its_end = self._pass(file, session_id, report, imported, waiting, passed_over=set(there))
-            if is_at_its_end and not waiting:
+            before = len(imported)
+            refused = self._pass(file, session_id, report, imported, passed_over=set(there))
+            if refused is None:
                 return list(imported.values())
-            if is_at_its_end:
-                if len(imported) == before:
-                    raise next(iter(waiting.values()))
-                before = len(imported)
-                waiting.clear()
+            if len(imported) == before:
+                raise refused
 
     def _pass(
         self,
@@ -93,29 +89,26 @@ class LedgerImporter:
         session_id: str | None,
         report: LedgerReport,
         imported: dict[str, ImportedLedger],
-        waiting: dict[str, FileNotThere],
         *,
         passed_over: set[str],
-    ) -> bool:
-        """Import the remaining conversations up to one that must wait.
-
-        Return whether none had to.
-        """
+    ) -> FileNotThere | None:
+        """Import what can be imported now; return the first refusal for a missing file."""
+        refused = None
         file.seek(0)
         with verified(lines_in(file), name=report.source) as lines:
             for line, body in lines:
                 if line["type"] != "conversation":
                     continue
                 name = session_id or line["session_id"]
-                if name in passed_over or name in imported or name in waiting:
-                    _pass_over(lines)
-                    continue
-                try:
-                    imported[name] = self._conversation(line, body, lines, name, report.line_hash)
-                except FileNotThere as missing:
-                    waiting[name] = missing
-                    return False
-        return True
+                rest = _until_the_end(lines)
+                if name not in passed_over and name not in imported:
+                    try:
+                        imported[name] = self._conversation(line, body, rest, name, report.line_hash)
+                    except FileNotThere as missing:
+                        refused = refused or missing
+                # The lines that were not read: all of them, or those after a missing file.
+                deque(rest, maxlen=0)
+        return refused
 
     def _verify(self, file: BinaryIO, name: str) -> tuple[LedgerReport, list[str]]:
         sessions = []
@@ -161,9 +154,10 @@ class LedgerImporter:
             ) from refused
 
 
-def _pass_over(lines: Iterator[tuple[Line, bytes]]) -> None:
-    """Skip the lines of a conversation."""
-    for line, _ in lines:
+def _until_the_end(lines: Iterator[tuple[Line, bytes]]) -> Iterator[tuple[Line, bytes]]:
+    """Yield the remaining lines of a conversation."""
+    for line, body in lines:
+        yield line, body
         if line["type"] == "end":
             return
 
@@ -204,8 +198,8 @@ class _Copy:
             self._note(line["type"], body)
             if line["type"] == "end":
                 last = line
-                break
-            self._take(line, len(body))
+            else:
+                self._take(line, len(body))
         self._flush()
         self._keep_file()
         self._end(conversation, last)

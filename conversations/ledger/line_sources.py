@@ -60,7 +60,7 @@ def _groups(found: Sequence[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]
 
 
 def _line(kind: str, row: Any, /, **own: Any) -> Line:
-    """Return a line with the members of its type, in order: the given ones, else the columns of the row."""
+    """Return a line with the members of its type: given, or columns of the row."""
     return {"type": kind, **{name: own[name] if name in own else _json(getattr(row, name)) for name in SHAPES[kind]}}
 
 
@@ -123,10 +123,7 @@ def part_lines(conversation_id: int, *, cold: Callable[[], ColdTexts] = ColdText
 
 
 def summary_lines(conversation_id: int) -> Iterator[Line]:
-    """Yield the summaries with their sources.
-
-    Sources come before summaries derived from them.
-    """
+    """Yield the summaries, each after the summaries that it was made from."""
     summaries = Summary.objects.filter(conversation_id=conversation_id)
     in_order = summaries.order_by("depth", "first_seq", "created_at", "summary_id").readable()
     group: list[SummaryRecord] = []
@@ -173,10 +170,7 @@ def file_lines(conversation_id: int, storage: LargeFileService | None) -> Iterat
 
 
 def _chunks(file_id: str, storage: LargeFileService) -> Iterator[Line]:
-    """Yield the file's bytes in at least one line.
-
-    No line if the storage does not have them.
-    """
+    """Yield the file's bytes in at least one line, or none if they are missing."""
     offset = 0
     while True:
         try:

@@ -61,7 +61,7 @@ class VerificationMemory:
         return None if row is None else Remembered(*row[1:-1])
 
     def cover(self, seq: int) -> bool:
-        """Mark this message as the source of a summary; return whether it was one already."""
+        """Mark a message as the source of a summary; return whether it was already."""
         marked = self._database.execute("UPDATE messages SET is_covered = 1 WHERE seq = ? AND NOT is_covered", [seq])
         return marked.rowcount == 0
 

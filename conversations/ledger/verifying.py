@@ -30,10 +30,7 @@ LONGEST_LINE = 1024**3
 
 
 def lines_in(file: BinaryIO) -> Iterator[bytes]:
-    """Yield lines with their line feeds.
-
-    A line that is too long comes in pieces, which are invalid.
-    """
+    """Yield lines with their line feeds; a too long one in invalid pieces."""
     while line := file.readline(LONGEST_LINE):
         yield line
 

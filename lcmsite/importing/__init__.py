@@ -1,1 +1,1 @@
-"""Import histories from files: read any known format, write in batches, continue an earlier run."""
+"""Import histories from files, in any known format."""

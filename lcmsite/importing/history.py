@@ -29,7 +29,7 @@ _SUFFIXES = {".gz", ".json", ".jsonl", ".ndjson"}
 
 @dataclass(frozen=True)
 class Entry:
-    """One message of the file: its place, its session, and a key that a second run finds again."""
+    """One message of the file, with a key by which a second run recognizes it."""
 
     where: str
     session_id: str

@@ -1,4 +1,4 @@
-"""Write a history into conversations, in batches that are stored whole or not at all."""
+"""Write a history into conversations, in batches stored whole or not at all."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class HistoryChanged(Conflict):
 
 @dataclass
 class _Session:
-    """One session of the file: its conversation, its newest stored message, and new texts."""
+    """One session of the file: its conversation, newest stored message, new texts."""
 
     conversation_id: int | None
     # The seq of the newest message that is in the file.
@@ -56,7 +56,7 @@ class Comparison:
     _sessions: dict[str, _Session] = field(default_factory=dict)
 
     def check(self, entries: Iterator[Entry]) -> None:
-        """Raise HistoryChanged, naming the place, unless the file continues what was imported.
+        """Raise HistoryChanged unless the file continues what was imported.
 
         Either a message is not stored although a later one of its session is: it was edited since, and would be stored
         after its successors. Or most of what is new was imported from other lines: lines were inserted or removed
@@ -87,7 +87,7 @@ class Comparison:
             session.new_texts[_hash_of(entry.message)] += 1
 
     def _require_new(self, session: _Session) -> None:
-        """Raise HistoryChanged if the new texts are mostly those imported from other lines.
+        """Raise HistoryChanged if most new texts were imported from other lines.
 
         Two files of one session share some texts; a file whose lines have moved shares nearly all.
         """

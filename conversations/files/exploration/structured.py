@@ -137,10 +137,7 @@ def _lines(shape: Shape, *, name: str, depth: int) -> Iterator[str]:
 
 
 def read_json(text: str, *, is_whole: bool) -> Any:
-    """Parse JSON, or the complete part of a text that was cut off.
-
-    Raises ValueError if it is not JSON.
-    """
+    """Parse JSON, of a text that was cut off the complete part; else ValueError."""
     return pydantic_core.from_json(text, allow_partial=not is_whole, cache_strings=False)
 
 
