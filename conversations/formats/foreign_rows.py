@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, TypeVar
@@ -186,6 +186,14 @@ def a_result(text: str, *, call_id: str | None, name: str | None = None, is_erro
         tool_status="error" if is_error else "completed",
         tool_output=None if is_error else text,
         tool_error=text if is_error else None,
+    )
+
+
+def as_results(parts: Iterable[NewPart], answer: Callable[[str], NewPart]) -> tuple[NewPart, ...]:
+    """Make results of the texts that a tool returned; other parts stay beside them."""
+    return tuple(
+        replace(answer(part.text_content or ""), metadata=part.metadata) if part.part_type is PartType.TEXT else part
+        for part in parts
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from conversations.content.json_values import noun_of
@@ -16,6 +17,7 @@ from conversations.formats.foreign_rows import (
     a_call,
     a_result,
     as_message,
+    as_results,
     choice,
     mark,
     marked,
@@ -40,6 +42,7 @@ from conversations.formats.turns import (
     Turn,
     attachment_text,
     content_of,
+    rendered,
     turns_of,
 )
 from conversations.types import MessageRecord, NewMessage, NewPart, PartType, Role
@@ -138,15 +141,8 @@ def _is_call(part: NewPart) -> bool:
 
 
 def _results(content: str | list[Any] | None, *, call_id: str | None, name: str | None) -> tuple[NewPart, ...]:
-    """Read what a tool returned: texts are results, other pieces stay beside them."""
-    pieces = _pieces(content, is_alone=False)
-    results = (
-        replace(a_result(piece.text_content or "", call_id=call_id, name=name), metadata=piece.metadata)
-        if piece.part_type is PartType.TEXT
-        else piece
-        for piece in pieces
-    )
-    return tuple(results) or (a_result("", call_id=call_id, name=name),)
+    answer = partial(a_result, call_id=call_id, name=name)
+    return as_results(_pieces(content, is_alone=False), answer) or (answer(""),)
 
 
 def _pieces(content: str | list[Any] | None, *, is_alone: bool) -> tuple[NewPart, ...]:
@@ -233,13 +229,8 @@ def _call_item(part: NewPart) -> dict[str, Any]:
 def render_openai_chat(items: Iterable[Item]) -> Rendered:
     """Render an assembled context as messages: results follow their calls."""
     repairs = Repairs()
-    messages: list[dict[str, Any]] = []
-    sources: list[tuple[str, ...]] = []
-    for turn in paired(turns_of(items, repairs), IdRule(longest=40), repairs):
-        for message in _messages(turn, repairs):
-            messages.append(message)
-            sources.append(turn.item_ids)
-    return Rendered(messages=tuple(messages), sources=tuple(sources), repairs=repairs.as_records())
+    turns = paired(turns_of(items, repairs), IdRule(longest=40), repairs)
+    return rendered(((turn, message) for turn in turns for message in _messages(turn, repairs)), repairs)
 
 
 def _messages(turn: Turn, repairs: Repairs) -> list[dict[str, Any]]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from conversations.content.flattening import flattened
@@ -17,6 +18,7 @@ from conversations.formats.foreign_rows import (
     DATA_URL,
     a_call,
     a_result,
+    as_results,
     is_result,
     moment,
     noted,
@@ -91,18 +93,12 @@ def _results(row: Mapping[str, Any], content: str | list[Any]) -> tuple[NewPart,
     """Read what a tool returned: texts are results, other pieces stay beside them."""
     is_error = bool(read(row, "isError", bool))
     call_id, name = read(row, "toolCallId", str), read(row, "toolName", str)
-
-    def answer(text: str) -> NewPart:
-        return a_result(text, call_id=call_id, name=name, is_error=is_error)
-
+    answer = partial(a_result, call_id=call_id, name=name, is_error=is_error)
     if isinstance(content, str):
         return (answer(content),)
-    results = [
-        replace(answer(part.text_content or ""), metadata=part.metadata) if part.part_type is PartType.TEXT else part
-        for part in parts_of(content, _part, where="content")
-    ]
+    results = as_results(parts_of(content, _part, where="content"), answer)
     # Without a text there is a result, too.
-    return tuple(results) if any(part.part_type is PartType.TOOL for part in results) else (answer(""), *results)
+    return results if any(part.part_type is PartType.TOOL for part in results) else (answer(""), *results)
 
 
 def _part(block: dict[str, Any], *, where: str) -> NewPart:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from conversations.content.flattening import flattened
 from conversations.content.lossless_values import storable
 from conversations.formats.foreign_rows import is_result
-from conversations.formats.rendered import Item, RepairKind, Repairs
+from conversations.formats.rendered import Item, Rendered, RepairKind, Repairs
 from conversations.types import NewPart, PartType, Role
 
 _DATA = re.compile(r"data:([^;,]+)((?:;[^;,]+)*);base64,([A-Za-z0-9+/]+={0,2})")
@@ -240,3 +240,13 @@ def content_of(
     if len(pieces) <= 1 and all("text" in piece for piece in pieces):
         return str(pieces[0]["text"]) if pieces else ""
     return pieces
+
+
+def rendered(messages: Iterable[tuple[Turn, Mapping[str, Any]]], repairs: Repairs) -> Rendered:
+    """Return messages with the items of their turns, and the repairs once all are made."""
+    found = tuple(messages)
+    return Rendered(
+        messages=tuple(message for _, message in found),
+        sources=tuple(turn.item_ids for turn, _ in found),
+        repairs=repairs.as_records(),
+    )
