@@ -30,7 +30,7 @@ def files(tmp_path: Path) -> LargeFileService:
 
 def a_file(files: LargeFileService, content: bytes | IO[bytes], **labels: str) -> LargeFileRecord:
     """A file of a new conversation."""
-    return a_file(files, content, **labels)
+    return files.store(conversation_id=a_conversation().conversation_id, content=content, **labels)
 
 
 def on_disk(root: Path) -> list[Path]:
