@@ -1,4 +1,4 @@
-"""Check the messages of a ledger and their parts against their hashes."""
+"""Check the messages of a ledger and their parts against their hashes. Pure."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 
 from conversations.content import hashing
 from conversations.content.large_texts.file_references import misplaced
-from conversations.ledger.checks.verification_memory import MessageMemory, ReferenceMemory, Remembered
 from conversations.ledger.line_shapes import actor_of, kind_of
 from conversations.ledger.lines import as_moment, microseconds
 from conversations.ledger.types import Findings
+from conversations.ledger.verification_memory import Remembered, VerificationMemory
 
 
 @dataclass
@@ -21,8 +21,7 @@ class MessageCheck:
     """Checks the messages of one conversation, in order."""
 
     findings: Findings
-    memory: MessageMemory
-    references: ReferenceMemory
+    memory: VerificationMemory
     last_seq: int = 0
     tokens: int = 0
     chain_hash: str = ""
@@ -38,7 +37,7 @@ class MessageCheck:
         self._chain(line)
         self.tokens += line["token_count"]
         key = line["idempotency_key"]
-        self._require(
+        self.findings.require(
             key is None or self.memory.take_key(key),
             "duplicate_idempotency_key",
             f"message {line['seq']} has the idempotency key of another message",
@@ -46,8 +45,8 @@ class MessageCheck:
         self.memory.put(
             line["seq"],
             Remembered(
-                content_hash=bytes.fromhex(line["content_hash"]),
-                event_id=line["event_id"].encode("ascii"),
+                content_hash=line["content_hash"],
+                event_id=line["event_id"],
                 created_at=microseconds(as_moment(line["created_at"])),
                 token_count=line["token_count"],
                 chained_parts=line["chained_parts"],
@@ -64,7 +63,7 @@ class MessageCheck:
             self.findings.add("unknown_message", f"there is no message {seq} for this part")
             return
         expected = self._parts_of[1] if self._parts_of[0] == seq else before.chained_parts
-        self._require(
+        self.findings.require(
             seq >= self._parts_of[0] and line["ordinal"] == expected,
             "parts_incomplete",
             f"message {seq}: part {line['ordinal']} is in the place of part {expected}",
@@ -78,10 +77,10 @@ class MessageCheck:
             self.findings.add("seq_gap", f"messages {expected} to {seq - 1} are missing")
         elif seq < expected:
             before = self.memory.get(seq)
-            is_same = before is not None and before.event_id == line["event_id"].encode("ascii")
+            is_same = before is not None and before.event_id == line["event_id"]
             code = "duplicate_event_id" if is_same else "seq_out_of_order"
             self.findings.add(code, f"message {seq} is in the place of message {expected}")
-        self._require(
+        self.findings.require(
             line["recorded_at"] >= self.recorded_at,
             "time_goes_back",
             f"message {seq} was recorded before its predecessor",
@@ -92,19 +91,19 @@ class MessageCheck:
         content = "" if line["content"] is None else line["content"]
         if line["erased"]:
             is_empty = line["content"] is None and line["metadata"] is None
-            self._require(is_empty, "erased_and_yet_there", f"message {seq} is erased but has texts")
+            self.findings.require(is_empty, "erased_and_yet_there", f"message {seq} is erased but has texts")
         else:
-            self._require(
+            self.findings.require(
                 line["content"] is not None and hashing.content_hash(content).hex() == line["content_hash"],
                 "content_hash_mismatch",
                 f"the content of message {seq} does not match its hash",
             )
-            self._require(
+            self.findings.require(
                 line["metadata"] is not None and _hex(hashing.metadata_hash(line["metadata"])) == line["metadata_hash"],
                 "metadata_hash_mismatch",
                 f"the metadata of message {seq} does not match its hash",
             )
-        self._require(
+        self.findings.require(
             [part["ordinal"] for part in parts] == list(range(line["chained_parts"])),
             "parts_incomplete",
             f"message {seq} was appended with {line['chained_parts']} parts, not with these",
@@ -114,7 +113,7 @@ class MessageCheck:
         self._entry(line, parts)
         derived = kind_of(line["role"], parts), actor_of(line["role"], line["author"])
         if not line["erased"]:
-            self._require(
+            self.findings.require(
                 (line["kind"], line["actor"]) == derived,
                 "kind_mismatch",
                 f"message {seq} is {derived[0]} by {derived[1]}",
@@ -128,7 +127,7 @@ class MessageCheck:
         values = {name: value for name, value in part.items() if name not in ("ordinal", "part_hash")}
         if "step_cost" in values:
             values["step_cost"] = Decimal(values["step_cost"])
-        self._require(
+        self.findings.require(
             hashing.part_hash(values).hex() == part["part_hash"],
             "part_hash_mismatch",
             f"part {part['ordinal']} of message {seq} does not match its hash",
@@ -144,7 +143,7 @@ class MessageCheck:
             content=bytes.fromhex(line["content_hash"]),
             parts=[bytes.fromhex(part["part_hash"]) for part in parts],
         )
-        self._require(
+        self.findings.require(
             sealed.hex() == line["entry_hash"],
             "entry_hash_mismatch",
             f"role, author, content or parts of message {line['seq']} do not match its entry hash",
@@ -154,12 +153,12 @@ class MessageCheck:
         """Check the record hash, and that files are in their places."""
         seq, parts = line["seq"], {part["ordinal"]: part for part in line["parts"]}
         for entry in line["files"]:
-            self.references.put(seq, entry)
+            self.memory.put_reference(seq, entry)
         if line["erased"]:
             return
         for entry in line["files"]:
             wrong = misplaced(entry, line["content"], parts)
-            self._require(not wrong, "reference_mismatch", f"message {seq}: {wrong}")
+            self.findings.require(not wrong, "reference_mismatch", f"message {seq}: {wrong}")
         if line["record_hash"] is None:
             # It was stored before there were record hashes.
             return
@@ -171,7 +170,7 @@ class MessageCheck:
             keys=hashing.key_order(line["metadata"] or {}, given),
             files=line["files"],
         )
-        self._require(
+        self.findings.require(
             sealed.hex() == line["record_hash"],
             "record_hash_mismatch",
             f"idempotency key, tokens, files or JSON key order of message {seq} do not match its record hash",
@@ -186,20 +185,17 @@ class MessageCheck:
         link.update(bytes.fromhex(line["metadata_hash"] or ""))
         if line["record_hash"] is not None:
             link.update(b"record:" + bytes.fromhex(line["record_hash"]))
-        self._require(
+        self.findings.require(
             link.hexdigest() == line["chain_hash"],
             "chain_broken",
             f"message {line['seq']} does not follow from its predecessor",
         )
         event_id = hashing.event_id(recorded_at=recorded_at, chain_hash=bytes.fromhex(line["chain_hash"]))
-        self._require(
+        self.findings.require(
             event_id == line["event_id"],
             "event_id_mismatch",
             f"the event_id of message {line['seq']} does not follow from its time and chain_hash",
         )
-
-    def _require(self, holds: bool, code: str, detail: str) -> None:
-        self.findings.require(holds, code, detail)
 
 
 def _hex(digest: bytes | None) -> str | None:

@@ -1,4 +1,4 @@
-"""Check the summaries, runs and boundaries of a ledger."""
+"""Check the summaries, runs and boundaries of a ledger. Pure."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from conversations.content import hashing
-from conversations.ledger.checks.verification_memory import MessageMemory
 from conversations.ledger.lines import as_moment, microseconds
 from conversations.ledger.types import Findings
+from conversations.ledger.verification_memory import VerificationMemory
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class SummaryCheck:
     """Checks the summaries of one conversation; their texts are not kept in memory."""
 
     findings: Findings
-    memory: MessageMemory
+    memory: VerificationMemory
     _known: dict[str, _Covers] = field(default_factory=dict)
     _sources: set[str] = field(default_factory=set)
     # By superseded id: the line, the id and the coverage of the summary that supersedes it.
@@ -41,7 +41,7 @@ class SummaryCheck:
     def summary(self, line: Mapping[str, Any]) -> None:
         """Check a summary, whose sources must have come before it."""
         summary_id = line["summary_id"]
-        self._require(summary_id not in self._known, "duplicate_summary_id", f"{summary_id} occurs twice")
+        self.findings.require(summary_id not in self._known, "duplicate_summary_id", f"{summary_id} occurs twice")
         sources = self._sources_of(line)
         covers = _Covers(
             hash=line["summary_hash"],
@@ -56,7 +56,7 @@ class SummaryCheck:
         self._known[summary_id] = covers
         self.file_ids.update(line["file_ids"])
         if line["supersedes_id"] is not None:
-            self._require(
+            self.findings.require(
                 line["supersedes_id"] not in self._superseded,
                 "superseded_twice",
                 f"{summary_id} supersedes {line['supersedes_id']}, which another summary supersedes",
@@ -75,7 +75,7 @@ class SummaryCheck:
                 self.findings.add("unknown_superseded", f"line {line} supersedes {superseded_id}, which is missing")
             else:
                 span = (covers.first_seq, covers.last_seq, covers.messages, covers.depth)
-                self._require(
+                self.findings.require(
                     span == (known.first_seq, known.last_seq, known.messages, known.depth),
                     "superseded_mismatch",
                     f"line {line} supersedes {superseded_id}, which covers other messages",
@@ -93,19 +93,18 @@ class SummaryCheck:
                 visited.add(each)
                 path.add(each)
                 each = self._superseded[each][1]
-            self._require(
+            self.findings.require(
                 each not in path, "supersedes_itself", f"{each} supersedes itself, directly or through others"
             )
 
     def _sources_of(self, line: Mapping[str, Any]) -> list[_Covers] | None:
-        """Return the coverage of the sources, in order.
-
-        Returns None, with a finding, if one is unknown.
-        """
+        """Return the coverage of the sources; None, with a finding, if one is unknown."""
         summary_id, counts_once = line["summary_id"], line["supersedes_id"] is None
         found: list[_Covers] = []
         for sources in (line["source_seqs"], line["source_ids"]):
-            self._require(len(sources) == len(set(sources)), "covered_twice", f"{summary_id} has one source twice")
+            self.findings.require(
+                len(sources) == len(set(sources)), "covered_twice", f"{summary_id} has one source twice"
+            )
         for seq in line["source_seqs"]:
             message = self.memory.get(seq)
             if message is None:
@@ -114,7 +113,7 @@ class SummaryCheck:
             if counts_once and self.memory.cover(seq):
                 self.findings.add("covered_twice", f"{summary_id} has the source message {seq}, as another summary has")
             at = message.created_at
-            found.append(_Covers(message.content_hash.hex(), seq, seq, at, at, 1, message.token_count, -1))
+            found.append(_Covers(message.content_hash, seq, seq, at, at, 1, message.token_count, -1))
         for source_id in line["source_ids"]:
             source = self._known.get(source_id)
             if source is None or source_id == summary_id:
@@ -127,17 +126,17 @@ class SummaryCheck:
             if counts_once:
                 self._sources.add(source_id)
             found.append(source)
-        self._require(bool(found), "unknown_source", f"{summary_id} has no source")
+        self.findings.require(bool(found), "unknown_source", f"{summary_id} has no source")
         return found or None
 
     def _hash(self, line: Mapping[str, Any], sources: list[_Covers]) -> None:
         if line["erased"]:
-            self._require(
+            self.findings.require(
                 line["content"] is None, "erased_and_yet_there", f"{line['summary_id']} is erased but has text"
             )
             return
         sealed = hashing.summary_hash((source.hash for source in sources), line["content"] or "")
-        self._require(
+        self.findings.require(
             line["content"] is not None and sealed.hex() == line["summary_hash"],
             "summary_hash_mismatch",
             f"the text or the sources of {line['summary_id']} do not match its hash",
@@ -155,14 +154,11 @@ class SummaryCheck:
             depth=1 + max(source.depth for source in sources),
         )
         kind = "leaf" if expected.depth == 0 else "condensed"
-        self._require(
+        self.findings.require(
             (covers, line["source_count"], line["kind"]) == (expected, len(sources), kind),
             "summary_range_mismatch",
             f"seqs, times, depth, kind or counts of {line['summary_id']} are not those of its sources",
         )
-
-    def _require(self, holds: bool, code: str, detail: str) -> None:
-        self.findings.require(holds, code, detail)
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""Check the files of a ledger: present, complete, and with the right hash."""
+"""Check the files of a ledger: present, complete, and with the right hash. Pure."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from conversations.content.large_texts.file_references import NAMING
-from conversations.ledger.checks.verification_memory import MessageMemory, ReferenceMemory, sealed_reference
 from conversations.ledger.types import Findings
+from conversations.ledger.verification_memory import SealedReference, VerificationMemory, sealed_reference
 
 
 @dataclass
@@ -19,22 +19,24 @@ class FileCheck:
     """Checks the files of one conversation; only the hash of their bytes is kept."""
 
     findings: Findings
-    memory: MessageMemory
-    references: ReferenceMemory
+    memory: VerificationMemory
     # The files with their hashes, and files of other conversations that messages name.
     files: dict[str, str | None] = field(default_factory=dict)
     others: set[str] = field(default_factory=set)
     _file: Mapping[str, Any] | None = None
     _digest: Any = None
     _size: int = 0
-    _is_comparing: bool = False
+    # The number of references that were compared.
+    _compared: int = 0
 
     def file(self, line: Mapping[str, Any]) -> None:
         """Check a file line; the bytes, if any, follow."""
         self.close()
         file_id = line["file_id"]
-        self._require(file_id not in self.files, "duplicate_file_id", f"{file_id} occurs twice")
-        self._require(line["bytes"] != "missing", "file_missing", f"the bytes of {file_id} were missing from storage")
+        self.findings.require(file_id not in self.files, "duplicate_file_id", f"{file_id} occurs twice")
+        self.findings.require(
+            line["bytes"] != "missing", "file_missing", f"the bytes of {file_id} were missing from storage"
+        )
         self.files[file_id] = line["content_hash"]
         self._file, self._digest, self._size = line, hashlib.sha256(), 0
 
@@ -46,7 +48,9 @@ class FileCheck:
                 "bytes_out_of_place", f"these bytes do not belong to the file before them: {line['file_id']}"
             )
             return
-        self._require(line["offset"] == self._size, "bytes_out_of_place", f"{line['file_id']}: bytes are missing")
+        self.findings.require(
+            line["offset"] == self._size, "bytes_out_of_place", f"{line['file_id']}: bytes are missing"
+        )
         try:
             chunk = base64.b64decode(line["base64"], validate=True)
         except (binascii.Error, ValueError):
@@ -58,29 +62,24 @@ class FileCheck:
     def reference(self, line: Mapping[str, Any]) -> None:
         """Check a reference line against the next reference that the messages seal."""
         seq, file_id = line["seq"], line["file_id"]
-        if not self._is_comparing:
-            self._is_comparing = True
-            self.references.start()
         if file_id not in self.files:
             # A file that is only named may belong to another conversation; the message seals its hash.
             is_named = line["field"] == NAMING
-            self._require(is_named, "unknown_file", f"message {seq} needs {file_id}, which is missing")
+            self.findings.require(is_named, "unknown_file", f"message {seq} needs {file_id}, which is missing")
             self.others.add(file_id)
         known = self.memory.get(seq) is not None
-        self._require(known, "unknown_message", f"message {seq}, which needs a file, is missing")
-        expected = self.references.next()
+        self.findings.require(known, "unknown_message", f"message {seq}, which needs a file, is missing")
+        expected = self._next_sealed()
         place = [line[name] for name in ("part_ordinal", "field", "start_at", "length")]
         found = sealed_reference(seq, [file_id, self.files.get(file_id), *place])
         compared = 3 if file_id in self.files else 2
         is_same = expected is not None and expected[:compared] == found[:compared]
-        self._require(is_same, "reference_mismatch", f"message {seq} does not seal this reference")
+        self.findings.require(is_same, "reference_mismatch", f"message {seq} does not seal this reference")
 
     def finish(self) -> None:
         """End the conversation: every sealed reference must have had a line."""
         self.close()
-        if not self._is_comparing:
-            self.references.start()
-        self._require(self.references.next() is None, "reference_mismatch", "a reference of a message is missing")
+        self.findings.require(self._next_sealed() is None, "reference_mismatch", "a reference of a message is missing")
 
     def close(self) -> None:
         """End the bytes of the last file."""
@@ -88,11 +87,12 @@ class FileCheck:
         if file is None or file["bytes"] != "inline":
             return
         is_same = file["content_hash"] in (None, self._digest.hexdigest())
-        self._require(
+        self.findings.require(
             is_same and file["byte_size"] in (None, self._size),
             "file_hash_mismatch",
             f"the bytes of {file['file_id']} do not match its hash",
         )
 
-    def _require(self, holds: bool, code: str, detail: str) -> None:
-        self.findings.require(holds, code, detail)
+    def _next_sealed(self) -> SealedReference | None:
+        self._compared += 1
+        return self.memory.reference(self._compared)
