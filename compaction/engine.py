@@ -106,14 +106,11 @@ class CompactionEngine:
 
         NotFound if there is no such conversation.
         """
-        runs = self.store.scope.narrow(CompactionRun.objects.with_record_fields())
         if conversation_id is not None:
             self.store.scope.conversation(conversation_id)
-            runs = runs.filter(conversation_id=conversation_id)
-        if outcome is not None:
-            runs = runs.filter(outcome=Outcome(outcome))
-        if reason is not None:
-            runs = runs.filter(reason=Reason(reason))
+        given = {"conversation_id": conversation_id, "outcome": outcome, "reason": reason}
+        runs = self.store.scope.narrow(CompactionRun.objects.with_record_fields())
+        runs = runs.filter(**{name: value for name, value in given.items() if value is not None})
         if before_run is not None:
             last = self.get_run(run_id=before_run)
             runs = runs.filter(behind(field="started_at", moment=last.started_at, key=last.run_id))

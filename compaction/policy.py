@@ -48,10 +48,7 @@ class CompactionPolicy(Policy):
         per_conversation=True,
     )
     hard_threshold: float = conversation_knob(
-        0.9,
-        "From this share of the budget on everything is compacted, significant or not.",
-        low=0.01,
-        high=1.0,
+        0.9, "From this share of the budget on everything is compacted, significant or not.", low=0.01, high=1.0
     )
     significance_gate: bool = conversation_knob(
         True,
@@ -66,10 +63,7 @@ class CompactionPolicy(Policy):
         high=1.0,
     )
     max_active_messages: int = conversation_knob(
-        200,
-        "Compaction starts when more raw messages than this are in the context.",
-        low=1,
-        high=1_000_000,
+        200, "Compaction starts when more raw messages than this are in the context.", low=1, high=1_000_000
     )
     fresh_tail_count: int = knob(
         8, "The newest raw messages, which are never compacted.", low=1, high=10_000, per_conversation=True
@@ -90,10 +84,7 @@ class CompactionPolicy(Policy):
         900, "The most tokens of a condensed summary.", low=32, high=100_000, per_conversation=True
     )
     condense_fan_in: int = conversation_knob(
-        4,
-        "How many neighbouring summaries of one depth are merged into one.",
-        low=2,
-        high=100,
+        4, "How many neighbouring summaries of one depth are merged into one.", low=2, high=100
     )
     max_depth: int = conversation_knob(-1, "The deepest summaries to make; -1 for no limit.", low=-1, high=1000)
     summarizer: str = knob(
@@ -103,10 +94,7 @@ class CompactionPolicy(Policy):
         per_conversation=True,
     )
     summary_instructions: str = conversation_knob(
-        "",
-        "Further instructions for a language model that writes a summary; so many characters.",
-        low=0,
-        high=2000,
+        "", "Further instructions for a language model that writes a summary; so many characters.", low=0, high=2000
     )
     # The most summaries one run may make.
     max_passes: int = 2000

@@ -116,18 +116,15 @@ def _read(run: Run, *, only_waiting: bool) -> list[tuple[str, int]]:
     """The summaries to make again; the run starts from this cost of the context."""
     with snapshot():
         messages, tokens = read_cost(run.conversation_id)
-        shown = _shown(run.conversation_id, only_waiting=only_waiting)
+        shown = list(
+            ContextItem.objects.filter(
+                to_redo("summary__", only_waiting=only_waiting), conversation=run.conversation, summary__isnull=False
+            )
+            .order_by("ordinal")
+            .values_list("summary_id", "token_count", "summary__erased_by_id")
+        )
     run.start_from(tokens=tokens, messages=messages)
-    return shown
-
-
-def _shown(conversation_id: int, *, only_waiting: bool) -> list[tuple[str, int]]:
-    """The summaries in the context to make again, and what they cost there."""
-    shown = ContextItem.objects.filter(
-        to_redo("summary__", only_waiting=only_waiting), conversation_id=conversation_id, summary__isnull=False
-    )
-    ordered = shown.order_by("ordinal").values_list("summary_id", "token_count", "summary__erased_by_id")
-    return [(summary_id, tokens) for summary_id, tokens, erased in ordered if erased is None or remains_of(summary_id)]
+    return [(summary_id, tokens) for summary_id, tokens, erased in shown if erased is None or remains_of(summary_id)]
 
 
 def _made_again(run: Run, summary_id: str, *, only_waiting: bool) -> list[Made] | Lack:

@@ -68,14 +68,11 @@ class CompactionActivity:
 
         NotFound if there is no such conversation.
         """
-        jobs = self.scope.narrow(CompactionJob.objects.select_related("conversation").prefetch_related("runs"))
         if conversation_id is not None:
             self.scope.conversation(conversation_id)
-            jobs = jobs.filter(conversation_id=conversation_id)
-        if state is not None:
-            jobs = jobs.filter(state=JobState(state))
-        if before_id is not None:
-            jobs = jobs.filter(job_id__lt=before_id)
+        given = {"conversation_id": conversation_id, "state": state, "job_id__lt": before_id}
+        jobs = self.scope.narrow(CompactionJob.objects.select_related("conversation").prefetch_related("runs"))
+        jobs = jobs.filter(**{name: value for name, value in given.items() if value is not None})
         return [job.as_record() for job in jobs.order_by("-job_id")[:limit]]
 
     def _pressed(self) -> list[PressedConversation]:

@@ -19,14 +19,7 @@ from conversations.errors import NotFound
 from conversations.models.columns import record_of
 from conversations.scope import EVERYTHING, Scope
 
-_RESET = (
-    "consecutive_failures",
-    "open_until",
-    "probing_until",
-    "window_started_at",
-    "window_calls",
-    "window_tokens",
-)
+_RESET = ("consecutive_failures", "open_until", "probing_until", "window_started_at", "window_calls", "window_tokens")
 
 
 @dataclass(frozen=True)

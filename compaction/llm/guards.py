@@ -15,7 +15,7 @@ from typing import Any
 
 import structlog
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import transaction
 from django.utils import timezone
 
 from compaction.llm.client import ModelClient
@@ -44,7 +44,7 @@ _STATEMENTS = sql.load("compaction/models.sql")
 
 @dataclass(frozen=True)
 class Guard:
-    """Stands before one endpoint: the hooks of a ModelClient.
+    """The hooks of a ModelClient, before and after each call to one endpoint.
 
     `before_call` and `after_call` are one statement each; a call that is withheld takes a second one, to say why.
     """
@@ -62,7 +62,7 @@ class Guard:
         values = _values(self.policy, now) | {"name": self.name}
         if _changed(_STATEMENTS["admit_call"], values):
             return
-        may_pass, closed_until, may_spend, window_started_at = _first(_STATEMENTS["why_withheld"], values)
+        [(may_pass, closed_until, may_spend, window_started_at)] = sql.rows(_STATEMENTS["why_withheld"], values)
         if may_pass and not may_spend:
             retry_at = window_started_at + timedelta(seconds=self.policy.spend_window_seconds)
             raise SpendExhausted(f"the calls or tokens for {self.name!r} are spent for now", retry_at=retry_at)
@@ -97,17 +97,13 @@ def callable_models(
 ) -> dict[str, bool]:
     """The models of the chain that may be called now, in its order.
 
-    It is one query, or none where the chain has no model.
-
     True says that the breaker is closed; false, that its pause is over and one call may find out whether it can be.
     """
     policy = policy or ModelsPolicy.from_settings()
     names = [name for name in chain if name in MODELS and not policy.missing(name)]
     if not names:
         return {}
-    with connection.cursor() as cursor:
-        cursor.execute(_STATEMENTS["callable_models"], _values(policy, now()) | {"names": names})
-        return dict(cursor.fetchall())
+    return dict(sql.rows(_STATEMENTS["callable_models"], _values(policy, now()) | {"names": names}))
 
 
 def guarded_client(
@@ -136,14 +132,8 @@ def _values(policy: ModelsPolicy, now: datetime) -> dict[str, Any]:
     }
 
 
-def _changed(statement: str, values: dict[str, Any]) -> Any:
+def _changed(statement: str, values: dict[str, Any]) -> tuple[Any, ...] | None:
     """The row that was changed; None if none was."""
     # Durable: refused where a transaction is open already.
     with transaction.atomic(durable=True):
-        return _first(statement, values)
-
-
-def _first(statement: str, values: dict[str, Any]) -> Any:
-    with connection.cursor() as cursor:
-        cursor.execute(statement, values)
-        return cursor.fetchone()
+        return next(iter(sql.rows(statement, values)), None)

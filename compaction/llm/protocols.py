@@ -32,7 +32,6 @@ def request_of(endpoint: Endpoint, prompt: Prompt) -> HttpRequest:
     """The request for a prompt, in the endpoint's protocol."""
     build = _anthropic_request if endpoint.protocol is Protocol.ANTHROPIC else _chat_request
     url, headers, body = build(endpoint, prompt)
-    body = {key: value for key, value in {**body, **endpoint.extra}.items() if value is not None}
     return HttpRequest(url=url, headers={"content-type": "application/json", **headers}, body=json.dumps(body).encode())
 
 

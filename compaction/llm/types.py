@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, ClassVar
+from typing import ClassVar
 from urllib.parse import urlsplit
 
 
@@ -35,7 +35,7 @@ class Endpoint:
     """One model at one place; ValueError, without the key, if not callable.
 
     `timeout_seconds` is for one call from name look-up to the last byte. `max_output_tokens` must leave a reasoning
-    model room to think. `extra` goes into every request as it is; an entry that is None removes ours.
+    model room to think.
     """
 
     name: str
@@ -46,8 +46,6 @@ class Endpoint:
     timeout_seconds: float = 60.0
     max_output_tokens: int = 4096
     attempts: int = 3
-    # May hold a credential of its own, in a server's own field.
-    extra: Mapping[str, Any] = field(default_factory=dict, repr=False, hash=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "protocol", Protocol(self.protocol))

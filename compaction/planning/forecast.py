@@ -66,20 +66,16 @@ def forecast(
     slots: Sequence[Slot],
     policy: CompactionPolicy,
     *,
-    is_automatic: bool = False,
     last_seqs: Mapping[int, int] | None = None,
 ) -> Forecast:
-    """The run that would follow; an automatic one stops when there is room.
+    """The run that a person's request would lead to.
 
     `last_seqs` has the last seq of each summary, by ordinal; the last seq of a message is its ordinal.
     """
     run = _ExpectedRun(slots, last_seqs or {})
     steps = leaf_and_condensed_steps(slots, policy)
     slot: Slot | None = None
-    while (
-        not (is_automatic and policy.is_relieved(active_tokens=run.tokens, active_messages=run.messages))
-        and len(run.steps) < policy.max_passes
-    ):
+    while len(run.steps) < policy.max_passes:
         try:
             slot = run.make(steps.send(slot))
         except StopIteration:

@@ -248,7 +248,7 @@ def condensed_chunk(slots: Iterable[Slot], protected: Protected, policy: Compact
         depth = summaries[0].depth or 0
         if len(summaries) < policy.condense_fan_in or (policy.max_depth >= 0 and depth >= policy.max_depth):
             continue
-        if best is None or depth < (_depth_of(best)):
+        if best is None or depth < max(slot.depth or 0 for slot in best):
             last = summaries[policy.condense_fan_in - 1].ordinal
             chunk = [slot for slot in run if slot.ordinal <= last]
             if is_worthwhile(chunk, condensed_target(chunk, policy)):
@@ -273,10 +273,6 @@ def _runs_of_one_depth(slots: Iterable[Slot], protected: Protected) -> Iterator[
             strays = []
     if run:
         yield run
-
-
-def _depth_of(chunk: Sequence[Slot]) -> int:
-    return max(slot.depth or 0 for slot in chunk)
 
 
 def leaf_target(chunk: Sequence[Slot], policy: CompactionPolicy) -> int:

@@ -23,7 +23,6 @@ class SourceMessage:
     role: str
     text: str
     author: str = ""
-    tool_name: str = ""
     time: datetime | None = None
 
 

@@ -84,7 +84,7 @@ def _mark(tokens: float) -> str:
 
 
 def _of_message(message: SourceMessage, *, answers: Source | None = None) -> Entry:
-    name = message.author or message.tool_name or (_called_in(answers) if message.role == "tool" else "")
+    name = message.author or (_called_in(answers) if message.role == "tool" else "")
     fields = (_time(message.time), message.role, clip(_in_head(name), _LONGEST_NAME))
     if message.role == "tool":
         body = cut(message.text, MOST_OF_TOOL_OUTPUT)

@@ -27,11 +27,9 @@ def said(*texts: str, role: str = "user", author: str = "", first_seq: int = 1) 
 
 
 def a_message(
-    text: str, *, seq: int = 1, role: str = "user", author: str = "", tool_name: str = "", time: datetime | None = None
+    text: str, *, seq: int = 1, role: str = "user", author: str = "", time: datetime | None = None
 ) -> SourceMessage:
-    return SourceMessage(
-        source_id=f"msg_{seq}", seq=seq, role=role, text=text, author=author, tool_name=tool_name, time=time
-    )
+    return SourceMessage(source_id=f"msg_{seq}", seq=seq, role=role, text=text, author=author, time=time)
 
 
 def a_summary(
@@ -86,7 +84,6 @@ any_message = st.builds(
     seq=st.integers(1, 10**6),
     role=st.sampled_from(["user", "assistant", "tool", "system"]),
     author=any_text,
-    tool_name=any_text,
     time=st.none() | st.datetimes(),
 )
 any_summary = st.builds(

@@ -177,7 +177,7 @@ def test_a_page_is_read_back_as_it_was_written():
     page, passages = a_page(
         a_message("The ledger moved. It stays read-only.", seq=12, author="Anna", time=START),
         a_message("Is it?\n```\nselect 1;\n```", seq=13, author="Anna", time=START),
-        a_message("line one\nline two", seq=14, role="tool", tool_name="Bash", time=START.replace(day=9)),
+        a_message("line one\nline two", seq=14, role="tool", author="Bash", time=START.replace(day=9)),
     )
 
     entries = list(read(page, first_seq=12, last_seq=14, start=START))

@@ -79,7 +79,7 @@ def test_a_reader_sees_who_said_what_and_where():
     sources = [
         a_message("The export must be finished before Friday.", seq=4, author="Anna"),
         a_message("I will use the streaming writer for the export.", seq=5, role="assistant"),
-        a_message("Traceback: MemoryError in writer.py line 12", seq=6, role="tool", tool_name="Bash"),
+        a_message("Traceback: MemoryError in writer.py line 12", seq=6, role="tool", author="Bash"),
     ] + list(said(*[SMALL_TALK] * 10, first_seq=7))
 
     text = summary(sources)

@@ -75,17 +75,6 @@ def test_summaries_that_are_there_are_told_with_how_far_they_reach():
     assert (step.depth, step.item_count, step.from_steps) == (1, 3, ())
 
 
-def test_an_automatic_run_is_expected_to_stop_when_there_is_room_again():
-    slots = chat(100)
-    policy = CompactionPolicy(fresh_tail_count=4, leaf_chunk_tokens=2000, model_token_budget=50_000)
-
-    under_pressure = forecast(slots, policy, is_automatic=True)
-    asked_for = forecast(slots, policy)
-
-    assert 0 < len(under_pressure.steps) < len(asked_for.steps)
-    assert under_pressure.tokens <= 0.5 * 50_000
-
-
 def test_calls_and_cost_are_those_of_every_step():
     steps = forecast(chat(16), POLICY).steps
 
@@ -114,13 +103,11 @@ def test_without_a_price_there_is_no_cost_and_without_a_model_none_to_pay():
     assert (built_in.calls, built_in.tokens_in, built_in.tokens_out, built_in.cost) == (0, 0, 0, 0.0)
 
 
-@given(slots_strategy, policies, st.booleans())
-def test_a_forecast_takes_nothing_twice_and_nothing_that_is_protected(
-    slots: list[Slot], policy: CompactionPolicy, is_automatic: bool
-):
+@given(slots_strategy, policies)
+def test_a_forecast_takes_nothing_twice_and_nothing_that_is_protected(slots: list[Slot], policy: CompactionPolicy):
     protected = planner.fresh_tail(slots, policy)
 
-    expected = forecast(slots, policy, is_automatic=is_automatic)
+    expected = forecast(slots, policy)
 
     taken = [item.ordinal for planned in expected.steps for item in planned.items]
     merged = [number for planned in expected.steps for number in planned.step.from_steps]

@@ -48,7 +48,7 @@ def test_every_message_tells_when_who_and_by_which_name():
         [
             a_message("Faster, please.", author="Anna", time=at),
             a_message('[tool_call Bash] {"command": "pytest"}', seq=2, role="assistant", time=at),
-            a_message("1 failed", seq=3, role="tool", tool_name="Bash", time=at),
+            a_message("1 failed", seq=3, role="tool", author="Bash", time=at),
             a_summary("Earlier work.", first_seq=1, last_seq=40, earliest_at=at, latest_at=at.replace(hour=18)),
         ],
         most_tokens=1000,

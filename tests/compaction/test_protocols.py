@@ -74,13 +74,6 @@ def test_the_limit_has_its_newer_name_where_the_older_one_is_refused(base_url):
     assert "max_tokens" not in body
 
 
-def test_further_fields_can_be_given_and_ours_taken_out():
-    body = sent(an_endpoint(extra={"reasoning_effort": "low", "stream": None}))
-
-    assert body["reasoning_effort"] == "low"
-    assert "stream" not in body
-
-
 def test_the_text_of_an_answer_may_come_in_parts():
     parts = [
         {"type": "reasoning", "text": "I think."},

@@ -1,6 +1,6 @@
 """Summarizers without a model: pure functions of their sources.
 
-The way of a text: `sentences` and `tool_calls` cut it into units, `passages` say whose they are, `weights` how much
-they count, `vocabulary` numbers their words (`terms`, `words`) and names (`identifiers`), `material` says what each
-is worth, `coverage` chooses, `packing` makes the choice fit, `page` writes it down and reads it back.
+The way of a text: `sentences` cuts it into units, `passages` says whose they are and how much they count, `terms`
+numbers their words and names (`identifiers`), `material` says what each is worth and how much fits, `coverage` chooses,
+`topics` names what is left out, `summary_form` writes it down and reads it back.
 """

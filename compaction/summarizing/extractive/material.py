@@ -19,7 +19,7 @@ from compaction.summarizing.summarizer import Source, SourceMessage, SummaryRequ
 _HIDDEN_WEIGHT = 0.7
 
 # What several messages speak of is the subject, and will be looked for: a term's worth rises with the
-# logarithm of their number. (That a word is common in general is known beforehand, see words.py.) But a word in more
+# logarithm of their number. (That a word is common in general is known beforehand, see terms.py.) But a word in more
 # than half of all messages is no subject; in a language without a word list, that is its grammar.
 _REPEATED = 0.25
 _USUAL = 0.5

@@ -81,9 +81,9 @@ def _of_summary(index: int, summary: SourceSummary, weights: Weights) -> Iterato
 
 
 def _who(message: SourceMessage) -> str:
-    """The speaker: the author's name, else the role; of a tool, also which."""
+    """The speaker: the author's name, else the role; of a tool, both."""
     # A name is the caller's: with a colon in it, it could end the head early and pass for content.
-    name = clip(one_line(clean(message.author or message.tool_name).replace(":", " ")), _LONGEST_AUTHOR)
+    name = clip(one_line(clean(message.author).replace(":", " ")), _LONGEST_AUTHOR)
     if message.role == "tool":
         return f"tool {name}".rstrip()
     return name or message.role

@@ -19,7 +19,7 @@ _FENCE = re.compile(r"\s{0,9}(?:```|~~~)")
 # What a line may begin with that says nothing: a list mark in prose, a line number in a printed file.
 _LIST_MARK = re.compile(r"(?:(?:[-*•+]|#{1,6}|>|\d{1,2}[.)])\s)?")
 _LINE_NUMBER = re.compile(r"(?:\s{0,9}\d{1,9}(?:→|\t))?")
-_SOMETHING_SAID = re.compile(r"[^\W_]")
+_LETTER_OR_DIGIT = re.compile(r"[^\W_]")
 
 # A full stop ends a sentence before a blank only; "!" and "?" too; their CJK sisters need none. A bracketed remark
 # ("[shared image: a dog]") is a unit of its own.
@@ -117,7 +117,7 @@ def _pieces(text: str, *, is_prose: bool) -> Iterator[Unit]:
     """The text as units of bounded length; none without a letter or digit."""
     text = one_line(text)
     if len(text) <= LONGEST_UNIT:
-        if text[:1].isalnum() or _SOMETHING_SAID.search(text):
+        if text[:1].isalnum() or _LETTER_OR_DIGIT.search(text):
             yield Unit(text, is_prose)
         return
     held = ""
