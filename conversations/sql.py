@@ -84,23 +84,25 @@ def rows_as_planned(statement: str, *, binary: bool = False) -> list[tuple[Any, 
 
 
 @contextmanager
-def snapshot(*, generic_plans: bool = False) -> Iterator[None]:
+def snapshot(*, generic_plans: bool = False, settings: Mapping[str, str] = MappingProxyType({})) -> Iterator[None]:
     """Let all reads of the block see one moment of the database, whatever others commit; nothing can be written.
 
-    Inside an open transaction the reads are that transaction's, as isolated as it is. `generic_plans`: the server is to
-    plan what is prepared once for any values, and not again for those at hand.
+    Inside an open transaction the reads are that transaction's, as isolated as it is, and its settings stay.
+    `generic_plans`: the server is to plan what is prepared once for any values, and not again for those at hand; so
+    `settings` can say, and others of the server for the block.
     """
     if connection.in_atomic_block or not connection.get_autocommit():
         yield
         return
     with transaction.atomic():
         with connection.cursor() as cursor:
-            cursor.execute(_SNAPSHOT_WITH_GENERIC_PLANS if generic_plans else _SNAPSHOT)
+            changes = {**settings, **(_GENERIC_PLANS if generic_plans else {})}
+            cursor.execute("; ".join([_SNAPSHOT, *(f"SET LOCAL {name} = {value}" for name, value in changes.items())]))
         yield
 
 
 _SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
-_SNAPSHOT_WITH_GENERIC_PLANS = f"{_SNAPSHOT}; SET LOCAL plan_cache_mode = force_generic_plan"
+_GENERIC_PLANS = {"plan_cache_mode": "force_generic_plan"}
 
 
 def bigint(given: int) -> int:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-from conversations.fast.records import record
 from retrieval.search.query.parser import UNSPACED
 from retrieval.types import Snippet
 
@@ -79,8 +78,7 @@ def snippet(content: str, needles: Needles, *, width: int = WIDTH) -> Snippet:
     for begin, end, _ in spots:
         if start <= begin < stop:
             shown.append((begin - start, (end if end < stop else stop) - start))
-    # Twenty to a page: to make one as other frozen records are made takes a tenth of all this.
-    return record(Snippet, {"text": content[start:stop], "offset": start, "highlights": tuple(shown)})
+    return Snippet(content[start:stop], start, tuple(shown))
 
 
 def around(content: str, begin: int, end: int, *, offset: int, width: int = WIDTH) -> Snippet:

@@ -321,18 +321,6 @@ def test_a_query_that_cannot_be_searched_for_is_refused(query):
         engine().grep(query=query)
 
 
-@pytest.mark.parametrize("limit", [0, -1, 201, 10**30, True, "5", None, 2.5])
-def test_a_limit_out_of_range_is_refused(limit):
-    with pytest.raises(Invalid, match="limit"):
-        engine().grep(query="docker", limit=limit)
-
-
-@pytest.mark.parametrize("wrong", [{"mode": "fuzzy"}, {"scope": "parts"}])
-def test_an_unknown_mode_or_scope_is_refused_with_those_there_are(wrong):
-    with pytest.raises(Invalid, match="messages|full_text"):
-        engine().grep(query="docker", **wrong)
-
-
 @pytest.mark.parametrize("query", ["' | 'x", "a & b", "foo:*", "(a", "a)", "\\", "''", "<->", "!foo", "a:b*c", "%s %d"])
 def test_no_character_of_a_query_is_an_operator_of_the_database(query):
     a_conversation(f"This has {query} in it.", *FILLER)
