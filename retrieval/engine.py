@@ -8,9 +8,7 @@ from datetime import datetime
 
 from compaction.policy import CompactionPolicy
 from conversations.content.tokens import TokenEstimator
-from conversations.metering import timed
-from conversations.scope import Scope
-from conversations.store.base import EVERYTHING
+from conversations.scope import EVERYTHING, Scope
 from conversations.types import PartType, Role
 from retrieval.describing.browsing import BrowseSort, ConversationPage, browse
 from retrieval.describing.describe import describe
@@ -21,7 +19,7 @@ from retrieval.describing.range_types import RangeDescription, RangeExpansion
 from retrieval.describing.window import lineage_window
 from retrieval.describing.window_types import LineageWindow
 from retrieval.expansion.expand import Expansion
-from retrieval.observability import EXPAND_LATENCY, SEARCH_LATENCY
+from retrieval.observability import EXPAND_LATENCY, SEARCH_LATENCY, timed
 from retrieval.policy import RetrievalPolicy
 from retrieval.search.grep import Grep
 from retrieval.search.request import SearchRequest

@@ -13,8 +13,7 @@ from conversations.content.tokens import TokenEstimator
 from conversations.errors import Invalid, LcmError, Unavailable
 from conversations.humanize import counted
 from conversations.models import Conversation
-from conversations.scope import Scope
-from conversations.store.base import EVERYTHING
+from conversations.scope import EVERYTHING, Scope
 from retrieval.policy import RetrievalPolicy
 from retrieval.search.cold import ColdSearch
 from retrieval.search.page import Found, FoundRow, Position, fitting, matches, read_position, write_position
