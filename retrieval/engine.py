@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+
+from prometheus_client import Histogram
 
 from compaction.policy import CompactionPolicy
 from conversations.content.tokens import TokenEstimator
@@ -19,11 +23,26 @@ from retrieval.describing.range_types import RangeDescription, RangeExpansion
 from retrieval.describing.window import lineage_window
 from retrieval.describing.window_types import LineageWindow
 from retrieval.expansion.expand import Expansion
-from retrieval.observability import EXPAND_LATENCY, SEARCH_LATENCY, timed
 from retrieval.policy import RetrievalPolicy
 from retrieval.search.grep import Grep
 from retrieval.search.request import SearchRequest
 from retrieval.types import Description, ExpandResult, GrepMode, GrepResult, GrepScope, GrepSort, Lineage
+
+MILLISECONDS = (1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0, 2500.0, 5000.0, 10_000.0)
+SEARCH_LATENCY = Histogram("lcm_search_latency_ms", "How long a search took, in milliseconds.", buckets=MILLISECONDS)
+EXPAND_LATENCY = Histogram(
+    "lcm_expand_latency_ms", "How long a page of an expansion took, in milliseconds.", buckets=MILLISECONDS
+)
+
+
+@contextmanager
+def timed(histogram: Histogram) -> Iterator[None]:
+    """Observe how many milliseconds the block or the decorated function takes, also when it fails."""
+    began = time.perf_counter()
+    try:
+        yield
+    finally:
+        histogram.observe((time.perf_counter() - began) * 1000)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -24,9 +24,8 @@ _SQL = load("retrieval/search_matches.sql")
 _SHOWN = {
     ItemKind.MESSAGE: _SQL["shown_messages"],
     ItemKind.SUMMARY: _SQL["shown_summaries"],
-    ItemKind.FILE: _SQL["shown_files"].format(seq=FILES.seq, tokens=FILES.tokens, text=FILES.text, id="{id}"),
+    ItemKind.FILE: _SQL["shown_files"].format(seq=FILES.seq, tokens=FILES.tokens, text=FILES.text),
 }
-_MESSAGES, _OTHERS = "ANY(%(messages)s::bigint[])", "ANY(%(others)s::text[])"
 _NONE = Needles.of({})
 # What is shown of one row, in the order in which `_match` reads it.
 Row = tuple[Any, ...]
@@ -34,17 +33,13 @@ _COVERED_BY, _ACTIVE = 7, 8
 
 
 class FoundRow(NamedTuple):
-    """A message, summary or file that matches, and its place by when it came.
-
-    `snippet` and `shown`: its snippet and what else is shown of it, if known already.
-    """
+    """A message, summary or file that matches, and its place by when it came. `snippet`: if known already."""
 
     id: int | str
     order_place: int
     rank: int
     snippet: Snippet | None = None
     worth: float = 0.0
-    shown: Row | None = None
 
     @property
     def key(self) -> Key:
@@ -86,17 +81,10 @@ class Found:
 
 def matches(found: Sequence[FoundRow], needles: Needles = _NONE) -> tuple[Match, ...]:
     """A match for each of these that is there, in the same order; `needles`: what their snippets show."""
-    rows_by_id = _rows([each for each in found if each.shown is None])
-    shown = [(row, each) for each in found if (row := each.shown or rows_by_id.get(str(each.id))) is not None]
+    rows_by_id = _rows(found)
+    shown = [(row, each) for each in found if (row := rows_by_id.get(str(each.id))) is not None]
     covering = _covering([row for row, each in shown if isinstance(each.id, int)])
     return tuple(_match(row, each, needles, covering) for row, each in shown)
-
-
-def shown_rows(kinds: Collection[ItemKind], *, messages: str = _MESSAGES, others: str = _OTHERS) -> str:
-    """The statement for what is shown of rows of these kinds, whose ids are equal to those of the caller."""
-    return " UNION ALL ".join(
-        f"({_SHOWN[kind].format(id=messages if kind is ItemKind.MESSAGE else others)})" for kind in sorted(kinds)
-    )
 
 
 def _covering(messages: Sequence[Row]) -> dict[str, str]:
@@ -116,7 +104,9 @@ def _rows(found: Sequence[FoundRow]) -> dict[str, Row]:
         "is_shown": any(each.snippet is None for each in found),
         "searched": SEARCHED,
     }
-    return {row[0]: row for row in rows(shown_rows(set(map(_kind, ids))), values)}
+    present = set(map(_kind, ids))
+    statement = " UNION ALL ".join(f"({text})" for kind, text in _SHOWN.items() if kind in present)
+    return {row[0]: row for row in rows(statement, values)}
 
 
 def _kind(id: int | str) -> ItemKind:

@@ -20,11 +20,10 @@ from retrieval.search.filters import (
     Searchable,
     key_values,
 )
-from retrieval.search.page import Found, FoundRow, Position, shown_rows
+from retrieval.search.page import Found, FoundRow, Position
 from retrieval.search.prepare import Prepared
 from retrieval.search.query.compiled_query import CompiledQuery
 from retrieval.search.query.parser import ParsedQuery
-from retrieval.search.snippets import SEARCHED
 
 _SQL = load("retrieval/search_recency.sql")
 # Of one conversation, the newest blocks of messages that are searched first, then these; then all of them.
@@ -33,9 +32,6 @@ _WINDOWS = (4, 32)
 _FEW = 300
 # A walk passes so many times the rows that should be enough: words come in clusters.
 _MANY_TIMES = 4
-# The id of a row that was found, as that of a message or of something else.
-_MESSAGE_ID = f"CASE WHEN newest.rank = {MESSAGE_RANK} THEN newest.id::bigint END"
-_OTHER_ID = f"CASE WHEN newest.rank <> {MESSAGE_RANK} THEN newest.id END"
 _LEFT_OUT = "Texts with common words alone were left out; ask for something rarer to see everything."
 
 
@@ -157,15 +153,12 @@ class RecencySearch:
         top = min(upto, filters.newest)
         statement = _SQL["newest_matches"].format(
             each=" UNION ALL ".join(self._of_table(table, query, window) for table in filters.tables),
-            shown=shown_rows([table.kind for table in filters.tables], messages=_MESSAGE_ID, others=_OTHER_ID),
         )
         values = {
             **filters.values,
             **query.conditions,
             **key_values(key),
             "query": query.query,
-            "is_shown": True,
-            "searched": SEARCHED,
             "limit": bigint(limit),
             "after": bigint(window.after),
             "upto": bigint(window.upto),
@@ -175,8 +168,8 @@ class RecencySearch:
             "others_places": filters.blocks(after, top) if filters.is_one_conversation else filters.blocks(0, 0),
         }
         return [
-            FoundRow(int(shown[0]) if rank == MESSAGE_RANK else shown[0], place, rank, shown=tuple(shown))
-            for place, rank, *shown in rows(statement, values)
+            FoundRow(int(id) if rank == MESSAGE_RANK else id, place, rank)
+            for id, place, rank in rows(statement, values)
         ]
 
     def _of_table(self, table: Searchable, query: CompiledQuery, window: Window) -> str:

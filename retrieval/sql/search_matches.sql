@@ -24,7 +24,7 @@ FROM messages, LATERAL (
     SELECT EXISTS (SELECT FROM context_items item WHERE item.message_id = messages.message_id OFFSET 0) AS active
     OFFSET 0
 ) AS shown
-WHERE message_id = {id}
+WHERE message_id = ANY(%(messages)s::bigint[])
 
 -- name: shown_summaries
 -- Summaries, and whether they are the newest of what they stand for.
@@ -36,13 +36,13 @@ SELECT summary_id, conversation_id, first_seq, last_seq, latest_at, token_count,
        NOT EXISTS (SELECT FROM summary_parents p WHERE p.parent_summary_id = summaries.summary_id OFFSET 0)
        AND NOT EXISTS (SELECT FROM summaries later WHERE later.supersedes_id = summaries.summary_id OFFSET 0),
        NULL, NULL, depth, NULL
-FROM summaries WHERE summary_id = {id}
+FROM summaries WHERE summary_id = ANY(%(others)s::text[])
 
 -- name: shown_files
 -- Files, by name and by what was seen in them.
 SELECT file_id, conversation_id, {seq}, {seq}, created_at, {tokens},
        CASE WHEN %(is_shown)s THEN left({text}, %(searched)s::int) END, NULL, false, NULL, NULL, NULL, file_name
-FROM large_files WHERE file_id = {id}
+FROM large_files WHERE file_id = ANY(%(others)s::text[])
 
 -- name: covering_summaries
 -- The summary that covers each of some messages: that from which nothing was derived and which nothing supersedes. A

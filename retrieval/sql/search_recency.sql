@@ -1,12 +1,8 @@
 -- Searches by words that give the newest first.
 
 -- name: newest_matches
--- The newest of a window of places that hold the words, of whatever kind, with what is shown of them.
-WITH newest AS MATERIALIZED (
-    SELECT id, place, rank FROM ({each}) AS found ORDER BY place DESC, rank DESC, id COLLATE "C" DESC LIMIT %(limit)s
-)
-SELECT place, rank, shown.* FROM newest, LATERAL ({shown}) AS shown
-ORDER BY place DESC, rank DESC, newest.id COLLATE "C" DESC
+-- The newest of a window of places that hold the words, of whatever kind.
+SELECT id, place, rank FROM ({each}) AS found ORDER BY place DESC, rank DESC, id COLLATE "C" DESC LIMIT %(limit)s
 
 -- name: messages_by_index
 -- Messages of the window that the word index leads to. They are sorted by an expression because no other index can give

@@ -179,6 +179,16 @@ def test_a_phrase_that_nobody_said_is_taken_apart_and_the_answer_says_so():
     assert result.matches[0].snippet.text == "green then red"
 
 
+@pytest.mark.parametrize("sort", ["recency", "relevance"])
+def test_a_phrase_of_one_word_said_twice_is_taken_apart_too(sort):
+    a_conversation("a red sail", *FILLER)
+
+    result = engine().grep(query='"sail sail"', sort=sort)
+
+    assert result.relaxed
+    assert [match.snippet.text for match in result.matches] == ["a red sail"]
+
+
 def test_an_excluded_word_never_occurs_even_when_the_rest_is_relaxed():
     a_conversation("docker compose", "docker swarm", *FILLER)
 

@@ -110,10 +110,18 @@ def parse(text: str) -> ParsedQuery:
             excluded.append(term)
         elif joins_last:
             clauses[-1] += alternatives
-        elif alternatives not in clauses:
+        else:
+            _drop_repeated(clauses)
             clauses.append(alternatives)
         joins_last = False
+    _drop_repeated(clauses)
     return ParsedQuery(text, tuple(tuple(clause) for clause in clauses), tuple(excluded))
+
+
+def _drop_repeated(clauses: list[list[Term]]) -> None:
+    """Drop the last clause if there is another like it; it is complete, as no `or` followed."""
+    if clauses and clauses[-1] in clauses[:-1]:
+        clauses.pop()
 
 
 def _alternatives(term: Term) -> list[Term]:
