@@ -25,7 +25,7 @@ from retrieval.expansion.expand_outline import Below, Entry, Outline, entries_of
 from retrieval.expansion.expand_range import Spoken, Within
 from retrieval.expansion.expansion_cursors import Key, Position, Request
 from retrieval.policy import RetrievalPolicy
-from retrieval.search.cursors import bad_cursor
+from retrieval.search.page import bad_cursor
 from retrieval.slices import as_json, slice_of
 from retrieval.types import ExpandedItem, ExpandResult, MessageSpan
 

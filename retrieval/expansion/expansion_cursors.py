@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import astuple, dataclass
 from typing import NamedTuple
 
-from retrieval.search.cursors import read_cursor, write_cursor
+from retrieval.search.page import read_cursor, write_cursor
 
 
 class Key(NamedTuple):
