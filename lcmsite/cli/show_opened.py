@@ -11,8 +11,8 @@ from compaction.rendering import ERASED
 from conversations.humanize import counted
 from lcmsite.cli.terminal_layout import body, cell, heading, safe, span
 from retrieval.delegation.types import GrantRecord, GrantState, QueryAnswer
-from retrieval.describing.impact import Impact
-from retrieval.describing.range_types import RangeDescription, RangeExpansion
+from retrieval.describing.lineage import Impact
+from retrieval.describing.ranges import RangeDescription, RangeExpansion
 from retrieval.types import ExpandedItem, MessageSpan, SummaryOutline
 
 

@@ -21,8 +21,8 @@ from lcmsite.effective_settings import EffectiveSettings, Source
 from lcmsite.types import IssuedKey
 from retrieval.assembly.types import AssembledContext, RecallSection, ReceiptDifference
 from retrieval.delegation.types import GrantRecord, QueryAnswer
-from retrieval.describing.impact import Impact
-from retrieval.describing.range_types import RangeDescription, RangeExpansion
+from retrieval.describing.lineage import Impact
+from retrieval.describing.ranges import RangeDescription, RangeExpansion
 from retrieval.types import ExpandResult, GrepResult, Lineage, MessageSpan
 
 # Of a table that goes into a file or a pipe, where nobody minds long lines.

@@ -7,14 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conversations.errors import Invalid
-from retrieval.expansion.expansion_cursors import Key, Position, Request, read, written
+from retrieval.expansion.expand import Position, Request
+from retrieval.expansion.outline import Key
 
 REQUEST = Request("sum_0123456789abcdef", 2, True)
 POSITION = Position(Key(17, -1, "sum_a"), 4000, 12)
 
 
 def test_a_cursor_is_read_back_as_it_was_written():
-    assert read(written(REQUEST, POSITION), REQUEST) == POSITION
+    assert REQUEST.position(REQUEST.cursor(POSITION)) == POSITION
 
 
 @pytest.mark.parametrize(
@@ -27,27 +28,27 @@ def test_a_cursor_is_read_back_as_it_was_written():
 )
 def test_a_cursor_of_another_expansion_is_refused(other):
     with pytest.raises(Invalid) as refusal:
-        read(written(other, POSITION), REQUEST)
+        REQUEST.position(other.cursor(POSITION))
 
     assert refusal.value.code == "bad_cursor"
 
 
 @given(st.integers(0, 10_000), st.characters(codec="ascii"))
 def test_a_changed_cursor_is_refused(place, character):
-    cursor = written(REQUEST, POSITION)
+    cursor = REQUEST.cursor(POSITION)
     place %= len(cursor)
     changed = cursor[:place] + character + cursor[place + 1 :]
 
     if changed != cursor:
         with pytest.raises(Invalid) as refusal:
-            read(changed, REQUEST)
+            REQUEST.position(changed)
         assert refusal.value.code == "bad_cursor"
 
 
 @given(st.text(max_size=200))
 def test_a_text_that_is_no_cursor_is_refused(text):
     with pytest.raises(Invalid) as refusal:
-        read(text, REQUEST)
+        REQUEST.position(text)
 
     assert refusal.value.code == "bad_cursor"
 

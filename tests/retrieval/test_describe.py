@@ -194,7 +194,7 @@ def test_an_id_inside_a_text_is_found(graph):
         "msg_" + "9" * 5000,
     ]
     + ["", "nothing", "run_0000000000000000", "sum_\x00", "msg_-1", "sum_" + "a" * 100_000]
-    + ["conv_999999999999", "conv_" + "9" * 30, "run_\x00", "conv_01", "session\ud800", None],
+    + ["conv_999999999999", "conv_" + "9" * 30, "run_\x00", "conv_01", "session\ud800"],
 )
 def test_what_is_not_there_is_not_found(id, graph):
     with pytest.raises(NotFound):

@@ -444,14 +444,6 @@ def test_a_cursor_of_another_summary_is_refused(graph):
     assert refusal.value.code == "bad_cursor"
 
 
-@pytest.mark.parametrize("wrong", [{"depth": 0}, {"depth": -2}, {"depth": True}, {"token_cap": 0}, {"token_cap": -5}])
-def test_a_depth_or_cap_that_cannot_be_meant_is_refused(graph, wrong):
-    *_, root = graph
-
-    with pytest.raises(Invalid):
-        engine().expand(summary_id=root.summary_id, **wrong)
-
-
 def test_an_unknown_and_a_foreign_summary_are_both_not_found(graph):
     foreign = a_conversation("secret", workspace=a_workspace("another"))
     theirs = a_summary_of(a_store(a_workspace("another")), foreign.conversation_id, seqs=[1])

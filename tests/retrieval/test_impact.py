@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from conversations.errors import Invalid, NotFound
+from conversations.errors import NotFound
 from conversations.scope import Scope
-from retrieval.describing.impact import ImpactLevel
+from retrieval.describing.lineage import ImpactLevel
 from retrieval.engine import RetrievalEngine
 from tests.factories import a_conversation, a_store, a_workspace
 from tests.statements import counted_statements
@@ -103,9 +103,3 @@ def test_what_names_neither_a_message_nor_a_summary_is_not_found(graph):
     ):
         with pytest.raises(NotFound):
             impact(id)
-
-
-def test_a_list_without_an_end_is_refused(graph):
-    for limit in (0, 1_001, True):
-        with pytest.raises(Invalid):
-            impact(graph[1].summary_id, limit=limit)

@@ -9,7 +9,7 @@ import pytest
 from conversations.errors import Invalid, NotFound
 from conversations.scope import Scope
 from conversations.types import NewMessage, Role
-from retrieval.describing.range_types import RangeExpansion
+from retrieval.describing.ranges import RangeExpansion
 from retrieval.engine import RetrievalEngine
 from retrieval.policy import RetrievalPolicy
 from retrieval.slices import joined
@@ -118,11 +118,10 @@ def test_a_range_is_described_in_as_many_questions_whatever_its_size(graph):
     assert len([each for each in sent if "SELECT" in each.upper()]) == 6
 
 
-@pytest.mark.parametrize(("from_seq", "to_seq"), [(0, 3), (-1, 3), (3, 2), (1, 2**63), (True, 3)])
-def test_a_range_that_there_cannot_be_is_refused(graph, from_seq, to_seq):
+def test_a_range_that_runs_backwards_is_refused(graph):
     for ask in (engine().describe_range, engine().expand_range):
         with pytest.raises(Invalid):
-            ask(conversation_id=graph[0], from_seq=from_seq, to_seq=to_seq)
+            ask(conversation_id=graph[0], from_seq=3, to_seq=2)
 
 
 def test_the_range_of_somebody_else_is_not_found(db):

@@ -7,8 +7,16 @@ from hypothesis import strategies as st
 
 from compaction.policy import CompactionPolicy
 from conversations.types import Role
-from retrieval.assembly.candidates import Candidate, Group, Selection
-from retrieval.assembly.selection import edge_of, groups_of, score, select, with_hits
+from retrieval.assembly.selection import (
+    Candidate,
+    Group,
+    Selection,
+    edge_of,
+    groups_of,
+    score,
+    select,
+    with_hits,
+)
 from retrieval.assembly.types import AssemblyReason
 
 POLICY = CompactionPolicy(fresh_tail_count=4)
