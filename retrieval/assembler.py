@@ -10,10 +10,11 @@ from datetime import datetime
 from compaction.policy import CompactionPolicy
 from conversations.content.tokens import TokenEstimator
 from conversations.errors import Invalid
+from conversations.formats import RENDERERS
+from conversations.formats.rendered import MessageFormat
 from conversations.models import Conversation
-from conversations.scope import Scope
+from conversations.scope import EVERYTHING, Scope
 from conversations.sql import snapshot
-from conversations.store.base import EVERYTHING
 from conversations.store.last_used import note_use
 from retrieval.assembly.context import ContextSlots, read_window, stored_context, withheld_ids
 from retrieval.assembly.items import read_items
@@ -27,12 +28,10 @@ from retrieval.assembly.types import (
     AssembledContext,
     BudgetSource,
     KeptReceipt,
-    MessageFormat,
     RecallSection,
     ReceiptDifference,
     ReceiptOutline,
 )
-from retrieval.formats import FORMATS
 from retrieval.policy import RetrievalPolicy
 from retrieval.search.grep import Grep
 from retrieval.search.relevance.relevance_search import RankedMatch
@@ -190,7 +189,7 @@ class ContextAssembler:
 
 def _in_format(context: AssembledContext, wanted: MessageFormat) -> AssembledContext:
     """The context as messages, without the items that they repeat."""
-    rendered = FORMATS[wanted](context.items)
+    rendered = RENDERERS[wanted](context.items)
     return replace(
         context,
         items=(),

@@ -7,16 +7,14 @@ from typing import Unpack
 
 from compaction.policy import CompactionPolicy
 from conversations.content.tokens import TokenEstimator
-from conversations.metering import timed
-from conversations.scope import Scope
-from conversations.store.base import EVERYTHING
+from conversations.scope import EVERYTHING, Scope
 from retrieval.describing.browsing import BrowseSort, ConversationPage, browse
 from retrieval.describing.describe import describe
 from retrieval.describing.lineage import Impact, impact, lineage
 from retrieval.describing.ranges import RangeDescription, RangeExpansion, describe_range
 from retrieval.describing.window import LineageWindow, lineage_window
 from retrieval.expansion.expand import Expansion
-from retrieval.observability import EXPAND_LATENCY, SEARCH_LATENCY
+from retrieval.observability import EXPAND_LATENCY, SEARCH_LATENCY, timed
 from retrieval.policy import RetrievalPolicy
 from retrieval.search.criteria import Narrowing
 from retrieval.search.grep import Grep

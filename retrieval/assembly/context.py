@@ -13,9 +13,9 @@ from typing import Any, Protocol
 
 from compaction.planning.planner import MAX_ATOM_MESSAGES, TAIL_REACH, sum_tokens
 from compaction.policy import CompactionPolicy
+from conversations.content.tokens import MESSAGE_OVERHEAD_TOKENS
 from conversations.models import Conversation
 from conversations.sql import array, load, rows
-from conversations.store.base import MESSAGE_OVERHEAD_TOKENS
 from conversations.store.read import ROLES
 from conversations.types import Counters, Role
 from retrieval.assembly.receipts import LINES_LEFT_OUT

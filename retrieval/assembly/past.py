@@ -15,11 +15,10 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from compaction.rendering import render_dearest
-from conversations.content.tokens import TokenEstimator
+from conversations.content.tokens import MESSAGE_OVERHEAD_TOKENS, TokenEstimator
 from conversations.errors import Invalid, NotFound
 from conversations.models import Conversation
 from conversations.sql import array, load, rows
-from conversations.store.base import MESSAGE_OVERHEAD_TOKENS
 from conversations.types import Counters
 from retrieval.assembly.context import SlotPage, messages_around, page_in
 from retrieval.assembly.items import shown_summary

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from compaction.planning import thresholds
 from compaction.policy import CompactionPolicy
 from compaction.types import BoundaryRecord, CompactionDecision, Outcome, Reason
 from conversations.content.lossless_values import is_storable
@@ -151,7 +150,7 @@ def lineage_window(
         policy = CompactionPolicy.from_settings().overridden(conversation.overrides)
         return LineageWindow(
             conversation=conversation.as_record(),
-            pressure=thresholds.decide(conversation_id=conversation_id, counters=conversation.counters, limits=policy),
+            pressure=policy.decide(conversation_id, conversation.counters),
             first_seq=first,
             last_seq=last,
             message_count=count,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from conversations.cold_storage.cold_texts import cold_texts, until_settled
+from conversations.content.tokens import MESSAGE_OVERHEAD_TOKENS
 from conversations.fast.records import record
 from conversations.sql import array, load, rows, texts
-from conversations.store.base import MESSAGE_OVERHEAD_TOKENS
 from conversations.store.read import ROLES, parts_of
 from conversations.types import SummaryKind
 from retrieval.expansion.outline import Entry

@@ -1,0 +1,56 @@
+"""Column types that PostgreSQL has and Django lacks, and rows as records."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from enum import StrEnum
+from typing import Any, TypeVar
+
+from django.db import models
+
+R = TypeVar("R")
+
+
+def record_of(record_type: type[R], row: models.Model, /, **values: Any) -> R:
+    """The row as a frozen record of this type: these values, and the columns of its other fields' names.
+
+    Hashes are in hex.
+    """
+    kind: Any = record_type
+    columns = {each.name: getattr(row, each.name) for each in fields(kind) if each.name not in values}
+    hashes = {name: bytes(value).hex() for name, value in columns.items() if isinstance(value, bytes | memoryview)}
+    return record_type(**columns | hashes | values)
+
+
+class EnumField(models.TextField):
+    """A column of a PostgreSQL enum type."""
+
+    def __init__(self, enum: type[StrEnum], type_name: str, **options: Any) -> None:
+        self.enum = enum
+        self.type_name = type_name
+        options["choices"] = [(member.value, member.value) for member in enum]
+        super().__init__(**options)
+
+    def deconstruct(self) -> tuple[str, str, Any, dict[str, Any]]:
+        name, path, args, options = super().deconstruct()
+        del options["choices"]
+        return name, path, [self.enum, self.type_name, *args], options
+
+    def db_type(self, connection: Any) -> str:
+        return self.type_name
+
+
+class ExactJSONField(models.JSONField):
+    """A `json` column: keeps keys in order and characters that `jsonb` refuses."""
+
+    def from_db_value(self, value: Any, expression: Any, connection: Any) -> Any:
+        # The driver has read it already; Django only tells it to leave `jsonb` alone.
+        return value
+
+    def get_db_prep_value(self, value: Any, connection: Any, prepared: bool = False) -> Any:
+        # As text: Django would send it as `jsonb`, which refuses what this column is there for.
+        return None if value is None else json.dumps(value)
+
+    def db_type(self, connection: Any) -> str:
+        return "json"

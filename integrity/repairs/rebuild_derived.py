@@ -1,0 +1,159 @@
+"""Rebuild contexts and counters from messages, summaries and links."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from datetime import datetime
+from typing import Any
+
+from compaction.rendering import context_cost_of
+from conversations.audit import AuditLog
+from conversations.content.tokens import TokenEstimator
+from conversations.errors import Conflict
+from conversations.models import Message, Summary
+from conversations.sql import load, rows
+from conversations.store.context import (
+    ContextChange,
+    Counts,
+    CountsChange,
+    ItemRow,
+    change_context,
+    change_counts,
+    context_difference,
+    count_anew,
+    hold,
+)
+from conversations.types import ContextItemType
+from integrity.repairs.operation import CannotRepair, Operation, Target, Values
+from integrity.repairs.repair_planning import Step
+
+# A step shows this many rows of a change; it keeps all of them for undoing.
+MOST_SHOWN = 50
+
+SQL = load("integrity/repairs.sql")
+
+
+class RebuildContext(Operation):
+    """Replace the stored context with the one derived from lineage, and recount it."""
+
+    step = Step.REBUILD_CONTEXT
+
+    def state(self, target: Target) -> Values:
+        [(items, hash)] = rows(SQL["context_hash"], [target.conversation])
+        return {"items": items, "hash": hash, **_active(count_anew(target.conversation).before)}
+
+    def outlook(self, target: Target) -> Values:
+        change = self._change(target.conversation)
+        return {
+            "removed": [_shown(row) for row in change.removed[:MOST_SHOWN]],
+            "removed_count": len(change.removed),
+            "added": [_shown(row) for row in change.added[:MOST_SHOWN]],
+            "added_count": len(change.added),
+        }
+
+    def is_reversible(self, target: Target) -> bool:
+        """The database refuses to insert items that point at nothing, or at two rows."""
+        change = self._change(target.conversation)
+        messages = {row.message_id for row in change.removed if row.message_id is not None}
+        summaries = {row.summary_id for row in change.removed if row.summary_id is not None}
+        return (
+            Message.objects.filter(pk__in=messages).count() == len(messages)
+            and Summary.objects.filter(pk__in=summaries).count() == len(summaries)
+            and all(_points_at_one_thing(row) for row in change.removed)
+        )
+
+    def apply(self, target: Target, log: AuditLog) -> Values:
+        change = self._change(target.conversation)
+        hold(change.conversation_ids)
+        change_context(change)
+        counted = [_count_context(conversation_id) for conversation_id in change.conversation_ids]
+        return {
+            "removed": [_kept(row) for row in change.removed],
+            "added": [_kept(row) for row in change.added],
+            "counts": [asdict(each) for each in counted],
+        }
+
+    def undo(self, target: Target, undo: Values, log: AuditLog) -> None:
+        for each in undo["counts"]:
+            change_counts(_counts_change(each).reversed())
+        change = ContextChange(
+            target.conversation,
+            removed=tuple(map(_row, undo["removed"])),
+            added=tuple(map(_row, undo["added"])),
+        )
+        change_context(change.reversed())
+
+    def _change(self, conversation_id: int) -> ContextChange:
+        try:
+            return context_difference(conversation_id, cost_of=context_cost_of(TokenEstimator.from_settings()))
+        except Conflict as contradiction:
+            raise CannotRepair(contradiction.detail) from contradiction
+
+
+class Recount(Operation):
+    """Set one counter of a conversation to a recount.
+
+    The target is the counter's name.
+    """
+
+    step = Step.RECOUNT
+
+    def state(self, target: Target) -> Values:
+        return {target.id: getattr(count_anew(target.conversation).before, target.id)}
+
+    def outlook(self, target: Target) -> Values:
+        return {target.id: getattr(self._change(target).after, target.id)}
+
+    def apply(self, target: Target, log: AuditLog) -> Values:
+        change = self._change(target)
+        change_counts(change)
+        return {target.id: getattr(change.before, target.id)}
+
+    def undo(self, target: Target, undo: Values, log: AuditLog) -> None:
+        current = count_anew(target.conversation).before
+        change_counts(CountsChange(target.conversation, before=current, after=replace(current, **undo)))
+
+    def _change(self, target: Target) -> CountsChange:
+        counted = count_anew(target.conversation)
+        after = replace(counted.before, **{target.id: getattr(counted.after, target.id)})
+        if after == counted.before:
+            raise CannotRepair(f"{target.id} is evidence of missing rows, so it stays.")
+        return replace(counted, after=after)
+
+
+def _count_context(conversation_id: int) -> CountsChange:
+    """Recount the context; other counters have their own step."""
+    counted = count_anew(conversation_id)
+    after = counted.after
+    kept = replace(counted.before, active_messages=after.active_messages, active_tokens=after.active_tokens)
+    change = replace(counted, after=kept)
+    change_counts(change)
+    return change
+
+
+def _points_at_one_thing(row: ItemRow) -> bool:
+    is_message = row.item_type is ContextItemType.MESSAGE
+    return (row.message_id is not None) == is_message and (row.summary_id is not None) == (not is_message)
+
+
+def _active(counts: Counts) -> dict[str, int]:
+    return {"active_messages": counts.active_messages, "active_tokens": counts.active_tokens}
+
+
+def _counts_change(kept: Mapping[str, Any]) -> CountsChange:
+    return CountsChange(kept["conversation_id"], before=Counts(**kept["before"]), after=Counts(**kept["after"]))
+
+
+def _shown(row: ItemRow) -> dict[str, Any]:
+    """Return a context item as a step shows it."""
+    return {"ordinal": row.ordinal, "id": row.summary_id or f"msg_{row.message_id}", "tokens": row.token_count}
+
+
+def _kept(row: ItemRow) -> dict[str, Any]:
+    return {**asdict(row), "created_at": row.created_at and row.created_at.isoformat()}
+
+
+def _row(kept: Mapping[str, Any]) -> ItemRow:
+    created_at = kept["created_at"] and datetime.fromisoformat(kept["created_at"])
+    return ItemRow(**{**kept, "item_type": ContextItemType(kept["item_type"]), "created_at": created_at})

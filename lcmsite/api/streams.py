@@ -1,0 +1,142 @@
+"""Streams: a file as it is, and a ledger as it is read. REST alone has these."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from django.http import FileResponse, HttpRequest, StreamingHttpResponse
+from django.http.response import HttpResponseBase
+from drf_spectacular.utils import OpenApiParameter
+from rest_framework.request import Request
+
+from conversations.files.large_files import LargeFileService
+from conversations.files.reading import FileBytes
+from conversations.params import ConversationParams, FileParams
+from integrity.ledgers import Ledgers
+from lcmsite.access.keys import Caller
+from lcmsite.api.concurrency import gate
+from lcmsite.api.openapi import DOWNLOAD, LEDGER, documented_stream
+from lcmsite.catalogue.problems import NoSuchRange
+from lcmsite.types import KeyScope
+
+OCTETS = "application/octet-stream"
+JSON_LINES = "application/x-ndjson"
+_RANGE = re.compile(r"bytes=([0-9]{1,18})-([0-9]{1,18})?")
+
+
+@documented_stream(
+    "files_download",
+    DOWNLOAD,
+    FileParams,
+    chapter="Large file service",
+    media_type=OCTETS,
+    statuses={200: "All of the file.", 206: "The range of it that was asked for; Content-Range says which."},
+    headers=(
+        OpenApiParameter(
+            "Range",
+            type=str,
+            location=OpenApiParameter.HEADER,
+            description="One range, as bytes=FIRST-LAST or bytes=FIRST-. Any other form is passed over.",
+            required=False,
+        ),
+    ),
+)
+def download(self: object, request: Request, file_id: str) -> HttpResponseBase:
+    """A file's bytes as they are, or those of the one Range that is asked for."""
+    caller: Any = request.user
+    return download_response(request, caller, file_id)
+
+
+def download_response(request: HttpRequest | Request, caller: Caller, file_id: str) -> HttpResponseBase:
+    """The file, for a caller from anywhere."""
+    caller.require(KeyScope.READ)
+    wanted = _wanted(request)
+    offset, length = wanted or (0, None)
+    found = LargeFileService.from_settings(caller.scope).stream(file_id=file_id, offset=offset, length=length)
+    if wanted and offset >= found.file_size:
+        found.file.close()
+        raise NoSuchRange(
+            f"The file has {found.file_size} bytes; no range begins at {offset}.", file_size=found.file_size
+        )
+    response = FileResponse(found.reader(), status=206 if wanted else 200, content_type=OCTETS)
+    response["Content-Length"] = str(found.length)
+    response["Accept-Ranges"] = "bytes"
+    # Whatever the file is, no browser shows it as a page of this site.
+    response["Content-Disposition"] = f"attachment; filename*=UTF-8''{quote(_name(found), safe='')}"
+    response["X-Content-Type-Options"] = "nosniff"
+    if found.record.content_hash:
+        response["ETag"] = f'"{found.record.content_hash}"'
+    if wanted:
+        response["Content-Range"] = f"bytes {offset}-{offset + found.length - 1}/{found.file_size}"
+    return response
+
+
+def _wanted(request: HttpRequest | Request) -> tuple[int, int | None] | None:
+    """Where the range begins and how long it is; None without one, and for forms that need not be understood."""
+    found = _RANGE.fullmatch(request.headers.get("Range", "").strip())
+    if found is None:
+        return None
+    first, last = int(found[1]), None if found[2] is None else int(found[2])
+    if last is not None and last < first:
+        return None
+    return first, None if last is None else last - first + 1
+
+
+def _name(found: FileBytes) -> str:
+    """What a browser calls the file: the last piece of its name, whatever directories the name goes through."""
+    name = (found.record.file_name or "").replace("\\", "/").rpartition("/")[2].strip(". ")
+    return "".join(each for each in name if each.isprintable()) or found.record.file_id
+
+
+@dataclass(frozen=True)
+class Held:
+    """Lines with what is held until they are closed. A generator that never began would release nothing."""
+
+    lines: Generator[bytes, None, None]
+    held: ExitStack
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self.lines
+
+    def close(self) -> None:
+        # First the lines: they read in a transaction, which has to end before the connection is given back.
+        with self.held:
+            self.lines.close()
+
+
+@documented_stream(
+    "conversations_ledger",
+    LEDGER,
+    ConversationParams,
+    chapter="Ledgers",
+    media_type=JSON_LINES,
+    statuses={200: "The ledger, a JSON object a line."},
+)
+def ledger(self: object, request: Request, **in_path: str) -> StreamingHttpResponse:
+    """A whole conversation as a ledger, streamed.
+
+    JSON Lines in the format of docs/ledger.md; one that breaks off has no trailer and does not verify. On the command
+    line it is `lcm ledger export`.
+    """
+    caller: Any = request.user
+    caller.require(KeyScope.READ)
+    given = {**in_path, **request.GET.dict()}
+    return ledger_response(caller, ConversationParams.accepted(given, in_text=given)["conversation_id"])
+
+
+def ledger_response(caller: Caller, conversation_id: int) -> StreamingHttpResponse:
+    """The ledger, for a caller from anywhere."""
+    caller.require(KeyScope.READ)
+    # Before the first line, so that a refusal is one.
+    conversation = caller.scope.conversation(conversation_id)
+    lines = Ledgers.from_settings(caller.scope).lines(conversation_id=conversation.pk)
+    held = ExitStack()
+    held.enter_context(gate().entered(caller.scope.actor, heavy=True))
+    response = StreamingHttpResponse(Held(lines, held), content_type=JSON_LINES)
+    response["X-Content-Type-Options"] = "nosniff"
+    return response

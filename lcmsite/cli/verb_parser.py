@@ -1,0 +1,108 @@
+"""Parse the arguments of verbs, suggest near spellings, and write completion scripts."""
+
+from __future__ import annotations
+
+import shutil
+import textwrap
+from argparse import SUPPRESS, Action, ArgumentParser, RawDescriptionHelpFormatter
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import Any, NoReturn
+
+from conversations.errors import Invalid
+from lcmsite.cli.cli_session import DEFAULT_WORKSPACE
+from lcmsite.cli.verbs import HELP, Verb
+
+
+class Parser(ArgumentParser):
+    """Raise Invalid for what cannot be parsed, with the nearest option as a suggestion."""
+
+    def __init__(self, **options: Any) -> None:
+        self.actions: list[Action] = []
+        super().__init__(**{"formatter_class": RawDescriptionHelpFormatter, **options})
+        # Python 3.14 and later also suggest the nearest choice of an option.
+        self.suggest_on_error = True
+
+    def add_argument(self, *names: Any, **options: Any) -> Action:
+        action = super().add_argument(*names, **options)
+        self.actions.append(action)
+        return action
+
+    def error(self, message: str) -> NoReturn:
+        sentence = f"{message[:1].upper()}{message[1:]}."
+        if message.startswith("unrecognized arguments"):
+            known = [name for action in self.actions for name in action.option_strings]
+            options = [word.partition("=")[0] for word in message.split() if word.startswith("--")]
+            sentence += suggestion(options, known)
+        raise Invalid(f"{sentence} See `{self.prog} --help`.", code="usage")
+
+
+def suggestion(words: Iterable[str], known: Iterable[str]) -> str:
+    """` Did you mean X?` for the words that resemble a known one; empty if none does."""
+    near = [match for word in words for match in get_close_matches(word, known, n=1)]
+    return f" Did you mean {' '.join(near)}?" if near else ""
+
+
+def parser_of(verb: Verb) -> Parser:
+    """The parser of the arguments behind this verb."""
+    parser = Parser(
+        prog=f"lcm {verb.name}",
+        description=wrapped(verb.description or verb.sentence),
+        epilog=f"example:\n  {HELP[verb.name].example}" if verb.name in HELP else None,
+    )
+    add_globals(parser)
+    verb.add_arguments(parser)
+    return parser
+
+
+def add_globals(parser: ArgumentParser) -> None:
+    """Add the options that every verb takes, before or behind it."""
+    parser.add_argument("--json", action="store_true", default=SUPPRESS, help="Print JSON, as the REST API does.")
+    parser.add_argument(
+        "--workspace",
+        metavar="NAME",
+        default=SUPPRESS,
+        help=f"The workspace to use; also LCM_WORKSPACE. Default: {DEFAULT_WORKSPACE}.",
+    )
+    parser.add_argument(
+        "--api-key",
+        metavar="KEY",
+        default=SUPPRESS,
+        help="Act with this key, in its workspace and with its scopes; also LCM_API_KEY.",
+    )
+
+
+def wrapped(text: str) -> str:
+    """The paragraphs of a text, each as wide as the terminal."""
+    width = shutil.get_terminal_size().columns - 2
+    paragraphs = [" ".join(paragraph.split()) for paragraph in text.split("\n\n")]
+    return "\n\n".join(textwrap.fill(paragraph, width) for paragraph in paragraphs)
+
+
+def completion_script(shell: str, verbs: Iterable[Verb]) -> str:
+    """The completion script of bash, zsh or fish for these verbs."""
+    # Not imported above: only this verb needs it.
+    import shtab
+
+    root = Parser(prog="lcm")
+    add_globals(root)
+    top = root.add_subparsers(metavar="VERB")
+    families: dict[str, Any] = {}
+    for verb in sorted(verbs, key=lambda each: each.name):
+        first, _, second = verb.name.partition(" ")
+        parent = top
+        if second:
+            if first not in families:
+                known = top.choices.get(first)
+                family = known if known is not None else top.add_parser(first, help=f"{first.capitalize()} verbs.")
+                families[first] = family.add_subparsers(metavar="VERB")
+            parent = families[first]
+        parser = parent.add_parser(second or first, help=verb.sentence)
+        add_globals(parser)
+        verb.add_arguments(parser)
+        for action in parser.actions:
+            if action.metavar in {"FILE", "PATH", "ANCHOR"}:
+                action.complete = shtab.FILE  # type: ignore[attr-defined]
+            elif action.metavar == "DIR":
+                action.complete = shtab.DIRECTORY  # type: ignore[attr-defined]
+    return str(shtab.complete(root, shell))
