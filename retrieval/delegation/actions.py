@@ -26,7 +26,9 @@ def _level(depth: int) -> int:
 
 
 def _texts(cited: Any) -> tuple[str, ...]:
-    return tuple(each for each in cited if isinstance(each, str))[:_MOST_CITED] if isinstance(cited, list | tuple) else ()
+    if not isinstance(cited, list | tuple):
+        return ()
+    return tuple(each for each in cited if isinstance(each, str))[:_MOST_CITED]
 
 
 Text = Annotated[str, Field(min_length=1)]
