@@ -1,4 +1,4 @@
-"""Outlines: summaries without their text."""
+"""Outlines: summaries without their text, and the statements that give them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,13 @@ from datetime import datetime
 from typing import Any
 
 from conversations.fast.records import record
+from conversations.sql import load
 from conversations.types import Level, SummaryKind
 from retrieval.types import SummaryOutline
+
+_SQL = load("retrieval/describe.sql")
+# `{outline}` in a statement stands for the columns of one.
+STATEMENTS = {name: statement.replace("{outline}", _SQL["outline"]) for name, statement in _SQL.items()}
 
 _KINDS = {kind.value: kind for kind in SummaryKind}
 _LEVELS = {level.value: level for level in Level}

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from conversations.cold_storage.cold_texts import ColdTexts, cold_texts, until_settled
+from conversations.cold_storage.cold_texts import cold_texts, until_settled
 from conversations.content.tokens import MESSAGE_OVERHEAD_TOKENS
 from conversations.fast.records import record
 from conversations.sql import array, load, rows, texts
-from conversations.store.read import PART_TYPES, ROLES, TEXTS, has_only_texts, part_rows_of, parts_in
+from conversations.store.read import ROLES, parts_of
 from conversations.types import SummaryKind
-from retrieval.expansion.expand_outline import Entry
-from retrieval.slices import PartView, Slice, cost_of, view_of, view_of_texts
+from retrieval.expansion.outline import Entry
+from retrieval.slices import Slice, cost_of, views
 from retrieval.types import ExpandedItem, ItemKind
 
 _SQL = load("retrieval/expand.sql")
@@ -79,11 +78,11 @@ def _messages(entries: Mapping[int, Entry]) -> dict[int, ExpandedItem]:
             texts_of = cold.message(block_id, message_id)
             content, exact = texts_of.content, texts_of.exactly
         contents[message_id] = exact.get("content", content) if exact else content
-    views = _views(contents, cold)
+    records = parts_of(entries, cold=cold)
     found = {}
     for message_id, role, _, created_at, author, erased, _, _ in fetched:
         seq, _, _, _, tokens, level, of = entries[message_id]
-        content, parts = contents[message_id], views.get(message_id, ())
+        content, parts = contents[message_id], views(records.get(message_id, ()), contents[message_id])
         values = {
             "id": f"msg_{message_id}",
             "kind": ItemKind.MESSAGE,
@@ -97,24 +96,8 @@ def _messages(entries: Mapping[int, Entry]) -> dict[int, ExpandedItem]:
             "content_total": len(content),
             "role": ROLES[role],
             "author": author,
-            "parts": tuple(parts),
+            "parts": parts,
             "erased": erased,
         }
         found[message_id] = record(ExpandedItem, values)
-    return found
-
-
-def _views(contents: Mapping[int, str], cold: ColdTexts | None) -> dict[int, list[PartView]]:
-    """The parts of these messages beside their contents."""
-    fetched = part_rows_of(contents)
-    strange = parts_in([row for row in fetched if not has_only_texts(row)], cold=cold)
-    records = {part.part_id: part for parts in strange.values() for part in parts}
-    found: dict[int, list[PartView]] = defaultdict(list)
-    for message_id, ordinal, part_id, kind, *values, _, _ in fetched:
-        content = contents[message_id]
-        found[message_id].append(
-            view_of(records[part_id], content)
-            if part_id in records
-            else view_of_texts(ordinal, PART_TYPES[kind], zip(TEXTS, values, strict=True), content)
-        )
     return found

@@ -14,7 +14,7 @@ from conversations.policy import StorePolicy
 from conversations.sql import array, load, rows
 from conversations.store.read import NOT_FROM_COMPACTION, PART, PART_WIDTH, metadata_of, parts_in
 from conversations.types import ContextItemType, PartRecord, Role
-from retrieval.assembly.candidates import Candidate
+from retrieval.assembly.selection import Candidate
 from retrieval.assembly.types import AssembledItem
 
 # Metadata cost no tokens, and are bounded where they are appended. Of messages from before that bound, a context shows
