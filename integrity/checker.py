@@ -8,9 +8,8 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from conversations.models import Conversation
-from conversations.scope import Scope
+from conversations.scope import EVERYTHING, Scope
 from conversations.sql import snapshot
-from conversations.store.base import EVERYTHING
 from conversations.store.pages import behind
 from integrity import models, reports
 from integrity.examination import Examination, batches_of

@@ -24,8 +24,7 @@ from conversations.ledger.lines import Pen
 from conversations.ledger.types import ExportReport, ImportReport, LedgerReport
 from conversations.ledger.verifying import Verifier, lines_in
 from conversations.models import Conversation, Workspace
-from conversations.scope import Scope
-from conversations.store.base import EVERYTHING
+from conversations.scope import EVERYTHING, Scope
 from conversations.store.context import (
     ContextChange,
     CountsChange,

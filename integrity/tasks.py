@@ -10,7 +10,7 @@ from django.dispatch import receiver
 from django_huey import db_periodic_task, db_task
 from huey import crontab
 
-from conversations.enqueue import wake
+from conversations.work.queue import wake
 from integrity.anchors.anchoring import AnchorService
 from integrity.retention.erasure import Erasures
 from integrity.retention.tiers import Retention

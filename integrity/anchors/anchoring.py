@@ -21,9 +21,8 @@ from conversations.audit import Act, AuditLog
 from conversations.errors import Invalid, NotFound, Unavailable
 from conversations.ledger.lines import as_text
 from conversations.models import AuditEntry, AuditHead, Conversation
-from conversations.scope import Scope
+from conversations.scope import EVERYTHING, Scope
 from conversations.sql import rows, snapshot
-from conversations.store.base import EVERYTHING
 from integrity.anchors import anchor_file, signing
 from integrity.anchors.database_comparison import compare
 from integrity.anchors.types import (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conversations.store.base import MESSAGE_OVERHEAD_TOKENS
+from conversations.content.tokens import MESSAGE_OVERHEAD_TOKENS
 from integrity.invariants.invariant import in_sql
 from integrity.types import Severity
 

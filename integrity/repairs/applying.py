@@ -12,12 +12,11 @@ from django.db import Error, transaction
 from django.db.models import Count, Q
 from django.utils import timezone
 
-from compaction.locks import compaction_lock
+from compaction.run import compaction_lock
 from conversations.audit import Act, AuditLog
 from conversations.errors import Conflict, Invalid
 from conversations.models import Conversation
-from conversations.scope import Scope
-from conversations.store.base import EVERYTHING
+from conversations.scope import EVERYTHING, Scope
 from conversations.store.context import hold
 from conversations.store.pages import behind
 from integrity import models

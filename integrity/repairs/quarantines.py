@@ -12,8 +12,7 @@ from django.utils import timezone
 from conversations.audit import Act, AuditLog
 from conversations.errors import Conflict, Invalid, NotFound
 from conversations.models import Conversation, MessagePart, Quarantine
-from conversations.scope import Scope
-from conversations.store.base import EVERYTHING
+from conversations.scope import EVERYTHING, Scope
 from integrity.repairs.repair_operation import CannotRepair, Operation, Target, Values
 from integrity.repairs.repair_planning import Step
 from integrity.types import QuarantineRecord, record

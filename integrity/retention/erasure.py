@@ -16,7 +16,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from compaction.background import jobs
-from compaction.locks import compaction_lock
+from compaction.run import compaction_lock
 from compaction.sources import remains_of
 from compaction.types import Reason
 from conversations.audit import Act, AuditLog
@@ -26,8 +26,7 @@ from conversations.files.shared_locks import SharedBytes
 from conversations.files.storage import STORAGE_FAILURES
 from conversations.humanize import counted
 from conversations.models import ContextItem, LargeFile, Message
-from conversations.scope import Scope
-from conversations.store.base import EVERYTHING
+from conversations.scope import EVERYTHING, Scope
 from integrity.models import Erasure
 from integrity.policy import RetentionPolicy
 from integrity.retention.erasure_extent import Extent

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import psycopg
 from django.db import OperationalError, connection, transaction
 
-from conversations.scope import Scope
+from conversations.scope import EVERYTHING, Scope
 from conversations.sql import first_row, load
-from conversations.store.base import EVERYTHING
 from integrity.retention.types import StorageStatistics
 
 # Counting bytes reads every message; where that takes longer, the answer leaves the bytes out.

@@ -13,14 +13,13 @@ import structlog
 from django.db import transaction
 from django.utils import timezone
 
-from compaction.locks import compaction_lock
+from compaction.run import compaction_lock
 from conversations.audit import Act, AuditLog
 from conversations.cold_storage.archiving import Moved, archive_stretch, thaw_block
 from conversations.errors import ConversationBusy, Invalid, LcmError
 from conversations.models import ColdBlock, Conversation, Workspace
-from conversations.scope import Scope
+from conversations.scope import EVERYTHING, Scope
 from conversations.sql import load, rows
-from conversations.store.base import EVERYTHING
 from conversations.store.last_used import today
 from integrity.models import ColdProgress
 from integrity.policy import MOST_DAYS, RetentionPolicy

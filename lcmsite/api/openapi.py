@@ -15,15 +15,16 @@ from conversations.param_fields import Params
 from conversations.params import AppendMessagesParams
 from lcmsite.catalogue import json_schema
 from lcmsite.catalogue.examples import EXAMPLES, PROBLEM_EXAMPLES, example_body, examples_of
-from lcmsite.catalogue.json_schema import PROBLEM, Schema, fields_of
+from lcmsite.catalogue.json_schema import Problem, Schema, fields_of
 from lcmsite.catalogue.links import links
-from lcmsite.catalogue.message_schema import FOREIGN, by_form
+from lcmsite.catalogue.message_schema import by_form, foreign_messages
 from lcmsite.catalogue.operation import Operation, operation_id, placeholders
 from lcmsite.catalogue.problems import KINDS
 
 PREFIX = "/api/v1/"
 # Paths beside the catalogue's.
-STREAMS = ("files/{file_id}/download/", "conversations/{conversation_id}/ledger/")
+DOWNLOAD = "files/{file_id}/download/"
+LEDGER = "conversations/{conversation_id}/ledger/"
 _BYTES = {"type": "string", "format": "binary"}
 
 # Refused by the web server, which knows nothing of LCM's problems.
@@ -81,7 +82,7 @@ _REQUEST_ID = {"X-Request-ID": {"$ref": "#/components/headers/X-Request-ID"}}
 class BearerKeyScheme(OpenApiAuthenticationExtension):
     """How the document names our keys."""
 
-    target_class = "lcmsite.access.authentication.BearerKey"
+    target_class = "lcmsite.access.keys.BearerKey"
     name = "ApiKey"
 
     def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
@@ -234,8 +235,8 @@ def completed(result: dict[str, Any], **_: Any) -> dict[str, Any]:
 
     _, answers = _answers()
     components = {
-        "Problem": PROBLEM,
-        **FOREIGN,
+        **json_schema.components_of([Problem], with_models=True),
+        **foreign_messages(),
         **answers,
         **json_schema.components_of([each.params for each in CATALOGUE]),
     }
@@ -249,7 +250,7 @@ def completed(result: dict[str, Any], **_: Any) -> dict[str, Any]:
         for path in operation.paths:
             document = result["paths"][f"{PREFIX}{path}"][operation.verb.lower()]
             _complete(document, operation, path)
-    for path in STREAMS:
+    for path in (DOWNLOAD, LEDGER):
         document = result["paths"][f"{PREFIX}{path}"]["get"]
         for parameter in document["parameters"]:
             parameter["example"] = EXAMPLES[parameter["name"]]

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from django.db import connection
 
-from compaction.locks import compaction_lock
+from compaction.run import compaction_lock
 from conversations.audit import Act, AuditLog
 from conversations.errors import Conflict, ConversationBusy, Invalid, NotFound
 from conversations.files.large_files import LargeFileService

@@ -100,7 +100,7 @@ def test_everything_is_clean_by_a_check_of_everything_alone_and_says_what_is_new
         conversation_id=busy, messages=[NewMessage("user", "One more."), NewMessage("user", "Two.")]
     )
     look("two more")
-    checker.run(conversation_id=busy, extent=ScanMode.INCREMENTAL)
+    checker.run(conversation_id=busy, extent="incremental")
     look("one conversation since")
 
     for path in ("", "integrity/"):

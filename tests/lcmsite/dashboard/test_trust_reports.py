@@ -64,7 +64,7 @@ def test_reports_are_listed_newest_first_a_page_at_a_time_whatever_comes_in(read
 def test_it_is_said_when_all_of_the_workspace_was_last_looked_through(reader):
     conversation_id = a_conversation("one").conversation_id
     a_checker().run(conversation_id=conversation_id)
-    a_checker().run(extent=ScanMode.INCREMENTAL)
+    a_checker().run(extent="incremental")
     before = page_of(reader, INTEGRITY)
     whole = a_checker().run().report_id
     newer = a_checker().run(conversation_id=conversation_id).report_id
