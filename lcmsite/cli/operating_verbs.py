@@ -16,8 +16,7 @@ from lcmsite.cli.catalogue_verbs import waiting
 from lcmsite.cli.cli_session import OPERATOR, Session
 from lcmsite.cli.parser import Outcome, Verb
 from lcmsite.effective_settings import EffectiveSettings, settings_in_force
-from lcmsite.ops.backup.create_backup import BackupReport, back_up
-from lcmsite.ops.backup.restore_backup import restore
+from lcmsite.ops.backup.backups import BackupReport, back_up, restore
 from retrieval.policy import RetrievalPolicy
 from retrieval.search.patterns import trigrams
 from retrieval.search.patterns.trigrams import TrigramIndex

@@ -30,7 +30,7 @@ from lcmsite.cli.catalogue_verbs import from_operation
 from lcmsite.cli.cli_session import Session
 from lcmsite.cli.parser import Arguments, Outcome, Parser, Verb, add_globals, completion_script, parser_of, suggestion
 from lcmsite.cli.verb_groups import GROUPS, HELP
-from lcmsite.servers import require_servers
+from lcmsite.connections import require_servers
 
 logger = logging.getLogger(__name__)
 

@@ -1,4 +1,4 @@
-"""Serve one port with some processes: they share a listening socket, and those that die are started again."""
+"""Serve one port with several processes, restarted when they die."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Load = Callable[[], Callable[..., Any]]
 
 @dataclass
 class Server:
-    """Loads an ASGI application in each of its workers and serves it until SIGTERM or SIGINT, or without its parent."""
+    """Serves an ASGI application in worker processes until it is stopped."""
 
     load: Load
     host: str
@@ -63,7 +63,7 @@ class Server:
         self.is_stopping = True
 
     def _bury(self) -> None:
-        """Take note of workers that have ended; SystemExit for one that ended at its start."""
+        """Reap ended workers; SystemExit for one that ended at its start."""
         for pid, started_at in list(self.started_at.items()):
             ended, status = os.waitpid(pid, os.WNOHANG)
             if not ended:
@@ -122,7 +122,7 @@ class Server:
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """A socket of TCP by name, not by default: asyncio sends small answers at once only on such."""
+    """A listening TCP socket; asyncio sets TCP_NODELAY only with this protocol."""
     family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
