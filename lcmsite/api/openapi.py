@@ -15,9 +15,9 @@ from conversations.param_fields import Params
 from conversations.params import AppendMessagesParams
 from lcmsite.catalogue import json_schema
 from lcmsite.catalogue.examples import EXAMPLES, PROBLEM_EXAMPLES, PROBLEM_HEADERS, example_body, examples_of
-from lcmsite.catalogue.json_schema import PROBLEM, Schema, fields_of
+from lcmsite.catalogue.json_schema import Problem, Schema, fields_of
 from lcmsite.catalogue.links import links
-from lcmsite.catalogue.message_schema import FOREIGN, by_form
+from lcmsite.catalogue.message_schema import by_form, foreign_messages
 from lcmsite.catalogue.operation import Operation, operation_id, placeholders
 from lcmsite.catalogue.problems import KINDS
 
@@ -194,8 +194,8 @@ def completed(result: dict[str, Any], **_: Any) -> dict[str, Any]:
 
     _, answers = _answers()
     components = {
-        "Problem": PROBLEM,
-        **FOREIGN,
+        **json_schema.components_of([Problem], with_models=True),
+        **foreign_messages(),
         **answers,
         **json_schema.components_of([each.params for each in CATALOGUE]),
     }

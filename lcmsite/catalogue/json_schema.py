@@ -20,23 +20,16 @@ Schema = dict[str, Any]
 COMPONENTS = "#/components/schemas/"
 _REF = COMPONENTS + "{model}"
 
-PROBLEM: Schema = {
-    "type": "object",
-    "description": "Why a request was refused, in the one shape that all refusals have.",
-    "required": ["code", "detail", "retryable", "status"],
-    "properties": {
-        "code": {"type": "string", "description": "For programs; stays the same."},
-        "detail": {"type": "string", "description": "For people."},
-        "retryable": {"type": "boolean", "description": "Whether the same request may succeed later."},
-        "status": {"type": "integer", "description": "The HTTP status."},
-        "errors": {
-            "type": "object",
-            "description": "What is wrong with each field, for the code invalid_params.",
-            "additionalProperties": {"type": "array", "items": {"type": "string"}},
-        },
-        "context": {"type": "object", "description": "More, for some codes."},
-    },
-}
+
+class Problem(BaseModel):
+    """Why a request was refused, in the one shape that all refusals have."""
+
+    code: str = Field(description="For programs; stays the same.")
+    detail: str = Field(description="For people.")
+    retryable: bool = Field(description="Whether the same request may succeed later.")
+    status: int = Field(description="The HTTP status.")
+    errors: dict[str, list[str]] = Field({}, description="What is wrong with each field, for the code invalid_params.")
+    context: dict[str, Any] = Field({}, description="More, for some codes.")
 
 
 class Generator(GenerateJsonSchema):
@@ -63,7 +56,7 @@ class Generator(GenerateJsonSchema):
 
 
 @cache
-def _of_model(params: type[Params]) -> Schema:
+def _of_model(params: type[BaseModel]) -> Schema:
     return _untitled(params.model_json_schema(ref_template=_REF, schema_generator=Generator))
 
 
@@ -119,9 +112,14 @@ def is_bytes(schema: Schema) -> bool:
     return "contentEncoding" in schema
 
 
-def components_of(params: Sequence[type[Params]]) -> dict[str, Schema]:
-    """The records and enumerations that params are made of, by name."""
-    return {name: schema for each in params for name, schema in _of_model(each).get("$defs", {}).items()}
+def components_of(models: Sequence[type[BaseModel]], *, with_models: bool = False) -> dict[str, Schema]:
+    """The records and enumerations that models are made of, by name; and the models themselves."""
+    named = {model.__name__: _of_model(model) for model in models}
+    parts = {name: schema for each in named.values() for name, schema in each.get("$defs", {}).items()}
+    if with_models:
+        for name, schema in named.items():
+            parts[name] = {key: value for key, value in schema.items() if key != "$defs"}
+    return parts
 
 
 def of_results(hints: Sequence[Any]) -> tuple[list[Schema], dict[str, Schema]]:

@@ -1,176 +1,188 @@
-"""JSON Schema of the foreign forms of messages, as far as they are read.
+"""The foreign forms of messages, described as pydantic models for the OpenAPI document.
 
-Our own form is `NewMessage`. What else a foreign message holds is kept, so the schemas allow it.
+`conversations/formats` reads them, and keeps fields that are not named here. LCM's own form is `NewMessage`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
-from conversations.content.json_values import NAME_SCHEMA
-from conversations.formats import Format, anthropic_messages, openai_responses
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, RootModel
+
+from conversations.content.json_values import Name
+from conversations.formats import Format
 from conversations.formats.neutral import PART_TYPES
-from conversations.formats.openai_chat import ROLES
 from conversations.types import Role
-from lcmsite.catalogue.json_schema import COMPONENTS, Schema
+from lcmsite.catalogue.json_schema import COMPONENTS, Schema, components_of
+
+IdempotencyKey = Annotated[
+    Name | None, Field(description="Your own, unique in the conversation: what has it is stored once.")
+]
+Text = str | None
 
 
-def or_null(schema: Schema) -> Schema:
-    return {"anyOf": [schema, {"type": "null"}]}
+def _type_other_than(pattern: str) -> Any:
+    """A `type` that does not match; `not`, because generated clients cannot compile look-aheads."""
+    return Field(json_schema_extra={"not": {"pattern": pattern}})
 
 
-_KEY: Schema = {
-    **or_null(NAME_SCHEMA),
-    "description": "Your own, unique in the conversation: what has it is stored once.",
+class Foreign(BaseModel):
+    model_config = ConfigDict(extra="allow")
+
+
+class NeutralPart(Foreign):
+    type: str = Field(json_schema_extra={"enum": list(PART_TYPES)})
+
+
+class NeutralMessage(Foreign):
+    """A message in the neutral form, as `lcm import` reads it and exports write it."""
+
+    role: Role
+    content: Text = None
+    parts: list[NeutralPart] | None = None
+    author: Name | None = None
+    created_at: AwareDatetime | None = None
+    meta: dict[str, Any] | None = None
+    idempotency_key: IdempotencyKey = None
+    session_id: Text = None
+    seq: int | None = None
+
+
+class ChatMessage(Foreign):
+    """A message as OpenAI's chat completions API takes it."""
+
+    role: Literal["user", "assistant", "system", "developer", "tool", "function"]
+    content: str | list[dict[str, Any]] | None = None
+    name: Text = None
+    idempotency_key: IdempotencyKey = None
+    # Each is read for one role only, and kept as it is for any other.
+    tool_call_id: Any = Field(None, description="Of a tool's message: the call that it answers, as a text.")
+    tool_calls: Any = Field(None, description="Of an assistant's message: its calls, as a list of objects.")
+
+
+class AnthropicText(Foreign):
+    type: Literal["text"]
+    text: str
+
+
+class AnthropicBlock(Foreign):
+    type: Annotated[str, _type_other_than("^text$")] | None = None
+
+
+class AnthropicMessage(Foreign):
+    """A message as Anthropic's Messages API takes it; one with the role system is a system prompt."""
+
+    role: Literal["user", "assistant", "system"]
+    content: str | list[AnthropicText | AnthropicBlock]
+    idempotency_key: IdempotencyKey = None
+
+
+class ResponsesText(Foreign):
+    type: Annotated[str, Field(pattern="text$")]
+    text: str
+
+
+class ResponsesRefusal(Foreign):
+    type: Literal["refusal"]
+    refusal: str
+
+
+class ResponsesImage(Foreign):
+    type: Literal["input_image"]
+    image_url: Text = None
+
+
+class ResponsesFile(Foreign):
+    type: Literal["input_file"]
+    filename: Text = None
+    file_data: Text = None
+    file_url: Text = None
+
+
+class ResponsesPiece(Foreign):
+    type: Annotated[str, _type_other_than("text$|^(refusal|input_image|input_file)$")] | None = None
+
+
+Pieces = list[ResponsesText | ResponsesRefusal | ResponsesImage | ResponsesFile | ResponsesPiece]
+
+
+class ResponsesThought(Foreign):
+    text: Text = None
+
+
+class ResponsesItem(Foreign):
+    idempotency_key: IdempotencyKey = None
+
+
+class ResponsesTurn(ResponsesItem):
+    type: Literal["message", ""] | None = None
+    role: Literal["user", "assistant", "system", "developer"]
+    content: str | Pieces
+
+
+class ResponsesReasoning(ResponsesItem):
+    type: Literal["reasoning"]
+    summary: list[ResponsesThought] | None = None
+    content: list[ResponsesThought] | None = None
+
+
+class ResponsesCall(ResponsesItem):
+    type: Annotated[str, Field(pattern="_call$")]
+    call_id: Text = None
+    id: Text = None
+    name: Text = None
+    # Only function and MCP calls have them.
+    arguments: Text = None
+
+
+class ResponsesResult(ResponsesItem):
+    type: Annotated[str, Field(pattern="_output$")]
+    call_id: Text = None
+    id: Text = None
+    output: str | Pieces | dict[str, Any] | None = None
+
+
+class ResponsesOther(ResponsesItem):
+    type: Annotated[str, _type_other_than("^$|^message$|^reasoning$|_call$|_output$")]
+
+
+class ResponsesMessage(
+    RootModel[ResponsesTurn | ResponsesReasoning | ResponsesCall | ResponsesResult | ResponsesOther]
+):
+    """An item as OpenAI's Responses API takes and gives it: a message, a thought, a call, a result."""
+
+
+_FORMS: Mapping[Format, type[BaseModel]] = {
+    Format.NEUTRAL: NeutralMessage,
+    Format.OPENAI_CHAT: ChatMessage,
+    Format.OPENAI_RESPONSES: ResponsesMessage,
+    Format.ANTHROPIC: AnthropicMessage,
 }
-_OBJECTS: Schema = {"type": "array", "items": {"type": "object"}}
-
-NEUTRAL_MESSAGE: Schema = {
-    "type": "object",
-    "description": "A message in the neutral form, as `lcm import` reads it and exports write it.",
-    "required": ["role"],
-    "properties": {
-        "role": {"type": "string", "enum": [role.value for role in Role]},
-        "content": or_null({"type": "string"}),
-        "parts": or_null(
-            {
-                "type": "array",
-                "items": {
-                    "type": "object",
-                    "required": ["type"],
-                    "properties": {"type": {"type": "string", "enum": list(PART_TYPES)}},
-                },
-            }
-        ),
-        "author": or_null(NAME_SCHEMA),
-        "created_at": or_null({"type": "string", "format": "date-time"}),
-        "meta": or_null({"type": "object"}),
-        "idempotency_key": _KEY,
-        "session_id": or_null({"type": "string"}),
-        "seq": or_null({"type": "integer"}),
-    },
-}
-
-CHAT_MESSAGE: Schema = {
-    "type": "object",
-    "description": "A message as OpenAI's chat completions API takes it.",
-    "required": ["role"],
-    "properties": {
-        "role": {"type": "string", "enum": list(ROLES)},
-        "content": {"anyOf": [{"type": "string"}, _OBJECTS, {"type": "null"}]},
-        "name": or_null({"type": "string"}),
-        "idempotency_key": _KEY,
-        # Each read of one role, and kept as it is of any other.
-        "tool_call_id": {"description": "Of a tool's message: the call that it answers, as a text."},
-        "tool_calls": {"description": "Of an assistant's message: its calls, as a list of objects."},
-    },
-}
-
-_BLOCK: Schema = {
-    "type": "object",
-    "properties": {"type": {"type": ["string", "null"]}},
-    "if": {"required": ["type"], "properties": {"type": {"const": "text"}}},
-    "then": {"required": ["text"], "properties": {"text": {"type": "string"}}},
-}
-ANTHROPIC_MESSAGE: Schema = {
-    "type": "object",
-    "description": "A message as Anthropic's Messages API takes it; one with the role system is a system prompt.",
-    "required": ["role", "content"],
-    "properties": {
-        "role": {"type": "string", "enum": list(anthropic_messages.ROLES)},
-        "content": {"anyOf": [{"type": "string"}, {"type": "array", "items": _BLOCK}]},
-        "idempotency_key": _KEY,
-    },
-}
-
-_TEXT_OR_NULL: Schema = or_null({"type": "string"})
 
 
-def _of_type(told: Schema, *, then: Schema) -> Schema:
-    """What holds for what says that it is of such a type: a text, as a pattern says nothing of anything else."""
-    return {"if": {"required": ["type"], "properties": {"type": {"type": "string", **told}}}, "then": then}
-
-
-def _texts(*names: str) -> Schema:
-    return {"properties": dict.fromkeys(names, _TEXT_OR_NULL)}
-
-
-_PIECE: Schema = {
-    "type": "object",
-    "properties": {"type": _TEXT_OR_NULL},
-    "allOf": [
-        _of_type({"pattern": "text$"}, then={"required": ["text"], "properties": {"text": {"type": "string"}}}),
-        _of_type({"const": "refusal"}, then={"required": ["refusal"], "properties": {"refusal": {"type": "string"}}}),
-        _of_type({"const": "input_image"}, then=_texts("image_url")),
-        _of_type({"const": "input_file"}, then=_texts("filename", "file_data", "file_url")),
-    ],
-}
-_PIECES: Schema = {"type": "array", "items": _PIECE}
-_THOUGHTS: Schema = or_null({"type": "array", "items": {"type": "object", **_texts("text")}})
-RESPONSES_ITEM: Schema = {
-    "type": "object",
-    "description": "An item as OpenAI's Responses API takes and gives it: a message, a thought, a call, a result.",
-    "properties": {"type": _TEXT_OR_NULL, "idempotency_key": _KEY},
-    "allOf": [
-        {
-            "if": {"properties": {"type": {"enum": [openai_responses.MESSAGE, "", None]}}},
-            "then": {
-                "required": ["role", "content"],
-                "properties": {
-                    "role": {"type": "string", "enum": list(openai_responses.ROLES)},
-                    "content": {"anyOf": [{"type": "string"}, _PIECES]},
-                },
-            },
-        },
-        _of_type(
-            {"const": openai_responses.REASONING},
-            then={"properties": {"summary": _THOUGHTS, "content": _THOUGHTS}},
-        ),
-        _of_type(
-            {"pattern": "_output$"},
-            then={
-                "properties": {
-                    **_texts("call_id", "id")["properties"],
-                    "output": {"if": {"type": "array"}, "then": _PIECES},
-                }
-            },
-        ),
-        _of_type({"pattern": "_call$"}, then=_texts("call_id", "id", "name")),
-        _of_type({"enum": list(openai_responses.WITH_ARGUMENTS)}, then=_texts("arguments")),
-    ],
-}
-
-FORMS: Mapping[str, str] = {
-    Format.LCM: "NewMessage",
-    Format.NEUTRAL: "NeutralMessage",
-    Format.OPENAI_CHAT: "ChatMessage",
-    Format.OPENAI_RESPONSES: "ResponsesMessage",
-    Format.ANTHROPIC: "AnthropicMessage",
-}
-FOREIGN: Mapping[str, Schema] = {
-    "NeutralMessage": NEUTRAL_MESSAGE,
-    "ChatMessage": CHAT_MESSAGE,
-    "ResponsesMessage": RESPONSES_ITEM,
-    "AnthropicMessage": ANTHROPIC_MESSAGE,
-}
+def foreign_messages() -> dict[str, Schema]:
+    """The schemas of the foreign forms and what they are made of, by name."""
+    return components_of(list(_FORMS.values()), with_models=True)
 
 
 def by_form(body: Schema) -> Schema:
-    """The body of an append as one of several, each with the messages of its form. Without a form it is LCM's own."""
-    return {"oneOf": [_of_form(body, form, name) for form, name in FORMS.items()]}
+    """The body of an append: one of several, each with the messages of its form; LCM's own is the default."""
+    names = {Format.LCM: "NewMessage"} | {form: model.__name__ for form, model in _FORMS.items()}
+    return {"oneOf": [_of_form(body, form, name) for form, name in names.items()]}
 
 
-def _of_form(body: Schema, form: str, name: str) -> Schema:
-    told = body["properties"]
-    is_own = form == Format.LCM
-    described = {"description": told["format"]["description"], **({"default": form} if is_own else {})}
+def _of_form(body: Schema, form: Format, name: str) -> Schema:
+    properties = body["properties"]
+    is_default = form is Format.LCM
+    described = {"description": properties["format"]["description"], **({"default": form} if is_default else {})}
     return {
         **body,
         "title": name.replace("Message", "Messages"),
-        "required": body["required"] + ([] if is_own else ["format"]),
+        "required": body["required"] + ([] if is_default else ["format"]),
         "properties": {
-            **told,
+            **properties,
             "format": {"type": "string", "enum": [form], **described},
-            "messages": {**told["messages"], "items": {"$ref": f"{COMPONENTS}{name}"}},
+            "messages": {**properties["messages"], "items": {"$ref": f"{COMPONENTS}{name}"}},
         },
     }

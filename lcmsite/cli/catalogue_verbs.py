@@ -5,22 +5,15 @@ from __future__ import annotations
 import base64
 import sys
 from argparse import SUPPRESS, ArgumentParser, BooleanOptionalAction, Namespace
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
-from conversations.errors import Invalid
 from conversations.types import OpenedConversation
-from integrity.types import PlanState
 from lcmsite.catalogue import json_text
 from lcmsite.catalogue.json_schema import Schema, fields_of, is_bytes, is_conversation
 from lcmsite.catalogue.operation import Operation, placeholders
-from lcmsite.catalogue.problems import FINDINGS_EXIT_CODE
 from lcmsite.cli.cli_session import Session
-from lcmsite.cli.parser import Outcome, Verb
+from lcmsite.cli.verbs import STDIO, Verb, opened, waiting
 
 JSON_HELP = "JSON, or @FILE, or - for standard input"
 SEVERAL_HELP = "Separated by commas, or JSON."
@@ -31,58 +24,39 @@ def from_operation(operation: Operation) -> Verb:
 
     def add_arguments(parser: ArgumentParser) -> None:
         required = _required(operation)
-        for name in _positionals(operation):
+        positionals = _positionals(operation, required)
+        for name in positionals:
             _add_positional(parser, name, fields_of(operation.params)[name], required=name in required)
         for name, field in fields_of(operation.params).items():
-            if name not in _positionals(operation):
+            if name not in positionals:
                 _add_option(parser, name, field, operation.defaults.get(name))
 
-    def run(session: Session, arguments: Namespace) -> Outcome:
+    def run(session: Session, arguments: Namespace) -> Any:
         fields = fields_of(operation.params)
         given = {name: _value(fields[name], value, session) for name, value in vars(arguments).items()}
-        if fields.keys() >= {"file_name", "content"} and arguments.content != "-":
+        if fields.keys() >= {"file_name", "content"} and arguments.content != STDIO:
             given.setdefault("file_name", Path(arguments.content).name)
-        # To open a conversation is to begin: in the default workspace it needs nothing made before. Nor does what is of
-        # no workspace.
-        begins = operation.method == "open_conversation" or operation.of_the_site
-        caller = session.founding_caller if begins else session.caller
+        # Opening a conversation is how people begin, and what is of the site has no workspace: none has to exist yet.
+        is_founding = operation.method == "open_conversation" or operation.of_the_site
+        caller = session.founding_caller if is_founding else session.caller
         with waiting(f"{operation.command} ..."):
             result = operation.perform(caller, given, in_text=given).result
-        if operation.method == "open_conversation":
-            _tell_what_was_left(result)
-        return Outcome(result, exit_code=FINDINGS_EXIT_CODE if _has_findings(result) else 0)
+        if isinstance(result, OpenedConversation) and result.left_as_it_was:
+            unchanged = ", ".join(result.left_as_it_was)
+            sys.stderr.write(f"lcm: The conversation was there already; left as it was: {unchanged}.\n")
+        return result
 
     return Verb(operation.command, run, add_arguments, operation.description)
-
-
-def _has_findings(result: Any) -> bool:
-    """Whether the answer is a report that something is not as it should be."""
-    is_refused = getattr(result, "state", None) is PlanState.REFUSED
-    return is_refused or getattr(result, "is_clean", True) is False or getattr(result, "is_complete", True) is False
-
-
-def _tell_what_was_left(opened: OpenedConversation) -> None:
-    """What was asked for and is otherwise, as the conversation was there already."""
-    if opened.left_as_it_was:
-        left = ", ".join(opened.left_as_it_was)
-        sys.stderr.write(f"lcm: The conversation was there already; left as it was: {left}.\n")
-
-
-@contextmanager
-def waiting(words: str) -> Iterator[None]:
-    """Show, on a terminal, that something is going on."""
-    with Console(stderr=True).status(words) if sys.stderr.isatty() else nullcontext():
-        yield
 
 
 def _required(operation: Operation) -> list[str]:
     return [name for name, field in operation.params.model_fields.items() if field.is_required()]
 
 
-def _positionals(operation: Operation) -> list[str]:
-    """The params in the path, then whatever else cannot be left out."""
+def _positionals(operation: Operation, required: list[str]) -> list[str]:
+    """The params in the path, then the other required ones."""
     in_path = list(placeholders(operation.path))
-    return in_path + [name for name in _required(operation) if name not in in_path]
+    return in_path + [name for name in required if name not in in_path]
 
 
 def _is_json(field: Schema) -> bool:
@@ -145,24 +119,21 @@ def _value(field: Schema, given: Any, session: Session) -> Any:
     return given
 
 
-def _several(said: str | bytes) -> list[Any]:
+def _several(given: str | bytes) -> list[Any]:
     """The values of a list: in JSON, or between commas."""
-    text = said if isinstance(said, str) else said.decode("utf-8", "replace")
+    text = given if isinstance(given, str) else given.decode("utf-8", "replace")
     return json_text.parse(text) if text.lstrip().startswith("[") else [each.strip() for each in text.split(",")]
 
 
 def _text_of(given: str) -> str | bytes:
-    """The text itself, or that of the file or the input it points to."""
-    if given == "-":
+    """The text itself, or that of the file or the standard input that it names."""
+    if given == STDIO:
         return _bytes_of(given)
     return _bytes_of(given[1:]) if given.startswith("@") else given
 
 
 def _bytes_of(path: str) -> bytes:
-    if path == "-":
+    if path == STDIO:
         return sys.stdin.buffer.read()
-    try:
-        return Path(path).read_bytes()
-    except (OSError, ValueError) as refusal:
-        why = getattr(refusal, "strerror", None) or refusal
-        raise Invalid(f"{path} cannot be read: {why}.", code="unreadable_file") from refusal
+    with opened(path) as file:
+        return file.read()

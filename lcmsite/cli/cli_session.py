@@ -47,6 +47,12 @@ class Session:
             return _operator(default_workspace())
         return self.caller
 
+    def caller_with(self, scope: KeyScope, *, founding: bool = False) -> Caller:
+        """The caller; Forbidden if its key lacks the scope."""
+        caller = self.founding_caller if founding else self.caller
+        caller.require(scope)
+        return caller
+
     def require_operator(self) -> None:
         """Raise Forbidden for the holder of an API key, which is limited to its workspace."""
         if self.api_key:

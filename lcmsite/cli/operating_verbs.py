@@ -1,73 +1,42 @@
-"""Verbs for the operator at the machine: backups, the trigram index, and tools for agents over stdio."""
+"""Verbs for the operator at the machine: settings, backups, the trigram index, and agent tools over stdio."""
 
 from __future__ import annotations
 
 import os
 import signal
-from argparse import ArgumentParser, Namespace
-from collections.abc import Callable
+from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from django.db import connections
 
-from lcmsite.catalogue.problems import FINDINGS_EXIT_CODE, INTERRUPTED_EXIT_CODE, problem_of
-from lcmsite.cli.catalogue_verbs import waiting
+from lcmsite.catalogue.problems import INTERRUPTED_EXIT_CODE, problem_of
 from lcmsite.cli.cli_session import OPERATOR, Session
-from lcmsite.cli.parser import Outcome, Verb
+from lcmsite.cli.verbs import argument, verb, waiting
 from lcmsite.effective_settings import EffectiveSettings, settings_in_force
-from lcmsite.ops.backup.backups import BackupReport, back_up, restore
+from lcmsite.ops.backup.backups import back_up, restore
 from retrieval.policy import RetrievalPolicy
 from retrieval.search.patterns import trigrams
-from retrieval.search.patterns.trigrams import TrigramIndex
+
+TRIGRAMS = "Working on the trigram index ..."
 
 
-def _backup_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("directory", metavar="DIR", help="The directory to write; it must be empty or not exist yet.")
-    parser.add_argument(
-        "--unverified",
-        action="store_true",
-        help="Skip the trial restore: faster, but nothing proves that the backup can be restored.",
-    )
+@verb("settings", for_operator=True)
+def show_settings(session: Session, arguments: Namespace) -> Any:
+    """Show every setting with its value and where it comes from: default or environment.
+
+    Secrets are not shown. README.md says what each of them does.
+    """
+    return EffectiveSettings(settings_in_force())
 
 
-def _backup(session: Session, arguments: Namespace) -> Outcome:
-    session.require_operator()
-    with waiting("Backing up ..."):
-        report = back_up(Path(arguments.directory), verify=not arguments.unverified, scope=OPERATOR)
-    return _outcome(report)
+@verb("mcp")
+def serve_agents(session: Session, arguments: Namespace) -> None:
+    """Serve the agent tools by the Model Context Protocol on standard input and output, until the input ends.
 
-
-def _restore_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("directory", metavar="DIR", help="A directory that `lcm backup` has written.")
-
-
-def _restore(session: Session, arguments: Namespace) -> Outcome:
-    session.require_operator()
-    with waiting("Restoring ..."):
-        report = restore(Path(arguments.directory), scope=OPERATOR)
-    return _outcome(report)
-
-
-def _outcome(report: BackupReport) -> Outcome:
-    return Outcome(report, exit_code=FINDINGS_EXIT_CODE if report.damaged_files else 0)
-
-
-def _trigram_index(work: Callable[[RetrievalPolicy], TrigramIndex]) -> Callable[[Session, Namespace], Outcome]:
-    def run(session: Session, arguments: Namespace) -> Outcome:
-        session.require_operator()
-        with waiting("Working on the trigram index ..."):
-            return Outcome(work(RetrievalPolicy.from_settings()))
-
-    return run
-
-
-def _settings(session: Session, arguments: Namespace) -> Outcome:
-    session.require_operator()
-    return Outcome(EffectiveSettings(settings_in_force()))
-
-
-def _serve_agents(session: Session, arguments: Namespace) -> None:
+    For a host that starts its servers itself. LCM_API_KEY decides the workspace and the scopes.
+    """
     try:
         _ = session.founding_caller
     except Exception as refusal:
@@ -85,40 +54,49 @@ def _serve_agents(session: Session, arguments: Namespace) -> None:
     serve(lambda: replace(session).caller)
 
 
-VERBS = (
-    Verb(
-        "settings",
-        _settings,
-        description="Show every setting with its value and where it comes from: default or environment. Secrets are "
-        "not shown. README.md says what each of them does.",
+@verb(
+    "backup",
+    argument("directory", metavar="DIR", help="The directory to write; it must be empty or not exist yet."),
+    argument(
+        "--unverified",
+        action="store_true",
+        help="Skip the trial restore: faster, but nothing proves that the backup can be restored.",
     ),
-    Verb(
-        "mcp",
-        _serve_agents,
-        description="Serve the agent tools by the Model Context Protocol on standard input and output, until the "
-        "input ends. For a host that starts its servers itself. LCM_API_KEY decides the workspace and the scopes.",
-    ),
-    Verb(
-        "backup",
-        _backup,
-        _backup_arguments,
-        description=back_up.__doc__ or "",
-    ),
-    Verb(
-        "restore",
-        _restore,
-        _restore_arguments,
-        description=restore.__doc__ or "",
-    ),
-    Verb(
-        "trigram-index build",
-        _trigram_index(trigrams.build),
-        description="Build the trigram index, which makes regular expressions fast. It needs the extension pg_trgm "
-        "and makes appends slower.",
-    ),
-    Verb("trigram-index drop", _trigram_index(trigrams.drop)),
-    Verb(
-        "trigram-index status",
-        _trigram_index(trigrams.status),
-    ),
+    for_operator=True,
+    description=back_up.__doc__,
 )
+def create_backup(session: Session, arguments: Namespace) -> Any:
+    with waiting("Backing up ..."):
+        return back_up(Path(arguments.directory), verify=not arguments.unverified, scope=OPERATOR)
+
+
+@verb(
+    "restore",
+    argument("directory", metavar="DIR", help="A directory that `lcm backup` has written."),
+    for_operator=True,
+    description=restore.__doc__,
+)
+def restore_backup(session: Session, arguments: Namespace) -> Any:
+    with waiting("Restoring ..."):
+        return restore(Path(arguments.directory), scope=OPERATOR)
+
+
+@verb("trigram-index build", for_operator=True)
+def build_trigram_index(session: Session, arguments: Namespace) -> Any:
+    """Build the trigram index, which makes regular expressions fast.
+
+    It needs the extension pg_trgm and makes appends slower.
+    """
+    with waiting(TRIGRAMS):
+        return trigrams.build(RetrievalPolicy.from_settings())
+
+
+@verb("trigram-index drop", for_operator=True)
+def drop_trigram_index(session: Session, arguments: Namespace) -> Any:
+    with waiting(TRIGRAMS):
+        return trigrams.drop(RetrievalPolicy.from_settings())
+
+
+@verb("trigram-index status", for_operator=True)
+def show_trigram_index(session: Session, arguments: Namespace) -> Any:
+    return trigrams.status(RetrievalPolicy.from_settings())

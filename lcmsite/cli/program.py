@@ -15,9 +15,16 @@ from django.core.management.base import CommandError
 from django.db import InterfaceError, OperationalError, connections
 
 from conversations.errors import Invalid, LcmError
+from integrity.types import PlanState
 from lcmsite.catalogue.json_text import as_json
 from lcmsite.catalogue.operations import CATALOGUE
-from lcmsite.catalogue.problems import EXIT_CODES, INTERNAL, INTERRUPTED_EXIT_CODE, problem_of
+from lcmsite.catalogue.problems import (
+    EXIT_CODES,
+    FINDINGS_EXIT_CODE,
+    INTERNAL,
+    INTERRUPTED_EXIT_CODE,
+    problem_of,
+)
 from lcmsite.cli import (
     access_verbs,
     anchor_verbs,
@@ -28,8 +35,8 @@ from lcmsite.cli import (
 )
 from lcmsite.cli.catalogue_verbs import from_operation
 from lcmsite.cli.cli_session import Session
-from lcmsite.cli.parser import Arguments, Outcome, Parser, Verb, add_globals, completion_script, parser_of, suggestion
-from lcmsite.cli.verb_groups import GROUPS, HELP
+from lcmsite.cli.verb_parser import Parser, add_globals, completion_script, parser_of, suggestion
+from lcmsite.cli.verbs import GROUPS, HELP, AddArguments, Verb, argument, verb
 from lcmsite.connections import require_servers
 
 logger = logging.getLogger(__name__)
@@ -46,11 +53,11 @@ def run(argv: Sequence[str] | None = None) -> int:
     # Read from the bare arguments, because it must be known even when they cannot be parsed.
     wants_json = "--json" in given
     try:
-        outcome = _perform(given)
-        if outcome is not None:
-            _show(outcome.result, wants_json=wants_json)
+        result = _perform(given)
+        if result is not None:
+            _show(result, wants_json=wants_json)
         sys.stdout.flush()
-        return outcome.exit_code if outcome else 0
+        return FINDINGS_EXIT_CODE if _has_findings(result) else 0
     except BrokenPipeError:
         # The reader of our output has gone; the rest of the buffer must not be written at exit.
         sys.stdout = None
@@ -63,19 +70,22 @@ def run(argv: Sequence[str] | None = None) -> int:
 
 def verbs() -> dict[str, Verb]:
     """Every verb by name, except Django's commands."""
-    ours = (
-        *(from_operation(each) for each in CATALOGUE),
-        *transfer_verbs.VERBS,
-        *access_verbs.VERBS,
-        *operating_verbs.VERBS,
-        *ledger_verbs.VERBS,
-        *anchor_verbs.VERBS,
-        COMPLETION,
+    modules = (transfer_verbs, access_verbs, operating_verbs, ledger_verbs, anchor_verbs)
+    local = [each for module in modules for each in vars(module).values() if isinstance(each, Verb)]
+    return {each.name: each for each in (*map(from_operation, CATALOGUE), *local, completion)}
+
+
+def _has_findings(result: Any) -> bool:
+    """Whether the result reports that something is not as it should be."""
+    return (
+        getattr(result, "is_clean", True) is False
+        or getattr(result, "is_complete", True) is False
+        or getattr(result, "state", None) is PlanState.REFUSED
+        or bool(getattr(result, "damaged_files", None))
     )
-    return {verb.name: verb for verb in ours}
 
 
-def _perform(given: list[str]) -> Outcome | None:
+def _perform(given: list[str]) -> Any:
     top = _top_parser()
     options = vars(top.parse_args(given))
     words = [options.pop("verb"), *options.pop("rest")]
@@ -87,13 +97,13 @@ def _perform(given: list[str]) -> Outcome | None:
         return None
     if settings.CONFIGURATION_PROBLEMS:
         raise _misconfigured(f"{each.detail} {each.hint}" for each in settings.CONFIGURATION_PROBLEMS)
-    verb, rest = _found(words)
-    arguments = parser_of(verb).parse_intermixed_args(rest)
+    found, rest = _found(words)
+    arguments = parser_of(found).parse_intermixed_args(rest)
     for name in ("json", "workspace", "api_key"):
         if name in arguments:
             options[name] = getattr(arguments, name)
             delattr(arguments, name)
-    return verb.run(_session(options), arguments)
+    return found.run(_session(options), arguments)
 
 
 def _manage(name: str, rest: list[str]) -> None:
@@ -130,9 +140,9 @@ def _found(words: list[str]) -> tuple[Verb, list[str]]:
     """The verb that the words begin with, and the words behind it."""
     known = verbs()
     for length in (2, 1):
-        verb = known.get(" ".join(words[:length]))
-        if verb is not None:
-            return verb, words[length:]
+        found = known.get(" ".join(words[:length]))
+        if found is not None:
+            return found, words[length:]
     family = [name for name in known if name.startswith(f"{words[0]} ")]
     if family:
         near = suggestion([" ".join(words[:2])], family)
@@ -142,7 +152,7 @@ def _found(words: list[str]) -> tuple[Verb, list[str]]:
 
 
 def _top_parser() -> ArgumentParser:
-    sentences = MANAGEMENT | {name: verb.sentence for name, verb in verbs().items()}
+    sentences = MANAGEMENT | {name: each.sentence for name, each in verbs().items()}
     width = max(map(len, sentences))
     lines = ["verbs:"]
     for group, names in (*GROUPS.items(), ("Other", [name for name in sentences if name not in HELP])):
@@ -165,11 +175,13 @@ def _top_parser() -> ArgumentParser:
     return parser
 
 
-def _completion_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("shell", choices=SHELLS, help="The shell to write the script for.")
+@verb("completion", argument("shell", choices=SHELLS, help="The shell to write the script for."))
+def completion(session: Session, arguments: Namespace) -> None:
+    """Print the completion script of a shell.
 
-
-def _completion(session: Session, arguments: Namespace) -> None:
+    In bash, write it to ~/.local/share/bash-completion/completions/lcm; in zsh, to a file _lcm in a directory of
+    $fpath; in fish, to ~/.config/fish/completions/lcm.fish. Write it again after an upgrade.
+    """
     sys.stdout.write(completion_script(arguments.shell, [*_management_verbs(), *verbs().values()]))
 
 
@@ -178,7 +190,7 @@ def _management_verbs() -> Iterable[Verb]:
     for name in MANAGEMENT:
         command = load_command_class(get_commands()[name], name)
         # Django annotates its own subclass of the parser, and uses nothing of it.
-        yield Verb(name, lambda session, arguments: None, cast("Arguments", command.add_arguments))
+        yield Verb(name, lambda session, arguments: None, cast("AddArguments", command.add_arguments))
 
 
 def _show_any_text() -> None:
@@ -213,13 +225,3 @@ def _explained(error: Exception) -> Exception:
         except LcmError as refusal:
             return refusal
     return error
-
-
-COMPLETION = Verb(
-    "completion",
-    _completion,
-    _completion_arguments,
-    description="Print the completion script of a shell. In bash, write it to "
-    "~/.local/share/bash-completion/completions/lcm; in zsh, to a file _lcm in a directory of $fpath; in fish, to "
-    "~/.config/fish/completions/lcm.fish. Write it again after an upgrade.",
-)

@@ -1,10 +1,8 @@
-"""Results for people: a record as lines, several as a table, and what is meant to be read as text."""
+"""Show results to people: a record as lines, several as a table, texts as they are."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from functools import singledispatch
 from typing import Any, TextIO
 
 from rich.console import Console
@@ -14,18 +12,16 @@ from compaction.rendering import ERASED
 from compaction.types import Coverage, EndpointRecord, FlushResult, PlanOutline, PlanRecord
 from conversations.humanize import counted
 from conversations.types import MessageRecord
-from integrity.types import IntegrityReport, RepairPlanRecord, ReportPage
-from lcmsite.cli import show_opened, show_trust
-from lcmsite.cli.terminal_layout import blanked, body, cell, heading, lines, safe, span, table
+from lcmsite.cli import show_reading, show_trust
+from lcmsite.cli.terminal_layout import body, cell, heading, lines, note, safe, show_one, span, table
 from lcmsite.effective_settings import EffectiveSettings, Source
 from lcmsite.types import IssuedKey
-from retrieval.assembly.types import AssembledContext, RecallSection, ReceiptDifference
-from retrieval.delegation.types import GrantRecord, QueryAnswer
-from retrieval.describing.impact import Impact
-from retrieval.describing.range_types import RangeDescription, RangeExpansion
-from retrieval.types import ExpandResult, GrepResult, Lineage, MessageSpan
+from retrieval.delegation.types import GrantRecord
+from retrieval.types import MessageSpan
 
-# Of a table that goes into a file or a pipe, where nobody minds long lines.
+# Import them for their renderers.
+RENDERERS = (show_reading, show_trust)
+# Of a table in a file or a pipe.
 WIDTH_OFF_TERMINAL = 240
 
 
@@ -55,17 +51,11 @@ def _show_many(results: Sequence[Any], console: Console) -> None:
 
 
 def _show_gap(before: Any, after: Any, console: Console) -> None:
-    """Between two messages whose seqs do not follow each other: the ones that are gone."""
+    """Show the range of messages that is missing between two messages, if any is."""
     if isinstance(before, MessageRecord) and isinstance(after, MessageRecord) and after.seq > before.seq + 1:
         missing = MessageSpan(before.seq + 1, after.seq - 1)
         console.print(f"[{span(missing)}] missing: not in the database; see `lcm check`", style="bold red")
         console.print()
-
-
-@singledispatch
-def show_one(result: Any, console: Console) -> None:
-    """The fields of a record, one a line; several records in one of them as a table below."""
-    lines(result, console)
 
 
 @show_one.register
@@ -78,7 +68,7 @@ def _(message: MessageRecord, console: Console) -> None:
 @show_one.register
 def _(issued: IssuedKey, console: Console) -> None:
     console.print(issued.key, soft_wrap=True)
-    console.print("Keep it: it cannot be shown again.", style="dim")
+    note(console, "Keep it: it cannot be shown again.")
     lines(issued.record, console)
 
 
@@ -100,6 +90,10 @@ def _(model: EndpointRecord, console: Console) -> None:
         console.print(f"  {line}", soft_wrap=True)
 
 
+def _of(spent: int, limit: int | None) -> str:
+    return f"{spent:,}" if limit is None else f"{spent:,} of {limit:,}"
+
+
 @show_one.register
 def _(in_force: EffectiveSettings, console: Console) -> None:
     for group in in_force.groups:
@@ -108,114 +102,6 @@ def _(in_force: EffectiveSettings, console: Console) -> None:
             value = ("set" if setting.is_set else "") if setting.is_secret else cell(setting.value)
             origin = "" if setting.source is Source.DEFAULT else f"  ({setting.source})"
             console.print(f"  {setting.name:30} {safe(value)}{origin}".rstrip(), soft_wrap=True, markup=False)
-
-
-def _of(spent: int, limit: int | None) -> str:
-    return f"{spent:,}" if limit is None else f"{spent:,} of {limit:,}"
-
-
-@show_one.register
-def _(context: AssembledContext, console: Console) -> None:
-    for item in context.items:
-        heading(console, f"[{span(item)}] {item.role}", item.id, counted(item.tokens, "token"))
-        body(console, item.text)
-    for message in (*context.system, *context.messages):
-        body(console, json.dumps(message, ensure_ascii=False))
-    for repair in context.repairs:
-        console.print(safe(f"{repair.kind}: {repair.what} ({', '.join(repair.item_ids)})"), style="dim")
-    if context.receipt_id:
-        console.print(f"The receipt is {context.receipt_id}.", style="dim")
-    left_out = context.left_out
-    over = ", over budget" if context.over_budget else ""
-    console.print(
-        f"{counted(context.total_tokens, 'token')} of {context.budget:,}{over}; left out: "
-        f"{counted(left_out.messages, 'message')} and {counted(left_out.summaries, 'summary', 'summaries')}, "
-        f"{counted(left_out.tokens, 'token')}.",
-        style="dim",
-    )
-
-
-@show_one.register
-def _(section: RecallSection, console: Console) -> None:
-    if section.text:
-        body(console, section.text)
-    console.print(f"{counted(section.tokens, 'token')} of {section.limit:,}.", style="dim")
-
-
-@show_one.register
-def _(changed: ReceiptDifference, console: Console) -> None:
-    for line in changed.came_in:
-        heading(console, f"+ [{span(line)}] {line.reason}", line.id or "", counted(line.tokens, "token"))
-    for gone in changed.went_out:
-        instead = f"now in {gone.replaced_by}" if gone.replaced_by else ""
-        tokens = counted(gone.line.tokens, "token")
-        heading(console, f"- [{span(gone.line)}]", gone.line.id or "", tokens, instead)
-    for each in changed.changed_cost:
-        heading(console, f"~ [{span(each)}]", each.id, f"{each.tokens_before:,} to {each.tokens_after:,} tokens")
-    console.print(
-        f"{changed.tokens_before:,} to {counted(changed.tokens_after, 'token')}; "
-        f"{counted(changed.unchanged, 'item')} unchanged.",
-        style="dim",
-    )
-
-
-@show_one.register
-def _(found: GrepResult, console: Console) -> None:
-    for match in found.matches:
-        who = match.role or match.file_name or f"{match.kind} of"
-        heading(console, f"[{span(match)}] {who}", match.id, f"conversation {match.conversation_id}")
-        # A character for a character, so that the highlights stay where they are.
-        snippet = Text(blanked(match.snippet.text))
-        for start, end in match.snippet.highlights:
-            snippet.stylize("bold", start, end)
-        console.print(snippet, soft_wrap=True)
-        console.print()
-    relaxed = ", any of the words" if found.relaxed else ""
-    note = f" {found.note}" if found.note else ""
-    console.print(safe(f"{counted(len(found.matches), 'match', 'matches')}{relaxed}.{note}"), style="dim")
-    if found.cursor:
-        # A cursor belongs to its question.
-        console.print(f"There is more: the same again with --cursor={found.cursor}", soft_wrap=True, style="dim")
-
-
-@show_one.register
-def _(expanded: ExpandResult, console: Console) -> None:
-    show_opened.items(expanded.items, expanded.gap, console)
-    console.print(f"{counted(expanded.tokens, 'token')}.", style="dim")
-    if expanded.cursor:
-        # A cursor belongs to its question.
-        depth = f" --depth {expanded.depth}" if expanded.depth != 1 else ""
-        messages = " --include-messages" if expanded.include_messages else ""
-        again = f"lcm expand {expanded.summary_id}{depth}{messages} --cursor={expanded.cursor}"
-        console.print(f"There is more: {again}", soft_wrap=True)
-
-
-show_one.register(RangeExpansion, show_opened.expansion_of_range)
-show_one.register(RangeDescription, show_opened.description_of_range)
-show_one.register(Impact, show_opened.impact)
-show_one.register(QueryAnswer, show_opened.answer)
-show_one.register(GrantRecord, show_opened.grant)
-
-
-@show_one.register
-def _(lineage: Lineage, console: Console) -> None:
-    sources: dict[str, list[str]] = {}
-    for edge in lineage.edges:
-        sources.setdefault(edge.summary_id, []).append(edge.source_id)
-    nodes = {node.summary_id: node for node in lineage.nodes}
-    below = [(node.summary_id, 0) for node in reversed(lineage.nodes) if node.active]
-    while below:
-        summary_id, level = below.pop()
-        node = nodes[summary_id]
-        tokens = counted(node.token_count, "token")
-        heading(console, f"{'  ' * level}[{span(node)}] {node.kind}", node.summary_id, tokens)
-        below += [(source, level + 1) for source in reversed(sources.get(summary_id, []))]
-    raw = ", ".join(map(span, lineage.raw_messages)) or "none"
-    summaries, messages = counted(len(nodes), "summary", "summaries"), counted(lineage.message_count, "message")
-    console.print(f"{summaries} of {messages}; still raw: {raw}.", style="dim")
-    for boundary in lineage.boundaries:
-        when = cell(boundary.recorded_at)
-        console.print(safe(f"The host cut behind {boundary.last_seq}: {boundary.host_reference}, {when}."), style="dim")
 
 
 @show_one.register
@@ -227,26 +113,32 @@ def _(plan: PlanOutline, console: Console) -> None:
         f"{counted(plan.items_expected, 'item')}",
         soft_wrap=True,
     )
-    takes = f"{counted(plan.calls, 'call')}, {plan.tokens_in:,} tokens in, {plan.tokens_out:,} out"
-    cost = "cost not known" if plan.cost is None else f"cost {plan.cost:,.4f}"
-    by = f"{plan.summarizer} ({plan.model}): {takes}, {cost}" if plan.model else plan.summarizer
-    console.print(safe(f"  by {by}"), style="dim", soft_wrap=True)
+    calls = f"{counted(plan.calls, 'call')}, {plan.tokens_in:,} tokens in, {plan.tokens_out:,} out"
+    by = f"{_summarizer(plan)}: {calls}, {_cost(plan)}" if plan.model else plan.summarizer
+    note(console, f"  by {by}")
     for other in plan.otherwise if plan.step_count else ():
-        cost = "cost not known" if other.cost is None else f"cost {other.cost:,.4f}"
-        by = f"{other.summarizer} ({other.model}): {cost}" if other.model else other.summarizer
-        console.print(safe(f"  or, where that does not answer, by {by}"), style="dim", soft_wrap=True)
+        by = f"{_summarizer(other)}: {_cost(other)}" if other.model else other.summarizer
+        note(console, f"  or, if that does not answer, by {by}")
     if plan.executed_at is not None:
-        console.print(f"  carried out by {plan.run_id}, {cell(plan.executed_at)}", style="dim", soft_wrap=True)
+        note(console, f"  executed by {plan.run_id}, {cell(plan.executed_at)}")
+
+
+def _summarizer(chosen: Any) -> str:
+    return f"{chosen.summarizer} ({chosen.model})"
+
+
+def _cost(chosen: Any) -> str:
+    return "cost not known" if chosen.cost is None else f"cost {chosen.cost:,.4f}"
 
 
 @show_one.register
 def _(plan: PlanRecord, console: Console) -> None:
     show_one.dispatch(PlanOutline)(plan, console)
     for step in plan.steps:
-        taken = ", ".join(map(span, step.ranges))
-        made = f" (of steps {', '.join(map(str, step.from_steps))})" if step.from_steps else ""
+        sources = ", ".join(map(span, step.ranges))
+        earlier = f" (of steps {', '.join(map(str, step.from_steps))})" if step.from_steps else ""
         console.print(
-            f"{step.number:>4}  depth {step.depth}  {step.kind} summary of [{taken}]{made}: "
+            f"{step.number:>4}  depth {step.depth}  {step.kind} summary of [{sources}]{earlier}: "
             f"{counted(step.source_tokens, 'token')} to at most {step.expected_tokens:,}",
             soft_wrap=True,
         )
@@ -257,7 +149,7 @@ def _(flushed: FlushResult, console: Console) -> None:
     boundary = flushed.boundary
     heading(console, f"boundary behind {boundary.last_seq}", boundary.host_reference, cell(boundary.recorded_at))
     if not flushed.created:
-        console.print("It was recorded before.", style="dim")
+        note(console, "It was recorded before.")
     for done in (flushed.compaction, flushed.job):
         if done is not None:
             lines(done, console)
@@ -271,14 +163,9 @@ def _(coverage: Coverage, console: Console) -> None:
         console.print(f"and {counted(coverage.gaps_left_out, 'more gap')}", style="dim")
     for key in coverage.missing_keys:
         console.print(Text.assemble(("no message has the key ", "bold red"), safe(key)), soft_wrap=True)
-    console.print(
+    note(
+        console,
         f"{counted(coverage.stored, 'message')} up to {coverage.last_seq}: {coverage.summarized:,} summarized, "
         f"{coverage.raw:,} raw, {coverage.unreachable:,} unreachable; {coverage.missing:,} missing. "
-        f"{'Everything can be had.' if coverage.is_complete else 'Not everything can be had.'}",
-        style="dim",
+        f"{'Everything can be recovered.' if coverage.is_complete else 'Not everything can be recovered.'}",
     )
-
-
-show_one.register(IntegrityReport, show_trust.report)
-show_one.register(ReportPage, show_trust.report_page)
-show_one.register(RepairPlanRecord, show_trust.repair_plan)

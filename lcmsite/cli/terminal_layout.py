@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
+from functools import singledispatch
 from typing import Any
 
 from rich.console import Console
@@ -13,20 +14,20 @@ from rich.table import Table
 from rich.text import Text
 
 LONGEST_CELL = 60
-# What people call a thing, beside its id.
+# Fields that name a record, besides its ids.
 _NAMES = frozenset({"id", "name", "title"})
 
-# What was said must not move the cursor or colour the terminal of whoever reads it.
+# Stored text must not move the cursor or colour the terminal.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def span(item: Any) -> str:
-    """Which messages something stands for."""
+    """The range of messages that something covers."""
     return str(item.first_seq) if item.first_seq == item.last_seq else f"{item.first_seq}-{item.last_seq}"
 
 
 def heading(console: Console, title: str, *more: str) -> None:
-    """A line that says what follows."""
+    """The title of what follows, with details beside it."""
     console.print(Text.assemble((safe(title), "bold"), (safe("  " + "  ".join(more)), "dim")))
 
 
@@ -36,15 +37,26 @@ def body(console: Console, text: str, *, end: str = "\n") -> None:
     console.print(end, end="")
 
 
+def note(console: Console, text: str) -> None:
+    """A remark, in one dim line."""
+    console.print(Text(safe(text)), style="dim", soft_wrap=True)
+
+
+@singledispatch
+def show_one(record: Any, console: Console) -> None:
+    """Show one record; without a renderer of its own type, a line for each field."""
+    lines(record, console)
+
+
 def lines(record: Any, console: Console, *, indent: str = "") -> None:
-    """The fields of a record that say something, one a line; a record in one of them below, several as a table."""
+    """Show the fields of a record that are not empty: values a line each, then nested records, several as a table."""
     values = {each.name: getattr(record, each.name) for each in fields(record)}
-    told = {name: value for name, value in values.items() if value not in (None, (), [], {})}
-    for name, value in told.items():
+    filled = {name: value for name, value in values.items() if value not in (None, (), [], {})}
+    for name, value in filled.items():
         if not is_dataclass(value) and not _is_many(value):
             label = f"{indent + _words(name):<20} "
             console.print(Text.assemble((label, "dim"), cell(value, longest=None)), soft_wrap=True)
-    for name, value in told.items():
+    for name, value in filled.items():
         if is_dataclass(value):
             console.print(Text(f"{indent}{_words(name)}:", "bold"))
             lines(value, console, indent=indent + "  ")
@@ -77,12 +89,12 @@ def _has(name: str) -> Callable[[Mapping[str, Any]], bool]:
 
 
 def _flat(record: Any) -> dict[str, Any]:
-    """The values of a record by name, those of the records within it among them."""
+    """The values of a record and of the records in it, by name."""
     values: dict[str, Any] = {}
     for each in fields(record):
         value = getattr(record, each.name)
         if is_dataclass(value):
-            # What the row says by itself goes first.
+            # The row's own values win.
             values |= {name: part for name, part in _naming(value).items() if not hasattr(record, name)}
         else:
             values[each.name] = value
@@ -90,7 +102,7 @@ def _flat(record: Any) -> dict[str, Any]:
 
 
 def _naming(record: Any) -> dict[str, Any]:
-    """The values that tell which thing a record is about; all of them where it is about no thing with an id."""
+    """The ids and names of a record; all values of one that has none."""
     values = {each.name: getattr(record, each.name) for each in fields(record)}
     naming = {name: value for name, value in values.items() if name in _NAMES or name.endswith("_id")}
     return naming or values

@@ -6,7 +6,7 @@ import hashlib
 import os
 import sys
 import time
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,19 +17,18 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
 from compaction.engine import CompactionEngine
 from compaction.types import CompactionResult
-from conversations.errors import Conflict, ConversationBusy, Invalid
+from conversations.errors import Conflict, ConversationBusy
 from conversations.files.large_files import LargeFileService
 from conversations.files.uploads import UploadService
 from conversations.formats import READERS
 from conversations.store.conversations import ConversationStore
 from conversations.types import LargeFileRecord, UploadRecord
 from lcmsite.cli.cli_session import Session
-from lcmsite.cli.parser import Outcome, Verb
+from lcmsite.cli.verbs import STDIO, argument, opened, unusable, verb
 from lcmsite.importing.history import History
 from lcmsite.importing.importer import ImportedConversation, Importer
 from lcmsite.types import KeyScope
 
-_PIECE = 1024 * 1024
 SECONDS_TO_WAIT_FOR_A_COMPACTION = 120
 
 
@@ -44,38 +43,36 @@ class ImportReport:
     passed_over: Mapping[str, int] = field(default_factory=dict)
 
 
-def _import_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "file", metavar="FILE", help="A file with JSON Lines or a JSON list of messages; it may be gzipped."
-    )
-    parser.add_argument(
+@verb(
+    "import",
+    argument("file", metavar="FILE", help="A file with JSON Lines or a JSON list of messages; it may be gzipped."),
+    argument(
         "--session",
         metavar="NAME",
         help="Store everything in this session. Default: the session in the messages, or the file's name.",
-    )
-    parser.add_argument("--format", choices=list(READERS), help="The format of the messages. Default: detected.")
-    parser.add_argument("--compact", action="store_true", help="Compact each conversation after the import.")
+    ),
+    argument("--format", choices=list(READERS), help="The format of the messages. Default: detected."),
+    argument("--compact", action="store_true", help="Compact each conversation after the import."),
+)
+def import_history(session: Session, arguments: Namespace) -> ImportReport:
+    """Import a history from a file: JSON Lines or a JSON list of messages, in any format.
 
-
-def _import(session: Session, arguments: Namespace) -> Outcome:
-    caller = session.founding_caller
-    caller.require(KeyScope.WRITE)
-    path = Path(arguments.file)
-    history = History(path=path, session=arguments.session or "", format=arguments.format or "")
-    importer = Importer(ConversationStore.from_settings(caller.scope), history)
+    The formats are the neutral form, those of OpenAI and Anthropic, and the transcripts of Claude Code, Codex and pi.
+    Messages are stored in batches, each as a whole or not at all. A second run continues where the first stopped, and
+    stores nothing twice.
+    """
+    scope = session.caller_with(KeyScope.WRITE, founding=True).scope
+    history = History(path=Path(arguments.file), session=arguments.session or "", format=arguments.format or "")
+    importer = Importer(ConversationStore.from_settings(scope), history)
     with progress_bar() as progress:
         reading = progress.add_task("Reading", total=history.size)
         conversations = importer.run(on_batch=lambda: progress.update(reading, completed=history.position))
         compactions = []
         if arguments.compact:
-            engine = CompactionEngine.from_settings(caller.scope)
+            engine = CompactionEngine.from_settings(scope)
             for each in progress.track(conversations, description="Compacting"):
                 compactions.append(_compact(engine, each.conversation_id))
-    return Outcome(
-        ImportReport(
-            file=path.name, conversations=conversations, compactions=compactions, passed_over=dict(history.passed_over)
-        )
-    )
+    return ImportReport(history.path.name, conversations, compactions, dict(history.passed_over))
 
 
 def _compact(engine: CompactionEngine, conversation_id: int) -> CompactionResult:
@@ -112,20 +109,23 @@ class DownloadedFile:
     sha256: str
 
 
-def _upload_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("conversation", metavar="CONVERSATION", help="The conversation's number or session.")
-    parser.add_argument("file", metavar="FILE", help="The file to store.")
-    parser.add_argument("--mime-type", metavar="TEXT", help="The MIME type of the file, such as text/csv.")
+@verb(
+    "upload",
+    argument("conversation", metavar="CONVERSATION", help="The conversation's number or session."),
+    argument("file", metavar="FILE", help="The file to store."),
+    argument("--mime-type", metavar="TEXT", help="The MIME type of the file, such as text/csv."),
+)
+def upload_file(session: Session, arguments: Namespace) -> LargeFileRecord:
+    """Store a file in chunks.
 
-
-def _upload(session: Session, arguments: Namespace) -> Outcome:
-    caller = session.caller
-    caller.require(KeyScope.WRITE)
-    service = UploadService.from_settings(caller.scope)
+    After an interruption the same command continues with the missing chunks, as long as the file is unchanged and the
+    upload has not expired (24 hours).
+    """
+    service = UploadService.from_settings(session.caller_with(KeyScope.WRITE).scope)
     path = Path(arguments.file)
     try:
-        with path.open("rb") as file:
-            digest = _digest(file)
+        with opened(path) as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
             size = file.tell()
             conversation_id = session.conversation_id(arguments.conversation)
             upload = _resumed(service, conversation_id, size=size, digest=digest, name=path.name) or service.begin(
@@ -135,9 +135,9 @@ def _upload(session: Session, arguments: Namespace) -> Outcome:
                 mime_type=arguments.mime_type,
                 sha256=digest,
             )
-            return Outcome(_send(service, upload, file))
+            return _send(service, upload, file)
     except OSError as refusal:
-        raise Invalid(f"{path} cannot be read: {refusal.strerror or refusal}.", code="unreadable_file") from refusal
+        raise unusable(path, refusal, "read") from refusal
 
 
 def _resumed(service: UploadService, conversation_id: int, *, size: int, digest: str, name: str) -> UploadRecord | None:
@@ -161,37 +161,29 @@ def _send(service: UploadService, upload: UploadRecord, file: BinaryIO) -> Large
     return service.finish(upload_id=upload.upload_id)
 
 
-def _digest(file: BinaryIO) -> str:
-    digest = hashlib.sha256()
-    while piece := file.read(_PIECE):
-        digest.update(piece)
-    return digest.hexdigest()
-
-
-def _download_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("file_id", metavar="ID", help="The file's id, file_... .")
-    parser.add_argument(
+@verb(
+    "download",
+    argument("file_id", metavar="ID", help="The file's id, file_... ."),
+    argument(
         "target",
         nargs="?",
         metavar="PATH",
         help="Where to save it; - for standard output. Default: its id, in this directory.",
-    )
-
-
-def _download(session: Session, arguments: Namespace) -> Outcome | None:
-    caller = session.caller
-    caller.require(KeyScope.READ)
+    ),
+)
+def download_file(session: Session, arguments: Namespace) -> DownloadedFile | None:
+    service = LargeFileService.from_settings(session.caller_with(KeyScope.READ).scope)
     # Not the file's own name: another user chose it, and it could be any path.
     target = arguments.target or arguments.file_id
-    found = LargeFileService.from_settings(caller.scope).stream(file_id=arguments.file_id)
-    if target == "-":
+    found = service.stream(file_id=arguments.file_id)
+    if target == STDIO:
         for piece in found.pieces():
             sys.stdout.buffer.write(piece)
         return None
-    return Outcome(_written(found.record, found.pieces(), Path(target)))
+    return _saved(found.record, found.pieces(), Path(target))
 
 
-def _written(record: LargeFileRecord, pieces: Iterator[bytes], path: Path) -> DownloadedFile:
+def _saved(record: LargeFileRecord, pieces: Iterator[bytes], path: Path) -> DownloadedFile:
     """Save the file as a whole or not at all, and never overwrite one."""
     digest, size = hashlib.sha256(), 0
     unfinished = path.with_name(f".{path.name}.unfinished-{os.getpid()}")
@@ -206,28 +198,7 @@ def _written(record: LargeFileRecord, pieces: Iterator[bytes], path: Path) -> Do
             raise Conflict(f"The bytes of {record.file_id} are not those that were stored.", code="damaged")
         unfinished.rename(path)
     except OSError as refusal:
-        raise Invalid(f"{path} cannot be written: {refusal.strerror or refusal}.") from refusal
+        raise unusable(path, refusal, "written") from refusal
     finally:
         unfinished.unlink(missing_ok=True)
     return DownloadedFile(file_id=record.file_id, path=str(path), byte_size=size, sha256=digest.hexdigest())
-
-
-VERBS = (
-    Verb(
-        "import",
-        _import,
-        _import_arguments,
-        description="Import a history from a file: JSON Lines or a JSON list of messages, in the neutral form or as "
-        "OpenAI or Anthropic have them; or the transcript of Claude Code, Codex or pi. Messages are stored in "
-        "batches, each as a whole or not at all. A second run continues where the first stopped, and stores nothing "
-        "twice.",
-    ),
-    Verb(
-        "upload",
-        _upload,
-        _upload_arguments,
-        description="Store a file in chunks. After an interruption the same command continues with the missing "
-        "chunks, as long as the file is unchanged and the upload has not expired (24 hours).",
-    ),
-    Verb("download", _download, _download_arguments),
-)

@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from conversations.errors import Invalid
-from conversations.formats import READERS, Format, detect
-from conversations.formats.transcripts import Transcript, transcript_of
+from conversations.formats import READERS, Format, Transcript, detect, transcript_of
 from conversations.types import NewMessage
 from lcmsite.catalogue import json_text
 

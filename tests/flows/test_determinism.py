@@ -8,11 +8,9 @@ import pytest
 
 from compaction.engine import CompactionEngine
 from conversations.models import Summary
-from lcmsite.sample.code_base import CodeBase
-from lcmsite.sample.script import sample_messages
+from lcmsite.sample.loading import sample_messages
 from tests.factories import a_store
 from tests.flows.edges import Model, Mood, engine_with
-from tests.flows.processes import PROJECT
 
 # Enough for summaries of summaries of summaries.
 MESSAGES = 160
@@ -30,7 +28,7 @@ ENGINES = {"extractive": CompactionEngine.from_settings, "telegraphic": lambda: 
 
 def compacted(engine: CompactionEngine, session_id: str) -> dict[str, Any]:
     """What the sample looks like when it was compacted in two pieces, as a conversation is that grows."""
-    messages = sample_messages(CodeBase.read(PROJECT), at_least=MESSAGES)
+    messages = sample_messages()[:MESSAGES]
     store = a_store()
     conversation_id = store.open_conversation(session_id=session_id, overrides=SETTINGS).conversation_id
     for half in (messages[: len(messages) // 2], messages[len(messages) // 2 :]):

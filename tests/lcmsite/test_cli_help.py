@@ -14,7 +14,7 @@ from conversations.errors import Invalid
 from lcmsite.catalogue.operations import CATALOGUE
 from lcmsite.catalogue.problems import EXIT_CODES
 from lcmsite.cli.program import MANAGEMENT, SHELLS, parser_of, run, verbs
-from lcmsite.cli.verb_groups import GROUPS, HELP
+from lcmsite.cli.verbs import GROUPS, HELP
 from tests.lcmsite.callers import lcm
 
 VERBS = verbs()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 
+import jsonschema
 import pytest
 
 from conversations.formats import Format
@@ -41,6 +42,15 @@ def test_each_form_is_stored_as_the_same_exchange_and_once(form):
         "port = 5433",
         "It is 5433.",
     ]
+
+
+@pytest.mark.parametrize("form", Format)
+def test_each_form_is_valid_by_the_openapi_document(client, form):
+    document = client.get("/api/v1/schema/").json()
+    append = document["paths"]["/api/v1/conversations/{conversation_id}/messages/"]["post"]["requestBody"]
+    schema = append["content"]["application/json"]["schema"]
+
+    jsonschema.validate(SHOWN[form], {**schema, "components": document["components"]})
 
 
 def test_every_field_of_a_message_and_of_a_part_is_named():

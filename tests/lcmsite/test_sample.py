@@ -23,29 +23,17 @@ from integrity.checker import IntegrityChecker
 from lcmsite.access.keys import caller_of, revoke
 from lcmsite.cli.program import run
 from lcmsite.models import ApiKey
-from lcmsite.sample import load_sample, loading
-from lcmsite.sample.code_base import ROOMS, CodeBase
-from lcmsite.sample.script import sample_messages
+from lcmsite.sample import loading
+from lcmsite.sample.loading import load_sample, sample_messages
 from lcmsite.types import KeyScope
 from tests.made_once import made_once
 
-HERE = Path(__file__).resolve().parents[2]
 URL = "http://127.0.0.1:8000"
 
 
 @pytest.fixture(scope="module")
-def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Enough of the code base, as it is now: it may be worked on while the tests run."""
-    root = tmp_path_factory.mktemp("checkout")
-    for name in ("conversations", "compaction", "tests/conversations"):
-        shutil.copytree(HERE / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(HERE / "manage.py", root)
-    return root
-
-
-@pytest.fixture(scope="module")
-def messages(tree: Path) -> list[NewMessage]:
-    return sample_messages(CodeBase.read(tree))
+def messages() -> list[NewMessage]:
+    return sample_messages()
 
 
 def calls(messages: list[NewMessage]) -> dict[str, Any]:
@@ -81,45 +69,6 @@ def test_all_the_tools_are_used_and_sometimes_fail(messages):
     assert {part.tool_status for part in results(messages).values()} == {"completed", "error"}
 
 
-def test_what_the_agent_reads_is_what_the_files_say(messages, tree):
-    read = [part for part in calls(messages).values() if part.tool_name == "read_file"]
-    checked = 0
-
-    for call in read:
-        result = results(messages)[call.tool_call_id]
-        if result.tool_error is None:
-            text = (tree / call.tool_input["path"]).read_text().splitlines()
-            for shown in result.tool_output.split("\n"):
-                if not shown.startswith("... "):
-                    number, _, line = shown.partition("\t")
-                    assert text[int(number) - 1] == line
-                    checked += 1
-
-    assert checked > 1000
-
-
-def test_what_would_be_too_long_is_cut_and_says_so(tree):
-    from lcmsite.sample.tools import MOST_LINES, Tools
-
-    (tree / "conversations" / "long.md").write_text("\n".join(f"line {n}" for n in range(1, 1001)))
-    try:
-        output = Tools(CodeBase.read(tree)).call("read_file", {"path": "conversations/long.md"})
-    finally:
-        (tree / "conversations" / "long.md").unlink()
-
-    assert output.splitlines()[-2:] == [
-        f"{MOST_LINES:>5}\tline {MOST_LINES}",
-        f"... {1000 - MOST_LINES} more lines, not shown",
-    ]
-
-
-def test_the_same_files_and_seed_make_the_same_conversation(messages, tree):
-    again = CodeBase.read(tree)
-
-    assert sample_messages(again) == messages
-    assert sample_messages(again, seed=7) != messages
-
-
 def test_it_is_said_in_order_under_keys_of_its_own(messages):
     moments = [message.created_at for message in messages]
 
@@ -127,23 +76,11 @@ def test_it_is_said_in_order_under_keys_of_its_own(messages):
     assert len({message.idempotency_key for message in messages}) == len(messages)
 
 
-def test_an_installed_package_is_enough_and_its_neighbours_are_left_alone(tmp_path):
-    for room in ROOMS:
-        shutil.copytree(HERE / room, tmp_path / room, ignore=shutil.ignore_patterns("__pycache__"))
-    (tmp_path / "tests").mkdir()
-    (tmp_path / "tests" / "stranger.py").write_text('"""Of somebody else."""\n')
-
-    code = CodeBase.read(tmp_path)
-
-    assert {file.path.split("/")[0] for file in code.files} == set(ROOMS)
-    assert len(sample_messages(code)) >= 400
-
-
 Loading = Callable[[], str]
 
 
 @contextmanager
-def _loading(tree: Path, key_file: Path) -> Iterator[Loading]:
+def _loading(key_file: Path) -> Iterator[Loading]:
     """Loads the sample and gives back what was said about it."""
 
     def load() -> str:
@@ -153,19 +90,18 @@ def _loading(tree: Path, key_file: Path) -> Iterator[Loading]:
 
     with pytest.MonkeyPatch.context() as patched:
         # Not by way of the settings: the data directory is also where the tests' own database lies.
-        patched.setattr(loading, "_kept", lambda what: key_file.with_name(f"sample.{what}"))
-        patched.setattr(loading, "ROOT", tree)
+        patched.setattr(loading, "_secret_file", lambda what: key_file.with_name(f"sample.{what}"))
         yield load
 
 
 @pytest.fixture(scope="module")
 def first_loading(
-    tree: Path, tmp_path_factory: pytest.TempPathFactory, django_db_setup: None, django_db_blocker: DjangoDbBlocker
+    tmp_path_factory: pytest.TempPathFactory, django_db_setup: None, django_db_blocker: DjangoDbBlocker
 ) -> Iterator[tuple[str, Path]]:
     """What was said when the sample was loaded for the first time, and where its key is kept."""
     key_file = tmp_path_factory.mktemp("kept") / "data" / "sample.key"
     with made_once(django_db_blocker):
-        with _loading(tree, key_file) as load:
+        with _loading(key_file) as load:
             said = load()
         yield said, key_file
 
@@ -182,9 +118,9 @@ def key_file(first_loading: tuple[str, Path], tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def load(tree: Path, key_file: Path, db: None) -> Iterator[Loading]:
+def load(key_file: Path, db: None) -> Iterator[Loading]:
     """Loads the sample once more."""
-    with _loading(tree, key_file) as load:
+    with _loading(key_file) as load:
         yield load
 
 
@@ -235,23 +171,11 @@ def test_a_second_time_says_the_same_and_changes_nothing(first, load):
     assert ApiKey.objects.count() == 1
 
 
-def test_a_sample_of_code_that_has_changed_since_is_left_as_it_is(load, tree, tmp_path, monkeypatch):
-    before = stored()
-    changed = tmp_path / "changed"
-    shutil.copytree(tree, changed)
-    shutil.rmtree(changed / "compaction")
-    monkeypatch.setattr(loading, "ROOT", changed)
-
-    load()
-
-    assert stored() == before
-
-
 def test_a_loading_that_ended_before_the_compaction_is_made_up_for(load, monkeypatch):
     summaries = Summary.objects.filter(conversation__session_id="another sample")
     monkeypatch.setattr(loading, "SESSION_ID", "another sample")
     with monkeypatch.context() as interrupted:
-        interrupted.setattr(loading, "_compact", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        interrupted.setattr(loading, "_compact_once", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             load()
     assert Message.objects.filter(conversation__session_id="another sample").exists()

@@ -174,7 +174,7 @@ class Command(BaseCommand):
     def _sample(self, url: str) -> list[str]:
         """Load the sample; the lines that introduce it."""
         # Not imported above: without a sample, nothing needs it.
-        from lcmsite.sample import load_sample
+        from lcmsite.sample.loading import load_sample
 
         introduction: list[str] = []
         self._tell_person("Loading the sample conversation ...")

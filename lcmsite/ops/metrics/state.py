@@ -17,8 +17,8 @@ from prometheus_client.registry import Collector
 
 from compaction.llm.endpoints import ModelEndpoints
 from compaction.types import BreakerState, EndpointRecord
+from conversations.content.tokens import MESSAGE_OVERHEAD_TOKENS
 from conversations.sql import load
-from conversations.store.base import MESSAGE_OVERHEAD_TOKENS
 from integrity.invariants import INVARIANTS
 
 logger = structlog.get_logger(__name__)

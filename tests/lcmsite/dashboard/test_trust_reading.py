@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from integrity.invariants import INVARIANTS
-from integrity.repairs.operations import OPERATIONS
+from integrity.repairs.repair_plans import OPERATIONS
 from lcmsite.dashboard.templatetags.trust import code_spans
 from lcmsite.dashboard.trust.differences import LONGEST, MOST_LINES, difference
 from lcmsite.dashboard.trust.explanations import README, effect_of, meaning_of

@@ -103,5 +103,5 @@ def test_what_is_not_covered_shows_in_the_exit_status(world):
     lacking = lcm("coverage", "harbour", "--idempotency-keys", keys)
 
     assert (covered.exit_code, lacking.exit_code) == (0, 1)
-    assert "Everything can be had." in covered.out
+    assert "Everything can be recovered." in covered.out
     assert "no message has the key call" in lacking.out

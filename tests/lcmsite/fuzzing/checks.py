@@ -82,5 +82,5 @@ def _is_beyond_a_schema(problem: dict[str, Any], case: Case) -> bool:
     if any(re.match(sentence, problem["detail"]) for sentence in BEYOND_A_SCHEMA):
         return True
     # What a message of another form may hold, that form says; LCM's own form is in the document to the last field.
-    is_foreign = isinstance(case.body, dict) and case.body.get("format") in ("neutral", "openai")
+    is_foreign = isinstance(case.body, dict) and case.body.get("format", "lcm") != "lcm"
     return is_foreign and all(name.startswith("messages[") for name in problem.get("errors", {"": ""}))

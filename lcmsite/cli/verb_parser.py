@@ -1,47 +1,17 @@
-"""Verbs and their arguments: parse them, suggest what was meant, and write completion scripts from them."""
+"""Parse the arguments of verbs, suggest near spellings, and write completion scripts."""
 
 from __future__ import annotations
 
 import shutil
 import textwrap
-from argparse import SUPPRESS, Action, ArgumentParser, Namespace, RawDescriptionHelpFormatter
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from argparse import SUPPRESS, Action, ArgumentParser, RawDescriptionHelpFormatter
+from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
 from conversations.errors import Invalid
-from lcmsite.cli.cli_session import DEFAULT_WORKSPACE, Session
-from lcmsite.cli.verb_groups import HELP
-
-Arguments = Callable[[ArgumentParser], None]
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What to show, and the exit status."""
-
-    result: Any
-    exit_code: int = 0
-
-
-def no_arguments(parser: ArgumentParser) -> None:
-    """Add nothing: for a verb without arguments."""
-
-
-@dataclass(frozen=True)
-class Verb:
-    """One or two words after `lcm`, with what they take and what they do."""
-
-    name: str
-    run: Callable[[Session, Namespace], Outcome | None]
-    add_arguments: Arguments = no_arguments
-    description: str = ""
-
-    @property
-    def sentence(self) -> str:
-        """The line of `lcm --help`."""
-        return HELP[self.name].sentence if self.name in HELP else self.description.partition("\n")[0]
+from lcmsite.cli.cli_session import DEFAULT_WORKSPACE
+from lcmsite.cli.verbs import HELP, Verb
 
 
 class Parser(ArgumentParser):

@@ -1,0 +1,124 @@
+"""What a verb of the command line is, its line in `lcm --help`, and what several verbs share."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import tomllib
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass
+from io import BufferedRandom
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+from rich.console import Console
+
+from conversations.errors import Conflict, Invalid
+from lcmsite.cli.cli_session import Session
+
+STDIO = "-"
+
+Run = Callable[[Session, Namespace], Any]
+AddArguments = Callable[[ArgumentParser], object]
+
+
+class Help(NamedTuple):
+    """What `lcm --help` and `lcm VERB --help` say about a verb."""
+
+    sentence: str
+    example: str
+
+
+GROUPS: dict[str, dict[str, Help]] = {
+    group: {name: Help(*texts) for name, texts in verbs.items()}
+    for group, verbs in tomllib.loads(Path(__file__).with_name("verbs.toml").read_text("utf-8")).items()
+}
+HELP = {name: help for verbs in GROUPS.values() for name, help in verbs.items()}
+
+
+@dataclass(frozen=True)
+class Verb:
+    """One or two words after `lcm`, with the arguments they take and what they do.
+
+    `run` returns the result to show, or None if there is nothing to show.
+    """
+
+    name: str
+    run: Run
+    add_arguments: AddArguments
+    description: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """The line of `lcm --help`."""
+        return HELP[self.name].sentence if self.name in HELP else self.description.partition("\n")[0]
+
+
+class Argument(NamedTuple):
+    """The arguments of `ArgumentParser.add_argument`."""
+
+    names: tuple[str, ...]
+    options: dict[str, Any]
+
+
+def argument(*names: str, **options: Any) -> Argument:
+    """One argument of a verb, as argparse takes it."""
+    return Argument(names, options)
+
+
+def verb(
+    name: str, *arguments: Argument, for_operator: bool = False, description: str | None = None
+) -> Callable[[Run], Verb]:
+    """Make a verb of a function, whose docstring is the description if none is given."""
+
+    def add_arguments(parser: ArgumentParser) -> None:
+        for each in arguments:
+            parser.add_argument(*each.names, **each.options)
+
+    def decorate(function: Run) -> Verb:
+        def run(session: Session, given: Namespace) -> Any:
+            if for_operator:
+                session.require_operator()
+            return function(session, given)
+
+        return Verb(name, run, add_arguments, description or inspect.getdoc(function) or "")
+
+    return decorate
+
+
+@contextmanager
+def waiting(words: str) -> Iterator[None]:
+    """Show on a terminal that work is going on."""
+    with Console(stderr=True).status(words) if sys.stderr.isatty() else nullcontext():
+        yield
+
+
+@contextmanager
+def opened(path: Path | str, mode: str = "rb") -> Iterator[BufferedRandom]:
+    """Open a local file; Invalid, or Conflict for one that exists already, if that fails."""
+    with ExitStack() as stack:
+        try:
+            file = stack.enter_context(Path(path).open(mode))
+        except FileExistsError as refusal:
+            raise Conflict(f"{path} exists already.", code="file_exists") from refusal
+        except (OSError, ValueError) as refusal:
+            raise unusable(path, refusal, "read" if mode == "rb" else "written") from refusal
+        yield cast("BufferedRandom", file)
+
+
+def unusable(path: Path | str, refusal: Exception, done: str) -> Invalid:
+    """The error for a local file that cannot be `done`: read or written."""
+    why = getattr(refusal, "strerror", None) or refusal
+    return Invalid(f"{path} cannot be {done}: {why}.", code="unreadable_file")
+
+
+def write_bytes(target: str, content: bytes) -> None:
+    """Write a new file, or to standard output for `-`."""
+    if target == STDIO:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(content)
+        return
+    with opened(target, "xb") as file:
+        file.write(content)
