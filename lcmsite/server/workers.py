@@ -26,6 +26,7 @@ SECONDS_BETWEEN_LOOKS = 0.1
 BACKLOG = 2048
 ACCEPTED_AT_ONCE = 32
 SEND_BUFFER_BYTES = 256 * 1024
+SECONDS_BETWEEN_SWITCHES = 0.0005
 ENDS = (signal.SIGTERM, signal.SIGINT)
 
 Load = Callable[[], Callable[..., Any]]
@@ -88,6 +89,8 @@ class Server:
             time.sleep(0.02)
 
     def _serve(self, listener: socket.socket) -> None:
+        # The event loop gives up the interpreter's lock at every send, and waits for it beside threads at work.
+        sys.setswitchinterval(SECONDS_BETWEEN_SWITCHES)
         application = self.load()
         # Not imported above: it takes long, and the process that looks after the workers has no use for it.
         import uvicorn

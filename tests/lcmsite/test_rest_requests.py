@@ -92,8 +92,6 @@ def test_a_query_of_very_many_fields_is_refused_unread():
         ("PUT", ONE + "overrides/", {"overrides": {"fresh_tail_count": "4"}}, "overrides"),
         ("PUT", ONE + "overrides/", {"overrides": {"enabled": "yes"}}, "overrides"),
         ("PUT", ONE + "overrides/", {"overrides": {"context_threshold": True}}, "overrides"),
-        ("PUT", ONE + "overrides/", {"overrides": {"fresh_tail_count": 10**4000}}, "overrides"),
-        ("PUT", ONE + "overrides/", {"overrides": {"context_threshold": 10**4000}}, "overrides"),
         *(
             ("POST", ONE + "uploads/", {"byte_size": 1, "sha256": each}, "sha256")
             for each in ("00", "g" * 64, "00 " * 64, "", "0" * 65)
@@ -105,8 +103,16 @@ def test_a_value_of_another_type_is_refused_with_the_name_of_its_field(conversat
     reply = Api(an_api_key()).ask(verb, path.format(id=conversation.conversation_id), body)
 
     assert (reply.status, list(reply.body["errors"])) == (400, [field])
-    # A huge number is not repeated.
-    assert len(reply.body["detail"]) < 400
+
+
+@pytest.mark.parametrize("name", ["fresh_tail_count", "context_threshold"])
+def test_a_huge_number_is_refused_in_few_words(conversation, name):
+    path = f"conversations/{conversation.conversation_id}/overrides/"
+
+    reply = Api(an_api_key()).ask("PUT", path, {"overrides": {name: 10**4000}})
+
+    assert reply.status == 400
+    assert len(reply.body["detail"]) < 200
 
 
 def test_a_whole_number_may_be_written_with_a_point_in_json(conversation):
