@@ -1,4 +1,4 @@
-"""A backup: one moment of the database, the files it knows, a manifest, and the proof that it can be restored."""
+"""Create a backup, prove it by a trial restore, and restore it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from typing import Any, cast
 
 import psycopg
 from django.conf import settings
+from django.core.files import File
 from django.core.files.storage import default_storage
+from django.core.management import call_command
+from django.core.management.base import CommandError
 from django.db import connection, transaction
 from django.utils import timezone
 
@@ -23,16 +26,31 @@ from conversations.scope import Scope
 from conversations.sql import snapshot
 from lcmsite.embedded_postgres.lease import PROJECT
 from lcmsite.ops.backup.backup_leftovers import sweep_databases, sweep_directories, trial_database, unfinished
-from lcmsite.ops.backup.digest import Holdings, holdings, stored_files
-from lcmsite.ops.backup.manifest import DUMP, FILES, Manifest, Piece, chunks, make_private, piece_of
+from lcmsite.ops.backup.manifest import (
+    DUMP,
+    FILES,
+    Holdings,
+    Manifest,
+    Piece,
+    chunks,
+    holdings,
+    make_private,
+    piece_of,
+    stored_files,
+)
 from lcmsite.ops.backup.programs import Database
 
 SECONDS_TO_CHECK = 6 * 3600
+_OTHERS = """
+    SELECT count(*) FROM pg_stat_activity
+    WHERE datname = current_database() AND usename = current_user AND pid <> pg_backend_pid()
+"""
+_EMPTY = "DROP SCHEMA public CASCADE; CREATE SCHEMA public"
 
 
 @dataclass(frozen=True)
 class BackupReport:
-    """What was backed up, and whether it was restored on trial, with nothing found by the checker."""
+    """What was backed up, and whether a trial restore proved it."""
 
     directory: str
     bytes: int
@@ -42,7 +60,7 @@ class BackupReport:
 
 
 def back_up(directory: Path, *, verify: bool = True, scope: Scope) -> BackupReport:
-    """Write a backup into a directory that is not there yet, or empty; it appears there whole or not at all.
+    """Back up into a new or empty directory, completely or not at all.
 
     Others go on working meanwhile. Raises Conflict if something is there, Unavailable if the dump fails or, on trial,
     does not restore to what was dumped, and Invalid if there are no tools for it.
@@ -122,7 +140,7 @@ def _copied(uri: str, directory: Path) -> Piece | None:
 
 
 def _prove(directory: Path, manifest: Manifest) -> None:
-    """Restore into a database of its own on the same server, and look at it as at any other."""
+    """Restore into a database of its own, and check that."""
     manifest.require_whole(directory)
     database = Database.of(cast("psycopg.Connection[Any]", connection.connection))
     sweep_databases(database)
@@ -135,7 +153,7 @@ def _prove(directory: Path, manifest: Manifest) -> None:
 
 
 def _check(scratch: Database, directory: Path) -> None:
-    """Run the checker on the restored database, with the files of the backup beside it."""
+    """Run the checker on the restored database and the backup's files."""
     # Beside what it is about, so that both are swept together if this process is killed.
     with tempfile.TemporaryDirectory(prefix="trial-", dir=directory) as data_dir:
         (Path(data_dir) / FILES).symlink_to(directory / FILES)
@@ -165,3 +183,65 @@ def _check(scratch: Database, directory: Path) -> None:
                     f"Restored on trial, workspace {workspace!r} is not clean: repair what `lcm check` finds, or keep"
                     " the backup all the same with --unverified."
                 )
+
+
+def restore(directory: Path, *, scope: Scope) -> BackupReport:
+    """Fill LCM's database and storage from a backup, and bring its tables up to date.
+
+    Nothing is touched before every piece was found whole. Raises Invalid for what is no whole backup; Conflict if the
+    database holds conversations, or if anybody else is connected; Unavailable if PostgreSQL refuses, or if what was
+    restored is not what was backed up.
+    """
+    directory = directory.absolute()
+    manifest = Manifest.read(directory)
+    manifest.require_whole(directory)
+    connection.ensure_connection()
+    database = Database.of(cast("psycopg.Connection[Any]", connection.connection))
+    _make_room(database)
+    database.load(directory / DUMP)
+    _restore_files(directory, manifest)
+    with database.connect() as restored:
+        found = holdings(restored)
+    if found != manifest.holdings:
+        raise Unavailable("What was restored is not what was backed up.")
+    try:
+        call_command("migrate", verbosity=0)
+    except CommandError as refusal:
+        raise Conflict(str(refusal)) from refusal
+    with transaction.atomic():
+        AuditLog(scope).record(Act.RESTORE_BACKUP, target=str(directory), detail={"digest": found.digest})
+    return BackupReport(
+        directory=str(directory),
+        bytes=sum(piece.bytes for piece in manifest.pieces),
+        holdings=found,
+        is_verified=True,
+        damaged_files=manifest.damaged_files,
+    )
+
+
+def _make_room(database: Database) -> None:
+    """Empty tables give way; any conversation does not."""
+    connection.close()
+    connection.close_pool()  # type: ignore[attr-defined]
+    with database.connect() as target:
+        has_tables = target.execute("SELECT to_regclass('conversations') IS NOT NULL").fetchone() == (True,)
+        if has_tables and target.execute("SELECT EXISTS (SELECT FROM conversations)").fetchone() == (True,):
+            raise Conflict(
+                "This database holds conversations: a backup replaces nothing; restore it into an empty one."
+            )
+        if target.execute(_OTHERS).fetchone() != (0,):
+            raise Conflict("Somebody else uses this database: stop LCM (`lcm up`) first, then restore.")
+        target.execute(_EMPTY)
+
+
+def _restore_files(directory: Path, manifest: Manifest) -> None:
+    for piece in manifest.pieces:
+        if not piece.path.startswith(f"{FILES}/"):
+            continue
+        uri = piece.path.removeprefix(f"{FILES}/")
+        try:
+            if not default_storage.exists(uri):
+                with (directory / piece.path).open("rb") as source:
+                    default_storage.save(uri, File(source))
+        except OSError as refusal:
+            raise Unavailable(f"The file {uri} cannot be stored: {refusal.strerror or refusal}.") from refusal

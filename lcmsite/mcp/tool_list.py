@@ -1,4 +1,4 @@
-"""The catalogue as a list of tools: names, descriptions and schemas, each schema complete in itself."""
+"""The catalogue as MCP tools, each schema complete in itself."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _of_params(operation: Operation) -> Schema:
 
 
 def _alone(whole: Schema, known: Mapping[str, Schema]) -> Schema:
-    """The schema with the records that it names: a tool's schema has no document around it."""
+    """The schema with its components: a tool's schema has no document."""
     if "$ref" in whole:
         # A tool's schema is an object itself.
         whole = known[whole["$ref"].removeprefix(COMPONENTS)]
