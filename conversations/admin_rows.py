@@ -22,6 +22,7 @@ from unfold.admin import ModelAdmin
 from unfold.paginator import InfinitePaginator
 
 from conversations.errors import LcmError
+from conversations.humanize import encodable
 from conversations.models import Conversation
 from conversations.scope import Scope
 
@@ -181,5 +182,7 @@ def _cut(text: str | None) -> SafeString | None:
         return None
     more = " … (cut here; the API returns all of it)" if len(text) > MOST_CHARACTERS else ""
     return format_html(
-        '<span style="white-space: pre-wrap; overflow-wrap: anywhere">{}{}</span>', text[:MOST_CHARACTERS], more
+        '<span style="white-space: pre-wrap; overflow-wrap: anywhere">{}{}</span>',
+        encodable(text[:MOST_CHARACTERS]),
+        more,
     )

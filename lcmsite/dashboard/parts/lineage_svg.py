@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 
-from lcmsite.dashboard.parts.lineage_shapes import Bar, Bundle, Density, Picture, Stick
-from lcmsite.dashboard.templatetags.lcm import short
+from lcmsite.dashboard.parts.lineage_shapes import Bar, Box, Bundle, Density, Picture, Stick
+from lcmsite.dashboard.templatetags.lcm_tags import short
 
 
 def shapes(picture: Picture, *, transcript: str) -> SafeString:
@@ -68,5 +68,5 @@ def _bar(bar: Bar) -> str:
     )
 
 
-def _box(shape: Stick | Bundle | Bar) -> str:
+def _box(shape: Box) -> str:
     return f'x="{shape.x:g}" y="{shape.y:g}" width="{shape.width:g}" height="{shape.height:g}"'

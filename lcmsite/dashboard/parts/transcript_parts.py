@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from conversations.types import MessageRecord, PartRecord, PartType
-from lcmsite.dashboard.parts.texts import Line, diff_lines
+from lcmsite.dashboard.parts.marked_text import Line, diff_lines
 
 # A longer text is cut; a link shows all of it.
 MOST_CHARACTERS = 20_000

@@ -14,7 +14,7 @@ from conversations.models import Conversation, Message
 from conversations.scope import Scope
 from conversations.types import NewMessage, Role
 from lcmsite.access import users
-from lcmsite.dashboard.templatetags.lcm import gauge
+from lcmsite.dashboard.templatetags.lcm_tags import gauge
 from lcmsite.types import Role as PersonRole
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
 from tests.integrity.breaking import breaking

@@ -60,7 +60,7 @@ def test_a_long_list_goes_on_where_it_ended(reader):
         a_file(b"%d" % number, conversation_id=conversation_id, file_name=f"{number}.txt")
 
     first = reader.get("/w/default/files/").content.decode()
-    older = next(link for link in shown_links(first) if link.startswith("?before="))
+    older = next(link for link in shown_links(first) if link.startswith("?cursor="))
     second = reader.get(f"/w/default/files/{older}").content.decode()
 
     assert (len(names(first)), len(names(second))) == (50, 1)

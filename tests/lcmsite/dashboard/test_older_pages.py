@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from django.core.signing import Signer
 from django.test import Client
 
 from compaction.plans.plan_store import CompactionPlans
@@ -12,8 +13,7 @@ from conversations.models import Quarantine
 from conversations.scope import Scope
 from integrity.checker import IntegrityChecker
 from lcmsite.dashboard.pages import access_pages as grants
-from lcmsite.dashboard.pages import inspector, plan_pages
-from lcmsite.dashboard.trust import quarantine_pages, retention_pages
+from lcmsite.dashboard.pages import inspector, quarantine_pages, retention_pages, run_pages
 from retrieval.assembler import ContextAssembler
 from retrieval.delegation.grants import Grants
 from tests.factories import a_conversation, a_workspace
@@ -65,7 +65,7 @@ def a_report(conversation_id: int, number: int) -> str:
 PAGES: list[tuple[str, Callable[[int, int], str], int]] = [
     ("quarantine/", a_quarantine, quarantine_pages.ON_A_PAGE),
     ("grants/", a_grant, grants.GRANTS_ON_A_PAGE),
-    ("conversations/{}/plans/", a_plan, plan_pages.ON_A_PAGE),
+    ("conversations/{}/plans/", a_plan, run_pages.OF_A_CONVERSATION),
     ("conversations/{}/context/", a_receipt, inspector.KEPT),
     ("conversations/{}/trust/", a_report, retention_pages.ON_A_PAGE),
 ]
@@ -85,17 +85,9 @@ def test_an_older_page_is_what_the_newer_one_left_out(reader, conversation_id, p
     assert "?" in shown_links(older) and older_in(older) is None
 
 
-@pytest.mark.parametrize(("path", "another", "most"), PAGES, ids=[path for path, _, _ in PAGES])
-def test_behind_the_last_row_there_is_nothing_and_it_says_so(reader, conversation_id, path, another, most):
-    address = f"/w/default/{path.format(conversation_id)}"
-    only = another(conversation_id, 1)
-    row = Quarantine.objects.get().pk if another is a_quarantine else only
-
-    page = reader.get(address, {"before": row}).content.decode()
-
-    assert only not in page
-    assert "There are no older" in page
-    assert "?" in shown_links(page)
+@pytest.mark.parametrize("cursor", ["x", "report_0000000000000000", "\0", Signer(salt="another").sign_object(1)])
+def test_an_unknown_cursor_is_refused(reader, cursor):
+    assert reader.get("/w/default/integrity/", {"cursor": cursor}).status_code == 400
 
 
 def test_of_one_conversation_there_is_what_is_withheld_of_it(reader, conversation_id):
@@ -120,5 +112,5 @@ def test_what_was_asked_for_stays_asked_on_the_older_page(reader, conversation_i
     held = reader.get("/w/default/quarantine/?released=yes").content.decode()
     kept = reader.get(f"/w/default/conversations/{conversation_id}/context/?budget=900").content.decode()
 
-    assert older_in(held).startswith("?released=yes&before=")
-    assert older_in(kept).startswith("?budget=900&before=rcp_")
+    assert older_in(held).startswith("?released=yes&cursor=")
+    assert older_in(kept).startswith("?budget=900&cursor=")

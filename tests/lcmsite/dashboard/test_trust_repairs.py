@@ -8,7 +8,7 @@ from django.test import Client
 from integrity import models
 from integrity.checker import IntegrityChecker
 from integrity.types import PlanState, StepState
-from lcmsite.dashboard.trust.explanations import effect_of
+from lcmsite.dashboard.parts.findings import effect_of
 from tests.factories import a_conversation
 from tests.integrity.breaking import Compacted, a_compacted_conversation, breaking
 from tests.integrity.repairing import everything

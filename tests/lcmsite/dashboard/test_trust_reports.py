@@ -13,7 +13,7 @@ from conversations.models import Conversation
 from integrity import models
 from integrity.invariants import INVARIANTS, MOST_FINDINGS
 from integrity.types import ScanState
-from lcmsite.dashboard.trust.explanations import meaning_of
+from lcmsite.dashboard.parts.findings import meaning_of
 from tests.conversations.ledger.verifier import verify
 from tests.factories import a_conversation, a_workspace
 from tests.integrity.breaking import Compacted, a_compacted_conversation, breaking
@@ -74,11 +74,6 @@ def test_it_is_said_when_all_of_the_workspace_was_last_looked_through(reader):
     assert "no full check yet" in before
     told = after[after.index("all 1 message checked") :]
     assert told.index(whole) < told.index(newer)
-
-
-@pytest.mark.parametrize(("before", "status"), [("", 200), ("x", 404), ("report_0000000000000000", 404), ("\0", 404)])
-def test_a_page_behind_no_report_does_no_harm(reader, before, status):
-    assert reader.get(INTEGRITY, {"before": before}).status_code == status
 
 
 def test_a_clean_report_says_so(reader):
