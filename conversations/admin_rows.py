@@ -1,4 +1,4 @@
-"""Read-only tables of the admin: services write the rows, and the admin shows them.
+"""Read-only admin tables: services write the rows, the admin shows them.
 
 Lists leave out long columns and do not count rows; pages cut long texts.
 """
@@ -36,7 +36,7 @@ Column = Callable[[Any], Any]
 
 
 class RowsAdmin(ModelAdmin):
-    """A table that nobody can add to, change or delete from.
+    """A read-only table.
 
     `long_texts` are columns that may hold megabytes.
     """
@@ -80,7 +80,7 @@ class RowsAdmin(ModelAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
-        """The row with this id, else rows that contain the words; long texts use the search index."""
+        """Find the row with this id, else rows that contain the words."""
         term = search_term.strip()
         if not term:
             return queryset, False

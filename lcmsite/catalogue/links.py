@@ -1,4 +1,4 @@
-"""Links from answers to the operations that go on from them: an id in an answer is the param of that name elsewhere."""
+"""OpenAPI links: an id in an answer is a param of other operations."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lcmsite.catalogue.operation import Operation, operation_id, placeholders
 
 
 def links(operation: Operation) -> dict[str, Any]:
-    """The links of its answer, by the names of the operations that they lead to; none of a list, which may be empty."""
+    """The links of an answer by the operations they lead to; none of a list."""
     from lcmsite.catalogue.operations import CATALOGUE
 
     found = {name: f"$response.body#/{name}" for name in _ids(operation.returns)}

@@ -1,4 +1,4 @@
-"""What every page shares: the person, their workspace, the operations, and how a problem is shown."""
+"""A visit to a page: person, workspace, operations and problems."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Row = TypeVar("Row")
 
 @dataclass(frozen=True)
 class ListPage(Generic[Row]):
-    """Rows of a list, newest first, and the queries of the links to the newest and the older rows."""
+    """Rows of a list, and the queries that lead to the newest and the older."""
 
     rows: Sequence[Row]
     newest: str | None
@@ -59,7 +59,7 @@ class Visit:
         return _is_part(self.request)
 
     def ask(self, tool: str, **params: Any) -> Any:
-        """The result of an operation of the catalogue; a param of None counts as left out."""
+        """The result of an operation; a param of None counts as left out."""
         return ask(self.caller, tool, **params)
 
     def ask_in_text(self, tool: str, texts: Mapping[str, Any], **params: Any) -> Any:
@@ -67,7 +67,7 @@ class Visit:
         return _operation(tool).perform(self.caller, {**texts, **params}, in_text=texts).result
 
     def may(self, tool: str) -> bool:
-        """Whether this person may call the operation; pages offer nothing that would be refused."""
+        """Whether this person may call the operation."""
         return _operation(tool).may(self.caller)
 
     def list_page(
@@ -108,7 +108,7 @@ def page(
     of_the_site: bool = False,
     on_refusal: Callable[..., HttpResponseBase] | None = None,
 ) -> Callable[[View], View]:
-    """Make a view of a function that takes a Visit, for members of the workspace with this scope.
+    """Make a view of a function that takes a Visit, for members with this scope.
 
     A page `of_the_site` is for superusers. An LcmError is shown as a page, or as a part where a part was requested;
     or by `on_refusal`, which gets the Visit and the Problem, such as a form that shows it.
@@ -151,7 +151,7 @@ def home(request: HttpRequest) -> HttpResponse:
 
 
 def ask(caller: Caller, tool: str, **params: Any) -> Any:
-    """The result of an operation of the catalogue, with the same rules as on every other face."""
+    """The result of an operation of the catalogue."""
     operation = _operation(tool)
     given = {name: value for name, value in params.items() if value is not None}
     unknown = given.keys() - operation.params.model_fields.keys()
@@ -168,7 +168,7 @@ def number_in(query: QueryDict, name: str) -> int | None:
 
 
 def text_in(query: QueryDict, name: str) -> str:
-    """A text of an address or a form without surrounding blanks; empty if there is none."""
+    """A stripped text of an address or a form; empty if there is none."""
     return str(query.get(name, "")).strip()
 
 
@@ -178,7 +178,7 @@ def _operation(tool: str) -> Operation:
 
 
 def _visit(request: HttpRequest, name: str) -> Visit:
-    """The visit; NotFound for an unknown workspace and, alike, for one of other people."""
+    """The visit; NotFound for an unknown workspace or one of other people."""
     mine = workspaces_of(request.user)
     for workspace, role in mine:
         if workspace.name == name:

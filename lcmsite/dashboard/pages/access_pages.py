@@ -1,4 +1,4 @@
-"""Access to a workspace: members, API keys, grants, and the workspaces themselves."""
+"""Members, API keys, grants and workspaces."""
 
 from __future__ import annotations
 

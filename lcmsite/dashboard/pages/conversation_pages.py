@@ -95,7 +95,7 @@ def job(visit: Visit, conversation_id: int, job_id: int) -> HttpResponse:
 
 
 def _messages(visit: Visit, conversation_id: int, first: int | None, last: int | None = None) -> dict[str, Any]:
-    """A page of messages from `first`, or the newest, with how the context shows each."""
+    """A page of messages from `first` on, or the newest, and their summaries."""
     # At this resolution the window holds the active context and little else.
     window = visit.ask("lcm_lineage_window", conversation_id=conversation_id, with_messages=False, resolution=1)
     count = window.message_count

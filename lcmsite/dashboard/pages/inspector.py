@@ -1,4 +1,4 @@
-"""The context inspector: assemble with any budget, query, format and time, and see why."""
+"""The context inspector: assemble with any options, and see why."""
 
 from __future__ import annotations
 

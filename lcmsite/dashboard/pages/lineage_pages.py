@@ -1,4 +1,4 @@
-"""The lineage of a conversation: a zoomable picture, a tree, and summaries beside their sources."""
+"""The lineage: a zoomable picture, a tree, summaries beside their sources."""
 
 from __future__ import annotations
 

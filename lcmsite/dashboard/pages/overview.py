@@ -18,7 +18,7 @@ RECENT_ACTS = 6
 
 @page()
 def overview(visit: Visit) -> HttpResponse:
-    """The page; storage and acts are loaded afterwards, because counting takes longer."""
+    """The page; storage and acts are loaded afterwards."""
     return visit.show("dashboard/overview.html", pulse=_pulse(visit)[0])
 
 

@@ -111,7 +111,7 @@ def _readable(step: StepRecord) -> dict[str, Any]:
 
 
 def _confirmation_for(plan: RepairPlanRecord) -> str:
-    """The confirmation to type before applying; empty if every approved step is harmless."""
+    """The confirmation to type; empty if every approved step is harmless."""
     approved = _in(plan, StepState.APPROVED)
     is_grave = any(step.risk is Risk.HIGH or not step.reversible for step in approved)
     return f"apply {counted(len(approved), 'step')}" if is_grave else ""

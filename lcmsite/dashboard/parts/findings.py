@@ -1,4 +1,4 @@
-"""What findings and repair steps mean, read from integrity's README, and links to what they name."""
+"""Explanations of findings and repair steps, and links to what they name."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _cells(line: str) -> list[str]:
 
 
 def url_of(workspace: str, conversation_id: int | None, id: str) -> str | None:
-    """The page that shows an id; None for an id without a page. A message's redirects, as transcripts use seqs."""
+    """The page that shows an id; None for an id without a page."""
     found = _ID.fullmatch(id)
     match found["kind"] if found else None:
         case "file":

@@ -56,7 +56,7 @@ def resolution(width: int) -> int:
 
 
 def picture(window: LineageWindow, *, width: int) -> Picture:
-    """The picture of a window; its width, not the history, bounds the number of shapes."""
+    """The picture of a window; its width bounds the number of shapes."""
     scale = _Scale(window.first_seq, window.last_seq, LEFT, width - LEFT - RIGHT)
     shown: list[WindowSummary | WindowBundle] = [*window.summaries, *window.bundles]
     deepest = max((each.depth for each in shown), default=0)
@@ -85,7 +85,7 @@ def picture(window: LineageWindow, *, width: int) -> Picture:
 
 
 def gaps(window: LineageWindow) -> Iterator[MessageSpan]:
-    """Ranges of messages that the active context does not reach; there should be none."""
+    """Ranges of messages that the active context misses; there should be none."""
     if not window.message_count:
         return
     next_seq = window.first_seq
@@ -172,7 +172,7 @@ def _bundled(bundle: WindowBundle, scale: _Scale, deepest: int, most: int) -> Bu
 
 
 def _height(tokens: int, most: int) -> float:
-    """The height of a bar, on a logarithmic scale, so that small summaries stay visible."""
+    """The height of a bar, on a logarithmic scale."""
     share = math.log1p(tokens) / math.log1p(max(1, most))
     return round(BAR_LEAST + (BAR_MOST - BAR_LEAST) * share, 1)
 

@@ -1,6 +1,7 @@
-"""Draw the shapes of a lineage as SVG, without a template: a picture has hundreds of them.
+"""Draw the shapes of a lineage as SVG.
 
-They hold no content of users: only numbers, ids that LCM makes, and fixed words.
+Without a template, as a picture has hundreds of shapes. They hold no content of users: only numbers, ids that LCM
+makes, and fixed words.
 """
 
 from __future__ import annotations

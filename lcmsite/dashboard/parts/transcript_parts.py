@@ -1,4 +1,4 @@
-"""Messages as the transcript shows them: parts by kind, tool calls with results. Pure."""
+"""Messages as blocks of the transcript. Pure."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Turn:
 
 
 def turns(messages: Sequence[MessageRecord], *, most: int | None = MOST_CHARACTERS) -> list[Turn]:
-    """The messages of a page, with tool results folded into their calls and texts cut."""
+    """The messages of a page, with tool results folded into their calls."""
     calls = {
         part.tool_call_id: message.seq
         for message in messages

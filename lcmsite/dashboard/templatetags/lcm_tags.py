@@ -46,7 +46,7 @@ class Group:
 
 @register.simple_tag
 def navigation(visit: Visit) -> list[Group]:
-    """The pages of the workspace that this person may open, with the current one marked."""
+    """The menu of this person, with the current page marked."""
     here, match = visit.request.path, visit.request.resolver_match
     belongs_to = UNDER.get(match.url_name or "") if match else None
     groups = []

@@ -6,12 +6,10 @@ import io
 
 import pytest
 from django.test import Client
-from django.utils import timezone
 from django.utils.html import escape
 
 from conversations.models import Conversation
 from integrity import models
-from integrity.invariants import INVARIANTS, MOST_FINDINGS
 from integrity.types import ScanState
 from lcmsite.dashboard.parts.findings import meaning_of
 from tests.conversations.ledger.verifier import verify
@@ -25,7 +23,7 @@ from tests.lcmsite.dashboard.trusting import (
     a_report_on,
     a_worker,
 )
-from tests.lcmsite.dashboard.visiting import HOSTILE, as_part, browser_of, older_in, shown_links
+from tests.lcmsite.dashboard.visiting import HOSTILE, as_part, browser_of, shown_links
 
 
 @pytest.fixture
@@ -46,19 +44,6 @@ def test_who_has_no_report_is_told_what_a_check_is(reader):
     page = page_of(reader, INTEGRITY)
 
     assert "No checks yet" in page and "Check now" in page
-
-
-def test_reports_are_listed_newest_first_a_page_at_a_time_whatever_comes_in(reader):
-    ids = [a_checker().run().report_id for _ in range(22)]
-
-    first = page_of(reader, INTEGRITY)
-    a_checker().run()
-    second = page_of(reader, f"{INTEGRITY}{older_in(first)}")
-
-    places = [first.index(id) for id in reversed(ids[2:])]
-    assert places == sorted(places)
-    assert [id for id in ids if id in second.partition("<h2>Reports</h2>")[2]] == ids[:2]
-    assert "?" in shown_links(second) and older_in(second) is None
 
 
 def test_it_is_said_when_all_of_the_workspace_was_last_looked_through(reader):
@@ -130,24 +115,6 @@ def test_listings_are_cut_counts_are_not_and_all_places_can_be_paged_through(rea
     assert "The first 20 of 150" in page
     assert "<b>150</b>" in first
     assert [each.count('class="where"') for each in (page, first, second)][1:] == [100, 50]
-
-
-def test_a_report_in_which_nothing_holds_is_read_with_as_few_questions(reader):
-    report = models.IntegrityReport.objects.create(
-        report_id="report_bad", workspace=a_workspace(), mode="full", started_at=timezone.now(),
-        finished_at=timezone.now(), counts={each.code: 30 for each in INVARIANTS}, is_clean=False,
-    )  # fmt: skip
-    models.Finding.objects.bulk_create(
-        models.Finding(report=report, code=each.code, severity=each.severity, target=f"{each.code}-{n}", detail="bad")
-        for each in INVARIANTS
-        for n in range(30)
-    )
-
-    page = page_of(reader, f"{INTEGRITY}reports/report_bad/")
-
-    told = {each.code: sum(f"{each.code}-{n}<" in page for n in range(30)) for each in INVARIANTS}
-    assert set(told.values()) == {MOST_FINDINGS}
-    assert all(f"{each.code}-0<" in page for each in INVARIANTS)
 
 
 def test_what_is_quarantined_is_marked(reader, damaged):
