@@ -9,19 +9,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from compaction.background import jobs
-from compaction.locks import compaction_lock
 from compaction.models import CompactionJob, CompactionRun
-from compaction.planning import thresholds
 from compaction.policy import CompactionPolicy
 from compaction.redo import redo
-from compaction.run import Run, abandon_runs
+from compaction.run import Run, abandon_runs, compaction_lock
 from compaction.summarizing.escalation import Escalation
 from compaction.summarizing.summarizer_chain import escalation_of
 from compaction.types import CompactionResult, CompactionStatus, JobRecord, Outcome, Reason, RunRecord
 from conversations.errors import NotFound
 from conversations.models import Conversation
-from conversations.scope import Scope
-from conversations.store.base import EVERYTHING
+from conversations.scope import EVERYTHING, Scope
 from conversations.store.conversations import ConversationStore
 from conversations.store.pages import behind
 from conversations.work.queue import Lease
@@ -48,11 +45,7 @@ class CompactionEngine:
     def evaluate(self, *, conversation_id: int) -> CompactionStatus:
         """Whether the conversation is under pressure, by its counters, and its last run."""
         conversation = self.store.scope.conversation(conversation_id)
-        decision = thresholds.decide(
-            conversation_id=conversation_id,
-            counters=conversation.counters,
-            limits=self.policy.overridden(conversation.overrides),
-        )
+        decision = self.policy.overridden(conversation.overrides).decide(conversation_id, conversation.counters)
         last = (
             CompactionRun.objects.with_record_fields().filter(conversation=conversation).order_by("-started_at").first()
         )

@@ -9,7 +9,7 @@ from django.db import models
 from django.db.models import Count, F, OuterRef, Q, Subquery, Value
 from django.db.models.functions import Coalesce, Now
 
-from compaction.types import BoundaryRecord, JobRecord, JobState, Outcome, Reason, RunRecord
+from compaction.types import BoundaryRecord, JobRecord, JobState, Outcome, Reason, RunRecord, record_of
 from conversations.models import Conversation, Summary
 
 _started_at = attrgetter("started_at")
@@ -55,20 +55,14 @@ class CompactionJob(models.Model):
         return f"job {self.job_id} ({self.state})"
 
     def as_record(self) -> JobRecord:
-        return JobRecord(
-            job_id=self.job_id,
-            conversation_id=self.conversation_id,
+        return record_of(
+            JobRecord,
+            self,
             reason=Reason(self.reason),
             state=JobState(self.state),
-            requested_at=self.requested_at,
-            attempts=self.attempts,
-            finished_at=self.finished_at,
             # In Python, so that the runs of many jobs can be read at once.
             run_ids=tuple(run.run_id for run in sorted(self.runs.all(), key=_started_at, reverse=True)),
             title=str(self.conversation),
-            run_after=self.run_after,
-            leased_until=self.leased_until,
-            last_error=self.last_error,
         )
 
 
@@ -130,20 +124,11 @@ class CompactionRun(models.Model):
 
     def as_record(self) -> RunRecord:
         """The run as a record, with what `with_record_fields` has read."""
-        return RunRecord(
-            run_id=self.run_id,
-            conversation_id=self.conversation_id,
+        return record_of(
+            RunRecord,
+            self,
             reason=Reason(self.reason),
             outcome=Outcome(self.outcome),
-            started_at=self.started_at,
-            finished_at=self.finished_at,
-            tokens_before=self.tokens_before,
-            tokens_after=self.tokens_after,
-            leaf_summaries=self.leaf_summaries,
-            condensed_summaries=self.condensed_summaries,
-            redone_summaries=self.redone_summaries,
-            job_id=self.job_id,
-            details=self.details,
             title=str(self.conversation),
             degraded_summaries=getattr(self, "degraded_summaries", 0),
         )
@@ -223,13 +208,7 @@ class CompactionBoundary(models.Model):
         return f"{self.host_reference} at {self.last_seq}"
 
     def as_record(self) -> BoundaryRecord:
-        return BoundaryRecord(
-            conversation_id=self.conversation_id,
-            host_reference=self.host_reference,
-            last_seq=self.last_seq,
-            recorded_at=self.recorded_at,
-            metadata=self.metadata,
-        )
+        return record_of(BoundaryRecord, self)
 
 
 class ModelEndpoint(models.Model):

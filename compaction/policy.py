@@ -1,13 +1,32 @@
-"""The settings of compaction: when to make room, and how much."""
+"""The settings of compaction: when to make room, how much, and which settings contradict each other. Pure.
+
+Contradictions are settings that are good one by one and cannot be satisfied together. Only what can never work is
+refused: a target that is long for its chunk is cut to a share of it, and a goal above the threshold counts as just
+below it, so neither is an error.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import count
 
 from compaction.llm.configuration import checked_chain
-from compaction.planning.thresholds import contradictions
+from compaction.types import CompactionDecision, Trigger
+from conversations.content.tokens import MESSAGE_OVERHEAD_TOKENS
 from conversations.errors import Invalid
 from conversations.policy import Policy, conversation_knob, knob
+from conversations.types import Counters
+
+# What a summary costs beyond its own text: the element that a model sees around it, with id, range and times.
+SHELL_TOKENS = 100
+# A summary must cost at most this share of what it replaces, or the source is better left as it is.
+WORTHWHILE = 0.7
+# How much of a source its summary may keep when the target would allow more.
+LEAF_SHARE = 0.35
+CONDENSED_SHARE = 0.5
+# What the shortest raw message costs: its framing and one token.
+LEAST_MESSAGE_TOKENS = MESSAGE_OVERHEAD_TOKENS + 1
 
 
 @dataclass(frozen=True)
@@ -96,8 +115,137 @@ class CompactionPolicy(Policy):
     # How long a worker holds a job without renewing its lease, in seconds.
     job_lease_seconds: int = 60
 
+    @property
+    def threshold_tokens(self) -> int:
+        """The active tokens from which on compaction is needed."""
+        return max(1, int(self.context_threshold * self.model_token_budget))
+
+    @property
+    def hard_tokens(self) -> int:
+        """The active tokens from which on nothing is put off."""
+        return max(self.threshold_tokens, int(self.hard_threshold * self.model_token_budget))
+
+    def trigger_of(self, counters: Counters) -> Trigger | None:
+        """What puts the conversation under pressure, if anything does."""
+        if counters.active_tokens >= self.threshold_tokens:
+            return Trigger.TOKENS
+        return Trigger.MESSAGES if counters.active_messages > self.max_active_messages else None
+
+    def decide(self, conversation_id: int, counters: Counters) -> CompactionDecision:
+        """Compare a conversation's counters with its thresholds; nothing is read."""
+        trigger = self.trigger_of(counters)
+        return CompactionDecision(
+            conversation_id=conversation_id,
+            should_compact=trigger is not None,
+            trigger=trigger,
+            active_tokens=counters.active_tokens,
+            threshold_tokens=self.threshold_tokens,
+            hard_tokens=self.hard_tokens,
+            is_hard=counters.active_tokens >= self.hard_tokens,
+            model_token_budget=self.model_token_budget,
+            active_messages=counters.active_messages,
+            max_active_messages=self.max_active_messages,
+        )
+
+    def needs_compaction(self, counters: Counters) -> bool:
+        """Whether automatic compaction should run: under pressure, on, and not resting."""
+        if not self.enabled or self.autocompact_disabled or counters.message_count < counters.rest_until_seq:
+            return False
+        return self.trigger_of(counters) is not None
+
+    def is_relieved(self, *, active_tokens: int, active_messages: int) -> bool:
+        """Whether an automatic run has made enough room to stop."""
+        goal = min(self.compaction_goal * self.model_token_budget, self.threshold_tokens - 1)
+        ease = goal / self.threshold_tokens
+        return active_tokens <= goal and active_messages <= self.max_active_messages * ease
+
+    def target_of(self, source_tokens: int, *, depth: int) -> int:
+        """The most tokens of a summary of this depth, made from so many."""
+        if depth == 0:
+            return min(self.leaf_target_tokens, max(1, int(LEAF_SHARE * source_tokens)))
+        return min(self.condensed_target_tokens, max(1, int(CONDENSED_SHARE * source_tokens)))
+
+    def least_worthwhile(self, *, depth: int) -> int:
+        """The fewest source tokens that are worth a summary of this depth."""
+        return next(tokens for tokens in count(1) if self._is_worthwhile(tokens, depth=depth))
+
     def require_possible(self) -> None:
         """Raise Invalid for an unknown or unconfigured summarizer, or a contradiction."""
         checked_chain(self.summarizer)
-        if found := contradictions(self):
+        if found := self.contradictions():
             raise Invalid(" ".join(found), code="cannot_be_satisfied")
+
+    def contradictions(self) -> tuple[str, ...]:
+        """A sentence for each contradiction, with the sum that shows it."""
+        return (
+            *self._of_thresholds(),
+            *self._of_leaf_summaries(),
+            *self._of_condensed_summaries(),
+            *self._of_pressure(),
+        )
+
+    def _of_thresholds(self) -> Iterator[str]:
+        """Compaction starts before it may no longer be put off."""
+        if self.context_threshold > self.hard_threshold:
+            yield (
+                f"context_threshold {self.context_threshold} is above hard_threshold {self.hard_threshold}: compaction "
+                "would start later than it may be put off. Lower the first or raise the second."
+            )
+
+    def _of_leaf_summaries(self) -> Iterator[str]:
+        """A full chunk is worth a summary, or only a message longer than it would get one."""
+        chunk = self.leaf_chunk_tokens
+        if not self._is_worthwhile(chunk, depth=0):
+            yield (
+                f"leaf_chunk_tokens {chunk:,} x {WORTHWHILE} = {_share(chunk)} is less than "
+                f"{self._cost(chunk, depth=0)}: no chunk would be worth a summary. It must be "
+                f"{self.least_worthwhile(depth=0):,} or more."
+            )
+
+    def _of_condensed_summaries(self) -> Iterator[str]:
+        """As many leaf summaries as are merged are worth a condensed one."""
+        fan_in, leaf = self.condense_fan_in, self.leaf_target_tokens
+        sources = fan_in * (leaf + SHELL_TOKENS)
+        if self.max_depth != 0 and not self._is_worthwhile(sources, depth=1):
+            yield (
+                f"condense_fan_in {fan_in} x (leaf_target_tokens {leaf} + {SHELL_TOKENS} for its shell) x {WORTHWHILE} "
+                f"= {_share(sources)} is less than {self._cost(sources, depth=1)}: no leaf summaries would be "
+                f"condensed. Together they must come to {self.least_worthwhile(depth=1):,} instead of {sources:,}; or "
+                "set max_depth to 0, for no condensed summaries."
+            )
+
+    def _of_pressure(self) -> Iterator[str]:
+        """What always stays in the context leaves it below the threshold."""
+        if not self.enabled or self.autocompact_disabled:
+            return
+        tail = self.fresh_tail_count
+        if tail > self.max_active_messages:
+            yield (
+                f"fresh_tail_count {tail:,} is more than max_active_messages {self.max_active_messages:,}: compaction "
+                "would start for messages that it never touches."
+            )
+        chunk = self.least_worthwhile(depth=0)
+        left = tail * LEAST_MESSAGE_TOKENS + self.target_of(chunk, depth=0) + SHELL_TOKENS
+        if left >= self.threshold_tokens:
+            yield (
+                f"context_threshold {self.context_threshold} x model_token_budget {self.model_token_budget:,} = "
+                f"{self.threshold_tokens:,} does not hold what compaction leaves at the least, fresh_tail_count "
+                f"{tail:,} x {LEAST_MESSAGE_TOKENS} tokens and {self._cost(chunk, depth=0)}, {left:,} together: it "
+                "would start again at every message."
+            )
+
+    def _is_worthwhile(self, source_tokens: int, *, depth: int) -> bool:
+        return is_worth_summarizing(source_tokens, self.target_of(source_tokens, depth=depth))
+
+    def _cost(self, source_tokens: int, *, depth: int) -> str:
+        target = self.target_of(source_tokens, depth=depth)
+        return f"the {target:,} + {SHELL_TOKENS} = {target + SHELL_TOKENS:,} tokens of a summary with its shell"
+
+
+def is_worth_summarizing(source_tokens: int, target: int) -> bool:
+    """Whether a summary of so many tokens is enough cheaper than its sources."""
+    return target + SHELL_TOKENS <= WORTHWHILE * source_tokens
+
+
+def _share(tokens: int) -> str:
+    return f"{WORTHWHILE * tokens:,.1f}".removesuffix(".0")

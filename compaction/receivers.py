@@ -10,15 +10,15 @@ import structlog
 from django.dispatch import receiver
 
 from compaction.background import jobs
-from compaction.planning.thresholds import needs_compaction
+from compaction.background.jobs import job_due
+from compaction.plans.plan_store import plan_due
 from compaction.policy import CompactionPolicy
-from compaction.signals import job_due, plan_due
 from compaction.tasks import carry_out_plan, compact_conversation
 from compaction.types import Reason
-from conversations.enqueue import wake
+from conversations.content.tokens import MESSAGE_OVERHEAD_TOKENS
 from conversations.signals import messages_appended
-from conversations.store.base import MESSAGE_OVERHEAD_TOKENS
 from conversations.types import AppendedMessage, Counters
+from conversations.work.queue import wake
 
 logger = structlog.get_logger(__name__)
 
@@ -41,11 +41,11 @@ def request_compaction_under_pressure(
     Below the threshold, an append costs only this comparison.
     """
     policy = CompactionPolicy.from_settings().overridden(overrides)
-    if not needs_compaction(counters, policy):
+    if not policy.needs_compaction(counters):
         return
     before = _before(counters, messages)
     was_requested = counters.message_count // REQUEST_AGAIN_AFTER == before.message_count // REQUEST_AGAIN_AFTER
-    if not (was_requested and needs_compaction(before, policy)):
+    if not (was_requested and policy.needs_compaction(before)):
         jobs.request(conversation_id=conversation_id, reason=Reason.THRESHOLD)
 
 

@@ -5,16 +5,15 @@ The new rows supersede the old ones, which are kept.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db.models import Exists, OuterRef, Subquery
 
 from compaction.background.jobs import open_jobs
 from compaction.models import CompactionRun
-from compaction.planning.thresholds import target_of
 from compaction.run import Made, Run
 from compaction.sources import (
     is_erased,
@@ -26,10 +25,19 @@ from compaction.sources import (
     to_redo,
 )
 from compaction.summarizing.escalation import Lack
-from compaction.summarizing.retry_schedule import PAUSE, details_of, is_rested
 from compaction.types import Outcome, Reason
 from conversations.models import ContextItem, Conversation
 from conversations.sql import snapshot
+
+# Between any two automatic attempts at one conversation.
+PAUSE = timedelta(minutes=15)
+LONGEST_PAUSE = timedelta(days=1)
+# Two and a half days in all.
+MOST_ATTEMPTS = 9
+
+_WAITING = "waiting_for_a_model"
+_ATTEMPTS = "attempts_without_an_answer"
+_NEXT = "next_attempt_at"
 
 
 def redo(run: Run) -> Outcome:
@@ -134,7 +142,7 @@ def _made_again(run: Run, summary_id: str, *, only_waiting: bool) -> list[Made] 
     tokens = sum(run.store.tokens.count(source.text) for source in read.sources)
     made = run.make(
         read,
-        target_tokens=target_of(tokens, depth=read.depth, limits=run.policy),
+        target_tokens=run.policy.target_of(tokens, depth=read.depth),
         supersedes_id=summary_id,
     )
     if made is None:
@@ -143,3 +151,25 @@ def _made_again(run: Run, summary_id: str, *, only_waiting: bool) -> list[Made] 
     if lack is not None and Lack(str(lack)).may_pass and not is_erased(summary_id):
         return Lack(str(lack))
     return [*all_made, made]
+
+
+def details_of(waiting: str, lack: Lack, *, before: Mapping[str, Any], started_at: datetime) -> dict[str, Any]:
+    """The details of a run that left the summary `waiting`; `before`, the last ones.
+
+    `next_attempt_at` is None when it is left to a person to ask for it once more.
+    """
+    so_far = before.get(_ATTEMPTS, 0) if before.get(_WAITING) == waiting else 0
+    if lack is not Lack.UNANSWERED:
+        return {_WAITING: waiting, "lack": lack.value, _ATTEMPTS: so_far}
+    attempts = so_far + 1
+    pause = min(LONGEST_PAUSE, PAUSE * 2 ** min(attempts - 1, 10))
+    next_attempt_at = (started_at + pause).isoformat() if attempts < MOST_ATTEMPTS else None
+    return {_WAITING: waiting, "lack": lack.value, _ATTEMPTS: attempts, _NEXT: next_attempt_at}
+
+
+def is_rested(details: Mapping[str, Any], *, now: datetime) -> bool:
+    """Whether it is time for the attempt after the one that noted these details."""
+    if _NEXT not in details:
+        return True
+    moment = details[_NEXT]
+    return moment is not None and datetime.fromisoformat(moment) <= now

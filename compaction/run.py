@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+import pglock
 import structlog
 from django.db import transaction
 from django.db.models import F
@@ -17,9 +19,10 @@ from django.utils import timezone
 
 from compaction import observability
 from compaction.models import CompactionJob
-from compaction.planning import planner, thresholds
+from compaction.planning import planner
 from compaction.planning.planner import Slot
 from compaction.planning.significance import significance
+from compaction.planning.steps import Step, Steps, leaf_and_condensed_steps
 from compaction.policy import CompactionPolicy
 from compaction.rendering import context_cost_of
 from compaction.sources import (
@@ -30,12 +33,12 @@ from compaction.sources import (
     read_turns,
     text_of,
 )
-from compaction.steps import Step, Steps, leaf_and_condensed_steps
-from compaction.summarizing.escalation import Escalation
+from compaction.summarizing.escalation import Accepted, Escalation
 from compaction.summarizing.summarizer import SummaryRequest
-from compaction.summarizing.summary_factory import new_summary
 from compaction.types import CompactionResult, Outcome, Reason
 from conversations import sql
+from conversations.content import hashing
+from conversations.errors import ConversationBusy
 from conversations.models import Conversation
 from conversations.store.conversations import ConversationStore
 from conversations.types import NewPart, NewSummary, PartType, SummaryKind
@@ -45,13 +48,28 @@ logger = structlog.get_logger(__name__)
 
 _STATEMENTS = sql.load("compaction/runs.sql")
 
+# The key space of our advisory locks, easy to find in pg_locks and in query logs.
+COMPACTION = "lcm.compaction"
+
+
+@contextmanager
+def compaction_lock(conversation_id: int) -> Iterator[None]:
+    """Hold the conversation's advisory lock, or raise ConversationBusy at once.
+
+    It is a lock of the session, not of a transaction, for no transaction may stay open while a summarizer works. It
+    ends with the connection, so a killed worker leaves none behind. What it guards is work, not truth: should a
+    connection break and the lock be lost, the replacement of a range still succeeds for one writer only.
+    """
+    with pglock.advisory(f"{COMPACTION}.{conversation_id}", timeout=0) as acquired:
+        if not acquired:
+            raise ConversationBusy(f"Conversation {conversation_id} is being compacted already; try again shortly.")
+        yield
+
 
 def abandon_runs(conversation_id: int) -> None:
     """Close the records of runs whose worker died.
 
     The caller holds the lock, so no run is in progress. What they wrote is complete and stays.
-
-    What they wrote is complete and stays.
     """
     for (reason,) in sql.rows(_STATEMENTS["abandon_runs"], {"conversation_id": conversation_id}):
         observability.abandoned(reason)
@@ -121,9 +139,7 @@ class Run:
         self.run_id = f"run_{secrets.token_hex(8)}"
         self.started_at = timezone.now()
         self.deadline = time.monotonic() + policy.run_deadline_seconds
-        self.decision = thresholds.decide(
-            conversation_id=conversation.conversation_id, counters=conversation.counters, limits=policy
-        )
+        self.decision = policy.decide(conversation.conversation_id, conversation.counters)
         self.is_counted = False
         # The figures of a run that ends without reading the context.
         self.tokens_before = conversation.active_tokens
@@ -187,14 +203,14 @@ class Run:
     @property
     def _is_enough(self) -> bool:
         """Whether an automatic run has made enough room; a person gets all there is."""
-        return self.reason.is_automatic and thresholds.is_relieved(
-            active_tokens=self.progress.tokens, active_messages=self.progress.messages, limits=self.policy
+        return self.reason.is_automatic and self.policy.is_relieved(
+            active_tokens=self.progress.tokens, active_messages=self.progress.messages
         )
 
     @property
     def _is_pressed(self) -> bool:
         return (
-            self.progress.tokens >= thresholds.threshold_tokens(self.policy)
+            self.progress.tokens >= self.policy.threshold_tokens
             or self.progress.messages > self.policy.max_active_messages
         )
 
@@ -265,19 +281,45 @@ class Run:
         )
         if accepted is None:
             return None
-        summary = new_summary(
-            read,
-            accepted,
-            conversation_id=self.conversation_id,
-            run_id=self.run_id,
-            token_counter=self.store.tokens.name,
-            supersedes_id=supersedes_id,
-        )
+        summary = self._new_summary(read, accepted, supersedes_id)
         return Made(
             summary=summary,
             message_ids=read.message_ids,
             source_ids=read.summary_ids,
             item_tokens=context_cost_of(self.store.tokens)(summary),
+        )
+
+    def _new_summary(self, read: ChunkSources, accepted: Accepted, supersedes_id: str | None) -> NewSummary:
+        """The row to write, with how it was made and how good it is."""
+        draft = accepted.draft
+        return NewSummary(
+            summary_id=f"sum_{secrets.token_hex(8)}",
+            conversation_id=self.conversation_id,
+            kind=SummaryKind.LEAF if read.depth == 0 else SummaryKind.CONDENSED,
+            depth=read.depth,
+            content=draft.text,
+            token_count=accepted.tokens,
+            first_seq=read.first_seq,
+            last_seq=read.last_seq,
+            earliest_at=read.earliest_at,
+            latest_at=read.latest_at,
+            source_count=len(read.sources),
+            descendant_count=read.descendant_count,
+            source_tokens=read.source_tokens,
+            level=accepted.level,
+            model=draft.model,
+            summary_hash=hashing.summary_hash(read.hashes, draft.text).hex(),
+            token_counter=self.store.tokens.name,
+            run_id=self.run_id,
+            file_ids=read.file_ids,
+            quality=_quality_of(read, accepted),
+            retention=accepted.retention,
+            is_degraded=accepted.lack is not None or bool(read.degraded_ids),
+            supersedes_id=supersedes_id,
+            prompt_hash=draft.prompt_hash or "",
+            tokens_in=draft.tokens_in,
+            tokens_out=draft.tokens_out,
+            duration_ms=accepted.duration_ms,
         )
 
     def write(self, all_made: Sequence[Made], after: Progress) -> list[int | None]:
@@ -372,3 +414,18 @@ class Run:
             seconds=(timezone.now() - self.started_at).total_seconds(),
             saved=self.tokens_before - self.progress.tokens,
         )
+
+
+def _quality_of(read: ChunkSources, accepted: Accepted) -> dict[str, object]:
+    """What is known of how good the text is, and why it is no better."""
+    quality: dict[str, object] = {"kept": accepted.draft.quality, "left_out": accepted.draft.left_out}
+    if accepted.lack is not None:
+        quality["lack"] = accepted.lack.value
+    if accepted.failures:
+        quality["failures"] = list(accepted.failures)
+    if read.degraded_ids:
+        quality["degraded_sources"] = list(read.degraded_ids)
+    if read.is_waiting or (accepted.lack is not None and accepted.lack.may_pass):
+        # A model may make it, or one of its sources, another time.
+        quality["waits"] = True
+    return quality

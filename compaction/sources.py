@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ from compaction.summarizing.summarizer import Source, SourceMessage, SourceSumma
 from conversations import sql
 from conversations.cold_storage.cold_texts import ColdTexts, cold_texts
 from conversations.models import Quarantine, Summary
-from conversations.types import NewSummary, Role
+from conversations.types import NewSummary, Role, SummaryRecord
 
 _STATEMENTS = sql.load("compaction/sources.sql")
 _COST = """
@@ -108,7 +108,7 @@ def read_sources_again(summary_id: str, *, instead: Mapping[str, NewSummary]) ->
     message_ids = [message_id for (message_id,) in sql.rows(_SOURCE_MESSAGES, [summary_id])]
     source_ids = [source_id for (source_id,) in sql.rows(_SOURCE_SUMMARIES, [summary_id])]
     summaries = _read_summaries([source_id for source_id in source_ids if source_id not in instead])
-    made = {new.summary_id: _as_read(new) for source_id in source_ids if (new := instead.get(source_id)) is not None}
+    made = {new.summary_id: _of_summary(new) for source_id in source_ids if (new := instead.get(source_id)) is not None}
     return _together(_read_messages(message_ids), {**summaries, **made})
 
 
@@ -232,63 +232,31 @@ def _searchable(content: str, message_id: int, block_id: int | None, cold: ColdT
 def _read_summaries(summary_ids: Sequence[str]) -> dict[str, _Read]:
     if not summary_ids:
         return {}
-    return {row[0]: _read_of(*row) for row in sql.rows(_STATEMENTS["source_summaries"], [list(summary_ids)])}
+    return {row.pk: _of_summary(row.as_record()) for row in Summary.objects.filter(pk__in=summary_ids)}
 
 
-def _as_read(new: NewSummary) -> _Read:
-    """The same of a summary that is not written yet."""
-    return _read_of(
-        new.summary_id,
-        new.depth,
-        new.first_seq,
-        new.last_seq,
-        new.content,
-        new.earliest_at,
-        new.latest_at,
-        new.summary_hash,
-        new.source_tokens,
-        new.descendant_count,
-        new.file_ids,
-        new.is_degraded,
-        bool(new.quality.get("waits")),
-    )
-
-
-def _read_of(
-    summary_id: str,
-    depth: int,
-    first_seq: int,
-    last_seq: int,
-    content: str | None,
-    earliest_at: datetime,
-    latest_at: datetime,
-    summary_hash: str,
-    source_tokens: int,
-    descendant_count: int,
-    file_ids: Iterable[str],
-    is_degraded: bool,
-    is_waiting: bool,
-) -> _Read:
-    """In the order of the columns above; None for the content of an erased one."""
+def _of_summary(summary: NewSummary) -> _Read:
+    """The source that a summary is, stored or not written yet."""
+    is_erased = isinstance(summary, SummaryRecord) and summary.erased_by_id is not None
     return _Read(
         source=SourceSummary(
-            source_id=summary_id,
-            depth=depth,
-            first_seq=first_seq,
-            last_seq=last_seq,
-            text=ERASED if content is None else content,
-            earliest_at=earliest_at,
-            latest_at=latest_at,
+            source_id=summary.summary_id,
+            depth=summary.depth,
+            first_seq=summary.first_seq,
+            last_seq=summary.last_seq,
+            text=ERASED if is_erased else summary.content,
+            earliest_at=summary.earliest_at,
+            latest_at=summary.latest_at,
         ),
-        hash=summary_hash,
-        first_seq=first_seq,
-        last_seq=last_seq,
-        earliest_at=earliest_at,
-        latest_at=latest_at,
-        tokens=source_tokens,
-        messages=descendant_count,
-        depth=depth,
-        file_ids=tuple(file_ids),
-        is_degraded=is_degraded,
-        is_waiting=is_waiting,
+        hash=summary.summary_hash,
+        first_seq=summary.first_seq,
+        last_seq=summary.last_seq,
+        earliest_at=summary.earliest_at,
+        latest_at=summary.latest_at,
+        tokens=summary.source_tokens,
+        messages=summary.descendant_count,
+        depth=summary.depth,
+        file_ids=summary.file_ids,
+        is_degraded=summary.is_degraded,
+        is_waiting=summary.quality.get("waits") is True,
     )

@@ -10,8 +10,7 @@ from typing import Any, Self
 from django.db import transaction
 
 from conversations.models import AuditEntry
-from conversations.scope import Scope
-from conversations.store.base import EVERYTHING
+from conversations.scope import EVERYTHING, Scope
 from conversations.types import AuditRecord
 
 

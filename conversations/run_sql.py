@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from django.core.management.base import CommandError
 from django.db import connections
 from django.db.migrations import RunSQL
 from django.db.migrations.recorder import MigrationRecorder
 
-ROOT = Path(__file__).parents[1]
+from conversations.sql import ROOMS, load
 
 
 class RunSQLFile(RunSQL):
     """Run a file such as `conversations/sql/tables.sql`; the state operations describe to Django what it makes."""
 
     def __init__(self, path: str, **options: object) -> None:
-        super().__init__((ROOT / path).read_text(), reverse_sql=RunSQL.noop, **options)  # type: ignore[arg-type]
+        super().__init__((ROOMS / path).read_text(), reverse_sql=RunSQL.noop, **options)  # type: ignore[arg-type]
         self.path = path
 
     def deconstruct(self) -> tuple[str, list[object], dict[str, object]]:
@@ -35,28 +33,15 @@ class SealRows(RunSQL):
 
     def __init__(self, table: str, columns: str) -> None:
         names = columns.split()
+        parts = {
+            "table": table,
+            "columns": ", ".join(names),
+            "row_columns": ", ".join(f"row.{name}" for name in names),
+            "quoted_columns": ", ".join(f"'{name}'" for name in names),
+        }
+        statements = load("conversations/seal_table.sql")
         self.table = table
-        super().__init__(
-            [
-                f"ALTER TABLE {table} ADD COLUMN IF NOT EXISTS row_seal BYTEA",
-                # Immutable rows get their seal, too. Other sessions wait: the migration holds the table.
-                f"ALTER TABLE {table} DISABLE TRIGGER USER",
-                f"""
-                UPDATE {table} t SET row_seal = lcm_row_seal('{table}', sealed)
-                FROM (SELECT ctid AS place, {", ".join(names)} FROM {table}) AS row,
-                     LATERAL (SELECT {", ".join(f"row.{name}" for name in names)}) AS sealed
-                WHERE row.place = t.ctid
-                """,
-                f"ALTER TABLE {table} ENABLE TRIGGER USER",
-                f"DROP TRIGGER IF EXISTS {table}_are_sealed ON {table}",
-                # Only writes of sealed columns pay for it. By its name it runs after the triggers that refuse changes.
-                f"""
-                CREATE TRIGGER {table}_are_sealed BEFORE INSERT OR UPDATE OF {", ".join(names)}, row_seal ON {table}
-                FOR EACH ROW EXECUTE FUNCTION lcm_seal_row({", ".join(f"'{name}'" for name in names)})
-                """,
-            ],
-            [f"DROP TRIGGER {table}_are_sealed ON {table}", f"ALTER TABLE {table} DROP COLUMN row_seal"],
-        )
+        super().__init__(statements["seal_table"].format(**parts), statements["unseal_table"].format(**parts))
 
     def deconstruct(self) -> tuple[str, list[object], dict[str, object]]:
         raise TypeError("Migrations that seal rows are written by hand.")

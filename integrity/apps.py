@@ -5,4 +5,4 @@ class IntegrityConfig(AppConfig):
     name = "integrity"
 
     def ready(self) -> None:
-        from integrity import receivers  # noqa: F401 (connects them)
+        from integrity import tasks  # noqa: F401 (connects the receiver)

@@ -9,9 +9,8 @@ from django.utils import timezone
 
 from conversations.errors import Invalid
 from conversations.models import Conversation
-from conversations.scope import Scope
+from conversations.scope import EVERYTHING, Scope
 from conversations.sql import snapshot
-from conversations.store.base import EVERYTHING
 from integrity import reports
 from integrity.examination import Examination, batches_of
 from integrity.invariants import INVARIANTS, Invariant

@@ -1,7 +1,4 @@
-"""Export, verify, continue and import ledgers with the lines of every room.
-
-Rebuild contexts.
-"""
+"""Export, verify, continue and import ledgers with the lines of every room; rebuild contexts."""
 
 from __future__ import annotations
 
@@ -27,8 +24,7 @@ from conversations.ledger.lines import Pen
 from conversations.ledger.types import ExportReport, ImportReport, LedgerReport
 from conversations.ledger.verifying import Verifier, lines_in
 from conversations.models import Conversation, Workspace
-from conversations.scope import Scope
-from conversations.store.base import EVERYTHING
+from conversations.scope import EVERYTHING, Scope
 from conversations.store.context import (
     ContextChange,
     CountsChange,
@@ -99,9 +95,6 @@ class Rebuilt:
             misfit_summaries=misfits,
         )
 
-    def counters_as_json(self) -> list[dict[str, Any]]:
-        return [vars(counter) for counter in self.counters]
-
 
 @dataclass(frozen=True)
 class Ledgers:
@@ -120,20 +113,15 @@ class Ledgers:
         Each conversation is read in one snapshot. NotFound if it does not exist. The audit log records the export
         before the first line, and again after the last line or when the reader stops.
         """
-        pen = Pen()
-        ids = self._conversations(conversation_id)
-        lines = self._exporter(with_files).export(self._workspace.name, ids, pen=pen)
-        return self._audited(lines, pen, conversation_id=conversation_id, with_files=with_files)
+        return self._audited(Pen(), self._conversations(conversation_id), conversation_id, with_files)
 
     def export(
         self, file: BinaryIO, *, name: str, conversation_id: int | None = None, with_files: bool = True
     ) -> ExportReport:
         """Write the ledger of one conversation, or of all, to a file."""
         pen = Pen()
-        ids = self._conversations(conversation_id)
-        lines = self._exporter(with_files).export(self._workspace.name, ids, pen=pen)
-        audited = self._audited(lines, pen, conversation_id=conversation_id, with_files=with_files)
-        return self._written(file, name, pen, audited)
+        lines = self._audited(pen, self._conversations(conversation_id), conversation_id, with_files)
+        return self._written(file, name, pen, lines)
 
     def resume(
         self, file: BinaryIO, *, name: str, conversation_id: int | None = None, with_files: bool = True
@@ -154,9 +142,8 @@ class Ledgers:
         file.seek(found.offset)
         file.truncate()
         pen = Pen(found.place)
-        lines = self._exporter(with_files).export(self._workspace.name, ids, pen=pen)
-        audited = self._audited(lines, pen, conversation_id=conversation_id, with_files=with_files)
-        return self._written(file, name, pen, audited, continued_after=found.place.lines)
+        lines = self._audited(pen, ids, conversation_id, with_files)
+        return self._written(file, name, pen, lines, continued_after=found.place.lines)
 
     def verify_file(self, file: BinaryIO, *, name: str, expected: Expected = NOTHING_EXPECTED) -> LedgerReport:
         """Verify a ledger in one pass, and compare it with kept evidence."""
@@ -209,18 +196,24 @@ class Ledgers:
             detail={
                 "removed": len(context.removed),
                 "added": len(context.added),
-                "counters": rebuilt.counters_as_json(),
+                "counters": [vars(counter) for counter in rebuilt.counters],
             },
         )
         return rebuilt
 
     def _audited(
-        self, lines: Iterator[bytes], pen: Pen, *, conversation_id: int | None, with_files: bool
+        self, pen: Pen, ids: Iterator[int], conversation_id: int | None, with_files: bool
     ) -> Generator[bytes, None, None]:
-        """Yield the lines, and record an act before the first and after the last.
+        """Return the lines of these conversations, with an act before the first and after the last.
 
         A killed process writes no second act, so an export without one was interrupted.
         """
+        lines = self._exporter(with_files).export(self._workspace.name, ids, pen=pen)
+        return self._between_acts(lines, pen, conversation_id, with_files)
+
+    def _between_acts(
+        self, lines: Iterator[bytes], pen: Pen, conversation_id: int | None, with_files: bool
+    ) -> Generator[bytes, None, None]:
         target = "" if conversation_id is None else self.scope.conversation(conversation_id).session_id
         continued_after = pen.place.lines
         begun = self._record(Act.BEGIN_EXPORT, conversation_id, target, {"with_files": with_files})

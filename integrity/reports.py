@@ -6,19 +6,19 @@ import secrets
 from collections.abc import Mapping
 from datetime import datetime
 from functools import partial
-from typing import Any
 
 import structlog
 from django.db import transaction
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Exists, OuterRef
 from django.utils import timezone
+from prometheus_client import Counter
 
 from conversations.errors import NotFound
 from conversations.models import Quarantine
 from conversations.scope import Scope
 from conversations.sql import load, rows
 from conversations.store.pages import behind
-from integrity import models, observability
+from integrity import models
 from integrity.examination import Examination
 from integrity.invariants import INVARIANTS, MOST_FINDINGS, MOST_KEPT, Found
 from integrity.types import (
@@ -30,13 +30,21 @@ from integrity.types import (
     ReportOutline,
     ReportPage,
     ScanMode,
-    Severity,
+    record,
 )
 
 logger = structlog.get_logger(__name__)
 
 SQL = load("integrity/reports.sql")
 _SEVERITIES = {invariant.code: invariant.severity for invariant in INVARIANTS}
+
+FAILURES = Counter(
+    "lcm_integrity_failures_total",
+    "Findings of finished reports, by invariant; a finding counts in each report that lists it.",
+    ["code"],
+)
+for _code in _SEVERITIES:
+    FAILURES.labels(_code)
 
 
 def begin(
@@ -57,7 +65,17 @@ def add(report: models.IntegrityReport, examined: Examination) -> None:
     listed = []
     for code, found in examined.found.items():
         room = max(0, MOST_KEPT - report.counts.get(code, 0))
-        listed += [_row(report, code, finding) for finding in found.findings[:room]]
+        listed += [
+            models.Finding(
+                report=report,
+                code=code,
+                severity=_SEVERITIES[code],
+                conversation_id=finding.conversation_id,
+                target=finding.id,
+                detail=finding.detail,
+            )
+            for finding in found.findings[:room]
+        ]
         report.counts[code] = report.counts.get(code, 0) + found.count
     for code, milliseconds in examined.costs.items():
         report.costs[code] = report.costs.get(code, 0) + milliseconds
@@ -73,7 +91,7 @@ def finish(report: models.IntegrityReport) -> None:
     report.finished_at = timezone.now()
     report.save(update_fields=["finished_at"])
     if not report.is_clean:
-        transaction.on_commit(partial(observability.reported, report.counts))
+        transaction.on_commit(partial(_count_failures, report.counts))
         logger.error(
             "integrity_failed",
             report_id=report.report_id,
@@ -81,6 +99,11 @@ def finish(report: models.IntegrityReport) -> None:
             findings={code: count for code, count in report.counts.items() if count},
             unchecked=len(report.unchecked),
         )
+
+
+def _count_failures(counts: Mapping[str, int]) -> None:
+    for code, count in counts.items():
+        FAILURES.labels(code).inc(count)
 
 
 def report_of(scope: Scope, report_id: str) -> models.IntegrityReport:
@@ -127,21 +150,22 @@ def page_of(report: models.IntegrityReport, *, code: str | None, after_id: int, 
     more = len(found) > limit
     return ReportPage(
         report=record_of(report, first_findings(report)),
-        findings=tuple(_finding_record(row) for row in found[:limit]),
+        findings=tuple(record(FindingRecord, row, id=row.target) for row in found[:limit]),
         next_after_id=found[limit - 1].finding_id if more else None,
     )
 
 
 def outline_of(report: models.IntegrityReport) -> ReportOutline:
     """Return the figures of a report so far."""
-    return ReportOutline(**_figures(report))
+    return record(ReportOutline, report, extent=report.mode, finding_count=sum(report.counts.values()))
 
 
 def record_of(report: models.IntegrityReport, found: Mapping[str, Found]) -> IntegrityReport:
     """Return the report with the first findings of each invariant."""
-    return IntegrityReport(
-        **_figures(report),
-        invariants=tuple(
+    return record(
+        IntegrityReport,
+        outline_of(report),
+        invariants=[
             InvariantResult(
                 code=invariant.code,
                 severity=invariant.severity,
@@ -152,8 +176,8 @@ def record_of(report: models.IntegrityReport, found: Mapping[str, Found]) -> Int
             )
             for invariant in INVARIANTS
             if invariant.code in report.counts
-        ),
-        unchecked=tuple(report.unchecked),
+        ],
+        unchecked=report.unchecked,
         repair_id=report.plans.order_by("-created_at").values_list("plan_id", flat=True).first(),
     )
 
@@ -168,20 +192,16 @@ def first_findings(report: models.IntegrityReport) -> dict[str, Found]:
 
 def state_of(scope: Scope) -> IntegrityState:
     """Return what is known of the integrity of a workspace, or of the whole site."""
-    [[conversations, messages, checked_conversations, checked_messages, damaged]] = rows(
-        SQL["checked_conversations"], {"workspace_id": scope.workspace_id}
-    )
+    [counts] = rows(SQL["checked_conversations"], {"workspace_id": scope.workspace_id})
+    conversations, messages, checked_conversations, checked_messages, damaged = counts
     # The whole site has its own reports, which belong to no workspace.
-    reports = models.IntegrityReport.objects.filter(conversation=None, workspace=scope.workspace_id)
-    newest_first = reports.filter(finished_at__isnull=False).order_by("-started_at", "-report_id").values("pk")
+    reports = models.IntegrityReport.objects.filter(
+        conversation=None, workspace=scope.workspace_id, finished_at__isnull=False
+    ).order_by("-started_at", "-report_id")
+    newest = reports.first()
     # A check that skipped conversations does not count as a check of everything.
-    full = newest_first.filter(mode=ScanMode.FULL, unchecked=[])
-    found = reports.filter(Q(pk__in=newest_first[:1]) | Q(pk__in=full[:1])).order_by("-started_at", "-report_id")
-    newest = next((outline_of(report) for report in found), None)
-    whole = next(
-        (outline_of(report) for report in found if report.mode == ScanMode.FULL and not report.unchecked), None
-    )
-    findings = newest.finding_count if newest is not None else 0
+    whole = reports.filter(mode=ScanMode.FULL, unchecked=[]).first()
+    findings = sum(newest.counts.values()) if newest is not None else 0
     return IntegrityState(
         conversations=conversations,
         messages=messages,
@@ -195,40 +215,3 @@ def state_of(scope: Scope) -> IntegrityState:
         whole_checked_at=whole.started_at if whole is not None else None,
         newest_report_id=newest.report_id if newest is not None else None,
     )
-
-
-def _row(report: models.IntegrityReport, code: str, finding: Finding) -> models.Finding:
-    return models.Finding(
-        report=report,
-        code=code,
-        severity=_SEVERITIES[code],
-        conversation_id=finding.conversation_id,
-        target=finding.id,
-        detail=finding.detail,
-    )
-
-
-def _finding_record(row: Any) -> FindingRecord:
-    return FindingRecord(
-        finding_id=row.finding_id,
-        code=row.code,
-        severity=Severity(row.severity),
-        conversation_id=row.conversation_id,
-        id=row.target,
-        detail=row.detail,
-        is_quarantined=row.is_quarantined,
-    )
-
-
-def _figures(report: models.IntegrityReport) -> dict[str, Any]:
-    return {
-        "report_id": report.report_id,
-        "extent": ScanMode(report.mode),
-        "conversation_id": report.conversation_id,
-        "started_at": report.started_at,
-        "finished_at": report.finished_at,
-        "conversations_checked": report.conversations_checked,
-        "messages_checked": report.messages_checked,
-        "finding_count": sum(report.counts.values()),
-        "is_clean": report.is_clean,
-    }

@@ -1,14 +1,39 @@
-"""Periodic work of integrity; each task calls one service."""
+"""Background work of integrity; each task calls one service.
+
+The rows are the scans: a task only starts a worker, and the sweep finds a scan whose wake-up was lost.
+"""
 
 from __future__ import annotations
 
-from django_huey import db_periodic_task
+import structlog
+from django.dispatch import receiver
+from django_huey import db_periodic_task, db_task
 from huey import crontab
 
+from conversations.work.queue import wake
 from integrity.anchors.anchoring import AnchorService
 from integrity.retention.erasure import Erasures
 from integrity.retention.tiers import Retention
-from integrity.scans import tasks as scan_tasks  # noqa: F401 (importing registers them)
+from integrity.scans.scan_rows import scan_due
+from integrity.scans.scanning import ScanWorker
+
+
+@db_task(queue="maintenance")
+def scan_conversations(*, scan_id: int, request_id: str = "") -> None:
+    # Log lines, and the wake-ups that follow, carry the id of the request.
+    with structlog.contextvars.bound_contextvars(scan_id=scan_id, request_id=request_id):
+        ScanWorker.from_settings().work(scan_id=scan_id)
+
+
+@receiver(scan_due)
+def wake_a_worker(*, scan_id: int, delay_seconds: float, **_: object) -> None:
+    request_id = structlog.contextvars.get_contextvars().get("request_id", "")
+    wake(scan_conversations, scan_id=scan_id, request_id=request_id, delay_seconds=delay_seconds)
+
+
+@db_periodic_task(crontab(minute="*"), queue="maintenance")
+def sweep_integrity_scans() -> None:
+    ScanWorker.from_settings().sweep()
 
 
 @db_periodic_task(crontab(minute="*/5"), queue="maintenance")

@@ -1,14 +1,29 @@
-"""Records of integrity: reports, findings, scans and repair plans."""
+"""Records of integrity: reports, findings, scans, repair plans, and what is withheld."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any
+from functools import cache
+from typing import Annotated, Any, TypeVar
 
-from pydantic import Field
+from pydantic import Field, TypeAdapter
+
+T = TypeVar("T")
+
+
+def record(kind: type[T], row: object, **given: Any) -> T:
+    """Build a record from the attributes of a row that have its names, and from given values."""
+    names = (each.name for each in fields(kind) if each.name not in given and hasattr(row, each.name))  # type: ignore[arg-type]
+    adapter: TypeAdapter[T] = _adapter(kind)  # type: ignore[arg-type]
+    return adapter.validate_python({name: getattr(row, name) for name in names} | given)
+
+
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
 
 
 class Severity(StrEnum):

@@ -285,7 +285,7 @@ ANCHOR_KEY_FILE = (
 )
 
 # Says what a plain text says, for its exploration: the rooms are stacked one way, and summarizing is another room's.
-FILE_GIST = "compaction.summarizing.excerpt.gist"
+FILE_GIST = "compaction.summarizing.extractive.extractive_summarizer.gist"
 
 DATA_UPLOAD_MAX_MEMORY_SIZE = DEPLOYMENT.max_request_bytes
 

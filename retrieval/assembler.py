@@ -11,10 +11,11 @@ from typing import Any
 from compaction.policy import CompactionPolicy
 from conversations.content.tokens import TokenEstimator
 from conversations.errors import Invalid
+from conversations.formats import RENDERERS
+from conversations.formats.rendered import MessageFormat
 from conversations.models import Conversation
-from conversations.scope import Scope
+from conversations.scope import EVERYTHING, Scope
 from conversations.sql import snapshot
-from conversations.store.base import EVERYTHING
 from conversations.store.last_used import note_use
 from retrieval.assembly.candidates import Group
 from retrieval.assembly.context_slots import ContextSlots
@@ -31,12 +32,10 @@ from retrieval.assembly.types import (
     AssembledContext,
     BudgetSource,
     KeptReceipt,
-    MessageFormat,
     RecallSection,
     ReceiptDifference,
     ReceiptOutline,
 )
-from retrieval.formats import FORMATS
 from retrieval.policy import RetrievalPolicy
 from retrieval.search.grep import Grep
 from retrieval.search.relevance.relevance_search import RankedMatch
@@ -227,7 +226,7 @@ def _with_recalled(slots: ContextSlots, window: Window, hits: Sequence[RankedMat
 
 def _in_format(context: AssembledContext, wanted: MessageFormat) -> AssembledContext:
     """The context as messages; nothing is said twice, so its items are gone."""
-    rendered = FORMATS[wanted](context.items)
+    rendered = RENDERERS[wanted](context.items)
     return replace(
         context,
         items=(),

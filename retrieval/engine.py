@@ -7,9 +7,7 @@ from typing import Unpack
 
 from compaction.policy import CompactionPolicy
 from conversations.content.tokens import TokenEstimator
-from conversations.metering import timed
-from conversations.scope import Scope
-from conversations.store.base import EVERYTHING
+from conversations.scope import EVERYTHING, Scope
 from retrieval.describing.browsing import BrowseSort, ConversationPage, browse
 from retrieval.describing.describe import describe
 from retrieval.describing.describe_range import describe_range
@@ -19,7 +17,7 @@ from retrieval.describing.range_types import RangeDescription, RangeExpansion
 from retrieval.describing.window import lineage_window
 from retrieval.describing.window_types import LineageWindow
 from retrieval.expansion.expand import Expansion
-from retrieval.observability import EXPAND_LATENCY, SEARCH_LATENCY
+from retrieval.observability import EXPAND_LATENCY, SEARCH_LATENCY, timed
 from retrieval.policy import RetrievalPolicy
 from retrieval.search.criteria import Narrowing
 from retrieval.search.grep import Grep

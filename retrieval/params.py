@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, WithJsonSchema
 
 from conversations.content.lossless_values import NO_NUL
+from conversations.formats.rendered import MessageFormat
 from conversations.param_fields import (
     NEXT,
     NUMBER,
@@ -25,7 +26,6 @@ from conversations.param_fields import (
 )
 from conversations.params import ConversationParams
 from conversations.types import PartType, Role
-from retrieval.assembly.types import MessageFormat
 from retrieval.describing.browsing import BrowseSort
 from retrieval.search.criteria import MOST_NAMED
 from retrieval.types import GrepScope, GrepSort

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from django.db import connection
 
-from compaction.locks import compaction_lock
+from compaction.run import compaction_lock
 
 
 @contextmanager

@@ -9,8 +9,8 @@ from django.db import transaction
 
 from compaction.rendering import render_summary
 from conversations.content import hashing
+from conversations.content.tokens import MESSAGE_OVERHEAD_TOKENS
 from conversations.models import Message, Summary
-from conversations.store.base import MESSAGE_OVERHEAD_TOKENS
 from conversations.store.conversations import ConversationStore
 from conversations.types import Level, NewSummary, SummaryKind, SummaryRecord
 

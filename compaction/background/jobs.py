@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import structlog
 from django.db import transaction
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.db.models.functions import Now
+from django.dispatch import Signal
 
 from compaction.models import CompactionJob
-from compaction.signals import job_due
+from compaction.policy import CompactionPolicy
 from compaction.types import JobState, Reason
 from conversations import sql
+from conversations.models import Conversation
 from conversations.work.queue import Lease, WorkQueue, WorkState
+
+# A job can be claimed, now or after a delay. sender=None, job_id: int, delay_seconds: float
+job_due = Signal()
 
 # It runs at appends under pressure, so a request that is queued already costs a look and no write.
 _REQUEST = sql.load("compaction/jobs.sql")["request_job"]
@@ -91,3 +96,12 @@ def open_jobs() -> QuerySet[CompactionJob]:
 def is_any_open(reason: Reason) -> bool:
     """Whether a job for this reason is queued or leased, in any conversation."""
     return CompactionJob.objects.filter(reason=reason, state__in=[JobState.QUEUED, JobState.LEASED]).exists()
+
+
+def maybe_pressed(policy: CompactionPolicy) -> QuerySet[Conversation]:
+    """Conversations whose counters, or settings of their own, call for a closer look."""
+    return Conversation.objects.filter(
+        Q(active_tokens__gte=policy.threshold_tokens)
+        | Q(active_messages__gt=policy.max_active_messages)
+        | ~Q(overrides={})
+    )

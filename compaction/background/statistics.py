@@ -9,20 +9,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db.models import Q
 from django.utils import timezone
 
+from compaction.background.jobs import maybe_pressed
 from compaction.models import CompactionJob
-from compaction.planning.thresholds import decide, threshold_tokens
 from compaction.policy import CompactionPolicy
-from compaction.types import Activity, JobRecord, JobState, Outcome, PressedConversation, RunsInAnHour
+from compaction.types import Activity, JobRecord, JobState, Outcome, PressedConversation, RunsInAnHour, record_of
 from conversations import sql
-from conversations.errors import Invalid
 from conversations.models import Conversation
-from conversations.scope import Scope
-from conversations.store.base import EVERYTHING
+from conversations.scope import EVERYTHING, Scope
 
-MOST_HOURS = 24 * 7
 # Conversations with settings of their own are checked one by one, up to so many; the rest is not counted.
 MOST_LOOKED_AT = 1_000
 MOST_PRESSED = 5
@@ -43,34 +39,19 @@ class CompactionActivity:
         return cls(policy=CompactionPolicy.from_settings(), scope=scope)
 
     def activity(self, *, hours: int = 24) -> Activity:
-        """Tokens saved, pressure, jobs, and the runs of the last hours.
-
-        Invalid for more hours than a week has.
-        """
-        if not 1 <= hours <= MOST_HOURS:
-            raise Invalid(f"hours must be from 1 to {MOST_HOURS}.")
+        """Tokens saved, pressure, jobs, and the runs of the last hours."""
         # From a full hour on: the first one is as long as the others.
         since = self.now().replace(minute=0, second=0, microsecond=0) - timedelta(hours=hours - 1)
         values = {"workspace_id": self.scope.workspace_id, "since": since}
-        [[conversations, messages, total, active, saved, waiting, at_work, failed, oldest_at]] = sql.rows(
-            _STATEMENTS["activity_totals"], values
-        )
+        totals = sql.first_row(_STATEMENTS["activity_totals"], values) or {}
         pressed = self._pressed()
         return Activity(
             since=since,
-            conversations=conversations,
-            messages=messages,
-            total_tokens=total,
-            active_tokens=active,
-            tokens_saved=saved,
+            **totals,
             under_pressure=len(pressed),
-            jobs_waiting=waiting,
-            jobs_at_work=at_work,
-            jobs_failed=failed,
-            oldest_job_at=oldest_at,
             pressed=tuple(pressed[:MOST_PRESSED]),
             runs=tuple(
-                RunsInAnHour(hour=hour, outcome=Outcome(outcome), runs=count, tokens_freed=freed)
+                RunsInAnHour(hour, Outcome(outcome), count, freed)
                 for hour, outcome, count, freed in sql.rows(_STATEMENTS["runs_by_hour"], values)
             ),
         )
@@ -99,25 +80,11 @@ class CompactionActivity:
 
     def _pressed(self) -> list[PressedConversation]:
         """The conversations under pressure, the fullest first."""
-        maybe = (
-            Q(active_tokens__gte=threshold_tokens(self.policy))
-            | Q(active_messages__gt=self.policy.max_active_messages)
-            | ~Q(overrides={})
-        )
-        found = self.scope.narrow(Conversation.objects.filter(maybe)).order_by("-active_tokens", "conversation_id")
+        found = self.scope.narrow(maybe_pressed(self.policy)).order_by("-active_tokens", "conversation_id")
         return [each for row in found[:MOST_LOOKED_AT] if (each := self._if_pressed(row)) is not None]
 
     def _if_pressed(self, row: Conversation) -> PressedConversation | None:
-        policy = self.policy.overridden(row.overrides)
-        decision = decide(conversation_id=row.pk, counters=row.counters, limits=policy)
+        decision = self.policy.overridden(row.overrides).decide(row.pk, row.counters)
         if decision.trigger is None:
             return None
-        return PressedConversation(
-            conversation_id=row.pk,
-            title=str(row),
-            trigger=decision.trigger,
-            active_tokens=decision.active_tokens,
-            threshold_tokens=decision.threshold_tokens,
-            model_token_budget=decision.model_token_budget,
-            is_hard=decision.is_hard,
-        )
+        return record_of(PressedConversation, decision, title=str(row))

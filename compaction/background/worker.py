@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 import structlog
-from django.db.models import Exists, Q, QuerySet
+from django.db.models import Exists
 from django.utils import timezone
 
 from compaction.background import jobs
@@ -15,7 +15,6 @@ from compaction.engine import CompactionEngine
 from compaction.llm.configuration import chain_of
 from compaction.llm.guards import callable_models
 from compaction.models import CompactionJob
-from compaction.planning.thresholds import needs_compaction, threshold_tokens
 from compaction.redo import waiting_for_a_model
 from compaction.types import CompactionResult, Outcome, Reason
 from conversations.errors import ConversationBusy, NotFound
@@ -110,16 +109,7 @@ class CompactionWorker:
     def _pressed(self) -> Iterator[Conversation]:
         """Conversations without an open job that need automatic compaction."""
         policy = self.engine.policy
-        for conversation in self._maybe_pressed().iterator(chunk_size=1000):
-            if needs_compaction(conversation.counters, policy.overridden(conversation.overrides)):
+        closed = jobs.maybe_pressed(policy).filter(~Exists(jobs.open_jobs()))
+        for conversation in closed.iterator(chunk_size=1000):
+            if policy.overridden(conversation.overrides).needs_compaction(conversation.counters):
                 yield conversation
-
-    def _maybe_pressed(self) -> QuerySet[Conversation]:
-        """Those whose counters, or settings of their own, call for a closer look."""
-        policy = self.engine.policy
-        pressed = (
-            Q(active_tokens__gte=threshold_tokens(policy))
-            | Q(active_messages__gt=policy.max_active_messages)
-            | ~Q(overrides={})
-        )
-        return Conversation.objects.filter(pressed, ~Exists(jobs.open_jobs()))

@@ -9,8 +9,8 @@ from typing import Any
 
 from compaction.models import CompactionBoundary
 from compaction.types import BoundaryRecord
+from conversations.content.flattening import require_metadata
 from conversations.content.lossless_values import MOST_LEVELS, is_plain
-from conversations.content.metadata_limits import require_metadata
 from conversations.errors import Conflict, Invalid
 from conversations.policy import StorePolicy
 from conversations.store.append import checked_name

@@ -16,9 +16,8 @@ from compaction.models import CompactionBoundary
 from compaction.recoverability import coverage
 from compaction.types import BoundaryRecord, Coverage, FlushResult, JobRecord, Outcome, Reason
 from conversations.errors import Invalid, NotFound
-from conversations.scope import Scope
+from conversations.scope import EVERYTHING, Scope
 from conversations.sql import snapshot
-from conversations.store.base import EVERYTHING
 
 # The most keys that a host can check at once.
 MOST_KEYS = 1000

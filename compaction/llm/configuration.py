@@ -83,7 +83,7 @@ class ModelsPolicy(Policy):
         return int(getattr(self, f"{name}_window_tokens"))
 
     def prices(self, name: str) -> tuple[float, float] | None:
-        """The cost of a million tokens, read and written; None if unknown, Misconfigured if it is no price."""
+        """The cost of a million tokens, read and written, if known; or Misconfigured."""
         given = str(getattr(self, f"{name}_prices"))
         if not given:
             return None
@@ -141,6 +141,11 @@ class ModelsPolicy(Policy):
             wrong = str(refusal)
         # Not raised in there: the error would carry along the one whose traceback has the key among its locals.
         raise Misconfigured(wrong)
+
+
+def cost_of(tokens_in: int, tokens_out: int, *, prices: tuple[float, float] | None) -> float | None:
+    """The cost of so many tokens, read and written; None without a price."""
+    return None if prices is None else round((tokens_in * prices[0] + tokens_out * prices[1]) / 1_000_000, 6)
 
 
 def chain_of(text: str) -> tuple[str, ...]:

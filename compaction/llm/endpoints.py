@@ -10,14 +10,13 @@ from urllib.parse import urlsplit
 from django.db import transaction
 from django.utils import timezone
 
-from compaction.llm.configuration import MODELS, ModelsPolicy
+from compaction.llm.configuration import MODELS, ModelsPolicy, cost_of
 from compaction.llm.types import Protocol
 from compaction.models import ModelEndpoint
-from compaction.types import BreakerState, EndpointRecord
+from compaction.types import BreakerState, EndpointRecord, record_of
 from conversations.audit import Act, AuditLog
 from conversations.errors import NotFound
-from conversations.scope import Scope
-from conversations.store.base import EVERYTHING
+from conversations.scope import EVERYTHING, Scope
 
 _RESET = (
     "consecutive_failures",
@@ -70,29 +69,21 @@ class ModelEndpoints:
     def _record(self, row: ModelEndpoint) -> EndpointRecord:
         window_ends_at = row.window_started_at + timedelta(seconds=self.policy.spend_window_seconds)
         is_running = window_ends_at > self.now() and bool(row.window_calls or row.window_tokens)
-        return EndpointRecord(
-            name=row.name,
+        return record_of(
+            EndpointRecord,
+            row,
             protocol=Protocol(row.name).value,
             # No more of the address: a path may tell more than a page should show.
             host=_host_of(self.policy.url(row.name)),
             model=self.policy.model(row.name),
             is_configured=not self.policy.missing(row.name),
             state=self._state(row),
-            open_until=row.open_until,
-            consecutive_failures=row.consecutive_failures,
-            last_failure=row.last_failure,
-            last_failure_at=row.last_failure_at,
-            last_success_at=row.last_success_at,
             window_ends_at=window_ends_at if is_running else None,
             window_calls=row.window_calls if is_running else 0,
             window_calls_limit=self.policy.spend_max_calls or None,
             window_tokens=row.window_tokens if is_running else 0,
             window_tokens_limit=self.policy.spend_max_tokens or None,
-            calls=row.calls,
-            failures=row.failures,
-            tokens_in=row.tokens_in,
-            tokens_out=row.tokens_out,
-            cost=self._cost(row),
+            cost=cost_of(row.tokens_in, row.tokens_out, prices=self.policy.prices(row.name)),
         )
 
     def _state(self, row: ModelEndpoint) -> BreakerState:
@@ -100,12 +91,6 @@ class ModelEndpoints:
             return BreakerState.CLOSED
         is_probing = row.probing_until is not None and row.probing_until > self.now()
         return BreakerState.PROBING if is_probing else BreakerState.OPEN
-
-    def _cost(self, row: ModelEndpoint) -> float | None:
-        prices = self.policy.prices(row.name)
-        if prices is None:
-            return None
-        return round((row.tokens_in * prices[0] + row.tokens_out * prices[1]) / 1_000_000, 6)
 
 
 def _host_of(url: str) -> str:

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from compaction.llm.configuration import cost_of
 from compaction.planning import planner
 from compaction.planning.planner import Slot
-from compaction.planning.thresholds import SHELL_TOKENS, is_relieved
-from compaction.policy import CompactionPolicy
-from compaction.steps import Step, leaf_and_condensed_steps
+from compaction.planning.steps import Step, leaf_and_condensed_steps
+from compaction.policy import SHELL_TOKENS, CompactionPolicy
 from compaction.summarizing.prompts import MOST_SOURCE_TOKENS
 from compaction.types import PlanStep, SeqRange
 
@@ -77,7 +77,7 @@ def forecast(
     steps = leaf_and_condensed_steps(slots, policy)
     slot: Slot | None = None
     while (
-        not (is_automatic and is_relieved(active_tokens=run.tokens, active_messages=run.messages, limits=policy))
+        not (is_automatic and policy.is_relieved(active_tokens=run.tokens, active_messages=run.messages))
         and len(run.steps) < policy.max_passes
     ):
         try:
@@ -156,7 +156,5 @@ def estimate(
         return Estimate(calls=0, tokens_in=0, tokens_out=0, cost=0.0)
     tokens_in = sum(min(each.step.source_tokens, MOST_SOURCE_TOKENS) + PROMPT_TOKENS for each in steps)
     tokens_out = sum(each.step.target_tokens for each in steps)
-    cost = None
-    if prices is not None:
-        cost = round((tokens_in * prices[0] + tokens_out * prices[1]) / 1_000_000, 6)
+    cost = cost_of(tokens_in, tokens_out, prices=prices)
     return Estimate(calls=len(steps), tokens_in=tokens_in, tokens_out=tokens_out, cost=cost)

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import NamedTuple, Protocol, TypeVar
 
-from compaction.planning.thresholds import is_worth_summarizing, target_of
-from compaction.policy import CompactionPolicy
+from compaction.policy import CompactionPolicy, is_worth_summarizing
 from conversations.types import Role
 
 # The most messages of an atom: without a bound, one forgotten call, or calls that overlap for ever, would tie a whole
@@ -282,11 +281,11 @@ def _depth_of(chunk: Sequence[Slot]) -> int:
 
 def leaf_target(chunk: Sequence[Slot], policy: CompactionPolicy) -> int:
     """The most tokens the text of a leaf summary of this chunk may have."""
-    return target_of(sum_tokens(chunk), depth=0, limits=policy)
+    return policy.target_of(sum_tokens(chunk), depth=0)
 
 
 def condensed_target(chunk: Sequence[Slot], policy: CompactionPolicy) -> int:
-    return target_of(sum_tokens(chunk), depth=1, limits=policy)
+    return policy.target_of(sum_tokens(chunk), depth=1)
 
 
 def sum_tokens(slots: Iterable[AnySlot]) -> int:

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from compaction.summarizing.extractive.english_words import FUNCTION_WORDS, SMALL_TALK
 from compaction.summarizing.extractive.identifiers import PIECE, names_of
+from compaction.summarizing.extractive.terms import FUNCTION_WORDS, SMALL_TALK
 
 # A turn says something if it has so many different words that are neither grammar nor courtesy. "Yes, do that" has one.
 SUBSTANTIVE_WORDS = 6

@@ -11,9 +11,8 @@ from typing import Any
 from compaction.planning import planner
 from compaction.planning.forecast import PlannedStep, item_of
 from compaction.planning.planner import Slot
-from compaction.planning.thresholds import SHELL_TOKENS
-from compaction.policy import CompactionPolicy
-from compaction.steps import Step, Steps, Summaries
+from compaction.planning.steps import Step, Steps, Summaries
+from compaction.policy import SHELL_TOKENS, CompactionPolicy
 from conversations.errors import Conflict
 from conversations.types import SummaryKind
 

@@ -6,41 +6,36 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import Any
 
 from django.db import transaction
+from django.dispatch import Signal
 from django.utils import timezone
+from pydantic import TypeAdapter
 
 from compaction.engine import CompactionEngine
 from compaction.llm.configuration import EXTRACTIVE, MODELS, ModelsPolicy, chain_of
 from compaction.llm.guards import callable_models
 from compaction.models import CompactionPlan
-from compaction.planning.forecast import Estimate, Forecast, PlannedItem, PlannedStep, estimate, forecast
+from compaction.planning.forecast import Estimate, Forecast, PlannedStep, estimate, forecast
 from compaction.planning.planner import Slot, sum_tokens
 from compaction.plans.execution import PlanExecution, context_hash, settings_in_force
 from compaction.policy import CompactionPolicy
 from compaction.run import Run
-from compaction.signals import plan_due
 from compaction.sources import read_slots
-from compaction.types import (
-    CompactionResult,
-    Outcome,
-    PlanAlternative,
-    PlanOutline,
-    PlanRecord,
-    PlanStep,
-    Reason,
-    SeqRange,
-)
+from compaction.types import CompactionResult, Outcome, PlanAlternative, PlanOutline, PlanRecord, Reason, record_of
 from conversations.errors import Conflict, ConversationBusy, NotFound
 from conversations.models import Conversation, Summary
-from conversations.scope import Scope
+from conversations.scope import EVERYTHING, Scope
 from conversations.sql import snapshot
-from conversations.store.base import EVERYTHING
 from conversations.store.pages import behind
-from conversations.types import SummaryKind
 
 BUSY_DELAY_SECONDS = 2.0
+
+# A plan waits to be carried out, now or after a delay. sender=None, plan_id: str, delay_seconds: float
+plan_due = Signal()
+
+# The steps of a plan from its row.
+_STEPS = TypeAdapter(tuple[PlannedStep, ...]).validate_python
 
 
 class PlanExecuted(Conflict):
@@ -96,7 +91,7 @@ class CompactionPlans:
         if before_plan is not None:
             last = self._found(before_plan)
             plans = plans.filter(behind(field="created_at", moment=last.created_at, key=last.plan_id))
-        return [PlanOutline(**_outline(plan)) for plan in plans.order_by("-created_at", "-plan_id")[:limit]]
+        return [_outline(plan) for plan in plans.order_by("-created_at", "-plan_id")[:limit]]
 
     def execute_plan(self, *, plan_id: str) -> CompactionResult:
         """Carry out a plan; Conflict `plan_outdated` if the context has changed.
@@ -110,7 +105,7 @@ class CompactionPlans:
             plan_id=plan_id,
             last_seq=plan.last_seq,
             settings=plan.policy,
-            plan=tuple(_step(each) for each in plan.steps),
+            plan=_STEPS(plan.steps),
         )
         _require_unexecuted(plan)
         result = self.engine.run(
@@ -133,7 +128,7 @@ class CompactionPlans:
         plan.requested_at, plan.refusal = timezone.now(), ""
         plan.save(update_fields=["requested_at", "refusal"])
         plan_due.send(sender=None, plan_id=plan_id, delay_seconds=0.0)
-        return PlanOutline(**_outline(plan))
+        return _outline(plan)
 
     def carry_out(self, *, plan_id: str) -> None:
         """Carry out a queued plan in a worker, or store the refusal's code.
@@ -255,42 +250,11 @@ def _last_seqs(slots: Sequence[Slot]) -> dict[int, int]:
     return {slot.ordinal: last[slot.summary_id] for slot in slots if slot.summary_id is not None}
 
 
-def _step(kept: dict[str, Any]) -> PlannedStep:
-    """A step as it was planned, from its row."""
-    step = kept["step"]
-    return PlannedStep(
-        step=PlanStep(
-            **{
-                **step,
-                "kind": SummaryKind(step["kind"]),
-                "ranges": tuple(SeqRange(**each) for each in step["ranges"]),
-                "from_steps": tuple(step["from_steps"]),
-            }
-        ),
-        ordinals=tuple(kept["ordinals"]),
-        items=tuple(PlannedItem(**each) for each in kept["items"]),
-    )
-
-
-def _outline(plan: CompactionPlan) -> dict[str, Any]:
-    return {
-        "plan_id": plan.plan_id,
-        "conversation_id": plan.conversation_id,
-        "created_at": plan.created_at,
-        "last_seq": plan.last_seq,
-        "tokens_before": plan.tokens_before,
-        "tokens_expected": plan.tokens_expected,
-        "summarizer": plan.summarizer,
-        "requested_at": plan.requested_at,
-        "refusal": plan.refusal,
-        "executed_at": plan.executed_at,
-        "run_id": plan.run_id,
-        **plan.figures,
-        "otherwise": tuple(PlanAlternative(**each) for each in plan.figures.get("otherwise", ())),
-    }
+def _outline(plan: CompactionPlan) -> PlanOutline:
+    alternatives = tuple(PlanAlternative(**each) for each in plan.figures.get("otherwise", ()))
+    return record_of(PlanOutline, plan, **{**plan.figures, "otherwise": alternatives})
 
 
 def _record(plan: CompactionPlan) -> PlanRecord:
-    return PlanRecord(
-        **_outline(plan), context_hash=plan.context_hash, steps=tuple(_step(each).step for each in plan.steps)
-    )
+    steps = tuple(each.step for each in _STEPS(plan.steps))
+    return PlanRecord(**vars(_outline(plan)), context_hash=plan.context_hash, steps=steps)

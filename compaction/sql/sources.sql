@@ -26,13 +26,6 @@ SELECT message_id, seq,
        cold_block_id, erased_by_id
 FROM messages m WHERE message_id = ANY(%s)
 
--- name: source_summaries
--- Summaries as sources of a condensed one.
-SELECT summary_id, depth, first_seq, last_seq, CASE WHEN erased_by_id IS NULL THEN content END,
-       earliest_at, latest_at, encode(summary_hash, 'hex'), source_tokens, descendant_count,
-       ARRAY(SELECT jsonb_array_elements_text(file_ids)), is_degraded, coalesce(quality ->> 'waits', '') = 'true'
-FROM summaries WHERE summary_id = ANY(%s)
-
 -- name: newest_turns
 -- The newest turns in the context, each cut to a length.
 SELECT left(m.content, %s), m.message_id, m.cold_block_id

@@ -19,7 +19,7 @@ WITH totals AS (
       AND (%(workspace_id)s::bigint IS NULL OR c.workspace_id = %(workspace_id)s)
 )
 SELECT conversations, messages, total_tokens, active_tokens, tokens_saved,
-       open - at_work, at_work, failed, oldest_at
+       open - at_work AS jobs_waiting, at_work AS jobs_at_work, failed AS jobs_failed, oldest_at AS oldest_job_at
 FROM totals, open, failed
 
 -- name: runs_by_hour

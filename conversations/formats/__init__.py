@@ -1,38 +1,23 @@
-"""Messages as they are written elsewhere: each format a reader and, where it is not our own, its exact inverse. Pure.
+"""Message formats of vendors and of agents' transcripts, in both directions. Pure.
 
-`from_x` makes a message of a row, `to_x` gives the row back: what a format says that the store has no column for stays
-in the metadata under the format's name (see `remainder`).
+`from_x` reads a row into a message and `to_x` returns the same row: keys without a column of the store are kept in the
+metadata under the format's name (see `foreign_rows`). `render_x` writes an assembled context as the vendor's request;
+its `repairs` name every change that the API made necessary.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
-from conversations.formats.anthropic_messages import TYPES, from_anthropic, signed_thought, to_anthropic
+from conversations.formats import anthropic, claude_code, codex, openai_chat, openai_responses, pi
 from conversations.formats.native import from_native
-from conversations.formats.neutral import from_neutral, to_neutral
-from conversations.formats.openai_chat import arguments_of, from_openai_chat, to_openai_chat
-from conversations.formats.openai_responses import PIECES, from_openai_responses, is_item, to_openai_responses
+from conversations.formats.neutral import from_neutral, render_neutral
+from conversations.formats.rendered import Item, MessageFormat, Rendered
 from conversations.types import NewMessage
 
-__all__ = [
-    "READERS",
-    "Format",
-    "arguments_of",
-    "detect",
-    "from_anthropic",
-    "from_native",
-    "from_neutral",
-    "from_openai_chat",
-    "from_openai_responses",
-    "signed_thought",
-    "to_anthropic",
-    "to_neutral",
-    "to_openai_chat",
-    "to_openai_responses",
-]
+Row = Mapping[str, Any]
 
 
 class Format(StrEnum):
@@ -43,27 +28,27 @@ class Format(StrEnum):
     ANTHROPIC = "anthropic"
 
 
-READERS: Mapping[str, Callable[[Mapping[str, Any]], NewMessage]] = {
+READERS: Mapping[str, Callable[[Row], NewMessage]] = {
     Format.LCM: from_native,
     Format.NEUTRAL: from_neutral,
-    Format.OPENAI_CHAT: from_openai_chat,
-    Format.OPENAI_RESPONSES: from_openai_responses,
-    Format.ANTHROPIC: from_anthropic,
+    Format.OPENAI_CHAT: openai_chat.from_openai_chat,
+    Format.OPENAI_RESPONSES: openai_responses.from_openai_responses,
+    Format.ANTHROPIC: anthropic.from_anthropic,
+}
+RENDERERS: Mapping[MessageFormat, Callable[[Iterable[Item]], Rendered]] = {
+    MessageFormat.NEUTRAL: render_neutral,
+    MessageFormat.OPENAI: openai_chat.render_openai_chat,
+    MessageFormat.OPENAI_RESPONSES: openai_responses.render_openai_responses,
+    MessageFormat.ANTHROPIC: anthropic.render_anthropic,
 }
 
 
-# Keys that only a chat message has, roles that only it knows, and the types of pieces that only it holds.
-_OF_CHAT = frozenset({"tool_calls", "tool_call_id", "function_call", "refusal"})
-_ROLES_OF_CHAT = frozenset({"developer", "tool", "function"})
-_PIECES_OF_CHAT = frozenset({"image_url", "input_audio", "file"})
-
-
 def detect(row: Any) -> Format | None:
-    """The foreign format of a message; None for one that is the same in all; ValueError if it is no message.
+    """Return the foreign format of a message, or None if all formats agree on it.
 
-    A message that only has a role and a text means the same in every format.
+    They agree on a message with only a role and a text. ValueError if it is no message.
     """
-    if is_item(row):
+    if openai_responses.is_item(row):
         return Format.OPENAI_RESPONSES
     if not isinstance(row, Mapping) or "role" not in row:
         raise ValueError("This is not a message: it must be an object with a role.")
@@ -72,14 +57,37 @@ def detect(row: Any) -> Format | None:
     content = row.get("content")
     pieces = content if isinstance(content, list) else []
     types = {str(piece.get("type")) for piece in pieces if isinstance(piece, Mapping)}
-    if types & TYPES:
+    if types & anthropic.TYPES:
         return Format.ANTHROPIC
-    if types & PIECES:
+    if types & openai_responses.PIECES:
         return Format.OPENAI_RESPONSES
     role = row["role"]
     is_chat = (
-        not row.keys().isdisjoint(_OF_CHAT)
-        or (isinstance(role, str) and role in _ROLES_OF_CHAT)
-        or bool(types & _PIECES_OF_CHAT)
+        not row.keys().isdisjoint(openai_chat.KEYS)
+        or (isinstance(role, str) and role in openai_chat.OWN_ROLES)
+        or bool(types & openai_chat.PIECES)
     )
     return Format.OPENAI_CHAT if is_chat else None
+
+
+class Transcript(NamedTuple):
+    """The transcripts of one agent, whose lines show by themselves what they are."""
+
+    is_line: Callable[[Any], bool]
+    holds_message: Callable[[Row], bool]
+    # Empty for a line that does not name its session.
+    session_of: Callable[[Row], str]
+    # Raises ValueError, which names the field that is wrong.
+    message_of: Callable[[Row], NewMessage]
+
+
+TRANSCRIPTS = (
+    Transcript(claude_code.is_line, claude_code.holds_message, claude_code.session_of, claude_code.from_claude_code),
+    Transcript(codex.is_line, codex.holds_message, codex.session_of, codex.from_codex),
+    Transcript(pi.is_line, pi.holds_message, pi.session_of, pi.from_pi),
+)
+
+
+def transcript_of(row: Any) -> Transcript | None:
+    """Return the transcript format of this line, if it is one."""
+    return next((each for each in TRANSCRIPTS if each.is_line(row)), None)

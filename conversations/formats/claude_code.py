@@ -1,9 +1,9 @@
-"""Lines of the transcripts that Claude Code keeps: a message of Anthropic's API, and what is noted of it. Pure.
+"""Lines of the transcripts that Claude Code keeps: a message of Anthropic's API in an envelope. Pure.
 
     {"type": "assistant", "message": {"role", "content", ...}, "sessionId", "uuid", "timestamp", "isSidechain", ...}
 
-An answer of the API is one line for each of its blocks, and each line a message here: they are shown to a model as one
-again. Lines of other types, such as `progress`, hold none.
+An answer of the API is one line for each of its blocks, and each line a message here: a model gets them as one again.
+Lines of other types, such as `progress`, hold no message.
 """
 
 from __future__ import annotations
@@ -12,22 +12,21 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from conversations.formats.anthropic_messages import from_anthropic, to_anthropic
-from conversations.formats.fields import moment, timestamp_of
-from conversations.formats.remainder import remainder, restored, split_note, with_note
+from conversations.formats.anthropic import from_anthropic, to_anthropic
+from conversations.formats.foreign_rows import moment, noted, restored, split_note, timestamp_of
 from conversations.types import MessageRecord, NewMessage
 
 NOTE = "claude_code"
-# What ties a line to its session, or to a message of it; other tools' transcripts have none of these.
-_OF_A_LINE = frozenset({"sessionId", "leafUuid", "messageId"})
-# An agent's own part of a session, where it is not named.
+# Keys that tie a line to its session, or to a message of it; other tools' transcripts have none of these.
+_KEYS_OF_LINES = frozenset({"sessionId", "leafUuid", "messageId"})
+# The part of a session that an agent without a name has.
 _SIDE = "sidechain"
 
 
 def is_line(row: Any) -> bool:
     """Whether this is a line of such a transcript, with a message or without."""
     is_envelope = isinstance(row, Mapping) and isinstance(row.get("type"), str) and "role" not in row
-    return is_envelope and not row.keys().isdisjoint(_OF_A_LINE)
+    return is_envelope and not row.keys().isdisjoint(_KEYS_OF_LINES)
 
 
 def holds_message(line: Mapping[str, Any]) -> bool:
@@ -35,7 +34,7 @@ def holds_message(line: Mapping[str, Any]) -> bool:
 
 
 def session_of(line: Mapping[str, Any]) -> str:
-    """The session that the line is of; what an agent was sent to do beside it is a session of its own. May be empty."""
+    """Return the line's session, which may be empty; the work of a sub-agent is one of its own."""
     session = line.get("sessionId")
     named = session if isinstance(session, str) else ""
     if line.get("isSidechain") is not True:
@@ -45,14 +44,13 @@ def session_of(line: Mapping[str, Any]) -> str:
 
 
 def from_claude_code(line: Mapping[str, Any]) -> NewMessage:
-    """The message of a line that holds one; ValueError names the field that is not right."""
-    message = from_anthropic(line["message"])
-    said = replace(message, created_at=moment(line, "timestamp"))
-    return replace(said, metadata=with_note(said.metadata, NOTE, remainder(line, _plain(said, line["message"]))))
+    """Read a line that holds a message; ValueError names the field that is wrong."""
+    message = replace(from_anthropic(line["message"]), created_at=moment(line, "timestamp"))
+    return noted(message, NOTE, line, _plain(message, line["message"]))
 
 
 def to_claude_code(record: MessageRecord) -> dict[str, Any]:
-    """The line of a message that came as one: the same line."""
+    """Return the line that a message came as."""
     metadata, rest = split_note(record.metadata, NOTE)
     return restored(_plain(record, to_anthropic(replace(record, metadata=metadata))), rest)
 

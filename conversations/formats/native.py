@@ -1,4 +1,4 @@
-"""Messages in LCM's own JSON form: the fields of `NewMessage` and `NewPart`, validated by pydantic. Pure."""
+"""Messages in LCM's own JSON form, with the fields of `NewMessage` and `NewPart`. Pure."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pydantic import BeforeValidator, TypeAdapter, ValidationError
 
 from conversations.types import NewMessage, NewPart
 
-# For these, null is as good as nothing.
+# For these, null means absent.
 _NOT_NULL = ("parts", "metadata", "name")
 MESSAGE_FIELDS = frozenset(each.name for each in fields(NewMessage)) | {"name"}
 PART_FIELDS = frozenset(each.name for each in fields(NewPart))
 
 
 def as_fields(row: Any) -> Any:
-    """A JSON object by the fields of `NewMessage`: `name` is another word for author. Anything else as it is."""
+    """Rename and drop keys of a JSON object so that they are fields of `NewMessage`."""
     if type(row) is not dict:
         return row
     if any(row.get(name, ()) is None for name in _NOT_NULL):
@@ -34,7 +34,7 @@ _ADAPTER: TypeAdapter[NewMessage] = TypeAdapter(Annotated[NewMessage, BeforeVali
 
 
 def from_native(row: Mapping[str, Any]) -> NewMessage:
-    """The message that this JSON object describes; ValueError if it describes none."""
+    """Return the message that this JSON object describes; ValueError if it describes none."""
     try:
         return _ADAPTER.validate_python(row)
     except ValidationError as wrong:

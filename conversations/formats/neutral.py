@@ -1,31 +1,43 @@
-"""The neutral form: one message an object, its structure in `parts`; what `lcm import` reads and exports write. Pure.
+"""The neutral form, which `lcm import` reads and exports write: one object for each message. Pure.
 
     {"session_id", "seq", "role", "content", "parts": [...], "created_at": ISO 8601 or null, "meta": {...}}
 
 Parts are {"type": "text" | "reasoning" | "compaction", "text"}, {"type": "tool_call", "id", "name", "input"},
-{"type": "tool_result", "id", "text", "is_error"}, {"type": "image", "mime", "caption", "url", "name"}; any other part
-type of the store stands under its own name. A column without a short name here stands under its own: "is_synthetic".
+{"type": "tool_result", "id", "text", "is_error"}, {"type": "image", "mime", "caption", "url", "name"}; other part types
+of the store, and columns without a short name here, have their own names, such as "is_synthetic".
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from functools import cached_property
 from typing import Any
 
 from conversations.content.flattening import flattened
 from conversations.content.json_values import noun_of
-from conversations.formats.fields import as_message, choice, moment, objects, read, written
-from conversations.formats.remainder import remainder, restored, split_note, with_note
+from conversations.content.lossless_values import is_bounded_decimal
+from conversations.formats.foreign_rows import (
+    as_message,
+    choice,
+    moment,
+    noted,
+    parts_of,
+    read,
+    restored,
+    split_note,
+    timestamp_of,
+    with_kept,
+    written,
+)
+from conversations.formats.rendered import Item, Rendered
 from conversations.types import MessageRecord, NewMessage, NewPart, PartType, Role
 
 NOTE = "neutral"
-# The caller's own counting and naming: arguments of `to_neutral`, not properties of the message.
+# Arguments of `to_neutral`, not properties of the message.
 _PLACE = ("session_id", "seq")
 
-_MOST_DIGITS = 500
 _FLAGS = ("is_ignored", "is_synthetic", "compaction_auto")
 _NUMBERS = ("step_tokens_in", "step_tokens_out")
 _COLUMNS = tuple(name for name in NewPart.__dataclass_fields__ if name not in ("part_type", "metadata"))
@@ -33,7 +45,7 @@ _COLUMNS = tuple(name for name in NewPart.__dataclass_fields__ if name not in ("
 
 @dataclass(frozen=True)
 class _Kind:
-    """How a part type is written: short names for columns, what the type alone says of columns, and constant keys."""
+    """How a part type is written: short names of columns, columns that it implies, constant keys."""
 
     type: str
     part_type: PartType
@@ -43,7 +55,7 @@ class _Kind:
 
     @cached_property
     def columns(self) -> dict[str, str]:
-        """Every key that names a column, with that column."""
+        """Every key of a column, with that column."""
         rest = (column for column in _COLUMNS if column not in self.names.values())
         return {**self.names, **{column: column for column in rest}}
 
@@ -85,22 +97,19 @@ _ROLES = {role.value: role for role in Role}
 
 
 def from_neutral(row: Mapping[str, Any]) -> NewMessage:
-    """The message of a row, its content verbatim; ValueError names the field that is not right.
+    """Read a row, its content verbatim; ValueError names the field that is wrong.
 
-    A time without a zone is taken as UTC. What the store has no column for is kept in the metadata.
+    A time without a zone is taken as UTC. Unknown keys are kept in the metadata.
     """
     as_message(row)
     read(row, "session_id", str)
     read(row, "seq", int)
-    parts = tuple(
-        _part_of(item, where=f"parts[{place}]")
-        for place, item in enumerate(objects(read(row, "parts", list), where="parts"))
-    )
+    parts = parts_of(read(row, "parts", list), _part_of, where="parts")
     content = read(row, "content", str)
     if content is None and not parts:
         raise ValueError("content must be a text where there are no parts.")
     meta = read(row, "meta", dict) or {}
-    said = NewMessage(
+    message = NewMessage(
         role=choice(row.get("role"), _ROLES, field="role"),
         content=content,
         parts=parts,
@@ -108,21 +117,39 @@ def from_neutral(row: Mapping[str, Any]) -> NewMessage:
         created_at=moment(row, "created_at"),
         metadata={} if NOTE in meta else meta,
     )
-    # The store fills in what is not given; the row must be able to say that it was not.
-    stored = replace(said, content=flattened(parts) if content is None else content)
-    plain = {**_plain(stored), "created_at": written(said.created_at) or "the time of recording"}
-    rest = remainder({key: value for key, value in row.items() if key not in _PLACE}, plain)
-    return replace(said, metadata=with_note(said.metadata, NOTE, rest))
+    # The store fills in what is not given; the remainder says that it was not.
+    plain = {**_plain(message), "created_at": timestamp_of(message.created_at)}
+    if content is None:
+        plain["content"] = flattened(parts)
+    return noted(message, NOTE, {key: value for key, value in row.items() if key not in _PLACE}, plain)
 
 
 def to_neutral(record: MessageRecord, *, session_id: str, first_seq: int = 1) -> dict[str, Any]:
-    """The row of a message, the exact inverse of `from_neutral`; `first_seq` is where the caller counts from."""
+    """Return the row of a message; `first_seq` is where the caller counts from."""
     place = {"session_id": session_id, "seq": record.seq - 1 + first_seq}
-    return place | restored(_plain(record), split_note(record.metadata, NOTE)[1])
+    return place | with_kept(_plain(record), record.metadata, NOTE)
+
+
+def render_neutral(items: Iterable[Item]) -> Rendered:
+    """Render an assembled context as one row for each item, with its id and seqs."""
+    shown = tuple(items)
+    return Rendered(messages=tuple(map(_row, shown)), sources=tuple((item.id,) for item in shown))
+
+
+def _row(item: Item) -> dict[str, Any]:
+    message = NewMessage(
+        role=item.role,
+        content=item.text,
+        parts=tuple(item.parts),
+        author=item.author,
+        created_at=item.created_at,
+        metadata=item.metadata,
+    )
+    row = with_kept(_plain(message), item.metadata, NOTE)
+    return {"id": item.id, "seq": item.first_seq, **row, "last_seq": item.last_seq}
 
 
 def _plain(message: NewMessage | MessageRecord) -> dict[str, Any]:
-    """What the columns say of a message, by the format's names."""
     metadata = split_note(message.metadata, NOTE)[0]
     return {
         "role": message.role.value,
@@ -135,30 +162,30 @@ def _plain(message: NewMessage | MessageRecord) -> dict[str, Any]:
 
 
 def _is_bookkeeping(part: NewPart) -> bool:
-    """Whether compaction wrote this part, for itself; nobody said it."""
+    """Whether compaction wrote this part for itself."""
     return part.part_type is PartType.COMPACTION and bool(part.is_synthetic and part.is_ignored)
 
 
 def _part_of(item: dict[str, Any], *, where: str) -> NewPart:
-    kind = choice(item.get("type"), _KINDS, field=f"{where}.type")
-    if kind is _RESULT and read(item, "is_error", bool, where=f"{where}."):
+    kind = choice(item.get("type"), _KINDS, field=f"{where}type")
+    if kind is _RESULT and read(item, "is_error", bool, where=where):
         kind = _ERROR
     values = dict(kind.implied)
     for key, column in kind.columns.items():
         if key in item:
-            values[column] = _column_value(column, item, key, where=f"{where}.")
+            values[column] = _column_value(column, item, key, where=where)
     meta = item.get("meta")
     part = NewPart(
         kind.part_type, metadata=meta if meta and isinstance(meta, dict) and NOTE not in meta else None, **values
     )
-    return replace(part, metadata=with_note(part.metadata, NOTE, remainder(item, _item_of(part))))
+    return noted(part, NOTE, item, _item_of(part))
 
 
 def _item_of(part: NewPart) -> dict[str, Any]:
-    """The object of a part, the exact inverse of `_part_of`."""
+    """Return the object of a part, the exact inverse of `_part_of`."""
     kind = _kind_of(part)
     metadata, rest = split_note(part.metadata, NOTE)
-    # A stored part holds only what it has; to look the others up on its class takes as long as all the rest.
+    # A stored part holds only the columns that it has.
     given, implied = vars(part), kind.implied
     item = {
         "type": kind.type,
@@ -175,7 +202,7 @@ def _item_of(part: NewPart) -> dict[str, Any]:
 
 
 def _kind_of(part: NewPart) -> _Kind:
-    """The shortest way to write a part that leaves none of its columns out."""
+    """Return the shortest way to write a part that leaves none of its columns out."""
     if part.part_type is PartType.TOOL:
         if part.tool_output is None and part.tool_error is None:
             return _CALL
@@ -210,8 +237,7 @@ def _decimal(value: Any, *, field: str) -> Decimal | None:
         number = Decimal(str(value))
     except InvalidOperation:
         raise ValueError(f"{field} must be a decimal number, not {noun_of(value)}.") from None
-    # Written out, a number like 1e999999999 would fill the memory.
-    if not number.is_finite() or abs(number.adjusted()) >= _MOST_DIGITS:
+    if not is_bounded_decimal(number):
         raise ValueError(f"{field} must be a decimal number of sensible size.")
     return number
 

@@ -1,41 +1,67 @@
 """OpenAI chat-completions messages: what applications keep in their `messages` lists. Pure.
 
-The arguments of a call are text in this format and come back byte for byte: as JSON where writing the JSON again gives
-the same text, else as the text itself. A message that came in another form becomes the nearest chat message.
+A message that came in another form becomes the nearest chat message.
 """
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from conversations.content.flattening import flattened
 from conversations.content.json_values import noun_of
-from conversations.content.lossless_values import is_name
-from conversations.formats.fields import as_message, choice, objects, read
-from conversations.formats.remainder import remainder, restored, split_note, with_note
+from conversations.content.lossless_values import is_name, is_storable
+from conversations.formats.foreign_rows import (
+    a_call,
+    a_result,
+    as_message,
+    choice,
+    mark,
+    marked,
+    noted,
+    objects,
+    parts_of,
+    read,
+    required_text,
+    shown_text,
+    with_kept,
+)
+from conversations.formats.openai_calls import CHAT as NOTE
+from conversations.formats.openai_calls import arguments_of, function_part, is_custom, name_and_arguments
+from conversations.formats.pairing import IdRule, paired
+from conversations.formats.rendered import Item, Rendered, RepairKind, Repairs
+from conversations.formats.turns import (
+    Attachment,
+    Block,
+    Call,
+    Result,
+    Text,
+    Turn,
+    attachment_text,
+    content_of,
+    turns_of,
+)
 from conversations.types import MessageRecord, NewMessage, NewPart, PartType, Role
 
-NOTE = "openai_chat"
+ROLES = {role.value: role for role in Role} | {"developer": Role.SYSTEM, "function": Role.TOOL}
+# Keys, roles and types of pieces that only chat messages have.
+KEYS = frozenset({"tool_calls", "tool_call_id", "function_call", "refusal"})
+OWN_ROLES = frozenset({"developer", "tool", "function"})
+PIECES = frozenset({"image_url", "input_audio", "file"})
 # On the only piece of a content list: a lone text is written as a plain string otherwise.
 _LISTED = "openai_chat_listed"
-# On a call: which of the usual ways of writing JSON its arguments follow, where it is not the first.
-_STYLE = "openai_chat_arguments"
-_STYLES: Mapping[str, dict[str, Any]] = {
-    "spaced": {"ensure_ascii": False},
-    "compact": {"ensure_ascii": False, "separators": (",", ":")},
-    "spaced_ascii": {},
-    "compact_ascii": {"separators": (",", ":")},
-}
-ROLES = {role.value: role for role in Role} | {"developer": Role.SYSTEM, "function": Role.TOOL}
 _AUDIO = re.compile(r"data:audio/([^;,]*);base64,(.*)", re.DOTALL)
+_NAME = re.compile(r"[^\s<|\\/>]{1,64}")
+_SOUNDS = {"audio/wav": "wav", "audio/mp3": "mp3", "audio/mpeg": "mp3"}
+_DETAILS = ("auto", "low", "high")
 
 
 def from_openai_chat(row: Mapping[str, Any]) -> NewMessage:
-    """The message of a row; ValueError names the field that is not right. Unknown keys are kept in the metadata."""
+    """Read a row; ValueError names the field that is wrong.
+
+    Unknown keys are kept in the metadata.
+    """
     as_message(row)
     role = choice(row.get("role"), ROLES, field="role")
     content = row.get("content")
@@ -51,29 +77,28 @@ def from_openai_chat(row: Mapping[str, Any]) -> NewMessage:
         parts = (
             *_pieces(content, is_alone=not calls),
             *_refusal(row),
-            *(_call(item, where=f"tool_calls[{place}].") for place, item in enumerate(calls)),
+            *parts_of(calls, _call, where="tool_calls"),
             *_legacy_call(row),
         )
-    said = NewMessage(
+    message = NewMessage(
         role=role,
         content=None if parts else content if isinstance(content, str) else "",
         parts=parts,
         author=name if role is not Role.TOOL and is_name(name) else None,
     )
-    return replace(said, metadata=with_note({}, NOTE, remainder(row, _plain(said))))
+    return noted(message, NOTE, row, _plain(message))
 
 
 def to_openai_chat(record: MessageRecord) -> dict[str, Any]:
-    """The row of a message: of one that came as a chat message, the same row.
+    """Return the row of a message, which is the same row if it came as a chat message.
 
-    Of any other what a chat message has place for: no reasoning, no bookkeeping. Raises ValueError for a message with
-    the results of several calls, which takes several chat messages.
+    Reasoning and bookkeeping of other messages have no place in it. Raises ValueError for a message with the results of
+    several calls, which takes several chat messages.
     """
-    return restored(_plain(record), split_note(record.metadata, NOTE)[1])
+    return with_kept(_plain(record), record.metadata, NOTE)
 
 
 def _plain(message: NewMessage | MessageRecord) -> dict[str, Any]:
-    """What the columns say of a message, by the format's names."""
     row: dict[str, Any] = {"role": message.role.value}
     if message.role is Role.TOOL:
         return row | _plain_result(message)
@@ -87,26 +112,20 @@ def _plain(message: NewMessage | MessageRecord) -> dict[str, Any]:
     return row
 
 
-def _plain_content(pieces: list[NewPart]) -> str | list[dict[str, Any]] | None:
+def _plain_content(pieces: Iterable[NewPart]) -> str | list[dict[str, Any]] | None:
+    pieces = list(pieces)
     items = [item for part in pieces if (item := _piece_item(part)) is not None]
-    if (
-        len(items) == 1
-        and items[0].keys() == {"type", "text"}
-        and not any(_marks(part).get(_LISTED) for part in pieces)
-    ):
+    is_text = len(items) == 1 and items[0].keys() == {"type", "text"}
+    if is_text and not any(mark(part, _LISTED) for part in pieces):
         return str(items[0]["text"])
     return items or None
-
-
-def _marks(part: NewPart) -> Mapping[str, Any]:
-    return part.metadata if isinstance(part.metadata, Mapping) else {}
 
 
 def _plain_result(message: NewMessage | MessageRecord) -> dict[str, Any]:
     results = [part for part in message.parts if part.part_type is PartType.TOOL]
     if len({part.tool_call_id for part in results}) > 1:
         raise ValueError("The message holds the results of several calls; a chat message holds one.")
-    row: dict[str, Any] = {"content": _plain_content(list(message.parts)) if message.parts else message.content}
+    row: dict[str, Any] = {"content": _plain_content(message.parts) if message.parts else message.content}
     if results and results[0].tool_call_id is not None:
         row["tool_call_id"] = results[0].tool_call_id
     if results and results[0].tool_name is not None:
@@ -119,34 +138,30 @@ def _is_call(part: NewPart) -> bool:
 
 
 def _results(content: str | list[Any] | None, *, call_id: str | None, name: str | None) -> tuple[NewPart, ...]:
-    """What a tool gave back: its texts as results, anything else beside them."""
-    result = NewPart(PartType.TOOL, tool_call_id=call_id, tool_name=name, tool_status="completed")
-    return tuple(
-        replace(result, tool_output=piece.text_content, metadata=piece.metadata)
+    """Read what a tool returned: texts are results, other pieces stay beside them."""
+    pieces = _pieces(content, is_alone=False)
+    results = (
+        replace(a_result(piece.text_content or "", call_id=call_id, name=name), metadata=piece.metadata)
         if piece.part_type is PartType.TEXT
         else piece
-        for piece in _pieces(content, is_alone=False)
-    ) or (replace(result, tool_output=""),)
+        for piece in pieces
+    )
+    return tuple(results) or (a_result("", call_id=call_id, name=name),)
 
 
 def _pieces(content: str | list[Any] | None, *, is_alone: bool) -> tuple[NewPart, ...]:
-    """The parts of a content; none of a text that is all there is, which needs no structure."""
+    """Read the pieces of a content; a text that is alone needs no part."""
     if content is None or isinstance(content, str):
         return (NewPart(PartType.TEXT, text_content=content),) if content is not None and not is_alone else ()
-    items = objects(content, where="content")
-    parts = [_piece(item, where=f"content[{place}].") for place, item in enumerate(items)]
-    if len(parts) == 1:
-        parts[0] = replace(parts[0], metadata={**(parts[0].metadata or {}), _LISTED: True})
-    return tuple(parts)
+    parts = parts_of(content, _piece, where="content")
+    return (marked(parts[0], _LISTED, True),) if len(parts) == 1 else parts
 
 
 def _piece(item: dict[str, Any], *, where: str) -> NewPart:
     part = NewPart(PartType.FILE)
     kind = read(item, "type", str, where=where)
     if kind in ("text", "refusal"):
-        if (text := read(item, kind, str, where=where)) is None:
-            raise ValueError(f"{where}{kind} must be given.")
-        part = NewPart(PartType.TEXT, text_content=text)
+        part = NewPart(PartType.TEXT, text_content=required_text(item, kind, where=where))
     elif kind == "image_url":
         image = read(item, "image_url", dict, where=where) or {}
         url = read(image, "url", str, where=f"{where}image_url.")
@@ -163,18 +178,15 @@ def _piece(item: dict[str, Any], *, where: str) -> NewPart:
             file_name=read(file, "filename", str, where=f"{where}file."),
             file_url=read(file, "file_data", str, where=f"{where}file."),
         )
-    return replace(part, metadata=with_note(None, NOTE, remainder(item, _piece_item(part) or {})))
+    return noted(part, NOTE, item, _piece_item(part))
 
 
 def _piece_item(part: NewPart) -> dict[str, Any] | None:
-    """The content item of a part, the exact inverse of `_piece`; None for a part that says nothing here."""
+    """Return the content item of a part, the exact inverse of `_piece`, if it has one."""
     item: dict[str, Any]
     audio = _AUDIO.fullmatch(part.file_url or "")
     if part.part_type is not PartType.FILE:
-        text = part.tool_output if part.part_type is PartType.TOOL else part.text_content
-        if part.part_type is not PartType.TEXT and (part.part_type is not PartType.TOOL or text is None):
-            text = flattened([part]) or None
-        if text is None:
+        if (text := shown_text(part)) is None:
             return None
         item = {"type": "text", "text": text}
     elif audio:
@@ -184,81 +196,108 @@ def _piece_item(part: NewPart) -> dict[str, Any] | None:
     else:
         known = {"filename": part.file_name, "file_data": part.file_url}
         item = {"type": "file", "file": {key: value for key, value in known.items() if value is not None}}
-    return restored(item, split_note(part.metadata, NOTE)[1])
+    return with_kept(item, part.metadata, NOTE)
 
 
 def _refusal(row: Mapping[str, Any]) -> tuple[NewPart, ...]:
-    """A refusal in place of a content is what was said; beside one it stays in the metadata."""
+    """Read a refusal in place of a content as its text; beside one it stays in the metadata."""
     refusal = read(row, "refusal", str)
     return (NewPart(PartType.TEXT, text_content=refusal),) if refusal and row.get("content") is None else ()
 
 
 def _legacy_call(row: Mapping[str, Any]) -> tuple[NewPart, ...]:
-    """The one call of a message from before there were several."""
     function = read(row, "function_call", dict)
     return (function_part(function, where="function_call."),) if function else ()
 
 
 def _call(item: dict[str, Any], *, where: str) -> NewPart:
     if (custom := read(item, "custom", dict, where=where)) is not None:
-        part = NewPart(
-            PartType.TOOL,
-            tool_name=read(custom, "name", str, where=f"{where}custom."),
-            tool_input=read(custom, "input", str, where=f"{where}custom."),
-            tool_status="pending",
-        )
+        name = read(custom, "name", str, where=f"{where}custom.")
+        part = a_call(None, name, read(custom, "input", str, where=f"{where}custom."))
     else:
         function = read(item, "function", dict, where=where)
         if function is None:
             raise ValueError(f"{where}function must be given.")
         part = function_part(function, where=f"{where}function.")
     part = replace(part, tool_call_id=read(item, "id", str, where=where))
-    return replace(part, metadata=with_note(part.metadata, NOTE, remainder(item, _call_item(part))))
-
-
-def function_part(function: Mapping[str, Any], *, where: str) -> NewPart:
-    """The call of a function that has a name and arguments; `arguments_of` gives those back."""
-    arguments = read(function, "arguments", str, where=where)
-    value, style = parsed(arguments) if arguments is not None else (None, None)
-    return NewPart(
-        PartType.TOOL,
-        tool_name=read(function, "name", str, where=where),
-        tool_input=value,
-        tool_status="pending",
-        metadata={_STYLE: style} if style else None,
-    )
+    return noted(part, NOTE, item, _call_item(part))
 
 
 def _call_item(part: NewPart) -> dict[str, Any]:
-    """The item of a call, the exact inverse of `_call`."""
+    """Return the item of a call, the exact inverse of `_call`."""
     function = {"name": part.tool_name, "arguments": arguments_of(part)}
     known = {"id": part.tool_call_id, "type": "function", "function": function}
-    return restored(known, split_note(part.metadata, NOTE)[1])
+    return with_kept(known, part.metadata, NOTE)
 
 
-def arguments_of(part: NewPart) -> str:
-    """The arguments of a call as the text that they came as, or as JSON if they came as something else."""
-    arguments = part.tool_input
-    if arguments is None:
-        return "{}"
-    if isinstance(arguments, str):
-        return arguments
-    return unparsed(arguments, _marks(part).get(_STYLE))
+def render_openai_chat(items: Iterable[Item]) -> Rendered:
+    """Render an assembled context as chat messages: results follow their calls, none is empty."""
+    repairs = Repairs()
+    messages: list[dict[str, Any]] = []
+    sources: list[tuple[str, ...]] = []
+    for turn in paired(turns_of(items, repairs), IdRule(longest=40), repairs):
+        for message in _messages(turn, repairs):
+            messages.append(message)
+            sources.append(turn.item_ids)
+    return Rendered(messages=tuple(messages), sources=tuple(sources), repairs=repairs.as_records())
 
 
-def parsed(text: str) -> tuple[Any, str | None]:
-    """The value that a text is as JSON, with the style it is written in if it is not the first; or the text itself."""
-    try:
-        value = json.loads(text)
-        if isinstance(value, dict | list):
-            for style, options in _STYLES.items():
-                if json.dumps(value, allow_nan=False, **options) == text:
-                    return value, None if style == "spaced" else style
-    except (ValueError, RecursionError):
-        pass
-    return text, None
+def _messages(turn: Turn, repairs: Repairs) -> list[dict[str, Any]]:
+    if turn.role is Role.TOOL:
+        return [
+            {"role": "tool", "tool_call_id": block.call_id, "content": _content(block.content, turn, repairs) or ""}
+            for block in turn.blocks
+            if isinstance(block, Result)
+        ]
+    message: dict[str, Any] = {"role": turn.role.value}
+    content, calls = _content(turn.blocks, turn, repairs), turn.calls
+    if content or not calls:
+        message["content"] = content
+    if turn.author is not None:
+        if _NAME.fullmatch(turn.author) and is_storable(turn.author):
+            message["name"] = turn.author
+        else:
+            repairs.note(RepairKind.DROPPED_NAME, turn.item_ids)
+    if calls:
+        message["tool_calls"] = [_shown_call(call, turn, repairs) for call in calls]
+    return [message]
 
 
-def unparsed(value: Any, style: Any) -> str:
-    """The text that such a value was read from."""
-    return json.dumps(value, **_STYLES.get(str(style), _STYLES["spaced"]))
+def _content(blocks: Iterable[Block], turn: Turn, repairs: Repairs) -> str | list[dict[str, Any]]:
+    def shown(block: Text | Attachment) -> dict[str, Any]:
+        if isinstance(block, Text):
+            return {"type": "text", "text": block.text}
+        piece = _shown_attachment(block) if turn.role is Role.USER else None
+        return piece or {"type": "text", "text": attachment_text(block, turn, repairs)}
+
+    return content_of(blocks, shown)
+
+
+def _shown_attachment(block: Attachment) -> dict[str, Any] | None:
+    url, data = block.part.file_url, block.data
+    if block.is_image and (data or block.link("https", "http")):
+        detail = _kept(block.part, "image_url").get("detail")
+        return {"type": "image_url", "image_url": {"url": url} | ({"detail": detail} if detail in _DETAILS else {})}
+    if data and data[0] in _SOUNDS:
+        return {"type": "input_audio", "input_audio": {"data": data[1], "format": _SOUNDS[data[0]]}}
+    if data and not data[0].startswith(("audio/", "video/")):
+        return {"type": "file", "file": {"filename": block.name, "file_data": url}}
+    file_id = _kept(block.part, "file").get("file_id")
+    if isinstance(file_id, str) and not url:
+        return {"type": "file", "file": {"file_id": file_id}}
+    return None
+
+
+def _kept(part: NewPart, key: str) -> Mapping[str, Any]:
+    """Return what is kept of an attachment beyond our columns, such as the detail of an image."""
+    kept: Any = part.metadata
+    for step in (NOTE, "inside", key, "add"):
+        kept = kept.get(step) if isinstance(kept, Mapping) else None
+    return kept if isinstance(kept, Mapping) else {}
+
+
+def _shown_call(call: Call, turn: Turn, repairs: Repairs) -> dict[str, Any]:
+    name, arguments = name_and_arguments(call, turn, repairs)
+    if is_custom(call.part):
+        return {"id": call.shown_id, "type": "custom", "custom": {"name": name, "input": arguments}}
+    return {"id": call.shown_id, "type": "function", "function": {"name": name, "arguments": arguments}}

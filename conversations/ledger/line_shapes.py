@@ -9,7 +9,14 @@ from enum import StrEnum
 from typing import Any
 
 from conversations.content.large_texts.file_references import FIELDS
-from conversations.content.lossless_values import MOST_LEVELS, is_deeper, is_name, is_plain, is_storable
+from conversations.content.lossless_values import (
+    MOST_LEVELS,
+    is_bounded_decimal,
+    is_deeper,
+    is_name,
+    is_plain,
+    is_storable,
+)
 from conversations.ledger.lines import as_moment
 from conversations.types import Level, NewPart, PartType, Role, SummaryKind
 
@@ -205,7 +212,7 @@ _PART_VALUES: Mapping[str, Check] = {
     "step_cost": lambda value: (
         isinstance(value, str)
         and re.fullmatch(r"-?\d+(\.\d+)?", value) is not None
-        and -500 < Decimal(value).adjusted() < 500
+        and is_bounded_decimal(Decimal(value))
     ),
 }
 

@@ -7,7 +7,7 @@ import django.db.models.deletion
 import django.db.models.functions.datetime
 from django.db import migrations, models
 
-import conversations.models.fields
+import conversations.models.columns
 import conversations.types
 from conversations.run_sql import RunSQLFile, SealRows
 
@@ -134,7 +134,7 @@ MODELS = [
         fields=[
             ("message_id", models.BigAutoField(primary_key=True, serialize=False)),
             ("seq", models.BigIntegerField()),
-            ("role", conversations.models.fields.EnumField(conversations.types.Role, "message_role")),
+            ("role", conversations.models.columns.EnumField(conversations.types.Role, "message_role")),
             ("content", models.TextField()),
             ("token_count", models.IntegerField()),
             ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
@@ -150,7 +150,7 @@ MODELS = [
             ("author", models.TextField(null=True)),
             ("idempotency_key", models.TextField(null=True)),
             ("metadata", models.JSONField(default=dict)),
-            ("exact", conversations.models.fields.ExactJSONField(null=True)),
+            ("exact", conversations.models.columns.ExactJSONField(null=True)),
             ("token_counter", models.TextField()),
             ("chained_parts", models.IntegerField(default=0)),
             ("content_hash", models.BinaryField()),
@@ -223,7 +223,7 @@ MODELS = [
         fields=[
             ("part_id", models.TextField(primary_key=True, serialize=False)),
             ("session_id", models.TextField()),
-            ("part_type", conversations.models.fields.EnumField(conversations.types.PartType, "message_part_type")),
+            ("part_type", conversations.models.columns.EnumField(conversations.types.PartType, "message_part_type")),
             ("ordinal", models.IntegerField()),
             ("text_content", models.TextField(null=True)),
             ("is_ignored", models.BooleanField(null=True)),
@@ -253,7 +253,7 @@ MODELS = [
             ("snapshot_hash", models.TextField(null=True)),
             ("compaction_auto", models.BooleanField(null=True)),
             ("metadata", models.JSONField(null=True)),
-            ("exact", conversations.models.fields.ExactJSONField(null=True)),
+            ("exact", conversations.models.columns.ExactJSONField(null=True)),
             ("part_hash", models.BinaryField()),
             (
                 "message",
@@ -291,7 +291,7 @@ MODELS = [
         name="Summary",
         fields=[
             ("summary_id", models.TextField(primary_key=True, serialize=False)),
-            ("kind", conversations.models.fields.EnumField(conversations.types.SummaryKind, "summary_kind")),
+            ("kind", conversations.models.columns.EnumField(conversations.types.SummaryKind, "summary_kind")),
             ("content", models.TextField()),
             ("token_count", models.IntegerField()),
             ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
@@ -373,7 +373,7 @@ MODELS = [
             ("ordinal", models.BigIntegerField()),
             (
                 "item_type",
-                conversations.models.fields.EnumField(conversations.types.ContextItemType, "context_item_type"),
+                conversations.models.columns.EnumField(conversations.types.ContextItemType, "context_item_type"),
             ),
             ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
             ("token_count", models.IntegerField()),

@@ -1,10 +1,10 @@
 """The tables of the store: a model a table, a file a subject."""
 
+from conversations.models.administration import AuditEntry, AuditHead, AuditLink, ColdBlock, Quarantine
 from conversations.models.conversation import ContextItem, Conversation, Workspace
 from conversations.models.files import FileReference, LargeFile, Upload, UploadChunk
 from conversations.models.message import PART_COLUMNS, Message, MessagePart
 from conversations.models.summary import Summary, SummaryMessage, SummaryParent
-from conversations.models.trust import AuditEntry, AuditHead, AuditLink, ColdBlock, Quarantine
 
 __all__ = [
     "PART_COLUMNS",

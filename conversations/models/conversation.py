@@ -8,7 +8,7 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from conversations.models.fields import EnumField
+from conversations.models.columns import EnumField, record_of
 from conversations.models.querysets import ContextItemQuerySet
 from conversations.types import ContextItemType, ConversationRecord, Counters
 
@@ -65,27 +65,10 @@ class Conversation(models.Model):
 
     @property
     def counters(self) -> Counters:
-        return Counters(
-            message_count=self.next_seq - 1,
-            active_messages=self.active_messages,
-            active_tokens=self.active_tokens,
-            total_tokens=self.total_tokens,
-            rest_until_seq=self.rest_until_seq,
-        )
+        return record_of(Counters, self, message_count=self.next_seq - 1)
 
     def as_record(self) -> ConversationRecord:
-        return ConversationRecord(
-            conversation_id=self.conversation_id,
-            session_id=self.session_id,
-            title=self.title,
-            created_at=self.created_at,
-            updated_at=self.updated_at,
-            counters=self.counters,
-            metadata=self.metadata,
-            overrides=self.overrides,
-            cold_messages=self.cold_messages,
-            quarantined=self.quarantined,
-        )
+        return record_of(ConversationRecord, self)
 
 
 class ContextItem(models.Model):

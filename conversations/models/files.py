@@ -8,6 +8,7 @@ from django.db import models
 from django.db.models import Func, Q
 from django.db.models.functions import Now
 
+from conversations.models.columns import record_of
 from conversations.models.conversation import Conversation
 from conversations.models.message import Message
 from conversations.types import LargeFileRecord
@@ -35,18 +36,7 @@ class LargeFile(models.Model):
         return self.file_id
 
     def as_record(self) -> LargeFileRecord:
-        return LargeFileRecord(
-            file_id=self.file_id,
-            conversation_id=self.conversation_id,
-            file_name=self.file_name,
-            mime_type=self.mime_type,
-            byte_size=self.byte_size,
-            storage_uri=self.storage_uri,
-            exploration_summary=self.exploration_summary,
-            created_at=self.created_at,
-            content_hash=bytes(self.content_hash).hex() if self.content_hash is not None else None,
-            erased_by_id=self.erased_by_id,
-        )
+        return record_of(LargeFileRecord, self)
 
 
 class FileReference(models.Model):

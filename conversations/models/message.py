@@ -12,8 +12,8 @@ from django.db.models.functions import Now
 
 from conversations.cold_storage.cold_texts import ColdTexts, cold_texts
 from conversations.content.lossless_values import overlaid
+from conversations.models.columns import EnumField, ExactJSONField, record_of
 from conversations.models.conversation import Conversation
-from conversations.models.fields import EnumField, ExactJSONField
 from conversations.models.querysets import MessageQuerySet
 from conversations.types import MessageRecord, PartRecord, PartType, Role
 
@@ -79,23 +79,7 @@ class Message(models.Model):
         if self.cold_block_id is not None and (cold := cold or cold_texts([self.cold_block_id])) is not None:
             texts = cold.message(self.cold_block_id, self.message_id)
             values = overlaid({"content": texts.content, "metadata": json.loads(texts.metadata)}, texts.exactly)
-        return MessageRecord(
-            message_id=self.message_id,
-            conversation_id=self.conversation_id,
-            seq=self.seq,
-            role=Role(self.role),
-            content=values["content"],
-            token_count=self.token_count,
-            token_counter=self.token_counter,
-            created_at=self.created_at,
-            content_hash=bytes(self.content_hash).hex(),
-            chain_hash=bytes(self.chain_hash).hex(),
-            author=self.author,
-            idempotency_key=self.idempotency_key,
-            metadata=values["metadata"],
-            parts=parts,
-            erased_by_id=self.erased_by_id,
-        )
+        return record_of(MessageRecord, self, role=Role(self.role), parts=parts, **values)
 
 
 class MessagePart(models.Model):

@@ -8,8 +8,8 @@ from django.db import models
 from django.db.models import F, Func, Q
 from django.db.models.functions import Now
 
+from conversations.models.columns import EnumField, record_of
 from conversations.models.conversation import Conversation
-from conversations.models.fields import EnumField
 from conversations.models.message import Message
 from conversations.models.querysets import SummaryQuerySet
 from conversations.types import Level, SummaryKind, SummaryRecord
@@ -82,36 +82,8 @@ class Summary(models.Model):
         return self.summary_id
 
     def as_record(self) -> SummaryRecord:
-        return SummaryRecord(
-            summary_id=self.summary_id,
-            conversation_id=self.conversation_id,
-            kind=SummaryKind(self.kind),
-            depth=self.depth,
-            content=self.content,
-            token_count=self.token_count,
-            token_counter=self.token_counter,
-            created_at=self.created_at,
-            first_seq=self.first_seq,
-            last_seq=self.last_seq,
-            earliest_at=self.earliest_at,
-            latest_at=self.latest_at,
-            source_count=self.source_count,
-            descendant_count=self.descendant_count,
-            source_tokens=self.source_tokens,
-            level=Level(self.level),
-            model=self.model,
-            summary_hash=bytes(self.summary_hash).hex(),
-            run_id=self.run_id,
-            file_ids=tuple(self.file_ids),
-            quality=self.quality,
-            retention=self.retention,
-            is_degraded=self.is_degraded,
-            supersedes_id=self.supersedes_id,
-            prompt_hash=self.prompt_hash,
-            tokens_in=self.tokens_in,
-            tokens_out=self.tokens_out,
-            duration_ms=self.duration_ms,
-            erased_by_id=self.erased_by_id,
+        return record_of(
+            SummaryRecord, self, kind=SummaryKind(self.kind), level=Level(self.level), file_ids=tuple(self.file_ids)
         )
 
 

@@ -12,10 +12,9 @@ from typing import Any, get_args, get_type_hints
 import orjson
 
 from conversations.content import hashing
-from conversations.content.flattening import flattened, reasoning_in, searchable
+from conversations.content.flattening import flattened, reasoning_in, require_bounded, searchable
 from conversations.content.large_texts.file_references import FileEntry
-from conversations.content.lossless_values import MAX_NAME, is_name, overlaid, split, storable
-from conversations.content.metadata_limits import require_bounded
+from conversations.content.lossless_values import MAX_NAME, is_bounded_decimal, is_name, overlaid, split, storable
 from conversations.content.tokens import TokenEstimator
 from conversations.errors import Invalid
 from conversations.policy import LEAST_LARGE_TOKENS, StorePolicy
@@ -39,8 +38,6 @@ class Draft:
     message: NewMessage
     row: dict[str, Any]
     part_rows: list[dict[str, Any]]
-    # What is counted and searched.
-    text: str
     # The seal of the order of its JSON keys.
     keys: str | None
     files: Sequence[FileEntry] = ()
@@ -70,9 +67,6 @@ def draft_messages(
             drafts.append(_draft(message, tokens=tokens, now=now))
         except ValueError as wrong:
             raise Invalid(f"Message {position} of {len(messages)}: {wrong}") from wrong
-    # All at once, after the hashes: by turns, both would push each other's tables out of the processor's cache.
-    for draft, count in zip(drafts, tokens.count_each([draft.text for draft in drafts]), strict=True):
-        draft.row["token_count"] += count
     return drafts
 
 
@@ -107,7 +101,7 @@ def _draft(message: NewMessage, *, tokens: TokenEstimator, now: datetime) -> Dra
         "author": checked_name("author", message.author),
         "idempotency_key": checked_name("idempotency_key", message.idempotency_key),
         "created_at": _in_utc(message.created_at or now).isoformat(),
-        "token_count": tokens.count(reasoning) if (reasoning := reasoning_in(parts)) else 0,
+        "token_count": tokens.count(text) + tokens.count(reasoning_in(parts)),
         "token_counter": tokens.name,
         "chained_parts": len(part_hashes),
         "content_hash": content_hash.hex(),
@@ -117,7 +111,7 @@ def _draft(message: NewMessage, *, tokens: TokenEstimator, now: datetime) -> Dra
         "metadata_hash": None if metadata_hash is None else metadata_hash.hex(),
     }
     keys = hashing.key_order(exact_metadata, [(part.tool_input, part.metadata) for part in parts])
-    return Draft(message, row, part_rows, text, keys)
+    return Draft(message, row, part_rows, keys)
 
 
 def as_batch(drafts: Sequence[Draft]) -> tuple[str, list[str], str]:
@@ -197,7 +191,7 @@ def _check_bounds(values: Mapping[str, Any]) -> None:
         if not -(2**31) <= values.get(name, 0) < 2**31:
             raise ValueError(f"{name} does not fit a 32-bit number.")
     cost = values.get("step_cost")
-    if cost is not None and not (cost.is_finite() and -500 < cost.adjusted() < 500):
+    if cost is not None and not is_bounded_decimal(cost):
         raise ValueError("step_cost is not a decimal number of sensible size.")
 
 

@@ -14,10 +14,10 @@ from typing import Any
 from django.db import connection
 from django.db.models import Q
 
+from conversations.content.tokens import MESSAGE_OVERHEAD_TOKENS
 from conversations.errors import Conflict, NotFound
 from conversations.models import ContextItem, Conversation, Summary
 from conversations.sql import load, rows
-from conversations.store.base import MESSAGE_OVERHEAD_TOKENS
 from conversations.types import ContextItemType, SummaryRecord
 
 # What a summary costs in a context: `compaction.planning.costs.context_cost_of` knows how a model is shown one.

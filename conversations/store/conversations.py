@@ -10,8 +10,8 @@ from django.db import transaction
 from django.db.models import F
 from django.db.models.functions import Greatest, Now
 
+from conversations.content.flattening import require_metadata
 from conversations.content.lossless_values import MOST_LEVELS, is_plain, is_storable
-from conversations.content.metadata_limits import require_metadata
 from conversations.errors import Invalid, NotFound
 from conversations.models import Conversation
 from conversations.policy import check_overrides

@@ -6,11 +6,13 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from itertools import chain
+from typing import Self
 
 from django.db import DataError, transaction
+from prometheus_client import Counter
 
-from conversations import observability
 from conversations.cold_storage.cold_texts import cold_texts, until_settled
 from conversations.content.large_texts.interception import (
     Interception,
@@ -20,22 +22,42 @@ from conversations.content.large_texts.interception import (
     write_references,
 )
 from conversations.content.large_texts.restore import whole as put_together
+from conversations.content.tokens import MESSAGE_OVERHEAD_TOKENS, TokenEstimator
 from conversations.errors import Conflict, Invalid, NotFound
-from conversations.fast.records import record
 from conversations.files.large_files import LargeFileService
+from conversations.policy import StorePolicy
+from conversations.scope import EVERYTHING, Scope
 from conversations.signals import messages_appended
 from conversations.sql import bigint, first_row
 from conversations.store.append import Draft, as_batch, draft_messages
-from conversations.store.base import MESSAGE_OVERHEAD_TOKENS, Store
 from conversations.store.pages import Page, messages_that_fit
 from conversations.store.read import messages_after, parts_of
-from conversations.types import AppendedMessage, AppendResult, Counters, MessageRecord, NewMessage
+from conversations.types import AppendedMessage, AppendResult, Counters, MessageRecord, NewMessage, Role
 
 _APPEND = "SELECT * FROM lcm_append_messages(%s, %s, %s, %s, %s, %b, %s)"
 
+MESSAGES = Counter("lcm_ingest_messages_total", "Messages stored, by role.", ["role"])
+TOKENS = Counter("lcm_ingest_tokens_total", "Tokens of the messages stored.")
+BYTES = Counter("lcm_ingest_bytes_total", "Bytes of the messages' contents, as UTF-8.")
+REPEATS = Counter("lcm_ingest_repeats_total", "Messages sent again under an idempotency key that was stored already.")
+CONFLICTS = Counter("lcm_ingest_conflicts_total", "Appends refused: their idempotency key belongs to another message.")
+
+# Shown from the start, as no rate can be computed for a series that begins with its first event.
+for _role in Role:
+    MESSAGES.labels(_role.value)
+
 
 @dataclass(frozen=True)
-class MessageStore(Store):
+class MessageStore:
+    tokens: TokenEstimator
+    policy: StorePolicy
+    scope: Scope = EVERYTHING
+
+    @classmethod
+    def from_settings(cls, scope: Scope = EVERYTHING) -> Self:
+        policy = StorePolicy.from_settings()
+        return cls(tokens=TokenEstimator(encoding=policy.encoding), policy=policy, scope=scope)
+
     def append_messages(self, *, conversation_id: int, messages: Sequence[NewMessage]) -> AppendResult:
         """Record messages, with their parts, at the end of the conversation and of its active context: all, or none.
 
@@ -88,34 +110,19 @@ class MessageStore(Store):
             self.scope.conversation(conversation_id)
             raise NotFound(f"There is no conversation {conversation_id} that you may see.")
         if row["conflicting_key"] is not None:
-            observability.CONFLICTS.inc()
+            CONFLICTS.inc()
             raise Conflict(
                 f"The idempotency key {row['conflicting_key']!r} was used before for another message; "
                 "nothing was stored. Use a new key for new content."
             )
-        counters = Counters(
-            message_count=row["message_count"],
-            active_messages=row["active_messages"],
-            active_tokens=row["active_tokens"],
-            total_tokens=row["total_tokens"],
-            rest_until_seq=row["rest_until_seq"],
-        )
+        counters = Counters(**{name: row[name] for name in Counters.__dataclass_fields__})
         messages = tuple(
-            record(
-                AppendedMessage,
-                {
-                    "message_id": message_id,
-                    "seq": seq,
-                    "token_count": draft.token_count,
-                    "content_hash": draft.row["content_hash"],
-                    "created": created,
-                },
-            )
+            AppendedMessage(message_id, seq, draft.token_count, draft.row["content_hash"], created)
             for draft, message_id, seq, created in zip(
                 drafts, row["message_ids"], row["seqs"], row["created"], strict=True
             )
         )
-        observability.appended([draft.row for draft in drafts], messages)
+        transaction.on_commit(partial(_count, drafts, messages))
         messages_appended.send(
             sender=MessageStore,
             conversation_id=conversation_id,
@@ -155,3 +162,13 @@ class MessageStore(Store):
             # Where there are messages, there is a conversation that may be seen.
             self.scope.conversation(conversation_id)
         return Page(found, more=more and bool(found))
+
+
+def _count(drafts: Sequence[Draft], messages: Sequence[AppendedMessage]) -> None:
+    """Count an append in the metrics."""
+    stored = [draft.row for draft, message in zip(drafts, messages, strict=True) if message.created]
+    for role in {row["role"] for row in stored}:
+        MESSAGES.labels(role).inc(sum(row["role"] == role for row in stored))
+    TOKENS.inc(sum(row["token_count"] for row in stored))
+    BYTES.inc(sum(len(row["content"].encode()) for row in stored))
+    REPEATS.inc(len(messages) - len(stored))

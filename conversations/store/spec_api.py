@@ -7,21 +7,20 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from datetime import datetime
-from typing import cast
+from typing import Any, cast
 
 from django.db import transaction
 from django.db.models import F, Max
 
 from conversations.content.lossless_values import is_storable
+from conversations.content.tokens import MESSAGE_OVERHEAD_TOKENS
 from conversations.errors import Conflict, Invalid, NotFound
 from conversations.models import ContextItem, Conversation, Message, MessagePart, Summary
 from conversations.models.querysets import SearchableQuerySet
 from conversations.sql import array, first_row, load, texts
 from conversations.store.append import part_rows_of
-from conversations.store.base import MESSAGE_OVERHEAD_TOKENS
-from conversations.store.messages import MessageStore
 from conversations.store.summaries import SummaryStore, ordinal_of
 from conversations.types import (
     ContextItemType,
@@ -67,7 +66,7 @@ class SummarySearchResult:
 
 
 @dataclass(frozen=True)
-class SpecificationStore(MessageStore, SummaryStore):
+class SpecificationStore(SummaryStore):
     def create_message(self, *, conversation_id: int, message: NewMessage) -> MessageRecord:
         """Record one message and give it back as it is stored."""
         appended = self.append_messages(conversation_id=conversation_id, messages=[message]).messages[0]
@@ -186,17 +185,10 @@ class SpecificationStore(MessageStore, SummaryStore):
     ) -> list[MessageSearchResult]:
         """Messages that answer a websearch query, best first, of equals the newest; NotFound, Invalid."""
         found = self._found(Message.objects.all(), query, conversation_id, limit)
+        columns = _columns_of(MessageSearchResult)
         return [
-            MessageSearchResult(
-                message_id=message.message_id,
-                conversation_id=message.conversation_id,
-                seq=message.seq,
-                role=Role(message.role),
-                token_count=message.token_count,
-                created_at=message.created_at,
-                rank=message.rank,
-            )
-            for message in found.order_by("-rank", "-message_id").only(*_MESSAGE_COLUMNS)[:limit]
+            MessageSearchResult(**{**row, "role": Role(row["role"])})
+            for row in found.order_by("-rank", "-message_id").values(*columns)[:limit]
         ]
 
     def search_summaries(
@@ -204,34 +196,23 @@ class SpecificationStore(MessageStore, SummaryStore):
     ) -> list[SummarySearchResult]:
         """Summaries that answer a websearch query, best first, of equals those of the newest history."""
         found = self._found(Summary.objects.all(), query, conversation_id, limit)
+        columns = _columns_of(SummarySearchResult)
         return [
-            SummarySearchResult(
-                summary_id=summary.summary_id,
-                conversation_id=summary.conversation_id,
-                kind=SummaryKind(summary.kind),
-                depth=summary.depth,
-                first_seq=summary.first_seq,
-                last_seq=summary.last_seq,
-                token_count=summary.token_count,
-                created_at=summary.created_at,
-                rank=summary.rank,
-            )
-            for summary in found.order_by("-rank", "-last_seq", "summary_id").only(*_SUMMARY_COLUMNS)[:limit]
+            SummarySearchResult(**{**row, "kind": SummaryKind(row["kind"])})
+            for row in found.order_by("-rank", "-last_seq", "summary_id").values(*columns)[:limit]
         ]
 
     def _found(
         self, rows: SearchableQuerySet, query: str, conversation_id: int | None, limit: int
     ) -> SearchableQuerySet:
-        if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MOST_RESULTS:
-            raise Invalid(f"limit: {str(limit)[:80]!r} is not a whole number from 1 to {MOST_RESULTS}.")
-        if not isinstance(query, str) or not is_storable(query):
+        if not 1 <= limit <= MOST_RESULTS:
+            raise Invalid(f"limit: {limit} is not from 1 to {MOST_RESULTS}.")
+        if not is_storable(query):
             raise Invalid("query: no text holds a NUL or a lone surrogate, so it cannot be searched for.")
         if conversation_id is not None:
             rows = rows.filter(conversation_id=self.scope.conversation(conversation_id).pk)
         return cast(SearchableQuerySet, self.scope.narrow(rows.matching(query)))
 
 
-_MESSAGE_COLUMNS = ("message_id", "conversation_id", "seq", "role", "token_count", "created_at")
-_SUMMARY_COLUMNS = (
-    "summary_id", "conversation_id", "kind", "depth", "first_seq", "last_seq", "token_count", "created_at"
-)  # fmt: skip
+def _columns_of(result: Any) -> list[str]:
+    return [each.name for each in fields(result)]

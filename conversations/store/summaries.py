@@ -12,7 +12,7 @@ from django.db import transaction
 from conversations.errors import Conflict
 from conversations.sql import array, first_row
 from conversations.store.append import as_json, part_row_of
-from conversations.store.base import Store
+from conversations.store.messages import MessageStore
 from conversations.store.pages import Page
 from conversations.types import (
     ContextItemRecord,
@@ -32,7 +32,7 @@ def ordinal_of(shown: dict[str, Any] | None, *, expected: int) -> int:
 
 
 @dataclass(frozen=True)
-class SummaryStore(Store):
+class SummaryStore(MessageStore):
     @transaction.atomic(savepoint=False)
     def write_summary(
         self,

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 import structlog
@@ -202,3 +203,27 @@ class WorkQueue(Generic[Row]):
 def _from_now(seconds: float) -> Combinable:
     """By the clock of the database, which all workers share."""
     return Now() + timedelta(seconds=seconds)
+
+
+def wake(task: Any, *, delay_seconds: float, **given: Any) -> None:
+    """Enqueue a task with these values when the transaction is committed, to run after a delay.
+
+    A failure is logged and left to the sweep of the room: the row is written. An append that failed for it would be
+    sent again.
+    """
+    transaction.on_commit(partial(_enqueue, task, given, delay_seconds))
+
+
+def _enqueue(task: Any, given: dict[str, Any], delay_seconds: float) -> None:
+    for is_last in (False, True):
+        try:
+            if delay_seconds > 0:
+                task.schedule(kwargs=given, delay=delay_seconds)
+            else:
+                task(**given)
+        except Exception as failure:
+            # The queue keeps one connection. If its server was started anew, the second attempt has a new one.
+            if is_last:
+                logger.warning("wake_up_failed", **given, error=type(failure).__name__)
+        else:
+            return

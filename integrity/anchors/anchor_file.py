@@ -15,6 +15,7 @@ the format for other implementations.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -112,5 +113,5 @@ def _head(number: int, chain_hash: str | None) -> None:
 
 
 def _hex(text: str, digits: int) -> None:
-    if len(text) != digits or any(digit not in "0123456789abcdef" for digit in text):
+    if not re.fullmatch(f"[0-9a-f]{{{digits}}}", text):
         raise ValueError(f"{text[:80]!r} is not {digits} hexadecimal digits")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Self
 
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import Min
 from django.db.models.functions import Collate
 from django.utils import timezone
@@ -21,9 +21,8 @@ from conversations.audit import Act, AuditLog
 from conversations.errors import Invalid, NotFound, Unavailable
 from conversations.ledger.lines import as_text
 from conversations.models import AuditEntry, AuditHead, Conversation
-from conversations.scope import Scope
-from conversations.sql import snapshot
-from conversations.store.base import EVERYTHING
+from conversations.scope import EVERYTHING, Scope
+from conversations.sql import rows, snapshot
 from integrity.anchors import anchor_file, signing
 from integrity.anchors.database_comparison import compare
 from integrity.anchors.types import (
@@ -109,13 +108,17 @@ class AnchorService:
         if not self.policy.anchor_interval_minutes:
             return None
         with transaction.atomic():
-            if not _has_lock() or not self._is_due():
+            if rows("SELECT pg_try_advisory_xact_lock(%s)", [_LOCK]) != [(True,)] or not self._is_due():
                 return None
             return self.make()
 
     def list_anchors(self) -> list[AnchorFile]:
         """List the files in the anchor directory, newest first."""
-        return [AnchorFile(file=str(path), made_at=_made_at(path), bytes=path.stat().st_size) for path in self._files()]
+        return [
+            AnchorFile(file=str(path), made_at=made_at, bytes=path.stat().st_size)
+            for path in self._files()
+            if (made_at := _made_at(path)) is not None
+        ]
 
     def public_key(self) -> PublicKey:
         """Return the public key of this site's anchors; the key is made if there is none."""
@@ -165,7 +168,7 @@ class AnchorService:
         )
 
     def _files(self) -> list[Path]:
-        return sorted((path for path in self.directory.glob("anchor-*.jsonl") if _is_named(path)), reverse=True)
+        return sorted((path for path in self.directory.glob("anchor-*.jsonl") if _made_at(path)), reverse=True)
 
     def _keep(self, file: Path, content: bytes) -> None:
         try:
@@ -188,8 +191,8 @@ class AnchorService:
 
 def _chains() -> Iterator[AnchoredChain]:
     """Yield the chains in an order that is the same for every database collation."""
-    rows = Conversation.objects.order_by(Collate("workspace__name", "C"), Collate("session_id", "C"))
-    columns = rows.values_list("workspace__name", "session_id", "created_at", "next_seq", "chain_head")
+    ordered = Conversation.objects.order_by(Collate("workspace__name", "C"), Collate("session_id", "C"))
+    columns = ordered.values_list("workspace__name", "session_id", "created_at", "next_seq", "chain_head")
     for workspace, session_id, created_at, next_seq, chain_head in columns.iterator(chunk_size=PORTION):
         yield AnchoredChain(
             workspace=workspace,
@@ -207,19 +210,9 @@ def _acts() -> AnchoredActs:
     return AnchoredActs(number=head.number, chain_hash=bytes(head.chain_hash).hex())
 
 
-def _has_lock() -> bool:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [_LOCK])
-        return bool(cursor.fetchone()[0])
-
-
-def _made_at(path: Path) -> datetime:
-    return datetime.strptime(path.name, _NAME).replace(tzinfo=UTC)
-
-
-def _is_named(path: Path) -> bool:
+def _made_at(path: Path) -> datetime | None:
+    """Return the time in the name of an anchor; None for another file."""
     try:
-        _made_at(path)
+        return datetime.strptime(path.name, _NAME).replace(tzinfo=UTC)
     except ValueError:
-        return False
-    return True
+        return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
@@ -16,7 +17,9 @@ MISMATCH = "anchor_mismatch"
 NOT_ANCHORED = "not_anchored"
 SIGNATURE_INVALID = "anchor_signature_invalid"
 UNEXPECTED_HEAD = "unexpected_head"
-_HASH_DIGITS = 64
+MISSING = "was anchored but does not exist"
+NOT_SIGNED = "the anchor was altered, or signed with another key"
+_HASH = re.compile("[0-9a-f]{64}")
 
 
 @dataclass
@@ -34,16 +37,27 @@ class AnchorCheck:
     _workspace: str = ""
     _seen: set[tuple[str, str]] = field(default_factory=set)
     _current: AnchoredChain | None = None
+    # Of the current conversation: its time of creation, its last seq, and the hash of the anchored message.
+    _created_at: str = ""
     _last_seq: int = 0
+    _chain_hash: str | None = None
 
     def take(self, line: Mapping[str, Any]) -> None:
         match line["type"]:
             case "header":
                 self._workspace = line["workspace"]
             case "conversation":
-                self._begin(line)
+                name = self._workspace, line["session_id"]
+                self._seen.add(name)
+                self._current = self.anchor.chains.get(name)
+                self._created_at, self._last_seq, self._chain_hash = line["created_at"], 0, None
+                # The times of an unnamed one do not prove that it is newer: only its own values seal them.
+                self.compared += self._current is not None
+                self.unnamed += self._current is None
             case "message":
-                self._message(line)
+                self._last_seq = max(self._last_seq, line["seq"])
+                if self._current is not None and line["seq"] == self._current.messages:
+                    self._chain_hash = line["chain_hash"]
             case "end":
                 self._end()
 
@@ -58,30 +72,15 @@ class AnchorCheck:
         if has_all or len(self._seen) > 1:
             for (workspace, session_id), chain in self.anchor.chains.items():
                 if workspace == self._workspace and (workspace, session_id) not in self._seen:
-                    self._mismatch(chain, "was anchored but does not exist")
-
-    def _begin(self, line: Mapping[str, Any]) -> None:
-        name = self._workspace, line["session_id"]
-        self._seen.add(name)
-        self._current, self._last_seq = self.anchor.chains.get(name), 0
-        if self._current is None:
-            # Its times do not prove that it is newer: only its own values seal them.
-            self.unnamed += 1
-            return
-        self.compared += 1
-        if line["created_at"] != self._current.created_at:
-            self._mismatch(self._current, f"was created at {self._current.created_at}, not at {line['created_at']}")
-
-    def _message(self, line: Mapping[str, Any]) -> None:
-        self._last_seq = max(self._last_seq, line["seq"])
-        chain = self._current
-        if chain is not None and line["seq"] == chain.messages and line["chain_hash"] != chain.chain_head:
-            self._mismatch(chain, f"differs from the anchored chain_hash at message {chain.messages}")
+                    self._mismatch(chain, MISSING)
 
     def _end(self) -> None:
         chain, self._current = self._current, None
-        if chain is not None and self._last_seq < chain.messages:
-            self._mismatch(chain, f"has {self._last_seq} messages, but {chain.messages} were anchored")
+        if chain is None:
+            return
+        wrong = chain.difference(created_at=self._created_at, messages=self._last_seq, chain_hash=self._chain_hash)
+        if wrong:
+            self._mismatch(chain, wrong)
 
     def _mismatch(self, chain: AnchoredChain, detail: str) -> None:
         self.findings.add(MISMATCH, f"conversation {chain.session_id[:80]!r} {detail}")
@@ -103,7 +102,7 @@ class Expected:
         """Parse the evidence; Invalid if an anchor, a public key or a hash is malformed."""
         if line_hash is not None:
             line_hash = line_hash.strip().lower()
-            if len(line_hash) != _HASH_DIGITS or any(digit not in "0123456789abcdef" for digit in line_hash):
+            if not _HASH.fullmatch(line_hash):
                 raise Invalid("--expect takes a line_hash: 64 hexadecimal digits.", code="usage")
         if trusted_key is not None and anchor is None:
             raise Invalid("--public-key names the signer of an anchor; give --anchor as well.", code="usage")
@@ -118,7 +117,9 @@ class Expected:
 
         `has_all`: the lines are all conversations of their workspace.
         """
-        check = self._check(verifier.findings)
+        check = None if self.anchor is None else AnchorCheck(self.anchor, verifier.findings)
+        if check is not None and not signing.is_signed_by(check.anchor, self.trusted_key):
+            verifier.findings.add(SIGNATURE_INVALID, NOT_SIGNED)
         for line in lines:
             values = verifier.feed(line)
             if values is not None and check is not None:
@@ -132,14 +133,6 @@ class Expected:
             f"the last line_hash is {found or 'none'}, not the expected one",
         )
         return replace(verifier.finish(source=source), anchor=self._report_of(check))
-
-    def _check(self, findings: Findings) -> AnchorCheck | None:
-        """Check the anchor's signature, and return the comparison with it, if any."""
-        if self.anchor is None:
-            return None
-        if not signing.is_signed_by(self.anchor, self.trusted_key):
-            findings.add(SIGNATURE_INVALID, "the anchor was altered, or signed with another key")
-        return AnchorCheck(self.anchor, findings)
 
     def _report_of(self, check: AnchorCheck | None) -> AnchoredReport | None:
         if check is None:

@@ -18,6 +18,19 @@ class AnchoredChain:
     # None without messages.
     chain_head: str | None
 
+    def difference(self, *, created_at: str, messages: int, chain_hash: str | None) -> str:
+        """Describe how a conversation differs; empty if it does not.
+
+        `chain_hash` is that of its message with the anchored number, None without one. The conversation may have grown.
+        """
+        if created_at != self.created_at:
+            return f"was created at {self.created_at}, not at {created_at}"
+        if self.messages and chain_hash is None:
+            return f"has {messages} messages, without the anchored number {self.messages}"
+        if self.messages and chain_hash != self.chain_head:
+            return f"differs from the anchored chain_hash at message {self.messages}"
+        return ""
+
 
 @dataclass(frozen=True)
 class AnchoredActs:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 # The invariants that compare a row's seal with its columns: of a conversation's tables, and of the site's.
@@ -34,10 +34,13 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """A table. `t` is its alias in the SQL expressions."""
+    """A table. `t` is its alias in the SQL expressions.
+
+    One without columns is `operational`: it records no facts, and all of its columns may change.
+    """
 
     name: str
-    columns: Mapping[str, Column]
+    columns: Mapping[str, Column] = field(default_factory=dict)
     # SQL for the id of a row in findings, and for its conversation.
     id: str = ""
     conversation: str = ""
@@ -49,10 +52,7 @@ class Table:
 
     @property
     def row_seal(self) -> str | None:
-        """The invariant that compares the row seals of this table.
-
-        Returns None without row seals.
-        """
+        """The invariant that compares the row seals of this table; None without row seals."""
         codes = {code for column in self.columns.values() for code in column.found_by}
         return next((code for code in (ROW_SEAL, SITE_ROW_SEAL) if code in codes), None)
 
@@ -71,38 +71,24 @@ Columns = dict[str, Column]
 
 def sealed(names: str, *found_by: str, note: str = "") -> Columns:
     """Columns that a hash covers."""
-    return _columns(names, Column(Protection.SEALED, found_by, note))
+    return dict.fromkeys(names.split(), Column(Protection.SEALED, found_by, note))
 
 
 def checked(names: str, *found_by: str, note: str = "") -> Columns:
     """Columns that an invariant compares with other rows."""
-    return _columns(names, Column(Protection.CHECKED, found_by, note))
+    return dict.fromkeys(names.split(), Column(Protection.CHECKED, found_by, note))
 
 
 def derived(names: str, *found_by: str, note: str = "") -> Columns:
     """Columns that can be derived from others, with which an invariant compares them."""
-    return _columns(names, Column(Protection.DERIVED, found_by, note))
+    return dict.fromkeys(names.split(), Column(Protection.DERIVED, found_by, note))
 
 
 def operational(names: str, reason: str) -> Columns:
     """Columns that may change, with the reason."""
-    return _columns(names, Column(Protection.OPERATIONAL, (), reason))
+    return dict.fromkeys(names.split(), Column(Protection.OPERATIONAL, (), reason))
 
 
-def row_sealed(names: str, *also: str) -> Columns:
-    """Columns of a conversation's table under its row seal, and the seal."""
-    return sealed(names, ROW_SEAL, *also) | checked("row_seal", ROW_SEAL)
-
-
-def site_row_sealed(names: str, *also: str) -> Columns:
-    """Columns of a site's table under its row seal, and the seal."""
-    return sealed(names, SITE_ROW_SEAL, *also) | checked("row_seal", SITE_ROW_SEAL)
-
-
-def operational_table(name: str, names: str, reason: str) -> Table:
-    """A table that records no facts: all of its columns may change."""
-    return Table(name, operational(names, reason), removal_note=reason)
-
-
-def _columns(names: str, column: Column) -> Columns:
-    return dict.fromkeys(names.split(), column)
+def row_sealed(names: str, *also: str, seal: str = ROW_SEAL) -> Columns:
+    """Columns under a row seal, and the seal."""
+    return sealed(names, seal, *also) | checked("row_seal", seal)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from django.db import connection
-
-from conversations.sql import load
+from conversations.sql import load, rows
 from integrity.columns import ROW_SEAL, SITE_ROW_SEAL, TABLES, Table
-from integrity.invariants.invariant import Found, invariant, violations
+from integrity.invariants.invariant import Found, in_sql, invariant, site_violations, violations
 from integrity.types import Severity
 
-SQL = load("integrity/audit_invariants.sql")
+FILE = "integrity/audit_invariants.sql"
+SQL = load(FILE)
 _UNION = "\nUNION ALL\n"
 
 # References that another invariant follows, with a more precise finding.
@@ -33,7 +32,7 @@ _FOLLOWED = frozenset(
 @invariant(Severity.ERROR)
 def rows_match_their_seals(conversation_ids: Sequence[int]) -> Found:
     """Every row that records a fact of a conversation matches its row seal."""
-    tables = _tables_sealed_by(ROW_SEAL)
+    tables = [table for table in TABLES.values() if table.row_seal == ROW_SEAL]
     statement = _UNION.join(_altered_rows(table, f"{table.conversation} = ANY(%(ids)s)") for table in tables)
     return violations(statement, conversation_ids)
 
@@ -41,17 +40,9 @@ def rows_match_their_seals(conversation_ids: Sequence[int]) -> Found:
 @invariant(Severity.ERROR, of_the_site=True)
 def site_rows_match_their_seals(workspace_id: int | None) -> Found:
     """Every workspace, key, member, grant, report and repair matches its row seal."""
-    tables = _tables_sealed_by(SITE_ROW_SEAL)
-    statement = _UNION.join(
-        _altered_rows(table, "true" if workspace_id is None else table.in_workspace) for table in tables
-    )
-    return violations(statement, (), workspace_id=workspace_id)
-
-
-def _tables_sealed_by(code: str) -> list[Table]:
-    """Return the existing tables with this seal; other rooms own some of them."""
-    present = set(connection.introspection.table_names())
-    return [table for table in TABLES.values() if table.row_seal == code and table.name in present]
+    tables = [table for table in TABLES.values() if table.row_seal == SITE_ROW_SEAL]
+    conditions = ["true" if workspace_id is None else table.in_workspace for table in tables]
+    return site_violations(_UNION.join(map(_altered_rows, tables, conditions)), workspace_id)
 
 
 def _altered_rows(table: Table, condition: str) -> str:
@@ -72,9 +63,7 @@ def rows_belong_to_something(workspace_id: int | None) -> Found:
     """
     if workspace_id is not None:
         return Found()
-    with connection.cursor() as cursor:
-        cursor.execute(SQL["references"])
-        references = [each for each in cursor.fetchall() if tuple(each[:2]) not in _FOLLOWED]
+    references = [each for each in rows(SQL["references"]) if tuple(each[:2]) not in _FOLLOWED]
     return violations(_UNION.join(_orphans(*each) for each in references), ())
 
 
@@ -90,25 +79,21 @@ def _orphans(name: str, column: str, owner: str, key: str) -> str:
     )
 
 
-@invariant(Severity.ERROR)
-def audited_rows_are_there(conversation_ids: Sequence[int]) -> Found:
-    """Every quarantine, erasure and applied repair in the audit log has its row."""
-    return violations(SQL["audited_rows_are_there"], conversation_ids)
-
-
-@invariant(Severity.ERROR, of_the_site=True)
-def audited_site_rows_are_there(workspace_id: int | None) -> Found:
-    """Every key that the audit log says was issued has its row."""
-    # The site owns this table; this room must not import it.
-    if "api_keys" not in connection.introspection.table_names():
-        return Found()
-    return violations(SQL["audited_site_rows_are_there"], (), workspace_id=workspace_id)
-
-
-@invariant(Severity.CRITICAL, of_the_site=True)
-def acts_are_chained(workspace_id: int | None) -> Found:
-    """No act in the audit log was altered, removed or inserted.
-
-    There is one chain for the site, so a check of any workspace covers all of it. A finding names acts by number.
-    """
-    return violations(SQL["acts_are_chained"], ())
+in_sql(
+    FILE,
+    Severity.ERROR,
+    {"audited_rows_are_there": "Every quarantine, erasure and applied repair in the audit log has its row."},
+)
+in_sql(
+    FILE,
+    Severity.ERROR,
+    {"audited_site_rows_are_there": "Every key that the audit log says was issued has its row."},
+    of_the_site=True,
+)
+# There is one chain for the site, so a check of any workspace covers all of it. A finding names acts by number.
+in_sql(
+    FILE,
+    Severity.CRITICAL,
+    {"acts_are_chained": "No act in the audit log was altered, removed or inserted."},
+    of_the_site=True,
+)

@@ -7,28 +7,28 @@ from collections.abc import Iterator, Sequence
 from conversations.cold_storage.cold_texts import LONGEST_URL, Block, ReadableTexts, blocks_of
 from conversations.content import hashing
 from conversations.models import PART_COLUMNS
-from conversations.sql import array, load, rows
+from conversations.sql import array, rows
 from conversations.store.read import files_of, messages_of, record_hash_of
 from conversations.types import PartRecord
 from integrity.invariants.hash_invariants import ALTERED_RECORD
-from integrity.invariants.invariant import Found, counted, invariant, violations
+from integrity.invariants.invariant import Found, counted, in_sql, invariant
 from integrity.types import Finding, Severity
 
-SQL = load("integrity/cold_invariants.sql")
+FILE = "integrity/cold_invariants.sql"
 _MESSAGES_IN = """
     SELECT message_id, metadata_hash, chained_parts, record_hash FROM messages
     WHERE cold_block_id = %s AND erased_by_id IS NULL ORDER BY seq
 """
 _PART_HASHES = "SELECT part_id, part_hash FROM message_parts WHERE message_id = ANY(%s)"
 
+in_sql(
+    FILE,
+    Severity.CRITICAL,
+    {"cold_messages_point_at_their_block": "Every cold message names a block of its range, and every block is in use."},
+)
+
 
 @invariant(Severity.CRITICAL)
-def cold_messages_point_at_their_block(conversation_ids: Sequence[int]) -> Found:
-    """Every cold message names a block of its range, and every block is in use."""
-    return violations(SQL["cold_messages_point_at_their_block"], conversation_ids)
-
-
-@invariant(Severity.CRITICAL, reads_texts=True)
 def cold_texts_match_their_hashes(conversation_ids: Sequence[int]) -> Found:
     """Every cold block and the cold messages in it match their hashes."""
     return counted(finding for block in blocks_of(conversation_ids) for finding in _damaged(block))
@@ -63,19 +63,17 @@ def _hash_of(part: PartRecord) -> bytes:
     return hashing.part_hash({name: getattr(part, name) for name in PART_COLUMNS})
 
 
-@invariant(Severity.CRITICAL)
-def texts_leave_by_recorded_acts(conversation_ids: Sequence[int]) -> Found:
-    """Every erased or cold text was erased or archived by an act in the audit log."""
-    return violations(SQL["texts_leave_by_recorded_acts"], conversation_ids)
-
-
-@invariant(Severity.WARNING)
-def quarantines_hold_what_there_is(conversation_ids: Sequence[int]) -> Found:
-    """Every open quarantine is of a row of its conversation."""
-    return violations(SQL["quarantines_hold_what_there_is"], conversation_ids)
-
-
-@invariant(Severity.CRITICAL)
-def emptied_rows_hold_no_text(conversation_ids: Sequence[int]) -> Found:
-    """No row that is erased or cold holds text."""
-    return violations(SQL["emptied_rows_hold_no_text"], conversation_ids, longest_url=LONGEST_URL)
+in_sql(
+    FILE,
+    Severity.CRITICAL,
+    {"texts_leave_by_recorded_acts": "Every erased or cold text was erased or archived by an act in the audit log."},
+)
+in_sql(
+    FILE, Severity.WARNING, {"quarantines_hold_what_there_is": "Every open quarantine is of a row of its conversation."}
+)
+in_sql(
+    FILE,
+    Severity.CRITICAL,
+    {"emptied_rows_hold_no_text": "No row that is erased or cold holds text."},
+    longest_url=LONGEST_URL,
+)

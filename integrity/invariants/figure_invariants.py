@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from django.db import connection
-
 from conversations.content.flattening import reasoning_in, searchable
 from conversations.content.hashing import content_hash
 from conversations.content.lossless_values import storable
@@ -13,20 +11,21 @@ from conversations.content.tokens import TokenEstimator
 from conversations.sql import load
 from conversations.store.read import messages_of
 from conversations.types import MessageRecord
-from integrity.invariants.hash_invariants import summaries_match_their_hashes
-from integrity.invariants.invariant import Found, counted, invariant, streamed, violations
+from integrity.invariants import hash_invariants
+from integrity.invariants.invariant import Found, counted, in_sql, invariant, streamed, violations
 from integrity.types import Finding, Severity
 
-SQL = load("integrity/figure_invariants.sql")
+FILE = "integrity/figure_invariants.sql"
+SQL = load(FILE)
+
+in_sql(
+    FILE,
+    Severity.WARNING,
+    {"counters_are_recounts": "The counters of a conversation are what counting its rows gives."},
+)
 
 
-@invariant(Severity.WARNING)
-def counters_are_recounts(conversation_ids: Sequence[int]) -> Found:
-    """The counters of a conversation are what counting its rows gives."""
-    return violations(SQL["counters_are_recounts"], conversation_ids)
-
-
-@invariant(Severity.WARNING, reads_texts=True, is_sampled=True)
+@invariant(Severity.WARNING, is_sampled=True)
 def token_counts_are_recounts(conversation_ids: Sequence[int], *, every: int = 1) -> Found:
     """Every token count of a message or a summary is what its counter counts.
 
@@ -34,7 +33,10 @@ def token_counts_are_recounts(conversation_ids: Sequence[int], *, every: int = 1
     """
     miscounted = [*_miscounted_summaries(conversation_ids, every)]
     if miscounted:
-        altered = {finding.id for finding in summaries_match_their_hashes(conversation_ids).findings}
+        altered = {
+            finding.id
+            for finding in violations(hash_invariants.SQL["summaries_match_their_hashes"], conversation_ids).findings
+        }
         miscounted = [finding for finding in miscounted if finding.id not in altered]
     return counted(_miscounted_messages(conversation_ids, every)) + counted(miscounted)
 
@@ -77,22 +79,17 @@ def count_of(message: MessageRecord, *, column: str, chained: int, tokens: Token
     return tokens.count(text) + (tokens.count(reasoning) if reasoning else 0)
 
 
-@invariant(Severity.WARNING)
-def runs_add_up(conversation_ids: Sequence[int]) -> Found:
-    """No run records a negative token count, or a greater one after compaction."""
-    return violations(SQL["runs_add_up"], conversation_ids)
-
-
-@invariant(Severity.WARNING)
-def work_comes_to_an_end(conversation_ids: Sequence[int]) -> Found:
-    """No job is left for an hour after its lease, and no run for a day."""
-    return violations(SQL["work_comes_to_an_end"], conversation_ids)
-
-
-@invariant(Severity.WARNING, of_the_site=True)
-def grants_come_to_an_end(workspace_id: int | None) -> Found:
-    """No grant is open a month after it expired, or lasts longer than a day."""
-    # Retrieval owns this table; this room must not import it.
-    if "grants" not in connection.introspection.table_names():
-        return Found()
-    return violations(SQL["grants_come_to_an_end"], (), workspace_id=workspace_id)
+in_sql(
+    FILE,
+    Severity.WARNING,
+    {
+        "runs_add_up": "No run records a negative token count, or a greater one after compaction.",
+        "work_comes_to_an_end": "No job is left for an hour after its lease, and no run for a day.",
+    },
+)
+in_sql(
+    FILE,
+    Severity.WARNING,
+    {"grants_come_to_an_end": "No grant is open a month after it expired, or lasts longer than a day."},
+    of_the_site=True,
+)

@@ -25,7 +25,7 @@ CHUNK_BYTES = 1024 * 1024
 MOST_BYTES = 4 * 1024**3
 
 
-@invariant(Severity.CRITICAL, reads_texts=True)
+@invariant(Severity.CRITICAL)
 def references_lead_to_their_files(conversation_ids: Sequence[int]) -> Found:
     """Every file that a message needs exists, and its element is in its place.
 

@@ -19,6 +19,7 @@ from conversations.store.read import files_of, parts_of
 from integrity.invariants.invariant import (
     Found,
     counted,
+    in_sql,
     invariant,
     overlapped,
     streamed,
@@ -27,14 +28,15 @@ from integrity.invariants.invariant import (
 )
 from integrity.types import Finding, Severity
 
-SQL = load("integrity/hash_invariants.sql")
+FILE = "integrity/hash_invariants.sql"
+SQL = load(FILE)
 
 ALTERED_RECORD = "its idempotency key, tokens, JSON key order or files do not match its record hash"
 # The largest number that a double holds: `jsonb` writes all of its 309 digits.
 LARGEST_FLOAT = sys.float_info.max
 
 
-@invariant(Severity.CRITICAL, reads_texts=True)
+@invariant(Severity.CRITICAL)
 def contents_match_their_hashes(conversation_ids: Sequence[int]) -> Found:
     """Every message's content_hash is the SHA-256 of its content's bytes."""
     return violations(SQL["contents_match_their_hashes"], conversation_ids) + counted(
@@ -60,7 +62,7 @@ def _altered_exact_contents(conversation_ids: Sequence[int]) -> Iterator[Finding
             yield Finding(conversation_id, f"msg_{message_id}", problem)
 
 
-@invariant(Severity.CRITICAL, reads_texts=True)
+@invariant(Severity.CRITICAL)
 def metadata_match_their_hashes(conversation_ids: Sequence[int]) -> Found:
     """Every message's metadata_hash is the SHA-256 of its metadata, where it has any."""
     return counted(_altered_metadata(conversation_ids))
@@ -77,25 +79,18 @@ def _altered_metadata(conversation_ids: Sequence[int]) -> Iterator[Finding]:
             yield Finding(conversation_id, f"msg_{message_id}", "its metadata does not match its exact values")
 
 
-@invariant(Severity.CRITICAL)
-def entries_match_their_hashes(conversation_ids: Sequence[int]) -> Found:
-    """Every entry_hash seals a message's role, author, content and original parts."""
-    return violations(SQL["entries_match_their_hashes"], conversation_ids)
+in_sql(
+    FILE,
+    Severity.CRITICAL,
+    {
+        "entries_match_their_hashes": "Every entry_hash seals a message's role, author, content and original parts.",
+        "chains_are_unbroken": "Every chain_hash seals a message's hashes and times with its predecessor.",
+        "summaries_match_their_hashes": "Every summary_hash seals a summary's text and the hashes of its sources.",
+    },
+)
 
 
 @invariant(Severity.CRITICAL)
-def chains_are_unbroken(conversation_ids: Sequence[int]) -> Found:
-    """Every chain_hash seals a message's hashes and times with its predecessor."""
-    return violations(SQL["chains_are_unbroken"], conversation_ids)
-
-
-@invariant(Severity.CRITICAL, reads_texts=True)
-def summaries_match_their_hashes(conversation_ids: Sequence[int]) -> Found:
-    """Every summary_hash seals a summary's text and the hashes of its sources."""
-    return violations(SQL["summaries_match_their_hashes"], conversation_ids)
-
-
-@invariant(Severity.CRITICAL, reads_texts=True)
 def parts_match_their_hashes(conversation_ids: Sequence[int]) -> Found:
     """Every part's part_hash is the SHA-256 of its values."""
     return counted(_altered_parts(conversation_ids))
@@ -131,7 +126,7 @@ def _comparable(value: Any) -> Any:
     return value
 
 
-@invariant(Severity.CRITICAL, reads_texts=True)
+@invariant(Severity.CRITICAL)
 def records_match_their_hashes(conversation_ids: Sequence[int]) -> Found:
     """Every record_hash seals idempotency key, tokens, JSON key order and files.
 

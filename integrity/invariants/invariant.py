@@ -1,14 +1,16 @@
-"""Invariants: functions that find every place where a promise is broken."""
+"""Invariants: statements, or functions, that find every place where a promise is broken."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, cast
 
 import psycopg
 from django.db import DEFAULT_DB_ALIAS, connection, connections
 
+from conversations.sql import load
 from integrity.types import Finding, Severity
 
 # The answer to a check lists this many findings for each invariant, its report this many; all of them are counted.
@@ -45,7 +47,6 @@ class Invariant:
     severity: Severity
     sentence: str
     find: Callable[..., Found]
-    reads_texts: bool = False
     is_sampled: bool = False
     of_the_site: bool = False
 
@@ -57,6 +58,17 @@ class Invariant:
 
 
 INVARIANTS: list[Invariant] = []
+
+
+def in_sql(
+    file: str, severity: Severity, sentences: Mapping[str, str], *, of_the_site: bool = False, **values: Any
+) -> None:
+    """Register invariants that are one statement each; its name is the code."""
+    statements = load(file)
+    look = site_violations if of_the_site else violations
+    for code, sentence in sentences.items():
+        find = partial(look, statements[code], **values)
+        INVARIANTS.append(Invariant(code, severity, sentence, find, of_the_site=of_the_site))
 
 
 def invariant(severity: Severity, **options: bool) -> Callable[[Callable[..., Found]], Callable[..., Found]]:
@@ -90,13 +102,17 @@ def violations(statement: str, conversation_ids: Sequence[int], **values: Any) -
     )
 
 
+def site_violations(statement: str, workspace_id: int | None, **values: Any) -> Found:
+    """Run such a statement about rows of no conversation, of this workspace or of all."""
+    return violations(statement, (), workspace_id=workspace_id, **values)
+
+
 def counted(findings: Iterable[Finding]) -> Found:
     """Count generated findings, and keep as many as a report does."""
     count = 0
     kept: list[Finding] = []
-    for finding in findings:
-        count += 1
-        if len(kept) < MOST_KEPT:
+    for count, finding in enumerate(findings, start=1):
+        if count <= MOST_KEPT:
             kept.append(finding)
     return Found(count, tuple(kept))
 

@@ -1,9 +1,8 @@
 """Checks, reports, repair plans, scans, cold progress and erasures."""
 
-import django.contrib.postgres.fields
-import django.db.models.deletion
-import django.db.models.functions.datetime
+from django.contrib.postgres.fields import ArrayField
 from django.db import migrations, models
+from django.db.models.functions import Now
 
 import integrity.types
 from conversations.run_sql import SealRows
@@ -12,9 +11,7 @@ from conversations.run_sql import SealRows
 class Migration(migrations.Migration):
     initial = True
 
-    dependencies = [
-        ("conversations", "0001_initial"),
-    ]
+    dependencies = [("conversations", "0001_initial")]
 
     operations = [
         migrations.CreateModel(
@@ -23,7 +20,7 @@ class Migration(migrations.Migration):
                 (
                     "conversation",
                     models.OneToOneField(
-                        on_delete=django.db.models.deletion.CASCADE,
+                        on_delete=models.CASCADE,
                         primary_key=True,
                         related_name="cold_progress",
                         serialize=False,
@@ -31,12 +28,9 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("through_seq", models.BigIntegerField()),
-                ("moved_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("moved_at", models.DateTimeField(db_default=Now())),
             ],
-            options={
-                "verbose_name_plural": "cold progress",
-                "db_table": "cold_progress",
-            },
+            options={"verbose_name_plural": "cold progress", "db_table": "cold_progress"},
         ),
         migrations.CreateModel(
             name="ConversationCheck",
@@ -44,7 +38,7 @@ class Migration(migrations.Migration):
                 (
                     "conversation",
                     models.OneToOneField(
-                        on_delete=django.db.models.deletion.CASCADE,
+                        on_delete=models.CASCADE,
                         primary_key=True,
                         related_name="integrity_check",
                         serialize=False,
@@ -55,9 +49,7 @@ class Migration(migrations.Migration):
                 ("is_clean", models.BooleanField()),
                 ("row_version", models.TextField()),
             ],
-            options={
-                "db_table": "conversation_checks",
-            },
+            options={"db_table": "conversation_checks"},
         ),
         migrations.CreateModel(
             name="IntegrityReport",
@@ -76,7 +68,7 @@ class Migration(migrations.Migration):
                     "conversation",
                     models.ForeignKey(
                         null=True,
-                        on_delete=django.db.models.deletion.CASCADE,
+                        on_delete=models.CASCADE,
                         related_name="integrity_reports",
                         to="conversations.conversation",
                     ),
@@ -85,15 +77,13 @@ class Migration(migrations.Migration):
                     "workspace",
                     models.ForeignKey(
                         null=True,
-                        on_delete=django.db.models.deletion.CASCADE,
+                        on_delete=models.CASCADE,
                         related_name="integrity_reports",
                         to="conversations.workspace",
                     ),
                 ),
             ],
-            options={
-                "db_table": "integrity_reports",
-            },
+            options={"db_table": "integrity_reports"},
         ),
         migrations.CreateModel(
             name="Finding",
@@ -110,21 +100,17 @@ class Migration(migrations.Migration):
                 (
                     "report",
                     models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="findings",
-                        to="integrity.integrityreport",
+                        on_delete=models.CASCADE, related_name="findings", to="integrity.integrityreport"
                     ),
                 ),
             ],
-            options={
-                "db_table": "integrity_findings",
-            },
+            options={"db_table": "integrity_findings"},
         ),
         migrations.CreateModel(
             name="RepairPlan",
             fields=[
                 ("plan_id", models.TextField(primary_key=True, serialize=False)),
-                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("created_at", models.DateTimeField(db_default=Now())),
                 (
                     "state",
                     models.TextField(
@@ -146,16 +132,10 @@ class Migration(migrations.Migration):
                 ("outcome", models.JSONField(db_default=models.Value("{}", models.JSONField()), default=dict)),
                 (
                     "report",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="plans",
-                        to="integrity.integrityreport",
-                    ),
+                    models.ForeignKey(on_delete=models.CASCADE, related_name="plans", to="integrity.integrityreport"),
                 ),
             ],
-            options={
-                "db_table": "repair_plans",
-            },
+            options={"db_table": "repair_plans"},
         ),
         migrations.CreateModel(
             name="IntegrityScan",
@@ -171,8 +151,8 @@ class Migration(migrations.Migration):
                         default=integrity.types.ScanState["QUEUED"],
                     ),
                 ),
-                ("requested_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ("run_after", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("requested_at", models.DateTimeField(db_default=Now())),
+                ("run_after", models.DateTimeField(db_default=Now())),
                 ("leased_until", models.DateTimeField(null=True)),
                 ("finished_at", models.DateTimeField(null=True)),
                 ("fence", models.IntegerField(db_default=0, default=0)),
@@ -183,7 +163,7 @@ class Migration(migrations.Migration):
                     "conversation",
                     models.ForeignKey(
                         null=True,
-                        on_delete=django.db.models.deletion.CASCADE,
+                        on_delete=models.CASCADE,
                         related_name="integrity_scans",
                         to="conversations.conversation",
                     ),
@@ -191,17 +171,14 @@ class Migration(migrations.Migration):
                 (
                     "report",
                     models.ForeignKey(
-                        null=True,
-                        on_delete=django.db.models.deletion.SET_NULL,
-                        related_name="scans",
-                        to="integrity.integrityreport",
+                        null=True, on_delete=models.SET_NULL, related_name="scans", to="integrity.integrityreport"
                     ),
                 ),
                 (
                     "workspace",
                     models.ForeignKey(
                         null=True,
-                        on_delete=django.db.models.deletion.CASCADE,
+                        on_delete=models.CASCADE,
                         related_name="integrity_scans",
                         to="conversations.workspace",
                     ),
@@ -209,16 +186,11 @@ class Migration(migrations.Migration):
                 (
                     "plan",
                     models.ForeignKey(
-                        null=True,
-                        on_delete=django.db.models.deletion.SET_NULL,
-                        related_name="scans",
-                        to="integrity.repairplan",
+                        null=True, on_delete=models.SET_NULL, related_name="scans", to="integrity.repairplan"
                     ),
                 ),
             ],
-            options={
-                "db_table": "integrity_scans",
-            },
+            options={"db_table": "integrity_scans"},
         ),
         migrations.CreateModel(
             name="RepairStep",
@@ -253,53 +225,33 @@ class Migration(migrations.Migration):
                 ("approved_at", models.DateTimeField(null=True)),
                 ("applied_at", models.DateTimeField(null=True)),
                 ("undo", models.JSONField(null=True)),
-                (
-                    "plan",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="steps", to="integrity.repairplan"
-                    ),
-                ),
+                ("plan", models.ForeignKey(on_delete=models.CASCADE, related_name="steps", to="integrity.repairplan")),
             ],
-            options={
-                "db_table": "repair_steps",
-            },
+            options={"db_table": "repair_steps"},
         ),
         migrations.CreateModel(
             name="Erasure",
             fields=[
                 ("erasure_id", models.TextField(primary_key=True, serialize=False)),
                 ("requested_by", models.TextField()),
-                ("requested_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("requested_at", models.DateTimeField(db_default=Now())),
                 ("expires_at", models.DateTimeField()),
-                (
-                    "message_ids",
-                    django.contrib.postgres.fields.ArrayField(base_field=models.BigIntegerField(), size=None),
-                ),
-                ("file_ids", django.contrib.postgres.fields.ArrayField(base_field=models.TextField(), size=None)),
+                ("message_ids", ArrayField(base_field=models.BigIntegerField(), size=None)),
+                ("file_ids", ArrayField(base_field=models.TextField(), size=None)),
                 ("is_whole", models.BooleanField(db_default=False, default=False)),
                 ("fingerprint", models.TextField()),
                 ("confirmation", models.TextField()),
-                (
-                    "bytes_left",
-                    django.contrib.postgres.fields.ArrayField(
-                        base_field=models.TextField(), db_default=[], default=list, size=None
-                    ),
-                ),
+                ("bytes_left", ArrayField(base_field=models.TextField(), db_default=[], default=list, size=None)),
                 (
                     "act",
                     models.ForeignKey(
-                        null=True,
-                        on_delete=django.db.models.deletion.RESTRICT,
-                        related_name="+",
-                        to="conversations.auditentry",
+                        null=True, on_delete=models.RESTRICT, related_name="+", to="conversations.auditentry"
                     ),
                 ),
                 (
                     "conversation",
                     models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="erasures",
-                        to="conversations.conversation",
+                        on_delete=models.CASCADE, related_name="erasures", to="conversations.conversation"
                     ),
                 ),
             ],
@@ -332,8 +284,7 @@ class Migration(migrations.Migration):
             index=models.Index(fields=["report", "code", "finding_id"], name="integrity_findings_report_idx"),
         ),
         migrations.AddIndex(
-            model_name="finding",
-            index=models.Index(fields=["conversation_id"], name="integrity_findings_conv_idx"),
+            model_name="finding", index=models.Index(fields=["conversation_id"], name="integrity_findings_conv_idx")
         ),
         migrations.AddIndex(
             model_name="repairplan",
@@ -378,8 +329,7 @@ class Migration(migrations.Migration):
         ),
         SealRows("integrity_findings", "finding_id report_id code severity conversation_id target detail"),
         SealRows(
-            "repair_plans",
-            "plan_id report_id created_at state applied_at undone_at ledger_file_id unplanned outcome",
+            "repair_plans", "plan_id report_id created_at state applied_at undone_at ledger_file_id unplanned outcome"
         ),
         SealRows(
             "repair_steps",

@@ -9,22 +9,24 @@ from typing import Any
 
 import structlog
 from django.db import Error, transaction
+from django.db.models import Count, Q
 from django.utils import timezone
 
-from compaction.locks import compaction_lock
+from compaction.run import compaction_lock
 from conversations.audit import Act, AuditLog
 from conversations.errors import Conflict, Invalid
 from conversations.models import Conversation
-from conversations.scope import Scope
-from conversations.store.base import EVERYTHING
+from conversations.scope import EVERYTHING, Scope
 from conversations.store.context import hold
+from conversations.store.pages import behind
 from integrity import models
 from integrity.examination import Examination, batches_of
 from integrity.invariants import INVARIANTS
-from integrity.repairs.operations import OPERATIONS, CannotRepair, Operation, Target
+from integrity.repairs.operation import CannotRepair, Operation, Target
 from integrity.repairs.repair_planning import Step
-from integrity.repairs.repair_plans import list_of, plan_of, record_of, target_of
-from integrity.types import PlanState, RepairPlanOutline, RepairPlanRecord, StepState
+from integrity.repairs.repair_plans import OPERATIONS, plan_of, record_of, target_of
+from integrity.reports import report_of
+from integrity.types import PlanState, RepairPlanOutline, RepairPlanRecord, StepState, record
 
 logger = structlog.get_logger(__name__)
 
@@ -64,8 +66,25 @@ class Repairs:
 
         NotFound if the report does not exist.
         """
-        wanted = None if state is None else PlanState(state)
-        return list_of(self.scope, report_id=report_id, state=wanted, before_plan=before_plan, limit=limit)
+        plans = self.scope.narrow(models.RepairPlan.objects.order_by("-created_at", "-plan_id"))
+        if report_id is not None:
+            plans = plans.filter(report=report_of(self.scope, report_id))
+        if state is not None:
+            plans = plans.filter(state=PlanState(state))
+        if before_plan is not None:
+            last = plan_of(self.scope, before_plan)
+            plans = plans.filter(behind(field="created_at", moment=last.created_at, key=last.plan_id))
+        proposed = Count("steps", filter=Q(steps__state=StepState.PROPOSED))
+        return [
+            record(
+                RepairPlanOutline,
+                plan,
+                repair_id=plan.plan_id,
+                ledger_file_id=plan.ledger_file_id or None,
+                unplanned_count=len(plan.unplanned),
+            )
+            for plan in plans.annotate(step_count=Count("steps"), proposed_steps=proposed)[:limit]
+        ]
 
     def get_plan(self, *, repair_id: str) -> RepairPlanRecord:
         """Show a plan with its steps and their states; NotFound if it does not exist."""

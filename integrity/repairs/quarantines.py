@@ -1,4 +1,4 @@
-"""List, add and release quarantines: damaged items that no model is shown."""
+"""Withhold damaged items from models, and release them: on request, or as steps of a repair plan."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ import re
 from dataclasses import dataclass
 
 from django.db import transaction
+from django.db.models import F
+from django.utils import timezone
 
-from conversations.audit import AuditLog
+from conversations.audit import Act, AuditLog
 from conversations.errors import Conflict, Invalid, NotFound
-from conversations.models import MessagePart, Quarantine
-from conversations.scope import Scope
-from conversations.store.base import EVERYTHING
-from integrity.repairs.operations.withhold import quarantine, release
-from integrity.types import QuarantineRecord
+from conversations.models import Conversation, MessagePart, Quarantine
+from conversations.scope import EVERYTHING, Scope
+from integrity.repairs.operation import CannotRepair, Operation, Target, Values
+from integrity.repairs.repair_planning import Step
+from integrity.types import QuarantineRecord, record
 
 _ID = re.compile(r"(?P<kind>msg|sum|part|file)_[0-9A-Za-z_-]{1,100}")
 
@@ -48,7 +50,7 @@ class Quarantines:
             rows = rows.filter(released_at__isnull=True)
         if before_id is not None:
             rows = rows.filter(pk__lt=before_id)
-        return [_record(row) for row in rows[:limit]]
+        return [record(QuarantineRecord, row) for row in rows[:limit]]
 
     @transaction.atomic
     def quarantine(self, *, id: str, reason: str) -> QuarantineRecord:
@@ -58,11 +60,11 @@ class Quarantines:
         """
         conversation_id = self._conversation_of(id)
         self.scope.conversation(conversation_id, locked=True)
-        if Quarantine.objects.filter(target=id, released_at__isnull=True).exists():
+        if _open(id) is not None:
             raise Conflict(f"{id} is quarantined already.", code="quarantined")
         held = quarantine(conversation_id, id, reason=reason, log=AuditLog(self.scope))
         held.refresh_from_db()
-        return _record(held)
+        return record(QuarantineRecord, held)
 
     @transaction.atomic
     def release(self, *, quarantine_id: int) -> QuarantineRecord:
@@ -70,8 +72,7 @@ class Quarantines:
 
         Raises NotFound, and Conflict if released already.
         """
-        rows = self.scope.narrow(Quarantine.objects.all())
-        held = rows.filter(pk=quarantine_id).first()
+        held = self.scope.narrow(Quarantine.objects.all()).filter(pk=quarantine_id).first()
         if held is None:
             raise NotFound(f"There is no quarantine {quarantine_id} that you may see.")
         self.scope.conversation(held.conversation_id, locked=True)
@@ -80,7 +81,7 @@ class Quarantines:
             raise Conflict(f"{held.target} was released already.", code="released")
         release(held, log=AuditLog(self.scope))
         held.refresh_from_db()
-        return _record(held)
+        return record(QuarantineRecord, held)
 
     def _conversation_of(self, id: str) -> int:
         found = _ID.fullmatch(id)
@@ -100,12 +101,67 @@ class Quarantines:
         raise NotFound(f"There is no {id[:80]!r} that you may see.")
 
 
-def _record(row: Quarantine) -> QuarantineRecord:
-    return QuarantineRecord(
-        quarantine_id=row.quarantine_id,
-        conversation_id=row.conversation_id,
-        target=row.target,
-        reason=row.reason,
-        created_at=row.created_at,
-        released_at=row.released_at,
-    )
+class Withhold(Operation):
+    """Quarantine an item; its row stays unchanged."""
+
+    step = Step.QUARANTINE
+
+    def state(self, target: Target) -> Values:
+        return {"quarantined": _open(target.id) is not None}
+
+    def outlook(self, target: Target) -> Values:
+        if _open(target.id) is not None:
+            raise CannotRepair(f"{target.id} is quarantined already.")
+        return {"quarantined": True}
+
+    def apply(self, target: Target, log: AuditLog) -> Values:
+        held = quarantine(target.conversation, target.id, reason=target.why, log=log)
+        return {"quarantine_id": held.quarantine_id}
+
+    def undo(self, target: Target, undo: Values, log: AuditLog) -> None:
+        release(Quarantine.objects.get(pk=undo["quarantine_id"]), log=log)
+
+
+class Release(Operation):
+    """Release an item from quarantine."""
+
+    step = Step.RELEASE
+
+    def state(self, target: Target) -> Values:
+        return {"quarantined": _open(target.id) is not None}
+
+    def outlook(self, target: Target) -> Values:
+        if _open(target.id) is None:
+            raise CannotRepair(f"{target.id} is not quarantined.")
+        return {"quarantined": False}
+
+    def apply(self, target: Target, log: AuditLog) -> Values:
+        held = _open(target.id)
+        assert held is not None, "the step's state says so"
+        release(held, log=log)
+        return {"reason": held.reason}
+
+    def undo(self, target: Target, undo: Values, log: AuditLog) -> None:
+        quarantine(target.conversation, target.id, reason=undo["reason"], log=log)
+
+
+def quarantine(conversation_id: int, target: str, *, reason: str, log: AuditLog) -> Quarantine:
+    """Withhold an item of a conversation and count it.
+
+    The caller locks the conversation's row.
+    """
+    held = Quarantine.objects.create(conversation_id=conversation_id, target=target, reason=reason)
+    Conversation.objects.filter(pk=conversation_id).update(quarantined=F("quarantined") + 1)
+    log.record(Act.QUARANTINE, conversation_id=conversation_id, target=target)
+    return held
+
+
+def release(held: Quarantine, *, log: AuditLog) -> None:
+    """Show an item again; the quarantine stays on record."""
+    Quarantine.objects.filter(pk=held.pk).update(released_at=timezone.now())
+    Conversation.objects.filter(pk=held.conversation_id).update(quarantined=F("quarantined") - 1)
+    log.record(Act.RELEASE, conversation_id=held.conversation_id, target=held.target)
+
+
+def _open(target: str) -> Quarantine | None:
+    return Quarantine.objects.filter(target=target, released_at__isnull=True).first()

@@ -31,42 +31,43 @@ class Step(StrEnum):
 
 ORDER = {step: place for place, step in enumerate(Step)}
 
-RISKS: Mapping[Step, Risk] = {
-    Step.RESTORE_FROM_LEDGER: Risk.HIGH,
-    Step.RELINK: Risk.LOW,
-    Step.QUARANTINE: Risk.MEDIUM,
-    Step.RELEASE: Risk.LOW,
-    Step.REDO_SUMMARY: Risk.MEDIUM,
-    Step.REBUILD_CONTEXT: Risk.MEDIUM,
-    Step.RECOUNT: Risk.LOW,
-    Step.MEND_RUN: Risk.LOW,
-    Step.CLOSE_JOB: Risk.LOW,
-    Step.CLOSE_RUN: Risk.LOW,
-    Step.EXPIRE_GRANT: Risk.LOW,
-}
-
-WHY: Mapping[Step, str] = {
-    Step.RESTORE_FROM_LEDGER: "The ledger has it with matching hashes; only that text is restored.",
-    Step.RELINK: "Its hash proves which sources it lost; they are linked again.",
-    Step.QUARANTINE: "It is damaged. No model is shown it until it is restored; its row stays.",
-    Step.RELEASE: "The item that it withholds does not exist.",
-    Step.REDO_SUMMARY: "Its sources are intact, so it can be made again; the new summary supersedes it.",
-    Step.REBUILD_CONTEXT: "The context is derived from messages, summaries and links, and is rebuilt from them.",
-    Step.RECOUNT: "It can be counted again.",
-    Step.MEND_RUN: "The saving of the run is correct; its starting figure was read too early.",
-    Step.CLOSE_JOB: "No worker is running it; the sweep requests remaining work again.",
-    Step.CLOSE_RUN: "No worker is running it; what it wrote is complete and stays.",
-    Step.EXPIRE_GRANT: "A grant that should have ended is revoked.",
+# What a wrong step could lose, and why it is proposed.
+REASONS: Mapping[Step, tuple[Risk, str]] = {
+    Step.RESTORE_FROM_LEDGER: (Risk.HIGH, "The ledger has it with matching hashes; only that text is restored."),
+    Step.RELINK: (Risk.LOW, "Its hash proves which sources it lost; they are linked again."),
+    Step.QUARANTINE: (Risk.MEDIUM, "It is damaged. No model is shown it until it is restored; its row stays."),
+    Step.RELEASE: (Risk.LOW, "The item that it withholds does not exist."),
+    Step.REDO_SUMMARY: (
+        Risk.MEDIUM,
+        "Its sources are intact, so it can be made again; the new summary supersedes it.",
+    ),
+    Step.REBUILD_CONTEXT: (
+        Risk.MEDIUM,
+        "The context is derived from messages, summaries and links, and is rebuilt from them.",
+    ),
+    Step.RECOUNT: (Risk.LOW, "It can be counted again."),
+    Step.MEND_RUN: (Risk.LOW, "The saving of the run is correct; its starting figure was read too early."),
+    Step.CLOSE_JOB: (Risk.LOW, "No worker is running it; the sweep requests remaining work again."),
+    Step.CLOSE_RUN: (Risk.LOW, "No worker is running it; what it wrote is complete and stays."),
+    Step.EXPIRE_GRANT: (Risk.LOW, "A grant that should have ended is revoked."),
 }
 
 # Counters that may be the only evidence of missing messages.
 _EVIDENCE = frozenset({"chain_head", "next_seq"})
 _OF_MESSAGES = frozenset({*_EVIDENCE, "total_tokens"})
 _OF_CONTEXT = frozenset({"active_messages", "active_tokens"})
-_EVIDENCE_WHY = (
+_RECOUNT_OF_EVIDENCE = (
+    Risk.HIGH,
     "It can be counted again. But if the newest messages were removed, it may be the only evidence: compare it with a "
-    "ledger or a backup first."
+    "ledger or a backup first.",
 )
+
+# Findings that one step repairs, each by itself.
+_ONE_STEP = {
+    "grants_come_to_an_end": Step.EXPIRE_GRANT,
+    "quarantines_hold_what_there_is": Step.RELEASE,
+    "runs_add_up": Step.MEND_RUN,
+}
 
 # Findings of a conversation that one step repairs together.
 _CONTEXT = frozenset(
@@ -112,6 +113,7 @@ _BY_HAND: Mapping[str, str] = {
         "The original text is in its cold block, or erased; the row holds another text. Empty it by hand."
     ),
     "parts_have_the_names_of_their_place": "Its id contradicts its place; compare with a ledger or a backup.",
+    "acts_are_chained": "The audit log is evidence and is never repaired: compare it with an anchor and a backup.",
     "audited_rows_are_there": "The row was removed; only a backup has it.",
     "audited_site_rows_are_there": "The row was removed; only a backup has it. A missing key grants no access.",
 }
@@ -199,12 +201,10 @@ class _Damage:
             ),
             relinked=frozenset(place.conversation_id for place in lineage if place.id in facts.relinkable),
             entangled=frozenset(place.conversation_id for place in tangled),
-            of_summaries={id: frozenset(each.code for each in lineage if each.id == id) for id in _ids(lineage)},
+            of_summaries={
+                place.id: frozenset(each.code for each in lineage if each.id == place.id) for place in lineage
+            },
         )
-
-
-def _ids(places: Sequence[Place]) -> set[str]:
-    return {place.id for place in places}
 
 
 @dataclass
@@ -249,13 +249,9 @@ def restorable_places(places: Sequence[Place]) -> set[tuple[int, str]]:
 
 def _treat(place: Place, draft: _Draft) -> None:
     facts, damage = draft.facts, draft.damage
-    if place.code == "grants_come_to_an_end":
-        draft.add(Step.EXPIRE_GRANT, place)
-    elif place.code == "acts_are_chained":
-        draft.leave(place, "The audit log is evidence and is never repaired: compare it with an anchor and a backup.")
-    elif place.code in _BY_HAND:
+    if place.code in _BY_HAND:
         draft.leave(place, _BY_HAND[place.code])
-    elif place.conversation_id not in facts.conversations:
+    elif place.code != "grants_come_to_an_end" and place.conversation_id not in facts.conversations:
         draft.leave(place, "Its conversation is missing; only a backup, or an import of its ledger, restores it.")
     elif place.code in _CONTEXT or (place.code == "ordinals_are_unique" and place.id.startswith("ordinal_")):
         _treat_context(place, draft)
@@ -266,10 +262,8 @@ def _treat(place: Place, draft: _Draft) -> None:
             draft.add(Step.RECOUNT, place)
     elif place.code == "work_comes_to_an_end":
         draft.add(Step.CLOSE_JOB if place.id.startswith("job_") else Step.CLOSE_RUN, place)
-    elif place.code == "runs_add_up":
-        draft.add(Step.MEND_RUN, place)
-    elif place.code == "quarantines_hold_what_there_is":
-        draft.add(Step.RELEASE, place)
+    elif place.code in _ONE_STEP:
+        draft.add(_ONE_STEP[place.code], place)
     elif place.code == "recording_never_goes_back" and place.id.startswith("conv_"):
         draft.leave(place, "Set its updated_at to the time of its newest message, before the next append.")
     elif place.code == "chains_are_unbroken" and place.id in facts.after_gaps:
@@ -327,15 +321,8 @@ def gap_of(place: Place) -> str:
 
 
 def _proposal(step: Step, conversation_id: int | None, target: str, codes: tuple[str, ...]) -> Proposal:
-    is_evidence = step is Step.RECOUNT and target in _EVIDENCE
-    return Proposal(
-        step=step,
-        conversation_id=conversation_id,
-        target=target,
-        risk=Risk.HIGH if is_evidence else RISKS[step],
-        why=_EVIDENCE_WHY if is_evidence else WHY[step],
-        codes=codes,
-    )
+    risk, why = _RECOUNT_OF_EVIDENCE if step is Step.RECOUNT and target in _EVIDENCE else REASONS[step]
+    return Proposal(step, conversation_id, target, risk, why, codes)
 
 
 def _in_order(proposal: Proposal) -> tuple[int, int, str]:

@@ -6,26 +6,44 @@ Nothing is changed.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from django.db import transaction
-from django.db.models import Count, Q
 from django.utils import timezone
 
 from conversations.errors import Conflict, NotFound
 from conversations.models import ContextItem, Conversation, Quarantine, Summary
 from conversations.scope import Scope
 from conversations.sql import array, load, rows
-from conversations.store.pages import behind
 from integrity import models
-from integrity.repairs.operations import OPERATIONS, CannotRepair, Target
-from integrity.repairs.operations.repair_lineage import relinkable_sources
+from integrity.repairs.operation import CannotRepair, Operation, Target
+from integrity.repairs.quarantines import Release, Withhold
+from integrity.repairs.rebuild_derived import RebuildContext, Recount
+from integrity.repairs.repair_lineage import RedoSummary, Relink, relinkable_sources
 from integrity.repairs.repair_planning import Facts, Place, Proposal, Step, propose, restorable_places
-from integrity.reports import report_of
-from integrity.types import PlanState, RepairPlanOutline, RepairPlanRecord, Risk, StepRecord, StepState, Unplanned
+from integrity.repairs.repair_work import CloseJob, CloseRun, ExpireGrant, MendRun
+from integrity.repairs.restore_from_ledger import RestoreFromLedger
+from integrity.types import RepairPlanRecord, StepRecord, Unplanned, record
 
 SQL = load("integrity/repairs.sql")
+
+# None of them edits, renumbers or deletes appended messages.
+OPERATIONS: Mapping[Step, Operation] = {
+    operation.step: operation
+    for operation in (
+        RestoreFromLedger(),
+        Relink(),
+        Withhold(),
+        Release(),
+        RedoSummary(),
+        RebuildContext(),
+        Recount(),
+        MendRun(),
+        CloseJob(),
+        CloseRun(),
+        ExpireGrant(),
+    )
+}
 
 
 def make_plan(report: models.IntegrityReport, *, ledger_file_id: str = "") -> models.RepairPlan:
@@ -72,50 +90,13 @@ def plan_of(scope: Scope, repair_id: str, *, locked: bool = False) -> models.Rep
     return plan
 
 
-def list_of(
-    scope: Scope, *, report_id: str | None, state: PlanState | None, before_plan: str | None, limit: int
-) -> list[RepairPlanOutline]:
-    """List plans in figures, newest first, or those older than one of them."""
-    plans = scope.narrow(models.RepairPlan.objects.order_by("-created_at", "-plan_id"))
-    if report_id is not None:
-        plans = plans.filter(report=report_of(scope, report_id))
-    if state is not None:
-        plans = plans.filter(state=state)
-    if before_plan is not None:
-        last = plan_of(scope, before_plan)
-        plans = plans.filter(behind(field="created_at", moment=last.created_at, key=last.plan_id))
-    open = Count("steps", filter=Q(steps__state=StepState.PROPOSED))
-    counted = plans.annotate(step_count=Count("steps"), proposed_steps=open)
-    return [_outline(plan) for plan in counted[:limit]]
-
-
 def record_of(plan: models.RepairPlan) -> RepairPlanRecord:
-    return RepairPlanRecord(
+    return record(
+        RepairPlanRecord,
+        plan,
         repair_id=plan.plan_id,
-        report_id=plan.report_id,
-        created_at=plan.created_at,
-        state=PlanState(plan.state),
-        applied_at=plan.applied_at,
-        undone_at=plan.undone_at,
         ledger_file_id=plan.ledger_file_id or None,
-        steps=tuple(_step_record(step) for step in plan.steps.order_by("ordinal")),
-        unplanned=tuple(Unplanned(**each) for each in plan.unplanned),
-        outcome=plan.outcome,
-    )
-
-
-def _outline(plan: Any) -> RepairPlanOutline:
-    return RepairPlanOutline(
-        repair_id=plan.plan_id,
-        report_id=plan.report_id,
-        created_at=plan.created_at,
-        state=PlanState(plan.state),
-        applied_at=plan.applied_at,
-        undone_at=plan.undone_at,
-        ledger_file_id=plan.ledger_file_id or None,
-        step_count=plan.step_count,
-        proposed_steps=plan.proposed_steps,
-        unplanned_count=len(plan.unplanned),
+        steps=[record(StepRecord, step) for step in plan.steps.order_by("ordinal")],
     )
 
 
@@ -139,25 +120,6 @@ def _step(plan: models.RepairPlan, ordinal: int, proposal: Proposal) -> models.R
         reversible=operation.is_reversible(target),
         why=proposal.why,
         codes=list(proposal.codes),
-    )
-
-
-def _step_record(step: models.RepairStep) -> StepRecord:
-    return StepRecord(
-        ordinal=step.ordinal,
-        operation=step.operation,
-        conversation_id=step.conversation_id,
-        target=step.target,
-        before=step.before,
-        after=step.after,
-        risk=Risk(step.risk),
-        reversible=step.reversible,
-        why=step.why,
-        codes=tuple(step.codes),
-        state=StepState(step.state),
-        approved_by=step.approved_by,
-        approved_at=step.approved_at,
-        applied_at=step.applied_at,
     )
 
 

@@ -16,7 +16,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from compaction.background import jobs
-from compaction.locks import compaction_lock
+from compaction.run import compaction_lock
 from compaction.sources import remains_of
 from compaction.types import Reason
 from conversations.audit import Act, AuditLog
@@ -26,12 +26,12 @@ from conversations.files.shared_locks import SharedBytes
 from conversations.files.storage import STORAGE_FAILURES
 from conversations.humanize import counted
 from conversations.models import ContextItem, LargeFile, Message
-from conversations.scope import Scope
-from conversations.store.base import EVERYTHING
+from conversations.scope import EVERYTHING, Scope
 from integrity.models import Erasure
 from integrity.policy import RetentionPolicy
 from integrity.retention.erasure_extent import Extent
 from integrity.retention.types import ErasurePreview, ErasureResult
+from integrity.types import record
 
 logger = structlog.get_logger(__name__)
 
@@ -39,8 +39,6 @@ logger = structlog.get_logger(__name__)
 REQUESTED_FOR = timedelta(days=1)
 # A preview lists this many summaries.
 MOST_LISTED = 100
-# A request names this many messages.
-MOST_NAMED = 10_000
 
 
 @dataclass(frozen=True)
@@ -206,8 +204,6 @@ class Erasures:
     def _named(
         self, conversation_id: int, from_seq: int | None, to_seq: int | None, message_ids: Sequence[int]
     ) -> list[int]:
-        if len(message_ids) > MOST_NAMED:
-            raise Invalid(f"message_ids: at most {MOST_NAMED:,} ids are accepted; name a range instead.")
         own = Message.objects.filter(conversation_id=conversation_id)
         found = set(own.filter(pk__in=list(message_ids)).values_list("pk", flat=True))
         for message_id in message_ids:
@@ -265,23 +261,16 @@ def _figures(extent: Extent) -> dict[str, object]:
 
 
 def _preview(erasure: Erasure, extent: Extent) -> ErasurePreview:
-    return ErasurePreview(
+    return record(
+        ErasurePreview,
+        extent,
         erasure_id=erasure.erasure_id,
-        conversation_id=erasure.conversation_id,
-        is_whole=erasure.is_whole,
         expires_at=erasure.expires_at,
         confirmation=erasure.confirmation,
         message_count=len(extent.message_ids),
-        first_seq=extent.first_seq,
-        last_seq=extent.last_seq,
-        part_count=extent.part_count,
-        token_count=extent.token_count,
-        cold_messages=extent.cold_messages,
         summary_count=len(extent.summaries),
         summary_tokens=sum(summary.token_count for summary in extent.summaries),
         active_summaries=sum(summary.active for summary in extent.summaries),
         summaries=extent.summaries[:MOST_LISTED],
-        files=extent.files,
-        file_ids_kept=extent.files_kept,
         texts_elsewhere=extent.texts_elsewhere(),
     )

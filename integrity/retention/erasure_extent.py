@@ -51,7 +51,7 @@ class Extent:
     cold_messages: int
     summaries: tuple[ErasedSummary, ...]
     files: tuple[ErasedFile, ...]
-    files_kept: tuple[str, ...]
+    file_ids_kept: tuple[str, ...]
     fingerprint: str
 
     @classmethod
@@ -91,7 +91,7 @@ class Extent:
             cold_messages=len(blocks),
             summaries=summaries,
             files=tuple(files),
-            files_kept=tuple(kept),
+            file_ids_kept=tuple(kept),
             fingerprint=hashlib.sha256(json.dumps(fingerprinted).encode()).hexdigest(),
         )
 

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import psycopg
 from django.db import OperationalError, connection, transaction
 
-from conversations.scope import Scope
-from conversations.sql import load, rows
-from conversations.store.base import EVERYTHING
+from conversations.scope import EVERYTHING, Scope
+from conversations.sql import first_row, load
 from integrity.retention.types import StorageStatistics
 
 # Counting bytes reads every message; where that takes longer, the answer leaves the bytes out.
@@ -31,25 +30,9 @@ class StorageReport:
     def storage(self) -> StorageStatistics:
         """Count messages, summaries, files and bytes by tier, and the saving."""
         owned = {"workspace_id": self.scope.workspace_id}
-        [found] = rows(SQL["space_used"], owned)
-        conversations, messages, cold_messages, blocks, cold_bytes, cold_bytes_before, *rest = found
-        summaries, summary_bytes, files, file_bytes, erased = rest
-        return StorageStatistics(
-            conversations=conversations,
-            messages=messages,
-            hot_messages=messages - cold_messages - erased,
-            hot_bytes=_within(LONGEST_MS, SQL["hot_bytes"], owned),
-            cold_messages=cold_messages,
-            cold_blocks=blocks,
-            cold_bytes=cold_bytes,
-            cold_bytes_before=cold_bytes_before,
-            bytes_saved=cold_bytes_before - cold_bytes,
-            erased_messages=erased,
-            summaries=summaries,
-            summary_bytes=summary_bytes,
-            files=files,
-            file_bytes=file_bytes,
-        )
+        counts = first_row(SQL["space_used"], owned)
+        assert counts is not None, "it has one row"
+        return StorageStatistics(**counts, hot_bytes=_within(LONGEST_MS, SQL["hot_bytes"], owned))
 
 
 def _within(milliseconds: int, statement: str, values: dict[str, int | None]) -> int | None:

@@ -13,18 +13,18 @@ import structlog
 from django.db import transaction
 from django.utils import timezone
 
-from compaction.locks import compaction_lock
+from compaction.run import compaction_lock
 from conversations.audit import Act, AuditLog
 from conversations.cold_storage.archiving import Moved, archive_stretch, thaw_block
 from conversations.errors import ConversationBusy, Invalid, LcmError
 from conversations.models import ColdBlock, Conversation, Workspace
-from conversations.scope import Scope
+from conversations.scope import EVERYTHING, Scope
 from conversations.sql import load, rows
-from conversations.store.base import EVERYTHING
 from conversations.store.last_used import today
 from integrity.models import ColdProgress
 from integrity.policy import MOST_DAYS, RetentionPolicy
 from integrity.retention.types import RetentionRecord, Tier, TierMove
+from integrity.types import record
 
 logger = structlog.get_logger(__name__)
 
@@ -139,7 +139,7 @@ class Retention:
 
     def _archive(self, conversation_id: int, *, after_seq: int, deadline: float) -> TierMove:
         log, moves = AuditLog(self.scope), _Moves()
-        newest = _newest(conversation_id)
+        newest = Conversation.objects.values_list("next_seq", flat=True).get(pk=conversation_id) - 1
         more = False
         with compaction_lock(conversation_id):
             while (moved := archive_stretch(conversation_id, after_seq=after_seq, log=log)) is not None:
@@ -177,20 +177,6 @@ class Retention:
         )
 
 
-def _newest(conversation_id: int) -> int:
-    return Conversation.objects.values_list("next_seq", flat=True).get(pk=conversation_id) - 1
-
-
 def _move(conversation_id: int, tier: Tier, moves: _Moves, *, more: bool) -> TierMove:
     cold = Conversation.objects.values_list("cold_messages", flat=True).get(pk=conversation_id)
-    return TierMove(
-        conversation_id=conversation_id,
-        tier=tier,
-        messages=moves.messages,
-        blocks=moves.blocks,
-        bytes_in_rows=moves.bytes_in_rows,
-        bytes_in_blocks=moves.bytes_in_blocks,
-        cold_messages=cold,
-        more=more,
-        damaged_ids=tuple(moves.damaged_ids),
-    )
+    return record(TierMove, moves, conversation_id=conversation_id, tier=tier, cold_messages=cold, more=more)

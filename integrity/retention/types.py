@@ -6,9 +6,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-# What an erasure removes from a part besides its texts. Tool names and call ids stay: the messages around it need them.
-ERASED_PART_NAMES = ("patch_hash", "file_mime", "file_name", "subtask_agent", "step_reason", "snapshot_hash")
-
 
 class Tier(StrEnum):
     """Where texts are: in their rows and indexed, or compressed in blocks."""

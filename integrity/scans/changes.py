@@ -5,47 +5,33 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
-from django.db.models import F, Func, QuerySet, TextField, Value
-from django.db.models.functions import Cast, Concat
+from django.db.models import F, QuerySet, TextField
+from django.db.models.expressions import RawSQL
 
 from conversations.models import Conversation
-from conversations.sql import array, rows
 from integrity.examination import Examination
 from integrity.models import ConversationCheck
 
-# Whatever is written to a conversation moves a counter on its row, and a row that is written anew has another version:
-# which transaction wrote it, and where it lies.
-_VERSIONS = "SELECT conversation_id, xmin::text || ' ' || ctid::text FROM conversations WHERE conversation_id = ANY(%s)"
-
-
-class _SystemColumn(Func):
-    """A column that every row has, and no model."""
-
-    template = '"conversations"."%(function)s"'
-    output_field = TextField()
+# Every write to a conversation changes a counter on its row, and a written row has another transaction and place.
+_VERSION = RawSQL("conversations.xmin::text || ' ' || conversations.ctid::text", (), output_field=TextField())
 
 
 def not_looked_at_since(moment: datetime, conversations: QuerySet[Conversation]) -> QuerySet[Conversation]:
-    """Those of `since_last_clean` that were not checked since, as they are now."""
+    """Return those of `since_last_clean` that were not checked since, as they are now."""
     return conversations.exclude(integrity_check__checked_at__gte=moment, integrity_check__row_version=F("row_version"))
 
 
 def since_last_clean(conversations: QuerySet[Conversation]) -> QuerySet[Conversation]:
-    """Those that were never found clean, or have changed since."""
-    version = Concat(
-        Cast(_SystemColumn(function="xmin"), TextField()),
-        Value(" "),
-        Cast(_SystemColumn(function="ctid"), TextField()),
-        output_field=TextField(),
-    )
-    return conversations.annotate(row_version=version).exclude(
+    """Return those that were never found clean, or have changed since."""
+    return conversations.annotate(row_version=_VERSION).exclude(
         integrity_check__is_clean=True, integrity_check__row_version=F("row_version")
     )
 
 
 def versions_of(conversation_ids: Iterable[int]) -> dict[int, str]:
-    """The versions of these conversations' rows."""
-    return dict(rows(_VERSIONS, [array(conversation_ids)]))
+    """Return the versions of these conversations' rows."""
+    found = Conversation.objects.filter(pk__in=list(conversation_ids)).annotate(row_version=_VERSION)
+    return dict(found.values_list("pk", "row_version"))
 
 
 def note(versions: Mapping[int, str], examined: Examination, *, checked_at: datetime) -> None:

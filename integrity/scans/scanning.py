@@ -13,9 +13,8 @@ from django.db.models import Exists, OuterRef, QuerySet
 from django.utils import timezone
 
 from conversations.models import Conversation
-from conversations.scope import Scope
+from conversations.scope import EVERYTHING, Scope
 from conversations.sql import snapshot
-from conversations.store.base import EVERYTHING
 from conversations.work.queue import Lease
 from integrity import models, reports
 from integrity.examination import Examination, batches_of

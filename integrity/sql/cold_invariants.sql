@@ -67,7 +67,7 @@ WHERE q.conversation_id = ANY(%(ids)s) AND q.released_at IS NULL
 
 -- name: emptied_rows_hold_no_text
 -- Rows that are cold or erased and still hold text.
--- The columns are those of `cold_texts.PART_TEXTS` and `retention.types.ERASED_PART_NAMES`; a test compares them.
+-- The columns are those of `cold_texts.PART_TEXTS`, and those that `erase_parts` empties.
 SELECT m.conversation_id, 'msg_' || m.message_id, 'is cold or erased, but its row holds text'
 FROM messages m
 WHERE m.conversation_id = ANY(%(ids)s) AND (m.cold_block_id IS NOT NULL OR m.erased_by_id IS NOT NULL)

@@ -15,15 +15,23 @@ WITH owned AS (
     SELECT conversation_id, next_seq - 1 AS messages, cold_messages FROM conversations
     WHERE %(workspace_id)s::bigint IS NULL OR workspace_id = %(workspace_id)s
 )
-SELECT *
-FROM (SELECT count(*), coalesce(sum(messages), 0)::bigint, coalesce(sum(cold_messages), 0)::bigint FROM owned) c,
-     (SELECT count(*), coalesce(sum(octet_length(packed)), 0)::bigint, coalesce(sum(bytes_before), 0)::bigint
+SELECT conversations, messages, messages - cold_messages - erased_messages AS hot_messages, cold_messages, cold_blocks,
+       cold_bytes, cold_bytes_before, cold_bytes_before - cold_bytes AS bytes_saved, erased_messages, summaries,
+       summary_bytes, files, file_bytes
+FROM (SELECT count(*) AS conversations, coalesce(sum(messages), 0)::bigint AS messages,
+             coalesce(sum(cold_messages), 0)::bigint AS cold_messages
+      FROM owned) c,
+     (SELECT count(*) AS cold_blocks, coalesce(sum(octet_length(packed)), 0)::bigint AS cold_bytes,
+             coalesce(sum(bytes_before), 0)::bigint AS cold_bytes_before
       FROM cold_blocks JOIN owned USING (conversation_id)) b,
-     (SELECT count(*), coalesce(sum(pg_column_size(content) + coalesce(pg_column_size(content_tsv), 0)), 0)::bigint
+     (SELECT count(*) AS summaries,
+             coalesce(sum(pg_column_size(content) + coalesce(pg_column_size(content_tsv), 0)), 0)::bigint
+                 AS summary_bytes
       FROM summaries JOIN owned USING (conversation_id)) s,
-     (SELECT count(*), coalesce(sum(byte_size), 0)::bigint
+     (SELECT count(*) AS files, coalesce(sum(byte_size), 0)::bigint AS file_bytes
       FROM large_files JOIN owned USING (conversation_id) WHERE erased_by_id IS NULL) f,
-     (SELECT count(*) FROM messages JOIN owned USING (conversation_id) WHERE erased_by_id IS NOT NULL) e
+     (SELECT count(*) AS erased_messages
+      FROM messages JOIN owned USING (conversation_id) WHERE erased_by_id IS NOT NULL) e
 
 -- name: hot_bytes
 -- The bytes of texts, parts and search terms in rows, as they are stored (possibly compressed).

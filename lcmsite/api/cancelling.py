@@ -1,22 +1,60 @@
-"""Cancels the statement of a heavy operation at PostgreSQL when the client that asked for it disconnects."""
+"""Cancel the statement of a heavy operation when the client that asked for it disconnects."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any
 
 import psycopg
 from django.db import DEFAULT_DB_ALIAS, connections
+from prometheus_client import Counter
 
 from conversations.errors import Unavailable
-from lcmsite.ops.metrics.counters import CANCELLED
-from lcmsite.server.disconnected import Disconnected
 
 SECONDS_BETWEEN_CANCELS = 0.1
 LONGEST_CANCEL_SECONDS = 2.0
+CANCELLED = Counter("lcm_cancelled_total", "Heavy operations cancelled because their client disconnected.")
+
+DISCONNECTED = "lcm.disconnected"
+"""The key of a request's `Disconnected` in the WSGI environ, which is Django's `request.META`."""
+
+
+class Disconnected:
+    """An event that is set when the client goes; safe to use from any thread."""
+
+    def __init__(self) -> None:
+        self._is_set = False
+        self._callbacks: list[Callable[[], object]] = []
+        self._lock = threading.Lock()
+
+    def is_set(self) -> bool:
+        return self._is_set
+
+    def add_callback(self, callback: Callable[[], object]) -> None:
+        """Call this once when the client goes; at once if it has gone.
+
+        It runs on the server's event loop, so it must not block.
+        """
+        with self._lock:
+            if not self._is_set:
+                self._callbacks.append(callback)
+                return
+        callback()
+
+    def forget_callbacks(self) -> None:
+        """Drop the callbacks of a request that is over: the connection may serve another one."""
+        with self._lock:
+            self._callbacks.clear()
+
+    def set(self) -> None:
+        with self._lock:
+            self._is_set = True
+            callbacks, self._callbacks = self._callbacks, []
+        for callback in callbacks:
+            callback()
 
 
 CLIENT: ContextVar[Disconnected | None] = ContextVar("client", default=None)
@@ -47,7 +85,7 @@ class _Work:
     def __init__(self, connection: Any) -> None:
         self._connection = connection
         self._over = threading.Event()
-        # Held while a cancel is on its way: behind `end`, the connection is somebody else's.
+        # Held during a cancel: after `end`, the connection belongs to another request.
         self._lock = threading.Lock()
 
     def cancel(self) -> None:
@@ -61,7 +99,7 @@ class _Work:
     def _cancel_until_over(self) -> None:
         if not self._over.is_set():
             CANCELLED.inc()
-        # Again and again: between two statements there is nothing to cancel.
+        # Repeatedly: between two statements there is nothing to cancel.
         while True:
             with self._lock:
                 if self._over.is_set():

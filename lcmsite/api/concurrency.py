@@ -1,27 +1,34 @@
-"""Limits on how many operations one process runs at once: in all, of the heavy ones, and of one caller.
+"""Limits on what runs at once, shared fairly among callers: operations here, requests in `server.places`.
 
-The server has more threads than operations run at once; the others wait here, for a short time, and are then refused.
-Each process counts for itself, because the threads that must stay free for others are its own.
+The server has more threads than operations run at once; the other operations wait, for a short time, and are then
+refused. Each process counts for itself, because the threads that must stay free for others are its own.
 """
 
 from __future__ import annotations
 
 import threading
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
+from typing import Self
 
 from django.conf import settings
 from django.db import connections
+from prometheus_client import Counter
 
 from conversations.errors import LcmError
-from lcmsite.ops.metrics.counters import TOO_MANY_AT_ONCE
 
 # Requests of one process that may wait here, each in a thread.
 MOST_WAITING = 58
 LONGEST_WAIT_SECONDS = 5.0
+
+TOO_MANY_AT_ONCE = Counter(
+    "lcm_too_many_at_once_total", "Requests refused because too much ran at once: heavy or other.", ["kind"]
+)
+# Shown from the start: no rate can be computed for a series that begins with its first event.
+for _kind in ("heavy", "other"):
+    TOO_MANY_AT_ONCE.labels(_kind)
 
 
 class TooManyAtOnce(LcmError):
@@ -31,131 +38,143 @@ class TooManyAtOnce(LcmError):
     retryable = True
 
 
-@dataclass(frozen=True)
-class Limits:
-    """How many operations may run and wait at once. Everything follows from `at_once`."""
-
-    at_once: int
-    waiting: int = MOST_WAITING
-    longest_wait: float = LONGEST_WAIT_SECONDS
-
-    @property
-    def heavy(self) -> int:
-        """Half of what runs at once: an append always finds a free place among the rest."""
-        return max(1, self.at_once // 2)
-
-    @property
-    def of_one_caller(self) -> int:
-        """All but one, so that another caller finds a place at once."""
-        return max(1, self.at_once - 1)
-
-    @property
-    def heavy_of_one_caller(self) -> int:
-        return max(1, self.heavy - 1)
-
-    @property
-    def threads(self) -> int:
-        """How many threads a process needs, so that what waits here takes none from what runs."""
-        return self.at_once + self.waiting
+class QueueFull(Exception):
+    """No more may wait, in all or of this caller."""
 
 
 @dataclass(eq=False)
 class Place:
-    """One operation that runs or waits."""
+    """Something that runs or waits. `admit` is called when it may run after it has waited."""
 
     caller: str
-    heavy: bool
-    admitted: threading.Event = field(default_factory=threading.Event)
+    admit: Callable[[], object]
+    heavy: bool = False
+
+
+@dataclass(frozen=True)
+class Share:
+    """The most places in all, and of one caller."""
+
+    in_all: int
+    of_one_caller: int
+
+    def has_room(self, taken: Collection[Place], caller: str) -> bool:
+        return len(taken) < self.in_all and sum(each.caller == caller for each in taken) < self.of_one_caller
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much may run and wait at once, and how much of that may be heavy."""
+
+    running: Share
+    waiting: Share
+    heavy_running: Share = Share(0, 0)
+    heavy_waiting: Share = Share(0, 0)
+
+    @classmethod
+    def of_operations(cls, at_once: int, *, waiting: int = MOST_WAITING) -> Self:
+        """An append always finds a place beside heavy operations, and a second caller beside the first."""
+        heavy = max(1, at_once // 2)
+        return cls(
+            running=Share(at_once, max(1, at_once - 1)),
+            waiting=Share(waiting, waiting * 3 // 4),
+            heavy_running=Share(heavy, max(1, heavy - 1)),
+            heavy_waiting=Share(waiting // 2, waiting // 4),
+        )
+
+    @property
+    def threads(self) -> int:
+        """How many threads a process needs, so that what waits takes none from what runs."""
+        return self.running.in_all + self.waiting.in_all
 
 
 @dataclass
-class Gate:
-    """Admits operations. A place that becomes free goes to the caller with the fewest running, then by arrival."""
+class FairQueue:
+    """Admits what may run. A place that becomes free goes to the caller with the fewest running, then by arrival."""
 
     limits: Limits
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
-    _running: Counter[tuple[str, bool]] = field(default_factory=Counter, init=False)
+    _running: list[Place] = field(default_factory=list, init=False)
     _waiting: list[Place] = field(default_factory=list, init=False)
 
-    @contextmanager
-    def entered(self, caller: str, *, heavy: bool) -> Iterator[None]:
-        """Run the block as one operation of the caller; TooManyAtOnce if none may begin in time."""
-        place = Place(caller, heavy)
-        if not self._begin(place):
-            # Others may need the connection while this thread waits.
-            for each in connections.all(initialized_only=True):
-                if not each.in_atomic_block:
-                    each.close()
-            self._wait(place)
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._running[(caller, heavy)] -= 1
-                if not self._running[(caller, heavy)]:
-                    del self._running[(caller, heavy)]
-                self._admit()
-
-    def _begin(self, place: Place) -> bool:
-        """Whether the operation runs from now on; otherwise it waits. TooManyAtOnce if too many wait already."""
+    def enter(self, place: Place) -> bool:
+        """True if it runs from now on, False if it waits; QueueFull if it may not wait either."""
         with self._lock:
-            # Whoever waits has no room, or would have been admitted when it became free.
-            if self._has_room(place):
-                self._running[(place.caller, place.heavy)] += 1
+            # What waits has no room: it was admitted when room became free.
+            if self._may_run(place):
+                self._running.append(place)
                 return True
-            self._require_room_to_wait(place)
+            if not _has_room(self._waiting, place, self.limits.waiting, self.limits.heavy_waiting):
+                raise QueueFull
             self._waiting.append(place)
             return False
 
-    def _wait(self, place: Place) -> None:
-        if place.admitted.wait(self.limits.longest_wait):
-            return
+    def give_up(self, place: Place) -> bool:
+        """Stop waiting; False if it was admitted in the meantime."""
         with self._lock:
-            if place.admitted.is_set():
+            if place not in self._waiting:
+                return False
+            self._waiting.remove(place)
+            return True
+
+    def leave(self, place: Place) -> None:
+        """Give the place back, once."""
+        with self._lock:
+            if place not in self._running:
                 return
-            self._waiting.remove(place)
-        raise _refusal(place)
+            self._running.remove(place)
+            while ready := [each for each in self._waiting if self._may_run(each)]:
+                # `min` gives the first of equals, which came first.
+                admitted = min(ready, key=lambda each: sum(other.caller == each.caller for other in self._running))
+                self._waiting.remove(admitted)
+                self._running.append(admitted)
+                admitted.admit()
 
-    def _admit(self) -> None:
-        while ready := [each for each in self._waiting if self._has_room(each)]:
-            # `min` gives the first of equals, which came first.
-            place = min(ready, key=lambda each: self._running_of(each.caller))
-            self._waiting.remove(place)
-            self._running[(place.caller, place.heavy)] += 1
-            place.admitted.set()
-
-    def _has_room(self, place: Place) -> bool:
-        if self._running.total() >= self.limits.at_once:
-            return False
-        if self._running_of(place.caller) >= self.limits.of_one_caller:
-            return False
-        return not place.heavy or (
-            sum(count for (_, heavy), count in self._running.items() if heavy) < self.limits.heavy
-            and self._running[(place.caller, True)] < self.limits.heavy_of_one_caller
-        )
-
-    def _running_of(self, caller: str) -> int:
-        return self._running[(caller, False)] + self._running[(caller, True)]
-
-    def _require_room_to_wait(self, place: Place) -> None:
-        """Refuse what would leave no thread to others: heavy operations may take half, of one caller a quarter."""
-        of_caller = [each for each in self._waiting if each.caller == place.caller]
-        if len(of_caller) >= self.limits.waiting * 3 // 4:
-            raise _refusal(place)
-        heavy = [each for each in self._waiting if each.heavy]
-        if place.heavy and (
-            len(heavy) >= self.limits.waiting // 2 or sum(each.heavy for each in of_caller) >= self.limits.waiting // 4
-        ):
-            raise _refusal(place)
+    def _may_run(self, place: Place) -> bool:
+        return _has_room(self._running, place, self.limits.running, self.limits.heavy_running)
 
 
-def _refusal(place: Place) -> TooManyAtOnce:
-    TOO_MANY_AT_ONCE.labels("heavy" if place.heavy else "other").inc()
-    what = "searches and other heavy operations" if place.heavy else "requests"
-    return TooManyAtOnce(f"Too many {what} run at once; try again, with fewer at the same time.")
+def _has_room(taken: Collection[Place], place: Place, share: Share, heavy_share: Share) -> bool:
+    if not share.has_room(taken, place.caller):
+        return False
+    return not place.heavy or heavy_share.has_room([each for each in taken if each.heavy], place.caller)
+
+
+@dataclass(frozen=True)
+class Gate:
+    """Admits the operations of a process, each in its thread."""
+
+    limits: Limits
+    longest_wait: float = LONGEST_WAIT_SECONDS
+    queue: FairQueue = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "queue", FairQueue(self.limits))
+
+    @contextmanager
+    def entered(self, caller: str, *, heavy: bool) -> Iterator[None]:
+        """Run the block as one operation of the caller; TooManyAtOnce if it may not begin in time."""
+        admitted = threading.Event()
+        place = Place(caller, admitted.set, heavy)
+        try:
+            if not self.queue.enter(place):
+                # Others may need the connection while this thread waits.
+                for each in connections.all(initialized_only=True):
+                    if not each.in_atomic_block:
+                        each.close()
+                if not admitted.wait(self.longest_wait) and self.queue.give_up(place):
+                    raise QueueFull
+        except QueueFull:
+            TOO_MANY_AT_ONCE.labels("heavy" if heavy else "other").inc()
+            what = "searches and other heavy operations" if heavy else "requests"
+            raise TooManyAtOnce(f"Too many {what} run at once; try again, with fewer at the same time.") from None
+        try:
+            yield
+        finally:
+            self.queue.leave(place)
 
 
 @cache
 def gate() -> Gate:
     """The gate of this process."""
-    return Gate(Limits(settings.DEPLOYMENT.web_threads))
+    return Gate(Limits.of_operations(settings.DEPLOYMENT.web_threads))

@@ -23,7 +23,8 @@ from lcmsite.catalogue.problems import KINDS
 
 PREFIX = "/api/v1/"
 # Paths beside the catalogue's.
-STREAMS = ("files/{file_id}/download/", "conversations/{conversation_id}/ledger/")
+DOWNLOAD = "files/{file_id}/download/"
+LEDGER = "conversations/{conversation_id}/ledger/"
 _BYTES = {"type": "string", "format": "binary"}
 
 # Refused by the web server, which knows nothing of LCM's problems.
@@ -81,7 +82,7 @@ _REQUEST_ID = {"X-Request-ID": {"$ref": "#/components/headers/X-Request-ID"}}
 class BearerKeyScheme(OpenApiAuthenticationExtension):
     """How the document names our keys."""
 
-    target_class = "lcmsite.access.authentication.BearerKey"
+    target_class = "lcmsite.access.keys.BearerKey"
     name = "ApiKey"
 
     def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
@@ -249,7 +250,7 @@ def completed(result: dict[str, Any], **_: Any) -> dict[str, Any]:
         for path in operation.paths:
             document = result["paths"][f"{PREFIX}{path}"][operation.verb.lower()]
             _complete(document, operation, path)
-    for path in STREAMS:
+    for path in (DOWNLOAD, LEDGER):
         document = result["paths"][f"{PREFIX}{path}"]["get"]
         for parameter in document["parameters"]:
             parameter["example"] = EXAMPLES[parameter["name"]]

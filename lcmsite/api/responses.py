@@ -1,4 +1,4 @@
-"""Responses of the API: results as JSON, errors as problems."""
+"""Refusals of the API: every error as a problem in JSON, also where no view was reached."""
 
 from __future__ import annotations
 
@@ -6,50 +6,18 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-import orjson
 from django.core.exceptions import DisallowedHost
 from django.core.signals import got_request_exception
 from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest
 from django.views import defaults
-from drf_spectacular.renderers import OpenApiJsonRenderer
-from rest_framework.negotiation import DefaultContentNegotiation
-from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 
-from lcmsite.access.authentication import CHALLENGE
+from lcmsite.access.keys import CHALLENGE
+from lcmsite.catalogue.json_text import as_bytes
 from lcmsite.catalogue.problems import INTERNAL, problem_of
-from lcmsite.catalogue.results import as_bytes
 
 API = "/api/"
 JSON = "application/json"
-
-
-class ResultRenderer(BaseRenderer):
-    """Writes what a service gave as JSON, with orjson."""
-
-    media_type = JSON
-    format = "json"
-    charset = None
-    render_style = "binary"
-
-    def render(self, data: Any, accepted_media_type: str | None = None, renderer_context: Any = None) -> bytes:
-        return as_bytes(data)
-
-
-class CompactOpenApi(OpenApiJsonRenderer):
-    """Writes the OpenAPI document without indentation, which would double it."""
-
-    def render(self, data: Any, media_type: str | None = None, renderer_context: Any = None) -> bytes:
-        return orjson.dumps(data)
-
-
-class AlwaysJson(DefaultContentNegotiation):
-    """Answers in JSON, whatever the Accept header says: there is nothing else to choose."""
-
-    def select_renderer(
-        self, request: Request, renderers: Any, format_suffix: str | None = None
-    ) -> tuple[BaseRenderer, str]:
-        return renderers[0], renderers[0].media_type
 
 
 def problem_response(error: BaseException, request: HttpRequest | Request | None = None) -> HttpResponse:

@@ -18,19 +18,19 @@ from typing import Any
 import pglock
 from django.conf import settings
 from django.core.cache import cache
+from prometheus_client import Counter
 from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
 
 from conversations.errors import LcmError
-from lcmsite.access.authentication import caller_by
-from lcmsite.access.keys import Caller
-from lcmsite.ops.metrics.counters import RATE_LIMITED
+from lcmsite.access.keys import Caller, caller_by
 
 WINDOW_SECONDS = 60
 # The part of a limit that a process takes at once.
 BLOCK = 1 / 100
 # The windows of more keys than this are dropped, and then taken anew.
 MOST_WINDOWS = 10_000
+RATE_LIMITED = Counter("lcm_rate_limited_total", "Requests refused because their key had made too many.")
 
 
 class TooManyRequests(LcmError):

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import orjson
 from django.urls import include, path
+from drf_spectacular.renderers import OpenApiJsonRenderer
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 
 from lcmsite.api import views
-from lcmsite.api.responses import CompactOpenApi
+
+
+class CompactOpenApi(OpenApiJsonRenderer):
+    """Writes the OpenAPI document without indentation, which would double it."""
+
+    def render(self, data: Any, media_type: str | None = None, renderer_context: Any = None) -> bytes:
+        return orjson.dumps(data)
+
 
 urlpatterns = [
     path("v1/", include(views.urlpatterns)),

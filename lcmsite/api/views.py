@@ -1,33 +1,86 @@
-"""REST: one generic view over the catalogue, a class for each path and a method for each verb."""
+"""REST: one generic view over the catalogue, a class for each path and a method for each verb.
+
+Params come from path, query and body; the result goes out as JSON.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
 from typing import Any
+from urllib.parse import parse_qs
 
+from django.conf import settings
+from django.core.exceptions import TooManyFieldsSent
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.urls import path
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.gzip import gzip_page
 from django.views.decorators.http import conditional_page
+from rest_framework import exceptions
+from rest_framework.negotiation import DefaultContentNegotiation
+from rest_framework.parsers import BaseParser
 from rest_framework.permissions import BasePermission
+from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from conversations.errors import NotFound
-from lcmsite.access.authentication import BearerKey
-from lcmsite.api.downloads import DOWNLOAD, download
-from lcmsite.api.ledger_stream import LEDGER, ledger
-from lcmsite.api.openapi import PREFIX, documented
-from lcmsite.api.requests import BytesParser, StrictJsonParser, bytes_field, params_of
-from lcmsite.api.responses import AlwaysJson, ResultRenderer, problem_response
+from conversations.errors import Invalid, NotFound
+from lcmsite.access.keys import BearerKey
+from lcmsite.api.openapi import DOWNLOAD, LEDGER, PREFIX, documented
+from lcmsite.api.responses import JSON, problem_response
+from lcmsite.api.streams import OCTETS, download, ledger
 from lcmsite.api.throttling import KeyThrottle
+from lcmsite.catalogue import json_text
+from lcmsite.catalogue.json_schema import fields_of, is_bytes
 from lcmsite.catalogue.operation import Operation, metric_name
 from lcmsite.catalogue.operations import CATALOGUE
+from lcmsite.catalogue.problems import LengthRequired, UnsupportedMediaType
+
+
+class StrictJsonParser(BaseParser):
+    """Reads a JSON object, which RequestSize keeps within LCM_MAX_REQUEST_BYTES."""
+
+    media_type = JSON
+
+    def parse(self, stream: Any, media_type: str | None = None, parser_context: Any = None) -> dict[str, Any]:
+        body = json_text.parse(stream.read())
+        if not isinstance(body, dict):
+            raise Invalid("The body must be a JSON object.", code="invalid_params")
+        return body
+
+
+class BytesParser(BaseParser):
+    """Reads a file's bytes as they are."""
+
+    media_type = OCTETS
+
+    def parse(self, stream: Any, media_type: str | None = None, parser_context: Any = None) -> Any:
+        return stream.read()
+
+
+class ResultRenderer(BaseRenderer):
+    """Writes what a service gave as JSON, with orjson."""
+
+    media_type = JSON
+    format = "json"
+    charset = None
+    render_style = "binary"
+
+    def render(self, data: Any, accepted_media_type: str | None = None, renderer_context: Any = None) -> bytes:
+        return json_text.as_bytes(data)
+
+
+class AlwaysJson(DefaultContentNegotiation):
+    """Answers in JSON, whatever the Accept header says: there is nothing else to choose."""
+
+    def select_renderer(
+        self, request: Request, renderers: Any, format_suffix: str | None = None
+    ) -> tuple[BaseRenderer, str]:
+        return renderers[0], renderers[0].media_type
 
 
 class MayPerform(BasePermission):
@@ -114,6 +167,81 @@ def _views() -> dict[str, Callable[..., HttpResponseBase]]:
     # Django tries one after the other: a name goes before a placeholder that would match it.
     views = {each: _view(each, by_path[each]) for each in sorted(by_path, key=lambda each: each.replace("{", "~"))}
     return views | {DOWNLOAD: _stream("download", download), LEDGER: _stream("ledger", ledger)}
+
+
+def params_of(
+    operation: Operation, request: Request, in_path: Mapping[str, str]
+) -> tuple[dict[str, Any], Collection[str]]:
+    """The params of a request, and the names of those that came as text; Invalid for one given twice."""
+    query = _query(request)
+    given: dict[str, Any]
+    in_text: Collection[str]
+    if not operation.has_body:
+        given = {name: _one_or_list(operation, name, values) for name, values in query.items()}
+        in_text = {*given, *in_path}
+    elif raw := _raw_field(operation, request):
+        # The body is the file, so the other params are in the query.
+        given = {name: _one_or_list(operation, name, values) for name, values in query.items()}
+        in_text = {*given, *in_path}
+        given[raw] = _body(request) or b""
+    elif query:
+        raise Invalid(f"{next(iter(query))[:80]} must be given in the body, not in the query.", code="invalid_params")
+    else:
+        given, in_text = _body(request), set(in_path)
+    for name in in_path:
+        if name in given:
+            raise Invalid(f"{name} is given in the path already.", code="invalid_params")
+    return {**given, **in_path}, in_text
+
+
+def bytes_field(operation: Operation) -> str | None:
+    """The param that is a file, if there is one."""
+    return next((name for name, schema in fields_of(operation.params).items() if is_bytes(schema)), None)
+
+
+def _raw_field(operation: Operation, request: Request) -> str | None:
+    """The param that the body is, where a file is sent as it is."""
+    media_type = request.content_type.partition(";")[0].strip().lower()
+    field = None if media_type == JSON else bytes_field(operation)
+    if field and media_type not in ("", OCTETS):
+        raise UnsupportedMediaType(f"The body must be the bytes themselves, sent as Content-Type: {OCTETS}, or {JSON}.")
+    return field if media_type == OCTETS else None
+
+
+def _one_or_list(operation: Operation, name: str, values: list[str]) -> str | list[str]:
+    if fields_of(operation.params).get(name, {}).get("type") == "array":
+        return values
+    if len(values) > 1:
+        raise Invalid(f"{name[:80]} must be given once.", code="invalid_params")
+    return values[0]
+
+
+def _query(request: Request) -> dict[str, list[str]]:
+    """The query's values by name; Invalid if it is not UTF-8, where Django would replace characters."""
+    query = request.META.get("QUERY_STRING")
+    if not query:
+        return {}
+    try:
+        # WSGI gives each byte as one character.
+        sent = query.encode("latin-1").decode()
+        most = settings.DATA_UPLOAD_MAX_NUMBER_FIELDS
+        return parse_qs(sent, keep_blank_values=True, errors="strict", max_num_fields=most)
+    except UnicodeDecodeError:
+        raise Invalid("The query is not UTF-8 behind its percent signs.", code="invalid_params") from None
+    except ValueError:
+        raise TooManyFieldsSent from None
+
+
+def _body(request: Request) -> Any:
+    """The parsed body; an empty object without one. Refuses a body of unknown length, and a compressed one."""
+    if "HTTP_TRANSFER_ENCODING" in request.META and not request.META.get("CONTENT_LENGTH"):
+        raise LengthRequired("The request must say in Content-Length how long its body is.")
+    if request.META.get("HTTP_CONTENT_ENCODING", "").strip().lower() not in ("", "identity"):
+        raise UnsupportedMediaType("The body must be sent as it is: LCM takes no Content-Encoding such as gzip.")
+    try:
+        return request.data
+    except exceptions.UnsupportedMediaType:
+        raise UnsupportedMediaType("The body must be JSON, sent as Content-Type: application/json.") from None
 
 
 @csrf_exempt

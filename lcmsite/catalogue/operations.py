@@ -21,7 +21,6 @@ from integrity.checker import IntegrityChecker
 from integrity.ledgers import Ledgers
 from integrity.repairs.applying import Repairs
 from integrity.repairs.quarantines import Quarantines
-from integrity.retention import params as retention
 from integrity.retention.erasure import Erasures
 from integrity.retention.space_used import StorageReport
 from integrity.retention.tiers import Retention
@@ -180,20 +179,20 @@ CATALOGUE: tuple[Operation, ...] = (
     Operation(Quarantines, "release", integrity.ReleaseParams, "POST", "quarantines/{quarantine_id}/release/",
         "lcm_release", scope=ADMIN),
     # Retention and storage.
-    Operation(Retention, "archive", retention.ArchiveParams, "POST", ONE + "archive/", "lcm_archive", scope=ADMIN,
+    Operation(Retention, "archive", integrity.ArchiveParams, "POST", ONE + "archive/", "lcm_archive", scope=ADMIN,
         heavy=True),
-    Operation(Retention, "thaw", retention.ThawParams, "POST", ONE + "thaw/", "lcm_thaw", scope=ADMIN, heavy=True),
-    Operation(Retention, "get_retention", retention.RetentionParams, "GET", "retention/", "lcm_retention"),
-    Operation(Retention, "set_retention", retention.SetRetentionParams, "PUT", "retention/", "lcm_set_retention",
+    Operation(Retention, "thaw", integrity.ThawParams, "POST", ONE + "thaw/", "lcm_thaw", scope=ADMIN, heavy=True),
+    Operation(Retention, "get_retention", integrity.RetentionParams, "GET", "retention/", "lcm_retention"),
+    Operation(Retention, "set_retention", integrity.SetRetentionParams, "PUT", "retention/", "lcm_set_retention",
         scope=ADMIN),
-    Operation(StorageReport, "storage", retention.StorageParams, "GET", "storage/", "lcm_storage", heavy=True),
+    Operation(StorageReport, "storage", integrity.StorageParams, "GET", "storage/", "lcm_storage", heavy=True),
     # Erasure.
-    Operation(Erasures, "preview_erasure", retention.PreviewErasureParams, "POST", ONE + "erasures/",
+    Operation(Erasures, "preview_erasure", integrity.PreviewErasureParams, "POST", ONE + "erasures/",
         "lcm_preview_erasure", scope=ADMIN, status=201, heavy=True),
-    Operation(Erasures, "erase", retention.EraseParams, "POST", "erasures/{erasure_id}/execution/", "lcm_erase",
+    Operation(Erasures, "erase", integrity.EraseParams, "POST", "erasures/{erasure_id}/execution/", "lcm_erase",
         scope=ADMIN, heavy=True),
     # The audit log.
-    Operation(AuditLog, "list_acts", retention.ListActsParams, "GET", "audit-log/", "lcm_audit",
+    Operation(AuditLog, "list_acts", integrity.ListActsParams, "GET", "audit-log/", "lcm_audit",
         paging=Paging("before_id", "audit_id"), scope=ADMIN),
     # Rebuilding.
     Operation(Ledgers, "rebuild", conversations.ConversationParams, "POST", ONE + "rebuild/", "lcm_rebuild",

@@ -11,9 +11,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any, get_args, get_origin
 
 from conversations.content.lossless_values import NO_NUL
-from lcmsite.api.downloads import DOWNLOAD
-from lcmsite.api.ledger_stream import LEDGER
-from lcmsite.api.openapi import PREFIX
+from lcmsite.api.openapi import DOWNLOAD, LEDGER, PREFIX
 from lcmsite.catalogue.json_schema import Schema, fields_of, is_conversation
 from lcmsite.catalogue.operation import Operation, placeholders
 from lcmsite.catalogue.operations import CATALOGUE

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from conversations.types import OpenedConversation
-from lcmsite.catalogue import strict_json
+from lcmsite.catalogue import json_text
 from lcmsite.catalogue.json_schema import Schema, fields_of, is_bytes, is_conversation
 from lcmsite.catalogue.operation import Operation, placeholders
 from lcmsite.cli.cli_session import Session
@@ -106,7 +106,7 @@ def _metavar(name: str) -> str:
 
 def _value(field: Schema, given: Any, session: Session) -> Any:
     if _is_json(field):
-        return strict_json.read(_text_of(given))
+        return json_text.parse(_text_of(given))
     if field.get("type") == "array":
         is_named = is_conversation(field["items"])
         # A session may be called @FILE.
@@ -122,7 +122,7 @@ def _value(field: Schema, given: Any, session: Session) -> Any:
 def _several(given: str | bytes) -> list[Any]:
     """The values of a list: in JSON, or between commas."""
     text = given if isinstance(given, str) else given.decode("utf-8", "replace")
-    return strict_json.read(text) if text.lstrip().startswith("[") else [each.strip() for each in text.split(",")]
+    return json_text.parse(text) if text.lstrip().startswith("[") else [each.strip() for each in text.split(",")]
 
 
 def _text_of(given: str) -> str | bytes:

@@ -16,6 +16,7 @@ from django.db import InterfaceError, OperationalError, connections
 
 from conversations.errors import Invalid, LcmError
 from integrity.types import PlanState
+from lcmsite.catalogue.json_text import as_json
 from lcmsite.catalogue.operations import CATALOGUE
 from lcmsite.catalogue.problems import (
     EXIT_CODES,
@@ -24,7 +25,6 @@ from lcmsite.catalogue.problems import (
     INTERRUPTED_EXIT_CODE,
     problem_of,
 )
-from lcmsite.catalogue.results import as_json
 from lcmsite.cli import (
     access_verbs,
     anchor_verbs,

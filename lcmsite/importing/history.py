@@ -17,10 +17,9 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from conversations.errors import Invalid
-from conversations.formats import READERS, Format, detect
-from conversations.formats.transcripts import Transcript, transcript_of
+from conversations.formats import READERS, Format, Transcript, detect, transcript_of
 from conversations.types import NewMessage
-from lcmsite.catalogue import strict_json
+from lcmsite.catalogue import json_text
 
 # Keys of messages that had none begin so.
 KEYS_BEGIN = "import:"
@@ -144,7 +143,7 @@ class History:
 
     def _value(self, where: str, text: bytes) -> Any:
         try:
-            return strict_json.read(text)
+            return json_text.parse(text)
         except Invalid as wrong:
             raise self._malformed(where, wrong.detail) from wrong
 

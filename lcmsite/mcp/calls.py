@@ -16,20 +16,23 @@ from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.db import connections
 from mcp_types import CallToolResult, TextContent
+from prometheus_client import Counter, Histogram
 
 from lcmsite.access.keys import Caller
-from lcmsite.api.cancelling import CLIENT
+from lcmsite.api.cancelling import CLIENT, Disconnected
 from lcmsite.api.concurrency import gate
 from lcmsite.catalogue.json_schema import Schema, fields_of, is_conversation
+from lcmsite.catalogue.json_text import as_bytes
 from lcmsite.catalogue.naming import conversation_named
 from lcmsite.catalogue.operation import Operation
 from lcmsite.catalogue.problems import INTERNAL, Busy, Problem, problem_of
-from lcmsite.catalogue.results import as_bytes
 from lcmsite.mcp.lossless_text import holdable, may_hold_surrogates
-from lcmsite.ops.metrics.counters import CALL_SECONDS, CALLS, CLIENT_LIMITS
-from lcmsite.server.disconnected import Disconnected
+from lcmsite.server.incoming import CLIENT_LIMITS
 
 logger = structlog.get_logger(__name__)
+
+CALLS = Counter("lcm_mcp_calls_total", "Calls of agents, by tool and by how they ended.", ["tool", "outcome"])
+CALL_SECONDS = Histogram("lcm_mcp_call_seconds", "How long calls of agents took.", ["tool"])
 
 T = TypeVar("T")
 

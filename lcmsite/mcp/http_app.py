@@ -21,16 +21,15 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 
 from conversations.errors import Forbidden, NotFound
-from lcmsite.access.authentication import CHALLENGE
-from lcmsite.access.keys import Caller
+from lcmsite.access.keys import CHALLENGE, Caller
 from lcmsite.api.throttling import admit
-from lcmsite.catalogue import strict_json
+from lcmsite.catalogue import json_text
+from lcmsite.catalogue.json_text import as_bytes
 from lcmsite.catalogue.problems import MethodNotAllowed, RequestTimeout, UnsupportedMediaType
-from lcmsite.catalogue.results import as_bytes
 from lcmsite.mcp.calls import Desk, told
 from lcmsite.mcp.lossless_text import holdable, may_hold_surrogates
 from lcmsite.mcp.mcp_server import MESSAGE, Context, build_server
-from lcmsite.server.bodies import ClientGone, Receive, Scope, Send, declared_length, read_body
+from lcmsite.server.incoming import ClientGone, Receive, Scope, Send, declared_length, read_body
 
 PATH = "/mcp"
 CALLER = "lcm.caller"
@@ -86,7 +85,7 @@ class Door:
         if headers.get("content-type", "").partition(";")[0].strip().lower() != JSON:
             raise UnsupportedMediaType("The body must be JSON, sent as Content-Type: application/json.")
         body = await _body(scope, receive)
-        message = strict_json.read(body)
+        message = json_text.parse(body)
         if may_hold_surrogates(body):
             scope[MESSAGE] = message if isinstance(message, dict) else None
             body = json.dumps(holdable(message)).encode()

@@ -14,8 +14,8 @@ from mcp_types import BlobResourceContents, Resource, ResourceTemplate, TextReso
 from conversations.errors import Invalid, NotFound
 from conversations.params import MOST_BYTES_READ
 from lcmsite.access.keys import Caller
+from lcmsite.catalogue.json_text import as_bytes
 from lcmsite.catalogue.operations import CATALOGUE
-from lcmsite.catalogue.results import as_bytes
 from lcmsite.mcp.calls import perform
 from lcmsite.mcp.lossless_text import holdable
 

@@ -21,7 +21,7 @@ from pydantic import ValidationError
 
 from conversations.errors import Invalid
 from lcmsite.access.keys import Caller
-from lcmsite.catalogue import strict_json
+from lcmsite.catalogue import json_text
 from lcmsite.mcp.calls import Desk
 from lcmsite.mcp.mcp_server import build_server
 
@@ -52,7 +52,7 @@ async def _read(
             if not line.strip():
                 continue
             try:
-                message = jsonrpc_message_adapter.validate_python(strict_json.read(line), by_name=False)
+                message = jsonrpc_message_adapter.validate_python(json_text.parse(line), by_name=False)
             except (Invalid, ValidationError) as wrong:
                 why = wrong.detail if isinstance(wrong, Invalid) else "This is no message of JSON-RPC."
                 refusal = JSONRPCError(jsonrpc="2.0", id=_id(line), error=ErrorData(code=PARSE_ERROR, message=why))

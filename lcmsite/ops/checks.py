@@ -9,10 +9,8 @@ from django.core.checks import CheckMessage, Error, register
 
 from compaction.llm.configuration import MODELS, ModelsPolicy, checked_chain
 from compaction.llm.types import Misconfigured
-from compaction.planning.thresholds import contradictions
 from compaction.policy import CompactionPolicy
-from conversations.content.tokenizers import BUNDLED
-from conversations.content.tokens import ESTIMATE, TokenEstimator
+from conversations.content.tokens import BUNDLED, ESTIMATE, TokenEstimator
 from conversations.errors import Invalid
 from conversations.policy import FilePolicy, StorePolicy
 
@@ -93,5 +91,5 @@ def sizes_fit_each_other(app_configs: Sequence[AppConfig] | None, **kwargs: Any)
 def compaction_can_work(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
     """An error for settings of compaction that cannot be satisfied together, with the sum that shows it."""
     hint = "Each name in it is a setting: LCM_ and the name in capitals. Change one of them."
-    found = contradictions(CompactionPolicy.from_settings())
+    found = CompactionPolicy.from_settings().contradictions()
     return [Error(sentence, hint=hint, id="lcm.E007") for sentence in found]

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 import socket
 import struct
+from functools import cache
 from typing import ClassVar
 
 from django.conf import settings
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from conversations.errors import LcmError
+from lcmsite.api.cancelling import DISCONNECTED, Disconnected
+from lcmsite.catalogue.json_text import as_bytes
 from lcmsite.catalogue.problems import Busy, HeadersTooLarge, RequestTimeout, problem_of
-from lcmsite.catalogue.results import as_bytes
-from lcmsite.ops.metrics.counters import CLIENT_LIMITS
-from lcmsite.server.descriptors import most_connections
-from lcmsite.server.disconnected import DISCONNECTED, Disconnected
+from lcmsite.server.incoming import CLIENT_LIMITS
 
 MOST_HEADER_BYTES = 64 * 1024
+# File descriptors of the process itself: database connections, log, files of metrics, threads that read files.
+RESERVED_DESCRIPTORS = 200
 # Closed with something unread, a connection is reset, and the client may never see why it was refused.
 SECONDS_TO_READ_ON = 2.0
 # `struct linger`: on, for no time.
@@ -159,3 +162,16 @@ class Connection(HttpToolsProtocol):
         if self.reading_timer is not None:
             self.reading_timer.cancel()
             self.reading_timer = None
+
+
+@cache
+def most_connections() -> int:
+    """LCM_MAX_CONNECTIONS, or fewer where the process may not have the descriptors.
+
+    A connection may need two: its own, and that of a file with its body or its answer.
+    """
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    configured: int = settings.DEPLOYMENT.max_connections
+    if soft == resource.RLIM_INFINITY:
+        return configured
+    return max(16, min(configured, (soft - RESERVED_DESCRIPTORS) // 2))

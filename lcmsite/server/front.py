@@ -18,14 +18,23 @@ from django.conf import settings
 from django.db import close_old_connections
 from django.http import HttpResponse
 
+from lcmsite.api.cancelling import DISCONNECTED, Disconnected
+from lcmsite.api.concurrency import FairQueue, Limits, Place
 from lcmsite.api.responses import problem_response
 from lcmsite.catalogue.problems import INTERNAL, Busy, RequestTimeout, problem_of
-from lcmsite.ops.metrics.counters import CLIENT_LIMITS
-from lcmsite.server.anonymous import require_known
-from lcmsite.server.bodies import MOST_IN_MEMORY, ClientGone, Receive, Scope, Send, declared_length, read_body
-from lcmsite.server.disconnected import DISCONNECTED, Disconnected
-from lcmsite.server.environ import environ_of
-from lcmsite.server.places import Limits, Place, Places, caller_of, limits_of_process
+from lcmsite.server.incoming import (
+    CLIENT_LIMITS,
+    MOST_IN_MEMORY,
+    ClientGone,
+    Receive,
+    Scope,
+    Send,
+    declared_length,
+    environ_of,
+    read_body,
+    require_known,
+)
+from lcmsite.server.places import caller_of, limits_of_process, take_place
 
 logger = structlog.get_logger(__name__)
 
@@ -80,8 +89,8 @@ class Front:
         limits = limits or limits_of_process()
         streams = settings.DEPLOYMENT.web_threads
         self.site = site
-        self.threads = ThreadPoolExecutor(limits.at_work + streams, thread_name_prefix="web")
-        self.places = Places(limits)
+        self.threads = ThreadPoolExecutor(limits.running.in_all + streams, thread_name_prefix="web")
+        self.places = FairQueue(limits)
         self.streams = threading.BoundedSemaphore(streams)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -111,13 +120,13 @@ class Front:
 
     async def in_thread(self, work: Callable[[Place], T], scope: Scope) -> T:
         """Run this in a thread as soon as one is free; Busy where too many requests wait, ClientGone if it is late."""
-        place = await self.places.take(caller_of(scope))
+        place = await take_place(self.places, caller_of(scope))
         try:
             if scope[DISCONNECTED].is_set():
                 raise ClientGone
             return await asyncio.get_running_loop().run_in_executor(self.threads, _tidily, work, place)
         finally:
-            place.leave()
+            self.places.leave(place)
 
     async def _deliver(self, answer: Answer, send: Send, disconnected: Disconnected) -> None:
         """Send the answer at the pace of the client."""
@@ -174,7 +183,7 @@ class Work:
             pieces.close()
             CLIENT_LIMITS.labels("streams").inc()
             raise Busy("Too many answers are being streamed.")
-        self.loop.call_soon_threadsafe(place.leave)
+        self.loop.call_soon_threadsafe(self.front.places.leave, place)
         try:
             self._wait(self.send(answer.start))
             for piece in _gathered(pieces):

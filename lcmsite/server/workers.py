@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import socket
 import sys
@@ -14,8 +15,6 @@ from typing import Any, NoReturn
 
 import structlog
 from django.conf import settings
-
-from lcmsite.server.descriptors import raise_limit
 
 logger = structlog.get_logger(__name__)
 
@@ -132,6 +131,13 @@ def listening(host: str, port: int) -> socket.socket:
     listener.bind((host, port))
     listener.listen(BACKLOG)
     return listener
+
+
+def raise_limit() -> None:
+    """Raise the soft limit of open files to the hard one."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def forked(work: Callable[[], None]) -> int:

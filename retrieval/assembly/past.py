@@ -15,11 +15,10 @@ from functools import cached_property
 from typing import Any
 
 from compaction.rendering import render_dearest
-from conversations.content.tokens import TokenEstimator
+from conversations.content.tokens import MESSAGE_OVERHEAD_TOKENS, TokenEstimator
 from conversations.errors import Invalid, NotFound
 from conversations.models import Conversation
 from conversations.sql import array, load, rows
-from conversations.store.base import MESSAGE_OVERHEAD_TOKENS
 from conversations.types import Counters
 from retrieval.assembly.candidates import Candidate
 from retrieval.assembly.context_slots import SlotPage, Sought, by_ordinal, page_in

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from conversations.content.tokens import MESSAGE_OVERHEAD_TOKENS
 from conversations.models import Conversation
 from conversations.sql import array, load, rows
-from conversations.store.base import MESSAGE_OVERHEAD_TOKENS
 from conversations.types import Counters
 from retrieval.assembly.candidates import Candidate
 from retrieval.assembly.context_slots import EXCHANGES, REACH, SlotPage, Sought, page_in

@@ -8,6 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from conversations.formats.rendered import MessageFormat, Repair
 from conversations.types import ContextItemType, PartRecord, Role
 
 
@@ -29,43 +30,6 @@ class BudgetSource(StrEnum):
     REQUEST = "request"
     CONVERSATION = "conversation"
     SETTINGS = "settings"
-
-
-class MessageFormat(StrEnum):
-    """Whose messages an assembled context can be given as."""
-
-    NEUTRAL = "neutral"
-    OPENAI = "openai"
-    OPENAI_RESPONSES = "openai_responses"
-    ANTHROPIC = "anthropic"
-
-
-class RepairKind(StrEnum):
-    """What had to be done to messages so that an API takes them."""
-
-    ORPHAN_RESULT = "orphan_result"
-    MISSING_RESULT = "missing_result"
-    MOVED_RESULT = "moved_result"
-    RENAMED_CALL = "renamed_call"
-    RENAMED_TOOL = "renamed_tool"
-    WRAPPED_INPUT = "wrapped_input"
-    MERGED_NEIGHBOURS = "merged_neighbours"
-    MOVED_SYSTEM = "moved_system"
-    DROPPED_EMPTY = "dropped_empty"
-    DROPPED_NAME = "dropped_name"
-    ADDED_START = "added_start"
-    ATTACHMENT_AS_TEXT = "attachment_as_text"
-    REPLACED_CHARACTERS = "replaced_characters"
-    STRIPPED_END = "stripped_end"
-
-
-@dataclass(frozen=True)
-class Repair:
-    """One kind of change, and the items that it was made to; the store keeps them as they came."""
-
-    kind: RepairKind
-    item_ids: tuple[str, ...]
-    what: str
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,8 @@ from compaction.llm.types import Misconfigured
 from compaction.policy import CompactionPolicy
 from compaction.summarizing.summarizer_chain import MOST_PROMPT_TOKENS
 from conversations.errors import Invalid, NotFound
-from conversations.scope import Scope
+from conversations.scope import EVERYTHING, Scope
 from conversations.sql import array, load, rows
-from conversations.store.base import EVERYTHING
 from retrieval.delegation.citations import checked, note_of
 from retrieval.delegation.excerpts import excerpts_of
 from retrieval.delegation.extent import Extent

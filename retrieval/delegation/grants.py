@@ -19,9 +19,8 @@ from django.utils import timezone
 
 from conversations.content.lossless_values import storable
 from conversations.errors import Forbidden, LcmError, NotFound
-from conversations.scope import Scope
+from conversations.scope import EVERYTHING, Scope
 from conversations.sql import load
-from conversations.store.base import EVERYTHING
 from conversations.store.pages import behind
 from retrieval.delegation.types import GrantExceeded, GrantExpired, GrantRecord, GrantRevoked, GrantState
 from retrieval.models import Grant

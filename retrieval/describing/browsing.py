@@ -9,7 +9,6 @@ from typing import Annotated
 from django.db.models import Q, QuerySet
 from pydantic import Field
 
-from compaction.planning import thresholds
 from compaction.policy import CompactionPolicy
 from conversations.content.lossless_values import is_storable
 from conversations.models import Conversation
@@ -99,7 +98,7 @@ def browse(
 
 def _overview(row: Conversation, filled: tuple[int, int, int], policy: CompactionPolicy) -> ConversationOverview:
     summary_tokens, system_tokens, summaries = filled
-    decision = thresholds.decide(conversation_id=row.pk, counters=row.counters, limits=policy.overridden(row.overrides))
+    decision = policy.overridden(row.overrides).decide(row.pk, row.counters)
     return ConversationOverview(
         conversation=row.as_record(),
         system_tokens=int(system_tokens),

@@ -11,7 +11,6 @@ from datetime import datetime
 from functools import cache
 from typing import Any
 
-from compaction.planning import thresholds
 from compaction.policy import CompactionPolicy
 from compaction.types import BoundaryRecord, Outcome, Reason
 from conversations.content.lossless_values import is_storable
@@ -63,7 +62,7 @@ def lineage_window(
         is_narrow = with_messages and last - first < MOST_MESSAGES
         return LineageWindow(
             conversation=conversation.as_record(),
-            pressure=thresholds.decide(conversation_id=conversation_id, counters=conversation.counters, limits=policy),
+            pressure=policy.decide(conversation_id, conversation.counters),
             first_seq=first,
             last_seq=last,
             message_count=count,

@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
-from conversations.content.tokens import TokenEstimator
+from conversations.content.tokens import MESSAGE_OVERHEAD_TOKENS, TokenEstimator
 from conversations.errors import Invalid
 from conversations.humanize import counted
 from conversations.models import Summary
-from conversations.scope import Scope
+from conversations.scope import EVERYTHING, Scope
 from conversations.sql import rows, snapshot
-from conversations.store.base import EVERYTHING, MESSAGE_OVERHEAD_TOKENS
 from conversations.store.last_used import note_use, note_use_of
 from conversations.types import SummaryKind
 from retrieval.describing.covering import covering, range_of

@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from conversations.cold_storage.cold_texts import ColdTexts, cold_texts, until_settled
+from conversations.content.tokens import MESSAGE_OVERHEAD_TOKENS
 from conversations.fast.records import record
 from conversations.sql import array, load, rows, texts
-from conversations.store.base import MESSAGE_OVERHEAD_TOKENS
 from conversations.store.read import PART_TYPES, ROLES, TEXTS, has_only_texts, part_rows_of, parts_in
 from conversations.types import SummaryKind
 from retrieval.expansion.expand_outline import Entry

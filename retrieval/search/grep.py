@@ -14,8 +14,7 @@ from conversations.content.tokens import TokenEstimator
 from conversations.errors import Invalid, LcmError, Unavailable
 from conversations.humanize import counted
 from conversations.models import Conversation
-from conversations.scope import Scope
-from conversations.store.base import EVERYTHING
+from conversations.scope import EVERYTHING, Scope
 from retrieval import limits
 from retrieval.limits import Deadline
 from retrieval.policy import RetrievalPolicy

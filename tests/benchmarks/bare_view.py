@@ -16,7 +16,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from conversations.types import NewMessage, NewPart
-from lcmsite.access.authentication import BearerKey
+from lcmsite.access.keys import BearerKey
 from tests.benchmarks.floor import Floor, rows_of
 
 

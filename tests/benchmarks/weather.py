@@ -20,7 +20,7 @@ from typing import Any
 
 from django.conf import settings
 
-from conversations.content.tokenizers import reference
+from conversations.content.tokens import reference
 from lcmsite.connections import connect
 from tests.benchmarks.corpus import Corpus
 from tests.benchmarks.floor import rows_of

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from hypothesis import strategies as st
 
 from compaction.planning.planner import Slot
-from compaction.steps import Step, Steps
+from compaction.planning.steps import Step, Steps
 from conversations.types import Role
 
 

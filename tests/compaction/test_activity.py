@@ -10,6 +10,7 @@ from django.utils import timezone
 from compaction.background.statistics import CompactionActivity
 from compaction.engine import CompactionEngine
 from compaction.models import CompactionJob, CompactionRun
+from compaction.params import ActivityParams
 from compaction.types import JobState, Outcome, Reason
 from conversations.errors import Invalid, NotFound
 from conversations.models import Summary
@@ -96,7 +97,7 @@ def test_runs_of_long_ago_are_not_counted():
 @pytest.mark.parametrize("hours", [0, 169])
 def test_a_week_is_the_most(hours):
     with pytest.raises(Invalid, match="hours"):
-        activity_of().activity(hours=hours)
+        ActivityParams.accepted({"hours": hours})
 
 
 def test_another_workspace_sees_none_of_it():

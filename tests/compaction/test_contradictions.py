@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from compaction.planning.forecast import forecast
 from compaction.planning.planner import Slot
-from compaction.planning.thresholds import SHELL_TOKENS, WORTHWHILE, contradictions, least_worthwhile, target_of
-from compaction.policy import CompactionPolicy
+from compaction.policy import SHELL_TOKENS, WORTHWHILE, CompactionPolicy
 from conversations.errors import Invalid
 from conversations.policy import check_overrides
 from conversations.types import Role, SummaryKind
@@ -26,7 +25,7 @@ def chat(count: int, *, tokens: int) -> list[Slot]:
 
 
 def test_the_defaults_can_be_satisfied():
-    assert contradictions(CompactionPolicy()) == ()
+    assert CompactionPolicy().contradictions() == ()
 
 
 REFUSED = [
@@ -181,9 +180,9 @@ def test_the_operators_own_settings_are_a_system_check(settings):
 def test_from_the_fewest_worthwhile_tokens_on_every_chunk_is_worthwhile(target: int, more: int, depth: int):
     policy = CompactionPolicy(leaf_target_tokens=target, condensed_target_tokens=target)
 
-    enough = least_worthwhile(policy, depth=depth) + more
+    enough = policy.least_worthwhile(depth=depth) + more
 
-    summary = target_of(enough, depth=depth, limits=policy) + SHELL_TOKENS
+    summary = policy.target_of(enough, depth=depth) + SHELL_TOKENS
     assert summary <= WORTHWHILE * enough
 
 
@@ -195,6 +194,6 @@ def test_a_full_chunk_is_refused_exactly_if_no_run_would_summarize_it(chunk: int
 
     kinds = {planned.step.kind for planned in forecast(slots, policy).steps}
 
-    refused = " ".join(contradictions(policy))
+    refused = " ".join(policy.contradictions())
     assert ("leaf_chunk_tokens" in refused) == (SummaryKind.LEAF not in kinds)
     assert "condense_fan_in" not in refused or SummaryKind.CONDENSED not in kinds

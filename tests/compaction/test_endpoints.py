@@ -20,7 +20,7 @@ from compaction.llm.types import BreakerOpen, CallOutcome, ModelFailed, Prompt, 
 from compaction.models import ModelEndpoint
 from compaction.types import BreakerState, EndpointRecord
 from conversations.errors import NotFound
-from lcmsite.catalogue.results import as_json
+from lcmsite.catalogue.json_text import as_json
 from tests.compaction.model_settings import KEY, Clock, models, shown
 from tests.compaction.vendor import Asked, Vendor
 from tests.factories import a_workspace

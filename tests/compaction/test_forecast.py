@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from compaction.planning import planner
 from compaction.planning.forecast import PROMPT_TOKENS, estimate, forecast
 from compaction.planning.planner import Slot
-from compaction.planning.thresholds import SHELL_TOKENS
-from compaction.policy import CompactionPolicy
+from compaction.policy import SHELL_TOKENS, CompactionPolicy
 from compaction.summarizing.prompts import MOST_SOURCE_TOKENS
 from compaction.types import SeqRange
 from conversations.types import Role, SummaryKind

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from compaction.locks import compaction_lock
 from compaction.models import CompactionBoundary, CompactionJob
+from compaction.run import compaction_lock
 from compaction.summarizing.summarizer import SummaryDraft, SummaryRequest
 from compaction.types import BoundaryRecord, FlushResult, JobState, Outcome, Reason
 from conversations.errors import Conflict, ConversationBusy, Invalid, NotFound

@@ -8,11 +8,11 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from compaction.background import jobs
+from compaction.background.jobs import job_due
 from compaction.background.worker import CompactionWorker
 from compaction.engine import CompactionEngine
 from compaction.models import CompactionJob, CompactionRun
 from compaction.policy import CompactionPolicy
-from compaction.signals import job_due
 from compaction.types import JobState, Outcome, Reason
 from conversations.errors import NotFound
 from conversations.models import Conversation, Summary

@@ -18,10 +18,10 @@ from django.utils import timezone
 from django_huey import get_queue
 
 from compaction.background import jobs
+from compaction.background.jobs import job_due
 from compaction.background.worker import CompactionWorker
-from compaction.locks import compaction_lock
 from compaction.models import CompactionJob
-from compaction.signals import job_due
+from compaction.run import compaction_lock
 from compaction.summarizing.escalation import Escalation
 from compaction.summarizing.extractive.extractive_summarizer import ExtractiveSummarizer
 from compaction.summarizing.summarizer import SummaryDraft, SummaryRequest
@@ -29,7 +29,7 @@ from compaction.types import JobState, Reason
 from conversations.models import Summary
 from conversations.types import NewMessage, Role
 from conversations.work.queue import MAX_ATTEMPTS
-from integrity.signals import scan_due
+from integrity.scans.scan_rows import scan_due
 from tests.factories import a_conversation, a_store
 from tests.flows.processes import wait_until
 

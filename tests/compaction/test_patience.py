@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from compaction.redo import LONGEST_PAUSE, MOST_ATTEMPTS, PAUSE, details_of, is_rested
 from compaction.summarizing.escalation import Lack
-from compaction.summarizing.retry_schedule import LONGEST_PAUSE, MOST_ATTEMPTS, PAUSE, details_of, is_rested
 
 BEGAN = datetime(2026, 3, 1, tzinfo=UTC)
 

@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 from compaction.planning import planner
 from compaction.planning.forecast import Forecast, forecast
 from compaction.planning.planner import Slot
-from compaction.planning.thresholds import SHELL_TOKENS
+from compaction.planning.steps import Step
 from compaction.plans.execution import PlanExecution, context_hash, item_changes, setting_changes, settings_in_force
-from compaction.policy import CompactionPolicy
-from compaction.steps import Step
+from compaction.policy import SHELL_TOKENS, CompactionPolicy
 from conversations.types import Role
 from tests.compaction.slots import chat, follow, raw, slots_strategy, summary
 from tests.compaction.test_forecast import POLICY, policies

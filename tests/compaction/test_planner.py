@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.planning import planner, thresholds
+from compaction.planning import planner
 from compaction.planning.planner import MAX_ATOM_MESSAGES, Slot
 from compaction.policy import CompactionPolicy
 from compaction.types import CompactionDecision, Trigger
@@ -19,7 +19,7 @@ POLICY = CompactionPolicy(fresh_tail_count=4, leaf_chunk_tokens=2000)
 def decide(*, tokens: int = 0, messages: int = 0) -> CompactionDecision:
     policy = CompactionPolicy(model_token_budget=1000, context_threshold=0.75, max_active_messages=10)
     counters = Counters(message_count=messages, active_messages=messages, active_tokens=tokens)
-    return thresholds.decide(conversation_id=1, counters=counters, limits=policy)
+    return policy.decide(1, counters)
 
 
 def test_pressure_begins_at_the_threshold_and_not_a_token_before():

@@ -11,8 +11,8 @@ import pytest
 from django.db import connection
 
 from compaction.engine import CompactionEngine
-from compaction.locks import compaction_lock
 from compaction.plans.plan_store import CompactionPlans, PlanExecuted
+from compaction.run import compaction_lock
 from compaction.summarizing.summarizer import Summarizer, SummaryDraft, SummaryRequest
 from compaction.types import CompactionResult, Outcome
 from conversations.errors import ConversationBusy

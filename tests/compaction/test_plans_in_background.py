@@ -9,10 +9,9 @@ from contextlib import contextmanager
 import pytest
 from django.db import connection
 
-from compaction.locks import compaction_lock
 from compaction.models import CompactionPlan, CompactionRun
-from compaction.plans.plan_store import CompactionPlans, PlanExecuted
-from compaction.signals import plan_due
+from compaction.plans.plan_store import CompactionPlans, PlanExecuted, plan_due
+from compaction.run import compaction_lock
 from conversations.scope import Scope
 from tests.factories import a_conversation, a_workspace
 

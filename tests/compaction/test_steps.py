@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from compaction.planning.planner import Slot
+from compaction.planning.steps import Step, leaf_and_condensed_steps
 from compaction.policy import CompactionPolicy
-from compaction.steps import Step, leaf_and_condensed_steps
 from conversations.types import SummaryKind
 from tests.compaction.slots import chat, follow, ordinals, summary
 

@@ -13,7 +13,7 @@ from conversations.fast.records import every_field, record
 from conversations.models import Conversation, LargeFile, Message, Summary
 from conversations.scope import Scope
 from conversations.types import NewMessage, NewPart, PartRecord, PartType, Role
-from lcmsite.catalogue.results import as_json
+from lcmsite.catalogue.json_text import as_json
 from tests.factories import a_conversation, a_store, a_workspace
 from tests.summaries import a_summary_of
 

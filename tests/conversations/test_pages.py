@@ -12,8 +12,8 @@ from conversations.models import Conversation, Workspace
 from conversations.store.conversations import ConversationStore
 from conversations.store.pages import MOST_PAGE_BYTES, behind
 from conversations.types import NewMessage, NewPart, PartType, Role
+from lcmsite.catalogue.json_text import as_bytes
 from lcmsite.catalogue.paging import Page
-from lcmsite.catalogue.results import as_bytes
 from tests.factories import a_conversation, a_store, a_workspace
 from tests.lcmsite.callers import Api, an_api_key
 

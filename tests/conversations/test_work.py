@@ -42,7 +42,7 @@ def wake_ups(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         delays.append(delay_seconds)
 
     monkeypatch.setattr("compaction.receivers.wake", wake)
-    monkeypatch.setattr("integrity.receivers.wake", wake)
+    monkeypatch.setattr("integrity.tasks.wake", wake)
     return delays
 
 

@@ -17,10 +17,10 @@ from typing import Any
 
 from compaction.engine import CompactionEngine
 from conversations.content.flattening import flattened
+from conversations.content.tokens import MESSAGE_OVERHEAD_TOKENS
 from conversations.formats.neutral import from_neutral
 from conversations.models import Workspace
 from conversations.scope import Scope
-from conversations.store.base import MESSAGE_OVERHEAD_TOKENS
 from conversations.store.conversations import ConversationStore
 from conversations.types import ContextItemType, MessageRecord, NewMessage, NewPart, PartRecord, PartType
 from retrieval.assembler import ContextAssembler

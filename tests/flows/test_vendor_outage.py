@@ -15,7 +15,7 @@ from compaction.background.worker import CompactionWorker
 from compaction.engine import CompactionEngine
 from compaction.llm.endpoints import ModelEndpoints
 from compaction.models import CompactionJob
-from compaction.summarizing.retry_schedule import LONGEST_PAUSE, MOST_ATTEMPTS
+from compaction.redo import LONGEST_PAUSE, MOST_ATTEMPTS
 from compaction.summarizing.summarizer_chain import escalation_of
 from compaction.types import BreakerState, EndpointRecord, JobState, Reason
 from conversations.models import ContextItem, Conversation, Summary

@@ -21,7 +21,7 @@ from conversations.scope import Scope
 from conversations.types import NewMessage, NewPart, PartType, Role
 from integrity.checker import IntegrityChecker
 from integrity.repairs.applying import Repairs
-from integrity.repairs.operations.withhold import quarantine, release
+from integrity.repairs.quarantines import quarantine, release
 from integrity.retention.erasure import Erasures
 from integrity.retention.tiers import Retention
 from lcmsite.access import keys, users

@@ -16,7 +16,7 @@ from conversations.files.uploads import UploadService
 from conversations.models import Conversation, Quarantine
 from conversations.scope import Scope
 from integrity.repairs.quarantines import Quarantines
-from lcmsite.catalogue.results import as_json
+from lcmsite.catalogue.json_text import as_json
 from lcmsite.ops.documents import PROJECT
 from retrieval.delegation.expand_query import Delegation
 from retrieval.models import Grant

@@ -19,7 +19,7 @@ from django.test import override_settings
 from pytest_django import DjangoDbBlocker
 
 from integrity.checker import IntegrityChecker
-from integrity.columns import TABLES, Protection, Table
+from integrity.columns import TABLES, Column, Protection, Table
 from integrity.invariants import INVARIANTS
 from tests.integrity.everything import make_everything
 from tests.integrity.mutations import another_value, enum_labels
@@ -54,13 +54,17 @@ class Place:
 
     @property
     def found_by(self) -> set[str]:
-        return set(self.table.removal if self.column is None else self.table.columns[self.column].found_by)
+        return set(self.table.removal if self.column is None else self._declared.found_by)
 
     @property
     def is_demanded(self) -> bool:
         if self.column is None:
             return bool(self.table.removal) and not self.table.removal_note
-        return self.table.columns[self.column].protection is not Protection.OPERATIONAL
+        return self._declared.protection is not Protection.OPERATIONAL
+
+    @property
+    def _declared(self) -> Column:
+        return self.table.columns.get(self.column, Column(Protection.OPERATIONAL))
 
     def __str__(self) -> str:
         return f"{self.table.name}.{self.column or '(row)'}"

@@ -11,7 +11,7 @@ from conversations.models import Conversation, Message, MessagePart
 from conversations.scope import Scope
 from conversations.types import NewMessage, PartType, Role
 from conversations.types import NewPart as Part
-from integrity.repairs.operations.withhold import quarantine
+from integrity.repairs.quarantines import quarantine
 from integrity.retention.erasure import Erasures
 from integrity.retention.tiers import Retention
 from lcmsite.access import keys

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from django.db import connection
 
-from compaction.locks import compaction_lock
+from compaction.run import compaction_lock
 from conversations.audit import Act, AuditLog
 from conversations.errors import Conflict, ConversationBusy, Invalid, NotFound
 from conversations.files.large_files import LargeFileService
@@ -17,8 +17,9 @@ from conversations.types import NewMessage, Role
 from integrity import models
 from integrity.checker import IntegrityChecker
 from integrity.repairs.applying import RepairOvertaken, Repairs
-from integrity.repairs.operations import OPERATIONS, Operation, Target, Values
+from integrity.repairs.operation import Operation, Target, Values
 from integrity.repairs.repair_planning import Step
+from integrity.repairs.repair_plans import OPERATIONS
 from integrity.types import PlanState, Risk, StepState
 from tests.factories import a_store, a_workspace
 from tests.integrity.breaking import a_compacted_conversation, breaking, found

@@ -133,8 +133,8 @@ def test_rows_that_are_there_already_are_sealed_by_the_migrations():
     with connection.cursor() as cursor:
         cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
         for operation in operations:
-            for statement in (*operation.reverse_sql, *operation.sql):
-                cursor.execute(statement)
+            cursor.execute(operation.reverse_sql)
+            cursor.execute(operation.sql)
 
     assert {operation.table for operation in operations} == {table.name for table in TABLES.values() if table.row_seal}
     assert checked() == {}

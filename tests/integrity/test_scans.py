@@ -24,7 +24,7 @@ from tests.integrity.breaking import breaking
 
 @pytest.fixture(autouse=True)
 def nobody_is_woken(monkeypatch):
-    monkeypatch.setattr("integrity.receivers.scan_conversations", lambda **_: None)
+    monkeypatch.setattr("integrity.tasks.scan_conversations", lambda **_: None)
 
 
 @pytest.fixture

@@ -13,10 +13,9 @@ from django.test import RequestFactory
 
 from conversations.errors import Unavailable
 from lcmsite.api import cancelling
-from lcmsite.api.cancelling import CLIENT, cancelled_with_client
+from lcmsite.api.cancelling import CLIENT, DISCONNECTED, Disconnected, cancelled_with_client
 from lcmsite.connections import connect
 from lcmsite.middleware import RequestLog
-from lcmsite.server.disconnected import DISCONNECTED, Disconnected
 from tests.lcmsite.operating import eventually
 
 # Longer than any test waits.

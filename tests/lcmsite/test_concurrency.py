@@ -19,8 +19,9 @@ from lcmsite.types import Role
 from tests.factories import a_conversation, a_workspace
 from tests.lcmsite.callers import Api, an_api_key
 
-FOUR = Limits(at_once=4, waiting=8, longest_wait=0.2)
-SIX = Limits(at_once=6, waiting=8, longest_wait=0.2)
+
+def a_gate(at_once: int, *, waiting: int = 8, longest_wait: float = 30) -> Gate:
+    return Gate(Limits.of_operations(at_once, waiting=waiting), longest_wait)
 
 
 @contextmanager
@@ -40,7 +41,7 @@ def is_admitted(gate: Gate, caller: str, *, heavy: bool = False) -> bool:
 
 
 def test_heavy_operations_take_half_of_the_places_and_an_append_finds_one():
-    gate = Gate(FOUR)
+    gate = a_gate(4, longest_wait=0.2)
 
     with running(gate, ("one", True), ("two", True)):
         assert not is_admitted(gate, "three", heavy=True)
@@ -48,7 +49,7 @@ def test_heavy_operations_take_half_of_the_places_and_an_append_finds_one():
 
 
 def test_one_caller_leaves_a_place_to_others_of_all_and_of_the_heavy_ones():
-    gate = Gate(SIX)
+    gate = a_gate(6, longest_wait=0.2)
 
     with running(gate, *[("one", False)] * 5):
         assert not is_admitted(gate, "one")
@@ -59,7 +60,7 @@ def test_one_caller_leaves_a_place_to_others_of_all_and_of_the_heavy_ones():
 
 
 def test_with_one_place_only_one_operation_runs_and_all_get_their_turn():
-    gate = Gate(Limits(at_once=1, waiting=20, longest_wait=30))
+    gate = a_gate(1, waiting=20)
     at_work, most = [], []
 
     def work(number: int) -> None:
@@ -76,7 +77,7 @@ def test_with_one_place_only_one_operation_runs_and_all_get_their_turn():
 
 
 def test_what_waits_begins_as_soon_as_a_place_is_free():
-    gate = Gate(Limits(at_once=4, waiting=8, longest_wait=30))
+    gate = a_gate(4)
 
     with running(gate, ("one", True)) as held, ThreadPoolExecutor(1) as threads:
         waiting = threads.submit(is_admitted, gate, "one", heavy=True)
@@ -87,7 +88,7 @@ def test_what_waits_begins_as_soon_as_a_place_is_free():
 
 
 def test_a_free_place_goes_to_the_caller_with_the_fewest_running():
-    gate = Gate(Limits(at_once=6, waiting=20, longest_wait=30))
+    gate = a_gate(6, waiting=20)
     begun: list[str] = []
     waits = threading.Event()
 
@@ -109,7 +110,7 @@ def test_a_free_place_goes_to_the_caller_with_the_fewest_running():
 
 
 def test_only_so_many_wait_and_of_one_caller_fewer():
-    gate = Gate(Limits(at_once=4, waiting=8, longest_wait=30))
+    gate = a_gate(4)
 
     with ThreadPoolExecutor(8) as threads:
         with running(gate, ("one", True), ("two", True)) as held:
@@ -124,7 +125,7 @@ def test_only_so_many_wait_and_of_one_caller_fewer():
 
 
 def test_a_failure_gives_the_place_back():
-    gate = Gate(Limits(at_once=1, waiting=2, longest_wait=0.1))
+    gate = a_gate(1, waiting=4, longest_wait=0.1)
 
     for _ in range(3):
         with pytest.raises(ZeroDivisionError), gate.entered("one", heavy=True):
@@ -144,7 +145,7 @@ def test_searches_expansions_assemblies_with_a_query_and_checks_are_heavy_and_ap
 @pytest.fixture
 def full(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
     """A process in which two other callers run all the heavy operations that there may be."""
-    gate = Gate(FOUR)
+    gate = a_gate(4, longest_wait=0.2)
     monkeypatch.setattr(operation, "gate", lambda: gate)
     with running(gate, ("key 0", True), ("key -1", True)):
         yield gate

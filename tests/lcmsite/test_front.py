@@ -16,11 +16,10 @@ import pytest
 import uvicorn
 from django.http import HttpResponse
 
-from lcmsite.server.connection import Connection
-from lcmsite.server.descriptors import most_connections
-from lcmsite.server.disconnected import DISCONNECTED, Disconnected
+from lcmsite.api.cancelling import DISCONNECTED, Disconnected
+from lcmsite.api.concurrency import Limits, Share
+from lcmsite.server.connection import Connection, most_connections
 from lcmsite.server.front import Front
-from lcmsite.server.places import Limits
 from lcmsite.server.workers import listening
 from tests.lcmsite.operating import eventually, free_port
 
@@ -58,7 +57,7 @@ def serve(settings: Any) -> Iterator[Callable[..., int]]:
         most_connections.cache_clear()
         port = free_port()
         threads, waiting = settings.DEPLOYMENT.web_threads, settings.DEPLOYMENT.max_waiting_requests
-        front = Front(site, limits=Limits(at_work=threads, of_one_caller=threads, waiting=waiting))
+        front = Front(site, limits=Limits(running=Share(threads, threads), waiting=Share(waiting, (waiting + 1) // 2)))
         config = uvicorn.Config(
             front, http=Connection, loop="asyncio", ws="none", lifespan="off", log_config=None, access_log=False
         )

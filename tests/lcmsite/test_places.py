@@ -1,4 +1,4 @@
-"""The threads of a web process are shared fairly among callers."""
+"""Requests wait on the event loop for a thread; who may have one next is decided as for operations."""
 
 from __future__ import annotations
 
@@ -6,75 +6,50 @@ import asyncio
 
 import pytest
 
+from lcmsite.api.concurrency import FairQueue, Limits, Share
 from lcmsite.catalogue.problems import Busy
-from lcmsite.server.places import Limits, Places, caller_of
+from lcmsite.server.places import caller_of, take_place
 
 
-def test_one_caller_with_many_requests_leaves_places_to_others():
+def some_places(running: int, *, of_one_caller: int | None = None) -> FairQueue:
+    return FairQueue(Limits(running=Share(running, of_one_caller or running), waiting=Share(4, 2)))
+
+
+def test_a_request_waits_until_a_place_is_free_and_one_caller_leaves_room_to_others():
     async def go() -> None:
-        places = Places(Limits(at_work=4, of_one_caller=3, waiting=4))
-        for _ in range(3):
-            await places.take("greedy")
-        fourth = asyncio.create_task(places.take("greedy"))
-        await asyncio.sleep(0)
-
-        await asyncio.wait_for(places.take("polite"), 5)
-
-        assert not fourth.done()
-        fourth.cancel()
-
-    asyncio.run(go())
-
-
-def test_a_free_place_goes_to_the_caller_with_the_fewest_at_work():
-    async def go() -> None:
-        places = Places(Limits(at_work=2, of_one_caller=2, waiting=8))
-        first, _ = await places.take("greedy"), await places.take("greedy")
-        third = asyncio.create_task(places.take("greedy"))
-        polite = asyncio.create_task(places.take("polite"))
-        await asyncio.sleep(0)
-
-        first.leave()
-        await asyncio.wait_for(polite, 5)
-
-        assert not third.done()
-        polite.result().leave()
-        await asyncio.wait_for(third, 5)
-
-    asyncio.run(go())
-
-
-def test_a_caller_takes_at_most_half_of_the_room_to_wait():
-    async def go() -> None:
-        places = Places(Limits(at_work=1, of_one_caller=1, waiting=4))
-        await places.take("other")
-        waiting = [asyncio.create_task(places.take("greedy")) for _ in range(2)]
+        places = some_places(4, of_one_caller=3)
+        held = [await take_place(places, "greedy") for _ in range(3)]
+        waiting = [asyncio.create_task(take_place(places, "greedy")) for _ in range(2)]
         await asyncio.sleep(0)
 
         with pytest.raises(Busy):
-            await places.take("greedy")
+            await take_place(places, "greedy")
+        await asyncio.wait_for(take_place(places, "polite"), 5)
+        assert not any(each.done() for each in waiting)
 
-        polite = asyncio.create_task(places.take("polite"))
-        await asyncio.sleep(0)
-        assert not polite.done()
-        for task in (*waiting, polite):
-            task.cancel()
+        places.leave(held[0])
+        places.leave(held[0])
+        await asyncio.wait_for(waiting[0], 5)
+        assert not waiting[1].done()
+        waiting[1].cancel()
 
     asyncio.run(go())
 
 
 def test_a_request_that_is_given_up_while_it_waits_takes_no_place():
     async def go() -> None:
-        places = Places(Limits(at_work=1, of_one_caller=1, waiting=4))
-        first = await places.take("a")
-        given_up = asyncio.create_task(places.take("b"))
+        places = some_places(1)
+        first = await take_place(places, "a")
+        given_up, late = (asyncio.create_task(take_place(places, "b")) for _ in range(2))
         await asyncio.sleep(0)
         given_up.cancel()
         await asyncio.gather(given_up, return_exceptions=True)
 
-        first.leave()
+        late.cancel()
+        places.leave(first)
+        await asyncio.gather(late, return_exceptions=True)
 
-        (await asyncio.wait_for(places.take("c"), 5)).leave()
+        await asyncio.wait_for(take_place(places, "c"), 5)
 
     asyncio.run(go())
 

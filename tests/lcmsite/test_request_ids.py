@@ -13,7 +13,7 @@ from django_huey import get_queue
 from compaction.background.worker import CompactionWorker
 from compaction.models import CompactionJob
 from conversations.models import Conversation
-from integrity.scans import tasks as scan_tasks
+from integrity import tasks as scan_tasks
 from lcmsite.ops.logs import logging_settings
 from tests.factories import a_conversation
 from tests.lcmsite.callers import Api, an_api_key

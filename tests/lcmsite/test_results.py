@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from conversations.types import Role
-from lcmsite.catalogue.results import as_bytes, as_json
+from lcmsite.catalogue.json_text import as_bytes, as_json
 
 TEXTS = st.text(st.characters(codec=None))
 VALUES = st.recursive(

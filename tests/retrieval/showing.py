@@ -6,16 +6,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from conversations.content.flattening import flattened
+from conversations.formats import RENDERERS
+from conversations.formats.rendered import MessageFormat, RepairKind
 from conversations.types import ContextItemType, NewMessage, NewPart, PartRecord, PartType, Role
-from retrieval.assembly.types import (
-    AssembledContext,
-    AssembledItem,
-    BudgetSource,
-    LeftOut,
-    MessageFormat,
-    RepairKind,
-)
-from retrieval.formats import FORMATS
+from retrieval.assembly.types import AssembledContext, AssembledItem, BudgetSource, LeftOut
 from tests.factories import a_tool_call, a_tool_result
 from tests.retrieval.vendors import CHECKS
 
@@ -44,7 +38,7 @@ def items_of(*messages: NewMessage) -> list[AssembledItem]:
 
 def shown(format: str, *messages: NewMessage) -> AssembledContext:
     """The context of these messages in a format, valid for its vendor."""
-    rendered = FORMATS[MessageFormat(format)](items_of(*messages))
+    rendered = RENDERERS[MessageFormat(format)](items_of(*messages))
     context = AssembledContext(
         conversation_id=1,
         budget=1000,

@@ -9,6 +9,8 @@ from compaction.policy import CompactionPolicy
 from compaction.rendering import render_summary
 from conversations.content.tokens import TokenEstimator
 from conversations.errors import Invalid, NotFound
+from conversations.formats import RENDERERS
+from conversations.formats.rendered import MessageFormat
 from conversations.scope import Scope
 from conversations.store.conversations import ConversationStore
 from conversations.types import ContextItemType, NewMessage, NewPart, PartType, Role
@@ -16,7 +18,6 @@ from retrieval.assembler import ContextAssembler
 from retrieval.assembly.selection_window import LARGEST_TYPICAL_ITEM, read_window
 from retrieval.assembly.stored_context import StoredContext
 from retrieval.assembly.types import AssembledContext, AssemblyReason, BudgetSource
-from retrieval.formats import as_neutral
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
 from tests.statements import counted_statements
 from tests.summaries import a_summary_of
@@ -447,7 +448,7 @@ def test_the_neutral_form_gives_messages_and_summaries_in_order(assembler, store
     append(store, conversation_id, a_tool_call("c1", path="x.py"), a_tool_result("c1", "contents"))
     summary = a_summary_of(store, conversation_id, seqs=range(1, 5))
 
-    rows = as_neutral(assembler.assemble(conversation_id=conversation_id))
+    rows = RENDERERS[MessageFormat.NEUTRAL](assembler.assemble(conversation_id=conversation_id).items).messages
 
     assert rows[0]["content"] == render_summary(summary)
     assert (rows[0]["id"], rows[0]["role"], rows[0]["seq"], rows[0]["last_seq"]) == (summary.summary_id, "user", 1, 4)

@@ -7,17 +7,16 @@ from dataclasses import replace
 
 import pytest
 
-from conversations.formats import from_anthropic, from_openai_chat, from_openai_responses
+from conversations.formats import RENDERERS
+from conversations.formats.anthropic import from_anthropic
+from conversations.formats.openai_chat import from_openai_chat
+from conversations.formats.openai_responses import from_openai_responses
+from conversations.formats.pairing import MISSING, ORPHAN
+from conversations.formats.rendered import MessageFormat, RepairKind
 from conversations.scope import Scope
 from conversations.types import ContextItemType, NewMessage, NewPart, PartType, Role
-from lcmsite.catalogue.results import as_json
+from lcmsite.catalogue.json_text import as_json
 from retrieval.assembler import ContextAssembler
-from retrieval.assembly.types import (
-    MessageFormat,
-    RepairKind,
-)
-from retrieval.formats import FORMATS
-from retrieval.formats.pairing import MISSING, ORPHAN
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
 from tests.retrieval.showing import EXCHANGE, PNG, assistant, items_of, repaired, shown, user
 from tests.retrieval.vendors import CHECKS
@@ -495,7 +494,7 @@ def test_a_summary_is_a_users_text(format):
     element = '<summary id="sum_1">a &lt; b</summary>'
     summary = replace(items_of(user(element))[0], id="sum_1", kind=ContextItemType.SUMMARY)
 
-    rendered = FORMATS[MessageFormat(format)]([summary, *items_of(assistant("Hi."))])
+    rendered = RENDERERS[MessageFormat(format)]([summary, *items_of(assistant("Hi."))])
 
     content = rendered.messages[0]["content"]
     assert (content if isinstance(content, str) else content[0]["text"]) == element

@@ -17,7 +17,7 @@ from conversations.errors import Invalid
 from conversations.files.large_files import LargeFileService
 from conversations.scope import Scope
 from conversations.types import NewMessage, Role
-from lcmsite.catalogue.results import as_json
+from lcmsite.catalogue.json_text import as_json
 from retrieval.engine import RetrievalEngine
 from retrieval.policy import RetrievalPolicy
 from retrieval.search.page import FRAME_TOKENS, HIGHLIGHT_TOKENS

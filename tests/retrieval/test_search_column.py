@@ -9,7 +9,7 @@ from django.db import OperationalError, connection, transaction
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from conversations.store.base import EVERYTHING
+from conversations.scope import EVERYTHING
 from retrieval.search.criteria import criteria
 from retrieval.search.filters import Filters
 from retrieval.types import GrepScope

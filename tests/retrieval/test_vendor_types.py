@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import pytest
 
 from compaction.engine import CompactionEngine
-from conversations.formats import from_neutral
-from conversations.formats.transcripts import transcript_of
+from conversations.formats import transcript_of
+from conversations.formats.neutral import from_neutral
 from conversations.scope import Scope
 from conversations.types import NewMessage
 from retrieval.assembler import ContextAssembler

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from lcmsite.catalogue.results import as_json
+from lcmsite.catalogue.json_text import as_json
 from retrieval.assembly.types import AssembledContext
 
 _CALL_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 
-from compaction.summarizing.extractive.budget import ROOM_FOR_CLOSING, affordable, best_beginning, text_without_content
 from compaction.summarizing.extractive.clean_text import estimate_tokens
 from compaction.summarizing.extractive.coverage import Candidate, Coverage, pack
-from compaction.summarizing.extractive.material import Material, material_of
+from compaction.summarizing.extractive.material import (
+    ROOM_FOR_CLOSING,
+    Material,
+    affordable,
+    best_beginning,
+    material_of,
+    text_without_content,
+)
 from compaction.summarizing.extractive.summary_form import NAMED, Days, closing, write
 from compaction.summarizing.extractive.topics import index_of_names, names_left_out, topics_left_out
-from compaction.summarizing.summarizer import SummaryDraft, SummaryRequest
+from compaction.summarizing.summarizer import SourceMessage, SummaryDraft, SummaryRequest
 
 # This much of the budget lists what the kept lines lack: names first, as far as there are any (plain talk has next to
 # none), and in the closing line, with what the names leave of it, phrases. Measured on dev: less loses names that are
@@ -22,6 +29,9 @@ _LISTED_SHARE = 0.33
 _LEAST_CLOSING_SHARE = 0.06
 # With less room than this, sentences matter more than names.
 _ROOM_FOR_NAMES = 100
+
+_PARAGRAPH = re.compile(r"\n\s*\n")
+MOST_PARAGRAPHS = 200
 
 # A longer closing line is not read.
 _LONGEST_CLOSING = 100
@@ -152,3 +162,20 @@ class _Ending:
         closed = self.topics is not None
         self.topics = None
         return closed
+
+
+def gist(text: str, tokens: int) -> str:
+    """At most so many tokens of the text."""
+    paragraphs = [paragraph for paragraph in _PARAGRAPH.split(text, maxsplit=MOST_PARAGRAPHS) if paragraph.strip()]
+    sources = tuple(
+        SourceMessage(source_id=f"paragraph {at}", seq=at, role="", text=paragraph)
+        for at, paragraph in enumerate(paragraphs, start=1)
+    )
+    if not sources:
+        return ""
+    request = SummaryRequest(
+        sources=sources, target_tokens=tokens, count_tokens=lambda piece: math.ceil(estimate_tokens(piece))
+    )
+    summary = ExtractiveSummarizer().summarize(request).text
+    # There is nothing to expand here.
+    return "\n".join(line for line in summary.split("\n") if not line.startswith("Expand for details"))

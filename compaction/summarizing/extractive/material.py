@@ -1,18 +1,19 @@
-"""The sources as units with terms, and what each term is worth."""
+"""The sources as units with terms, what each is worth, and how much of it fits."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from compaction.summarizing.extractive.clean_text import fit
 from compaction.summarizing.extractive.passages import passages_of
 from compaction.summarizing.extractive.sentences import Unit
-from compaction.summarizing.extractive.summary_form import Passage
+from compaction.summarizing.extractive.summary_form import Passage, closing
 from compaction.summarizing.extractive.terms import SMALL_TALK_WORTH, Vocabulary, terms_of
-from compaction.summarizing.summarizer import Source, SourceMessage
+from compaction.summarizing.summarizer import Source, SourceMessage, SummaryRequest
 
 # Names in what is not shown, such as the body of an edit, count like those in tool output.
 _HIDDEN_WEIGHT = 0.7
@@ -26,6 +27,20 @@ _USUAL = 0.5
 # Every head says who speaks, so a speaker's name, or the short form of it, adds next to nothing.
 _SPEAKER_WORTH = 0.5
 _SHORTEST_SHORT_FORM = 3
+
+# A summary that is more than half as long as its sources is not worth losing their words for; but a line is.
+_MOST_OF_SOURCE = 0.5
+_A_LINE = 8
+
+# With less room than this, every token goes into content, and none into a closing line.
+ROOM_FOR_CLOSING = 40
+
+# The shortest text: that there was something.
+MARK = "…"
+
+# Sources with more characters than this for every token of the target are longer than two targets in any script, so
+# they need not be counted.
+_SURELY_LONG = 16
 
 
 class Statement(NamedTuple):
@@ -128,3 +143,32 @@ def _speakers(sources: Sequence[Source]) -> frozenset[str]:
     names = {source.author for source in sources if isinstance(source, SourceMessage)}
     terms = {term for name in names for term in terms_of(name)}
     return frozenset(term[:end] for term in terms for end in range(_SHORTEST_SHORT_FORM, len(term) + 1))
+
+
+def affordable(request: SummaryRequest) -> int:
+    """The target, or half of what the sources cost if that is less."""
+    characters = sum(len(source.text) for source in request.sources)
+    if characters > _SURELY_LONG * request.target_tokens:
+        return request.target_tokens
+    cost = sum(request.count_tokens(source.text) for source in request.sources)
+    return min(request.target_tokens, max(_A_LINE, int(_MOST_OF_SOURCE * cost)), max(1, cost - 1))
+
+
+def best_beginning(material: Material, budget: int, count_tokens: Callable[[str], int]) -> str:
+    """The beginning of the best unit, where not one whole unit fits."""
+    best = max(range(len(material.statements)), key=lambda index: (material.gain(index), -index))
+    place, unit, *_ = material.statements[best]
+    passage = material.passages[place]
+    headed = f"{passage.head}: "
+    text = fit(headed + unit.text, budget, count_tokens)
+    if len(text) > len(headed):
+        return text
+    return fit(unit.text, budget, count_tokens) or fit(MARK, budget, count_tokens)
+
+
+def text_without_content(request: SummaryRequest, budget: int) -> str:
+    """The text for sources without words, such as pictures."""
+    if not request.sources:
+        return ""
+    text = closing([], left_out=len(request.sources), sources=request.sources)
+    return text if request.count_tokens(text) <= budget else fit(MARK, budget, request.count_tokens)

@@ -7,11 +7,17 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from compaction.summarizing.extractive.budget import ROOM_FOR_CLOSING, affordable, best_beginning, text_without_content
 from compaction.summarizing.extractive.clean_text import estimate_tokens
 from compaction.summarizing.extractive.coverage import Candidate, Coverage, pack
 from compaction.summarizing.extractive.identifiers import LONGEST_NAME, PIECE, names_of
-from compaction.summarizing.extractive.material import Material, material_of
+from compaction.summarizing.extractive.material import (
+    ROOM_FOR_CLOSING,
+    Material,
+    affordable,
+    best_beginning,
+    material_of,
+    text_without_content,
+)
 from compaction.summarizing.extractive.sentences import Unit
 from compaction.summarizing.extractive.summary_form import Days, Run, closing, write
 from compaction.summarizing.extractive.terms import CJK

@@ -4,17 +4,40 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from importlib import resources
 from itertools import chain
 
-from compaction.summarizing.extractive.english_words import (
-    COMMON,
-    EVERYDAY,
-    FUNCTION_WORDS,
-    PLAIN,
-    PROGRAMMING,
-    SMALL_TALK,
-)
 from compaction.summarizing.extractive.identifiers import PIECE, names_of
+
+
+def _band(name: str) -> frozenset[str]:
+    return frozenset((resources.files(__package__) / "english" / f"{name}.txt").read_text(encoding="utf-8").split())
+
+
+# Bands of English words by how much they say. A stretch of one conversation is too short to learn which words are
+# common: seen once among thirty messages, "awesome" looks as rare as "Lisbon". The lists are general knowledge of
+# English, not fitted to any conversation; a word of another language is in no band and is weighed by how often and how
+# widely the source itself uses it.
+
+# Grammar and interjections: they carry no fact by themselves, and are the first words a telegram drops. Negations are
+# left out on purpose: "does not work" must not become "work".
+FUNCTION_WORDS = _band("function_words")
+
+# In almost every conversation, whatever its subject: pleasantries, feelings, talk about talking, and the verbs that
+# only carry another word ("make a plan", "get well", "have a look").
+SMALL_TALK = _band("small_talk")
+
+# The frame of every account: when, who in general, and the plainest doings. "When" is half of what is looked for later.
+PLAIN = _band("plain")
+
+# Words that name something, but something met every day.
+EVERYDAY = _band("everyday")
+
+# Common verbs, qualities and abstractions: they colour a statement more than they make it.
+COMMON = _band("common")
+
+# What every terminal, file and tool answer is full of.
+PROGRAMMING = _band("programming")
 
 # Chinese, Japanese and Korean write without spaces: two neighbouring characters are the smallest thing that means.
 CJK = "\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f"

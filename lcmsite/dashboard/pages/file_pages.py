@@ -8,7 +8,7 @@ from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 
 from conversations.errors import NotFound, Unavailable
-from lcmsite.api.downloads import download_response
+from lcmsite.api.streams import download_response
 from lcmsite.catalogue.problems import problem_of
 from lcmsite.dashboard.visit import Visit, number_in, page
 from retrieval.types import ItemKind

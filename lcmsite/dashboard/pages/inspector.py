@@ -12,11 +12,12 @@ from django.shortcuts import redirect
 from django.urls import reverse
 
 from conversations.errors import LcmError
+from conversations.formats.rendered import MessageFormat
 from conversations.humanize import counted
 from conversations.types import ContextItemType
 from lcmsite.catalogue.problems import problem_of
 from lcmsite.dashboard.visit import POST, Visit, page, text_in
-from retrieval.assembly.types import AssembledContext, AssemblyReason, MessageFormat, ReceiptLine
+from retrieval.assembly.types import AssembledContext, AssemblyReason, ReceiptLine
 
 FIELDS = ("budget", "reserve", "query", "as_of", "format")
 # Kept receipts on a page.

@@ -11,7 +11,7 @@ from conversations.humanize import counted
 from integrity.policy import MOST_DAYS
 from integrity.retention.types import TierMove
 from integrity.types import ScanMode
-from lcmsite.api.ledger_stream import ledger_response
+from lcmsite.api.streams import ledger_response
 from lcmsite.catalogue.problems import Problem, problem_of
 from lcmsite.dashboard.visit import POST, Visit, page
 from lcmsite.types import KeyScope

@@ -17,7 +17,7 @@ from prometheus_client.registry import Collector
 
 from compaction.llm.endpoints import ModelEndpoints
 from compaction.types import BreakerState, EndpointRecord
-from conversations.store.base import MESSAGE_OVERHEAD_TOKENS
+from conversations.content.tokens import MESSAGE_OVERHEAD_TOKENS
 from integrity.invariants import INVARIANTS
 from lcmsite.ops.health import WAITING_JOBS
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from conversations.formats import from_anthropic, signed_thought, to_anthropic
+from conversations.formats.anthropic import from_anthropic, signed_thought, to_anthropic
 from conversations.types import NewMessage, NewPart, PartType, Role
 from tests.conversations.real_data import DATA, needs_data
 from tests.conversations.records import as_stored

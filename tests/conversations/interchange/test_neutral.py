@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conversations.formats import from_neutral, to_neutral
+from conversations.formats.neutral import from_neutral, to_neutral
 from conversations.types import NewMessage, NewPart, PartType, Role
 from tests.conversations.real_data import conversation_files, needs_data, rows_of
 from tests.conversations.records import as_stored

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from conversations.formats import from_openai_chat, to_openai_chat
+from conversations.formats.openai_chat import from_openai_chat, to_openai_chat
 from conversations.types import NewMessage, NewPart, PartType, Role
 from tests.conversations.real_data import DATA, needs_data
 from tests.conversations.records import as_stored

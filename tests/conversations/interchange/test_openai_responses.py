@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conversations.formats import Format, detect, from_openai_responses, to_openai_responses
+from conversations.formats import Format, detect
+from conversations.formats.openai_responses import from_openai_responses, to_openai_responses
 from conversations.types import NewMessage, NewPart, PartType, Role
 from tests.conversations.real_data import needs_data, original_files, rows_of
 from tests.conversations.records import as_stored

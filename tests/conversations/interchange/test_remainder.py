@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conversations.formats.remainder import is_remainder, remainder, restored, split_note, with_note
+from conversations.formats.foreign_rows import is_remainder, remainder, restored, split_note, with_note
 
 _values = st.recursive(
     st.sampled_from([None, True, False, 0, 1, 0.0, 1.0, "", "a"]),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from conversations.formats import TRANSCRIPTS, transcript_of
 from conversations.formats.claude_code import to_claude_code
 from conversations.formats.codex import to_codex
 from conversations.formats.pi import to_pi
-from conversations.formats.transcripts import TRANSCRIPTS, transcript_of
 from tests.conversations.real_data import needs_data, original_files, rows_of
 from tests.conversations.records import as_stored
 

@@ -14,10 +14,10 @@ from django.test.utils import CaptureQueriesContext
 from pytest_django import DjangoDbBlocker
 
 from compaction.engine import CompactionEngine
+from conversations.formats import RENDERERS
 from conversations.scope import Scope
 from conversations.types import NewMessage, Role
 from retrieval.assembler import ContextAssembler
-from retrieval.formats import FORMATS
 from retrieval.models import AssemblyReceipt
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
 from tests.lcmsite.dashboard.visiting import HOSTILE, as_part, browser_of
@@ -114,7 +114,7 @@ def test_the_text_is_to_the_letter_what_a_model_gets(harbour_of_all, reader, pat
     assert HOSTILE not in given and HOSTILE in "".join(shown)
 
 
-@pytest.mark.parametrize("format", list(FORMATS))
+@pytest.mark.parametrize("format", list(RENDERERS))
 def test_each_format_is_shown_as_its_api_takes_it(harbour_of_all, reader, path, format):
     given = as_part(reader, f"{path}text/?budget=3000&format={format.value}")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from integrity.invariants import INVARIANTS
-from integrity.repairs.operations import OPERATIONS
+from integrity.repairs.repair_plans import OPERATIONS
 from lcmsite.dashboard.parts.differences import LONGEST, MOST_LINES, difference
 from lcmsite.dashboard.parts.findings import README, effect_of, meaning_of, message_in, url_of
 from lcmsite.dashboard.templatetags.lcm_tags import code_spans

@@ -8,10 +8,10 @@ from typing import Any, Unpack, get_args, get_origin, get_type_hints
 import pytest
 
 from conversations.scope import Scope
+from lcmsite.catalogue.json_text import as_json
 from lcmsite.catalogue.operation import placeholders
 from lcmsite.catalogue.operations import CATALOGUE
 from lcmsite.catalogue.problems import FINDINGS_EXIT_CODE
-from lcmsite.catalogue.results import as_json
 from tests.factories import a_workspace
 from tests.lcmsite.callers import Api, an_api_key, as_arguments, lcm
 from tests.lcmsite.faces.questions import READS, questions

@@ -1,12 +1,26 @@
-"""Column types that PostgreSQL has and Django lacks."""
+"""Column types that PostgreSQL has and Django lacks, and rows as records."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypeVar
 
 from django.db import models
+
+R = TypeVar("R")
+
+
+def record_of(record_type: type[R], row: models.Model, /, **values: Any) -> R:
+    """The row as a frozen record of this type: these values, and the columns of its other fields' names.
+
+    Hashes are in hex.
+    """
+    kind: Any = record_type
+    columns = {each.name: getattr(row, each.name) for each in fields(kind) if each.name not in values}
+    hashes = {name: bytes(value).hex() for name, value in columns.items() if isinstance(value, bytes | memoryview)}
+    return record_type(**columns | hashes | values)
 
 
 class EnumField(models.TextField):

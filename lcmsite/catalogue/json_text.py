@@ -1,13 +1,15 @@
-"""Frozen records as JSON: the one way that results leave LCM, on every face.
+"""JSON on every face: parsed strictly, and rendered from the frozen records that services return.
 
-An encoder does the work and asks only about what it does not know: no serializer in between. Numbers are finite and
-moments of UTC in all results, so nobody looks for others.
+Results hold only finite numbers and moments of UTC, so the encoder does not look for others.
 """
 
 from __future__ import annotations
 
 import base64
 import json
+import math
+import sys
+from codecs import BOM_UTF8
 from collections.abc import Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -17,9 +19,57 @@ from typing import Any, get_type_hints
 import orjson
 from pydantic.fields import FieldInfo
 
+from conversations.errors import Invalid
 from conversations.fast.records import every_field
 from conversations.store.pages import MOST_PAGE_BYTES
 from lcmsite.catalogue.paging import Page
+
+
+def parse(text: str | bytes) -> Any:
+    """The value that the text holds; Invalid for text that is not UTF-8 or not JSON.
+
+    NaN, infinities and numbers that a double takes for one are none: they could not be given back as JSON. Nor is an
+    object that names a key twice: one of its values would be lost.
+    """
+    try:
+        return _STRICT.decode(text if isinstance(text, str) else text.removeprefix(BOM_UTF8).decode())
+    except UnicodeDecodeError as wrong:
+        raise Invalid(f"This is not JSON in UTF-8: byte {wrong.start + 1} is none.", code="malformed_json") from None
+    except (json.JSONDecodeError, _NotJson) as wrong:
+        raise Invalid(f"This is not JSON in UTF-8: {str(wrong)[:200]}.", code="malformed_json") from None
+    except ValueError:
+        # Python's own int() is the only one left to refuse: it bounds the digits, as reading very many takes very long.
+        most = sys.get_int_max_str_digits()
+        raise Invalid(f"A whole number in this JSON has more than {most} digits.", code="malformed_json") from None
+    except RecursionError:
+        raise Invalid("The JSON is nested too deeply.", code="nested_too_deeply") from None
+
+
+class _NotJson(ValueError):
+    """What Python's reader would take and JSON has not."""
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise _NotJson(f"an object has the key {twice[:40]!r} more than once")
+    return found
+
+
+def _not_a_number(name: str) -> float:
+    raise _NotJson(f"{name} is not a number")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if not math.isfinite(number):
+        raise _NotJson(f"{digits[:40]} is too large a number")
+    return number
+
+
+_STRICT = json.JSONDecoder(parse_constant=_not_a_number, parse_float=_finite, object_pairs_hook=_once)
 
 
 def as_bytes(result: Any) -> bytes:

@@ -2,106 +2,101 @@
 
 from __future__ import annotations
 
-from typing import Any
+from datetime import datetime
+from typing import Any, ClassVar
 
-from django.db import connection
+from django.apps import apps
 from django.utils import timezone
 
-from compaction.models import CompactionJob, CompactionRun
+from compaction.models import CompactionRun
 from compaction.rendering import context_cost_of
 from compaction.types import JobState, Outcome
 from conversations.audit import AuditLog
 from conversations.content.tokens import TokenEstimator
 from conversations.models import Summary
-from conversations.sql import rows
-from integrity.repairs.operations.operation import CannotRepair, Operation, Target, Values
+from integrity.repairs.operation import CannotRepair, Operation, Target, Values
 from integrity.repairs.repair_planning import Step
 
-_GRANT = "SELECT revoked_at::text FROM grants WHERE grant_id = %s"
-_REVOKE = "UPDATE grants SET revoked_at = %s::timestamptz WHERE grant_id = %s"
+
+class UpdateRow(Operation):
+    """Update columns of one row; undoing writes the values before."""
+
+    model: ClassVar[str]
+    # The columns that the step depends on, and the values that it writes, besides the time.
+    columns: ClassVar[tuple[str, ...]]
+    values: ClassVar[Values]
+    written_at: ClassVar[str]
+
+    def state(self, target: Target) -> Values:
+        row = self.row(target)
+        values = {name: getattr(row, name) for name in self.columns}
+        return {name: each.isoformat() if isinstance(each, datetime) else each for name, each in values.items()}
+
+    def outlook(self, target: Target) -> Values:
+        return {**self.state(target), **self.values}
+
+    def apply(self, target: Target, log: AuditLog) -> Values:
+        before = self.state(target)
+        self.update(target, {**self.values, self.written_at: timezone.now()})
+        return before
+
+    def undo(self, target: Target, undo: Values, log: AuditLog) -> None:
+        self.update(target, undo)
+
+    def row(self, target: Target) -> Any:
+        """Return the row of the target; CannotRepair if there is none."""
+        model: Any = apps.get_model(self.model)
+        row = model.objects.filter(pk=target.number if self.model.endswith("Job") else target.id).first()
+        if row is None:
+            raise CannotRepair(f"{target.id} does not exist.")
+        return row
+
+    def update(self, target: Target, values: Values) -> None:
+        row = self.row(target)
+        for name, value in values.items():
+            setattr(row, name, value)
+        row.save(update_fields=[*values])
 
 
-class CloseJob(Operation):
+class CloseJob(UpdateRow):
     """Close a job that its worker abandoned.
 
     The sweep requests another one if there is still work.
     """
 
     step = Step.CLOSE_JOB
+    model = "compaction.CompactionJob"
+    columns = ("state", "fence", "last_error", "finished_at")
+    values: ClassVar = {"state": JobState.FAILED.value, "last_error": "orphaned"}
+    written_at = "finished_at"
 
-    def state(self, target: Target) -> Values:
-        job = self._job(target)
-        return {
-            "state": job.state,
-            "fence": job.fence,
-            "last_error": job.last_error,
-            "finished_at": job.finished_at and job.finished_at.isoformat(),
-        }
-
-    def outlook(self, target: Target) -> Values:
-        return {**self.state(target), "state": JobState.FAILED.value, "last_error": "orphaned"}
-
-    def apply(self, target: Target, log: AuditLog) -> Values:
-        before = self.state(target)
+    def update(self, target: Target, values: Values) -> None:
         # A new fence: the worker that held it can no longer write.
-        CompactionJob.objects.filter(pk=target.number).update(
-            state=JobState.FAILED, fence=before["fence"] + 1, last_error="orphaned", finished_at=timezone.now()
-        )
-        return before
-
-    def undo(self, target: Target, undo: Values, log: AuditLog) -> None:
-        CompactionJob.objects.filter(pk=target.number).update(**undo)
-
-    def _job(self, target: Target) -> CompactionJob:
-        return CompactionJob.objects.get(pk=target.number)
+        super().update(target, {"fence": self.row(target).fence + 1, **values})
 
 
-class CloseRun(Operation):
+class CloseRun(UpdateRow):
     """Close the record of a run that no worker is running; what it wrote stays."""
 
     step = Step.CLOSE_RUN
-
-    def state(self, target: Target) -> Values:
-        run = CompactionRun.objects.get(pk=target.id)
-        return {"outcome": run.outcome, "finished_at": run.finished_at and run.finished_at.isoformat()}
-
-    def outlook(self, target: Target) -> Values:
-        return {**self.state(target), "outcome": Outcome.ABANDONED.value}
-
-    def apply(self, target: Target, log: AuditLog) -> Values:
-        before = self.state(target)
-        CompactionRun.objects.filter(pk=target.id).update(outcome=Outcome.ABANDONED, finished_at=timezone.now())
-        return before
-
-    def undo(self, target: Target, undo: Values, log: AuditLog) -> None:
-        CompactionRun.objects.filter(pk=target.id).update(**undo)
+    model = "compaction.CompactionRun"
+    columns = ("outcome", "finished_at")
+    values: ClassVar = {"outcome": Outcome.ABANDONED.value}
+    written_at = "finished_at"
 
 
-class ExpireGrant(Operation):
+class ExpireGrant(UpdateRow):
     """Revoke a grant that should have ended."""
 
     step = Step.EXPIRE_GRANT
-
-    def state(self, target: Target) -> Values:
-        found = rows(_GRANT, [target.id])
-        if not found:
-            raise CannotRepair(f"{target.id} does not exist.")
-        return {"revoked_at": found[0][0]}
+    # Named, not imported: the rooms beside this one are not imported here.
+    model = "retrieval.Grant"
+    columns = ("revoked_at",)
+    values: ClassVar = {}
+    written_at = "revoked_at"
 
     def outlook(self, target: Target) -> Values:
         return {"is_revoked": True}
-
-    def apply(self, target: Target, log: AuditLog) -> Values:
-        before = self.state(target)
-        self._set(target, timezone.now().isoformat())
-        return before
-
-    def undo(self, target: Target, undo: Values, log: AuditLog) -> None:
-        self._set(target, undo["revoked_at"])
-
-    def _set(self, target: Target, revoked_at: Any) -> None:
-        with connection.cursor() as cursor:
-            cursor.execute(_REVOKE, [revoked_at, target.id])
 
 
 class MendRun(Operation):
@@ -114,11 +109,11 @@ class MendRun(Operation):
     step = Step.MEND_RUN
 
     def state(self, target: Target) -> Values:
-        run = self._run(target)
+        run = CompactionRun.objects.get(pk=target.id)
         return {"tokens_before": run.tokens_before, "tokens_after": run.tokens_after, "details": run.details}
 
     def outlook(self, target: Target) -> Values:
-        run = self._run(target)
+        run = CompactionRun.objects.get(pk=target.id)
         before, after = run.tokens_before, run.tokens_after
         mended = mended_figures(before, after, at_least=_cost_of_summaries(run), may_grow=run.redone_summaries > 0)
         if mended == (before, after):
@@ -131,10 +126,7 @@ class MendRun(Operation):
         }
 
     def is_reversible(self, target: Target) -> bool:
-        """The database refuses the recorded figures.
-
-        The step and the run's details keep them.
-        """
+        """The database refuses the recorded figures; the step and the run's details keep them."""
         return False
 
     def apply(self, target: Target, log: AuditLog) -> Values:
@@ -146,9 +138,6 @@ class MendRun(Operation):
         raise CannotRepair(
             f"The database refuses the figures that {target.id} had, so they cannot be restored. Its details keep them."
         )
-
-    def _run(self, target: Target) -> CompactionRun:
-        return CompactionRun.objects.get(pk=target.id)
 
 
 def mended_figures(before: int, after: int, *, at_least: int, may_grow: bool) -> tuple[int, int]:

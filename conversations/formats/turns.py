@@ -5,14 +5,18 @@ Thoughts go only to APIs that take them back, and only with what they led to.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from conversations.content.flattening import flattened
-from conversations.types import ContextItemType, NewPart, PartType, Role
-from retrieval.assembly.types import AssembledItem, RepairKind
-from retrieval.formats.rendered import Repairs
+from conversations.content.lossless_values import storable
+from conversations.formats.foreign_rows import is_result
+from conversations.formats.rendered import Item, RepairKind, Repairs
+from conversations.types import NewPart, PartType, Role
+
+_DATA = re.compile(r"data:([^;,]+)((?:;[^;,]+)*);base64,([A-Za-z0-9+/]+={0,2})")
 
 
 class Text(NamedTuple):
@@ -23,6 +27,41 @@ class Attachment(NamedTuple):
     """An image, a recording, a document."""
 
     part: NewPart
+
+    @property
+    def data(self) -> tuple[str, str] | None:
+        """The media type and the base64 of an attachment that holds its bytes itself."""
+        found = _DATA.fullmatch(self.part.file_url or "")
+        return (found[1].lower(), found[3]) if found else None
+
+    def link(self, *schemes: str) -> str | None:
+        """Return the address of an attachment that lies elsewhere."""
+        url = self.part.file_url or ""
+        is_link = any(url.startswith(f"{scheme}://") for scheme in schemes)
+        return url if is_link and url.isprintable() and url == storable(url) else None
+
+    @property
+    def media_type(self) -> str:
+        data = self.data
+        return data[0] if data else (self.part.file_mime or "").lower()
+
+    @property
+    def is_image(self) -> bool:
+        return self.media_type.startswith("image/")
+
+    @property
+    def name(self) -> str:
+        """The name of the file, for an API that demands one."""
+        name = self.part.file_name
+        return name if name and name == storable(name) else "file"
+
+    @property
+    def stand_in(self) -> str:
+        """The text in place of an attachment that cannot be shown."""
+        kind = self.media_type.partition("/")[0]
+        words = [kind if kind in ("image", "audio", "video") else "file", storable(self.part.file_name or "")]
+        caption = storable(self.part.text_content or "").strip()
+        return f"[{' '.join(filter(None, words))}{f': {caption}' if caption else ''}]"
 
 
 class Call(NamedTuple):
@@ -38,18 +77,18 @@ class Result(NamedTuple):
 
 
 class Thought(NamedTuple):
-    """What a model thought and signed, as the block that its own API takes back; to any other it says nothing."""
+    """A signed thought of a model, as the block that its own API takes back."""
 
     block: Mapping[str, Any]
 
 
 Block = Text | Attachment | Call | Result | Thought
-# The block of a part of an item; None for what is not taken back, as it is not signed, or was said with it already.
-ThoughtOf = Callable[[AssembledItem, NewPart], Mapping[str, Any] | None]
+# The block of a thought in an item; None for one that is not signed, or that another block of the item includes.
+ThoughtOf = Callable[[Item, NewPart], Mapping[str, Any] | None]
 
 
 class Turn(NamedTuple):
-    """What one role says at once; the results of tools are a turn of their own, of the role tool."""
+    """Consecutive blocks of one role; results of tools are a turn of the role tool."""
 
     role: Role
     blocks: tuple[Block, ...]
@@ -61,14 +100,10 @@ class Turn(NamedTuple):
         return tuple(block for block in self.blocks if isinstance(block, Call))
 
 
-def no_thought(item: AssembledItem, part: NewPart) -> None:
-    """For an API that takes no thoughts back."""
+def turns_of(items: Iterable[Item], repairs: Repairs, *, thought_of: ThoughtOf | None = None) -> list[Turn]:
+    """Return the turns of items; an item that is empty for a model has none.
 
-
-def turns_of(items: Iterable[AssembledItem], repairs: Repairs, *, thought_of: ThoughtOf = no_thought) -> list[Turn]:
-    """The turns of these items; what says nothing to a model, such as a message that was only thought, has none.
-
-    `thought_of` says what an API takes back of what its models thought.
+    Without `thought_of`, thoughts are left out.
     """
     turns: list[Turn] = []
     for item in items:
@@ -79,8 +114,8 @@ def turns_of(items: Iterable[AssembledItem], repairs: Repairs, *, thought_of: Th
     return turns
 
 
-def _split(item: AssembledItem, blocks: Sequence[Block]) -> list[Turn]:
-    """Results apart from the rest, in order: what is said behind a result is another turn."""
+def _split(item: Item, blocks: Sequence[Block]) -> list[Turn]:
+    """Separate results from the rest, in order: text after a result is another turn."""
     if item.role is Role.TOOL:
         blocks = _as_results(blocks)
     turns: list[Turn] = []
@@ -93,14 +128,14 @@ def _split(item: AssembledItem, blocks: Sequence[Block]) -> list[Turn]:
     return turns
 
 
-def _blocks(item: AssembledItem, repairs: Repairs, thought_of: ThoughtOf) -> list[Block]:
-    """Everything that an item says; empty texts say nothing."""
-    if item.kind is ContextItemType.SUMMARY or not item.parts:
+def _blocks(item: Item, repairs: Repairs, thought_of: ThoughtOf | None) -> list[Block]:
+    """Return the blocks of an item, without empty texts."""
+    if not item.parts:
         blocks: list[Block] = [Text(item.text)]
     else:
-        told = flattened(item.parts)
-        # A caller whose content is not the text of the parts has said both.
-        is_own = bool(item.text.strip()) and item.text != told and item.text.strip() not in told
+        text_of_parts = flattened(item.parts)
+        # A caller may send a content that is not the text of the parts: then both are shown.
+        is_own = bool(item.text.strip()) and item.text != text_of_parts and item.text.strip() not in text_of_parts
         blocks = [Text(item.text)] if is_own else []
         for part in item.parts:
             if not (is_own and part.part_type is PartType.TEXT and (part.text_content or "") in item.text):
@@ -108,16 +143,16 @@ def _blocks(item: AssembledItem, repairs: Repairs, thought_of: ThoughtOf) -> lis
     return [_sendable(block, item.id, repairs) for block in blocks if not isinstance(block, Text) or block.text]
 
 
-def _blocks_of_part(part: NewPart, item: AssembledItem, thought_of: ThoughtOf) -> Iterator[Block]:
+def _blocks_of_part(part: NewPart, item: Item, thought_of: ThoughtOf | None) -> Iterator[Block]:
     role = item.role
     match part.part_type:
         case PartType.TOOL:
-            has_result = part.tool_output is not None or part.tool_error is not None
+            has_result = is_result(part)
             is_call = part.tool_input is not None or (bool(part.tool_name) and not has_result)
             if is_call and role is Role.ASSISTANT:
                 yield Call(part)
             elif is_call and role is not Role.TOOL:
-                # Nobody else can call: what they say of a call is words.
+                # Only an assistant can call; a call in another message is text.
                 yield Text(flattened([replace(part, tool_output=None, tool_error=None)]))
             if has_result or role is Role.TOOL:
                 texts = [text for text in (part.tool_output, part.tool_error) if text]
@@ -125,15 +160,15 @@ def _blocks_of_part(part: NewPart, item: AssembledItem, thought_of: ThoughtOf) -
         case PartType.FILE:
             yield Attachment(part)
         case PartType.REASONING:
-            if role is Role.ASSISTANT and (block := thought_of(item, part)) is not None:
+            if role is Role.ASSISTANT and thought_of is not None and (block := thought_of(item, part)) is not None:
                 yield Thought(block)
         case _:
-            # Of bookkeeping, nothing.
+            # Empty for bookkeeping.
             yield Text(flattened([part]))
 
 
 def _as_results(blocks: Sequence[Block]) -> list[Block]:
-    """A tool's message as results: what stands beside a result belongs to it; the pieces of one are one."""
+    """Make results of a tool's message: other blocks join a result, pieces of one result are one."""
     results: list[Block] = []
     beside: tuple[Text | Attachment, ...] = ()
     for block in blocks:
@@ -192,3 +227,19 @@ def led_somewhere(turns: Iterable[Turn], repairs: Repairs) -> Iterator[Turn]:
 
 def _is_shown(block: Block) -> bool:
     return not isinstance(block, Thought) and not (isinstance(block, Text) and not block.text.strip())
+
+
+def attachment_text(block: Attachment, turn: Turn, repairs: Repairs) -> str:
+    """Return the text in place of an attachment, and note the repair."""
+    repairs.note(RepairKind.ATTACHMENT_AS_TEXT, turn.item_ids)
+    return block.stand_in
+
+
+def content_of(
+    blocks: Iterable[Block], piece_of: Callable[[Text | Attachment], dict[str, Any]]
+) -> str | list[dict[str, Any]]:
+    """Return texts and attachments as a content of OpenAI's APIs: one text as it is, more as a list."""
+    pieces = [piece_of(block) for block in blocks if isinstance(block, Text | Attachment)]
+    if len(pieces) <= 1 and all("text" in piece for piece in pieces):
+        return str(pieces[0]["text"]) if pieces else ""
+    return pieces

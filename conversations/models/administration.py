@@ -7,6 +7,7 @@ from typing import ClassVar
 from django.db import models
 from django.db.models import F, Func, Q
 
+from conversations.models.columns import record_of
 from conversations.models.conversation import Conversation, Workspace
 from conversations.types import AuditRecord
 
@@ -42,16 +43,7 @@ class AuditEntry(models.Model):
         return f"{self.actor}: {self.act} {self.target}"
 
     def as_record(self) -> AuditRecord:
-        return AuditRecord(
-            audit_id=self.audit_id,
-            recorded_at=self.recorded_at,
-            workspace_id=self.workspace_id,
-            conversation_id=self.conversation_id,
-            actor=self.actor,
-            act=self.act,
-            target=self.target,
-            detail=self.detail,
-        )
+        return record_of(AuditRecord, self)
 
 
 class AuditLink(models.Model):

@@ -1,13 +1,44 @@
-"""The messages of a format, and what was changed for it. Pure."""
+"""The messages of a format, and the changes that its API made necessary. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Protocol
 
 from conversations.content.lossless_values import is_storable, storable
-from retrieval.assembly.types import Repair, RepairKind
+from conversations.types import NewPart, Role
+
+
+class MessageFormat(StrEnum):
+    """Whose messages an assembled context can be given as."""
+
+    NEUTRAL = "neutral"
+    OPENAI = "openai"
+    OPENAI_RESPONSES = "openai_responses"
+    ANTHROPIC = "anthropic"
+
+
+class RepairKind(StrEnum):
+    """What had to be done to messages so that an API takes them."""
+
+    ORPHAN_RESULT = "orphan_result"
+    MISSING_RESULT = "missing_result"
+    MOVED_RESULT = "moved_result"
+    RENAMED_CALL = "renamed_call"
+    RENAMED_TOOL = "renamed_tool"
+    WRAPPED_INPUT = "wrapped_input"
+    MERGED_NEIGHBOURS = "merged_neighbours"
+    MOVED_SYSTEM = "moved_system"
+    DROPPED_EMPTY = "dropped_empty"
+    DROPPED_NAME = "dropped_name"
+    ADDED_START = "added_start"
+    ATTACHMENT_AS_TEXT = "attachment_as_text"
+    REPLACED_CHARACTERS = "replaced_characters"
+    STRIPPED_END = "stripped_end"
+
 
 _WHAT = {
     RepairKind.ORPHAN_RESULT: "The result of a call that is not shown, or not known, stands as a user's text.",
@@ -27,8 +58,40 @@ _WHAT = {
 }
 
 
+class Item(Protocol):
+    """A message or summary of an assembled context."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def role(self) -> Role: ...
+    @property
+    def text(self) -> str: ...
+    @property
+    def parts(self) -> Sequence[NewPart]: ...
+    @property
+    def author(self) -> str | None: ...
+    @property
+    def metadata(self) -> Mapping[str, Any]: ...
+    @property
+    def created_at(self) -> datetime: ...
+    @property
+    def first_seq(self) -> int: ...
+    @property
+    def last_seq(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class Repair:
+    """One kind of change, and the items that it was made to; the store keeps them as they came."""
+
+    kind: RepairKind
+    item_ids: tuple[str, ...]
+    what: str
+
+
 class Repairs:
-    """What was done so far, by kind."""
+    """Collects the items of each kind of repair."""
 
     def __init__(self) -> None:
         self._items: dict[RepairKind, dict[str, None]] = {}
@@ -37,7 +100,7 @@ class Repairs:
         self._items.setdefault(kind, {}).update(dict.fromkeys(item_ids))
 
     def sendable(self, text: str, item_id: str) -> str:
-        """The text as UTF-8 can say it."""
+        """Replace what UTF-8 cannot encode."""
         if is_storable(text):
             return text
         self.note(RepairKind.REPLACED_CHARACTERS, [item_id])
@@ -59,10 +122,3 @@ class Rendered:
     sources: tuple[tuple[str, ...], ...]
     system: tuple[Mapping[str, Any], ...] = ()
     repairs: tuple[Repair, ...] = ()
-
-
-def content_of(pieces: Sequence[dict[str, Any]]) -> str | list[dict[str, Any]]:
-    """What OpenAI's APIs take for a content: a text alone as it is, several pieces as a list of them."""
-    if len(pieces) <= 1 and all("text" in piece for piece in pieces):
-        return str(pieces[0]["text"]) if pieces else ""
-    return list(pieces)

@@ -1,4 +1,4 @@
-"""Brings every tool call together with its result, as all APIs demand: one to one, and side by side. Pure."""
+"""Put every tool call next to its one result, as all APIs demand. Pure."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from conversations.formats.rendered import RepairKind, Repairs
+from conversations.formats.turns import Block, Call, Result, Text, Turn
 from conversations.types import Role
-from retrieval.assembly.types import RepairKind
-from retrieval.formats.rendered import Repairs
-from retrieval.formats.turns import Block, Call, Result, Text, Turn
 
 ORPHAN = "[The result of a tool call that is not shown]"
 MISSING = "[There is no result of this call: none was recorded, or it is not shown.]"
@@ -19,16 +18,16 @@ _STRANGE = re.compile(r"[^a-zA-Z0-9_-]")
 
 @dataclass(frozen=True)
 class IdRule:
-    """The ids that an API takes for calls; tools are named by the same rule."""
+    """The ids of calls, and the names of tools, that an API takes."""
 
     longest: int
 
     def fitting(self, name: str) -> str:
-        """The nearest name that the API takes."""
+        """Return the nearest name that the API takes."""
         return _STRANGE.sub("_", name)[: self.longest] or "_"
 
     def unique(self, name: str, taken: dict[str, int]) -> str:
-        """The name, with a number if it is taken, which it is from now on; `taken` has the last number of each."""
+        """Take the name, with a number if it is taken; `taken` has the last number of each."""
         unique, number = name, taken.get(name, 1)
         while unique in taken:
             number += 1
@@ -39,7 +38,7 @@ class IdRule:
 
 
 class _Exchange:
-    """An assistant's turn with calls, and the results that were found for them."""
+    """An assistant's turn with calls, and the results found for them."""
 
     def __init__(self, turn: Turn, place: int) -> None:
         self.turn = turn
@@ -48,7 +47,7 @@ class _Exchange:
         self.results: list[tuple[Result, tuple[str, ...]] | None] = [None] * len(self.calls)
 
     def open_call(self, call_id: str | None) -> int | None:
-        """The first call of this id that has no result yet; without an id, the first of all that has none."""
+        """Return the first call of this id, or of any, that has no result yet."""
         for number, call in enumerate(self.calls):
             if self.results[number] is None and (call_id is None or call.part.tool_call_id == call_id):
                 return number
@@ -56,7 +55,7 @@ class _Exchange:
 
 
 def paired(turns: Sequence[Turn], rule: IdRule, repairs: Repairs) -> list[Turn]:
-    """The turns, each with calls followed by one turn of their results, in the order of the calls.
+    """Return the turns, those with calls each followed by one turn of their results.
 
     A result belongs to the latest call of its id that has none; one without an id, to the calls right before it. What
     belongs to no call becomes a user's text; a call without a result is given one that says so.
@@ -88,7 +87,7 @@ def _answered(
     by_id: dict[str, list[_Exchange]],
     repairs: Repairs,
 ) -> bool:
-    """Whether a call was found that this is the result of."""
+    """Give the result to its call; return whether there is one."""
     if result.call_id is None:
         last = shown[-1] if shown else None
         possible = [last] if isinstance(last, _Exchange) else []
@@ -105,7 +104,7 @@ def _answered(
 
 
 def _named(turn: Turn, rule: IdRule, taken: dict[str, int], repairs: Repairs) -> Turn:
-    """The turn, its calls with the ids that they are shown with."""
+    """Give the calls of a turn the ids that they are shown with."""
     blocks: list[Block] = []
     for block in turn.blocks:
         if isinstance(block, Call):
@@ -120,7 +119,7 @@ def _named(turn: Turn, rule: IdRule, taken: dict[str, int], repairs: Repairs) ->
 
 
 def _whole(exchange: _Exchange, repairs: Repairs) -> tuple[Turn, Turn]:
-    """The calls, and the turn of their results."""
+    """Return the turn of the calls and the turn of their results."""
     results: list[Result] = []
     item_ids: dict[str, None] = {}
     for call, found in zip(exchange.calls, exchange.results, strict=True):
@@ -135,7 +134,7 @@ def _whole(exchange: _Exchange, repairs: Repairs) -> tuple[Turn, Turn]:
 
 
 def tool_name(call: Call, rule: IdRule, item_ids: Iterable[str], repairs: Repairs) -> str:
-    """The name of the tool as the API takes it."""
+    """Return the name of the tool as the API takes it."""
     own = call.part.tool_name or ""
     name = rule.fitting(own or "unnamed_tool")
     if name != own:

@@ -1,0 +1,362 @@
+"""Messages of Anthropic's Messages API: the `messages` that agents send, and the answers that they get. Pure.
+
+A message that has only results of tools is a tool's; one with other words, too, stays a user's. Keys of a block beyond
+our columns, such as the signature of a thought, come back exactly; a block of an unknown type is kept whole, without
+text.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from conversations.content.flattening import flattened
+from conversations.content.lossless_values import is_storable, storable_json
+from conversations.formats.foreign_rows import (
+    DATA_URL,
+    a_call,
+    a_result,
+    as_message,
+    choice,
+    is_result,
+    mark,
+    marked,
+    noted,
+    parts_of,
+    read,
+    required_text,
+    result_text,
+    split_note,
+    text_or_list,
+    with_kept,
+)
+from conversations.formats.pairing import IdRule, paired, tool_name
+from conversations.formats.rendered import Item, Rendered, RepairKind, Repairs
+from conversations.formats.turns import (
+    Attachment,
+    Block,
+    Call,
+    Result,
+    Text,
+    Thought,
+    Turn,
+    attachment_text,
+    led_somewhere,
+    turns_of,
+)
+from conversations.types import MessageRecord, NewMessage, NewPart, PartType, Role
+
+NOTE = "anthropic"
+# On the first part of a result whose content is a list: of how many parts, and what the whole block has beyond them.
+_PIECES = "anthropic_pieces"
+_RESULT = "anthropic_result"
+# On the text of a document: it is written as one again.
+_DOCUMENT = "anthropic_document"
+ROLES = {role.value: role for role in (Role.USER, Role.ASSISTANT, Role.SYSTEM)}
+_CALL, _ANSWER = "tool_use", "tool_result"
+# A thought, and the keys that its model must get back.
+_SIGNED = {"thinking": ("type", "thinking", "signature"), "redacted_thinking": ("type", "data")}
+_ATTACHED = ("image", "document")
+# Types of blocks that only messages of this API have.
+TYPES = frozenset({_CALL, _ANSWER, *_SIGNED, *_ATTACHED, "server_tool_use", "mcp_tool_use"})
+# The keys with words in the results of a vendor's own tools.
+_WORD_KEYS = ("title", "url", "text", "stdout", "stderr", "error_code")
+
+_NAMES = IdRule(longest=64)
+START = "[The conversation began before this; what was said before is not shown.]"
+EMPTY_ERROR = "[The tool failed and said nothing.]"
+_IMAGES = ("image/jpeg", "image/png", "image/gif", "image/webp")
+_PDF = "application/pdf"
+
+
+def from_anthropic(row: Mapping[str, Any]) -> NewMessage:
+    """Read a row; ValueError names the field that is wrong.
+
+    Unknown keys are kept in the metadata.
+    """
+    as_message(row)
+    role = choice(row.get("role"), ROLES, field="role")
+    content = text_or_list(row.get("content"))
+    blocks = content if isinstance(content, list) else []
+    parts = tuple(part for found in parts_of(blocks, _parts, where="content") for part in found)
+    if role is Role.USER and blocks and all(_type_of(block) == _ANSWER for block in blocks):
+        role = Role.TOOL
+    message = NewMessage(role=role, content=None if parts else content if isinstance(content, str) else "", parts=parts)
+    return noted(message, NOTE, row, _plain(message))
+
+
+def to_anthropic(record: MessageRecord) -> dict[str, Any]:
+    """Return the row of a message, which is the same row if it came in this form."""
+    return with_kept(_plain(record), record.metadata, NOTE)
+
+
+def _plain(message: NewMessage | MessageRecord) -> dict[str, Any]:
+    role = Role.USER if message.role is Role.TOOL else message.role
+    return {"role": role.value, "content": list(_blocks(message.parts)) or message.content or ""}
+
+
+def _type_of(block: Mapping[str, Any]) -> str:
+    kind = block.get("type")
+    return kind if isinstance(kind, str) else ""
+
+
+def _parts(block: dict[str, Any], *, where: str) -> list[NewPart]:
+    kind = read(block, "type", str, where=where) or ""
+    if kind.endswith(_ANSWER):
+        return _result(block, where=where)
+    part = NewPart(PartType.FILE)
+    if kind == "text":
+        part = NewPart(PartType.TEXT, text_content=required_text(block, "text", where=where))
+    elif kind in _SIGNED:
+        part = NewPart(PartType.REASONING, text_content=read(block, "thinking", str, where=where))
+    elif kind.endswith(_CALL):
+        call_id, name = read(block, "id", str, where=where), read(block, "name", str, where=where)
+        part = a_call(call_id, name, block.get("input"))
+    elif kind in _ATTACHED:
+        part = _attachment(block, kind, where=where)
+    return [noted(part, NOTE, block, _block(part))]
+
+
+def _attachment(block: Mapping[str, Any], kind: str, *, where: str) -> NewPart:
+    source = read(block, "source", dict, where=where) or {}
+    where = f"{where}source."
+    media_type, data = read(source, "media_type", str, where=where), source.get("data")
+    title = block.get("title")
+    name = title if isinstance(title, str) and title else None
+    if source.get("type") == "base64" and isinstance(data, str):
+        mime = media_type or ""
+        return NewPart(PartType.FILE, file_mime=mime, file_url=f"data:{mime};base64,{data}", file_name=name)
+    if source.get("type") == "text" and isinstance(data, str):
+        return NewPart(PartType.TEXT, text_content=data, metadata={_DOCUMENT: True})
+    mime = "image/*" if kind == "image" else _PDF
+    return NewPart(PartType.FILE, file_mime=mime, file_url=read(source, "url", str, where=where), file_name=name)
+
+
+def _result(block: dict[str, Any], *, where: str) -> list[NewPart]:
+    """Read what a tool returned: texts are results, other pieces stay beside them.
+
+    A result without a text at its head begins with an empty one.
+    """
+    is_error = bool(read(block, "is_error", bool, where=where))
+    call_id = read(block, "tool_use_id", str, where=where)
+
+    def answer(text: str) -> NewPart:
+        return a_result(text, call_id=call_id, is_error=is_error)
+
+    def piece_of(piece: dict[str, Any], *, where: str) -> NewPart:
+        kind = _type_of(piece)
+        if kind in _ATTACHED:
+            return _parts(piece, where=where)[0]
+        part = answer(read(piece, "text", str, where=where) or "" if kind == "text" else _words_in(piece))
+        return noted(part, NOTE, piece, _block(part))
+
+    content = block.get("content")
+    if isinstance(content, list):
+        parts = list(parts_of(content, piece_of, where=f"{where}content"))
+        is_led = bool(parts) and parts[0].part_type is PartType.TOOL
+        parts = parts if is_led else [answer(""), *parts]
+        parts[0] = marked(parts[0], _PIECES, len(parts) if is_led else -len(parts))
+    else:
+        parts = [answer(content if isinstance(content, str) else _words_in(content))]
+    [plain] = _blocks(parts)
+    return [noted(parts[0], _RESULT, block, plain), *parts[1:]]
+
+
+def _words_in(value: Any) -> str:
+    """Return the words in what a vendor's own tool returned."""
+    if isinstance(value, list):
+        return "\n".join(filter(None, map(_words_in, value)))
+    if not isinstance(value, Mapping):
+        return ""
+    words = [value[key] for key in _WORD_KEYS if isinstance(value.get(key), str) and value[key]]
+    return "\n".join(filter(None, [*words, _words_in(value.get("content"))]))
+
+
+def _blocks(parts: Sequence[NewPart]) -> Iterator[dict[str, Any]]:
+    """Write the blocks of parts, the exact inverse of `_parts`."""
+    place = 0
+    while place < len(parts):
+        part = parts[place]
+        count = 1
+        if is_result(part):
+            # Below zero if the first part only stands for the result; 0 for a plain text.
+            pieces = mark(part, _PIECES)
+            pieces = pieces if type(pieces) is int else 0
+            count = max(1, abs(pieces))
+            yield _answer(parts[place : place + count], pieces)
+        elif block := _block(part):
+            yield block
+        place += count
+
+
+def _answer(parts: Sequence[NewPart], count: int) -> dict[str, Any]:
+    first = parts[0]
+    pieces = parts if count > 0 else parts[1:]
+    content = [_block(piece) for piece in pieces] if count else result_text(first)
+    known: dict[str, Any] = {"type": _ANSWER, "tool_use_id": first.tool_call_id, "content": content}
+    return with_kept(known | ({} if first.tool_error is None else {"is_error": True}), first.metadata, _RESULT)
+
+
+def _block(part: NewPart) -> dict[str, Any]:
+    """Return the block of a part, of a result the text in it; empty if it has none."""
+    block: dict[str, Any]
+    data = DATA_URL.fullmatch(part.file_url or "")
+    if is_result(part):
+        block = {"type": "text", "text": result_text(part)}
+    elif part.part_type is PartType.TOOL:
+        block = {"type": _CALL, "id": part.tool_call_id, "name": part.tool_name, "input": part.tool_input}
+    elif part.part_type is PartType.REASONING:
+        block = {"type": "thinking", "thinking": part.text_content}
+    elif part.part_type is PartType.FILE:
+        source = {"type": "base64", "media_type": data[1], "data": data[2]} if data else {
+            "type": "url", "url": part.file_url
+        }  # fmt: skip
+        kind = "image" if (part.file_mime or "").startswith("image/") else "document"
+        block = {"type": kind, "source": source} | ({"title": part.file_name} if part.file_name else {})
+    elif mark(part, _DOCUMENT) is True:
+        source = {"type": "text", "media_type": "text/plain", "data": part.text_content}
+        block = {"type": "document", "source": source}
+    else:
+        text = part.text_content if part.part_type is PartType.TEXT else flattened([part])
+        block = {"type": "text", "text": text} if text else {}
+    return with_kept(block, part.metadata, NOTE)
+
+
+def render_anthropic(items: Iterable[Item]) -> Rendered:
+    """Render an assembled context: roles alternate, the user first, results right after their calls."""
+    repairs = Repairs()
+    system: list[dict[str, Any]] = []
+    messages: list[dict[str, Any]] = []
+    # The items of each message, in order; of those that are merged, once more.
+    sources: list[dict[str, None]] = []
+    merged: list[dict[str, None]] = []
+    turns = turns_of(items, repairs, thought_of=lambda _, part: signed_thought(part))
+    for turn in led_somewhere(paired(turns, _NAMES, repairs), repairs):
+        blocks = _shown_blocks(turn.blocks, turn, repairs)
+        if not blocks:
+            repairs.note(RepairKind.DROPPED_EMPTY, turn.item_ids)
+            continue
+        if turn.author is not None:
+            repairs.note(RepairKind.DROPPED_NAME, turn.item_ids)
+        if turn.role is Role.SYSTEM:
+            if messages:
+                repairs.note(RepairKind.MOVED_SYSTEM, turn.item_ids)
+            system += blocks
+            continue
+        role = "assistant" if turn.role is Role.ASSISTANT else "user"
+        if not messages and role == "assistant":
+            repairs.note(RepairKind.ADDED_START, turn.item_ids)
+            messages.append({"role": "user", "content": [{"type": "text", "text": START}]})
+            sources.append({})
+        if messages and messages[-1]["role"] == role:
+            if not merged or merged[-1] is not sources[-1]:
+                merged.append(sources[-1])
+            messages[-1]["content"] += blocks
+            sources[-1].update(dict.fromkeys(turn.item_ids))
+        else:
+            messages.append({"role": role, "content": blocks})
+            sources.append(dict.fromkeys(turn.item_ids))
+    for item_ids in merged:
+        repairs.note(RepairKind.MERGED_NEIGHBOURS, item_ids)
+    _strip_end(messages, list(sources[-1]) if sources else [], repairs)
+    return Rendered(
+        messages=tuple(messages), sources=tuple(map(tuple, sources)), system=tuple(system), repairs=repairs.as_records()
+    )
+
+
+def signed_thought(part: NewPart) -> dict[str, Any] | None:
+    """Return the block of a thought that its model signed, and takes back unchanged."""
+    if part.part_type is not PartType.REASONING or not split_note(part.metadata, NOTE)[1]:
+        return None
+    block = _block(part)
+    keys = _SIGNED.get(_type_of(block), ())
+    signed = {key: block.get(key) for key in keys}
+    is_whole = bool(keys) and all(isinstance(each, str) and is_storable(each) for each in signed.values())
+    return signed if is_whole else None
+
+
+def _strip_end(messages: Sequence[dict[str, Any]], item_ids: Sequence[str], repairs: Repairs) -> None:
+    """Strip the last text of an assistant: the model continues it, and the API refuses white space there."""
+    last = messages[-1]["content"][-1] if messages and messages[-1]["role"] == "assistant" else {}
+    if last.get("type") == "text" and last["text"] != last["text"].rstrip():
+        repairs.note(RepairKind.STRIPPED_END, item_ids[-1:])
+        last["text"] = last["text"].rstrip()
+
+
+def _shown_blocks(blocks: Iterable[Block], turn: Turn, repairs: Repairs) -> list[dict[str, Any]]:
+    return [shown for block in blocks if (shown := _shown(block, turn, repairs)) is not None]
+
+
+def _shown(block: Block, turn: Turn, repairs: Repairs) -> dict[str, Any] | None:
+    match block:
+        case Text(text):
+            if not text.strip():
+                repairs.note(RepairKind.DROPPED_EMPTY, turn.item_ids)
+                return None
+            return {"type": "text", "text": text}
+        case Attachment():
+            return _shown_attachment(block, turn, repairs)
+        case Call():
+            name = tool_name(block, _NAMES, turn.item_ids, repairs)
+            return {"type": _CALL, "id": block.shown_id, "name": name, "input": _input(block, turn, repairs)}
+        case Result():
+            return _shown_result(block, turn, repairs)
+        case Thought(thought):
+            # The API refuses calls without the thoughts that led to them, and thoughts that were altered.
+            return dict(thought)
+
+
+def _shown_result(result: Result, turn: Turn, repairs: Repairs) -> dict[str, Any]:
+    shown = _shown_blocks(result.content, turn, repairs)
+    block: dict[str, Any] = {"type": _ANSWER, "tool_use_id": result.call_id}
+    if shown:
+        is_text = len(shown) == 1 and shown[0]["type"] == "text"
+        block["content"] = shown[0]["text"] if is_text else shown
+    if result.is_error:
+        block["content"] = block.get("content", EMPTY_ERROR)
+        block["is_error"] = True
+    return block
+
+
+def _shown_attachment(block: Attachment, turn: Turn, repairs: Repairs) -> dict[str, Any]:
+    data = block.data
+    if turn.role in (Role.USER, Role.TOOL):
+        link = block.link("https")
+        source: dict[str, Any] | None = None
+        if data and data[0] in (*_IMAGES, _PDF):
+            source = {"type": "base64", "media_type": data[0], "data": data[1]}
+        elif link and (block.is_image or block.media_type == _PDF):
+            source = {"type": "url", "url": link}
+        if source is not None:
+            return {"type": "image" if block.is_image else "document", "source": source}
+    return {"type": "text", "text": attachment_text(block, turn, repairs)}
+
+
+def _input(call: Call, turn: Turn, repairs: Repairs) -> dict[str, Any]:
+    """Return the input of a call as the object that the API demands."""
+    given = call.part.tool_input
+    if given is None:
+        return {}
+    value = _parsed(given) if isinstance(given, str) else given
+    if not isinstance(value, dict):
+        repairs.note(RepairKind.WRAPPED_INPUT, turn.item_ids)
+        value = {"input": given}
+    sendable = storable_json(value)
+    if sendable != value:
+        repairs.note(RepairKind.REPLACED_CHARACTERS, turn.item_ids)
+    return dict(sendable)
+
+
+def _parsed(text: str) -> Any:
+    """Parse a text as JSON; None if it is not, or cannot be serialized again."""
+    try:
+        value = json.loads(text, parse_constant=_refuse)
+        storable_json(value)
+    except (ValueError, RecursionError):
+        return None
+    return value
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is not JSON.")

@@ -1,0 +1,214 @@
+"""Read rows of other systems field by field, and restore them exactly. Pure.
+
+A converter writes the plain form of a message: the keys that our columns can hold. Whatever else the row has, or lacks,
+is its remainder: keys to `add`, keys to `drop`, and remainders `inside` objects that both have. By construction
+`restored(plain, remainder(row, plain)) == row`, whatever the converter understands. Remainders are kept in the metadata
+of messages and parts, under the name of the format.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+from conversations.content.flattening import flattened
+from conversations.content.json_values import NOUNS, noun_of
+from conversations.types import NewMessage, NewPart, PartType
+
+# The media type and the base64 of an attachment that is its own address.
+DATA_URL = re.compile(r"data:([^;,]*);base64,(.*)", re.DOTALL)
+# Stands in a plain form for a time that the row may lack: the store fills it in, and the remainder must differ.
+NO_TIME = "the time of recording"
+_KEYS = {"add": dict, "drop": list, "inside": dict}
+T = TypeVar("T")
+_Noted = TypeVar("_Noted", NewMessage, NewPart)
+
+
+def read(row: Mapping[str, Any], key: str, kind: type, *, where: str = "") -> Any:
+    """Return the value under the key, or None; ValueError for another kind."""
+    value = row.get(key)
+    if value is not None and type(value) is not kind:
+        raise ValueError(f"{where}{key} must be {NOUNS[kind]}, not {noun_of(value)}.")
+    return value
+
+
+def objects(values: Any, *, where: str) -> list[dict[str, Any]]:
+    """Return the members of a list, each an object; an absent list has none."""
+    for place, value in enumerate(values or ()):
+        if not isinstance(value, dict):
+            raise ValueError(f"{where}[{place}] must be an object, not {noun_of(value)}.")
+    return list(values or ())
+
+
+def parts_of(values: Any, read_part: Callable[..., T], *args: Any, where: str) -> tuple[T, ...]:
+    """Read each object of a list with `read_part`, which gets its place in the row."""
+    members = enumerate(objects(values, where=where))
+    return tuple(read_part(value, *args, where=f"{where}[{place}].") for place, value in members)
+
+
+def as_message(row: Any) -> Mapping[str, Any]:
+    if not isinstance(row, Mapping):
+        raise ValueError(f"A message must be an object, not {noun_of(row)}.")
+    return row
+
+
+def text_or_list(content: Any) -> str | list[Any]:
+    """Check that the content of a message is a text or a list."""
+    if not isinstance(content, str | list):
+        raise ValueError(f"content must be a text or a list, not {noun_of(content)}.")
+    return content
+
+
+def required_text(row: Mapping[str, Any], key: str, *, where: str) -> str:
+    text: str | None = read(row, key, str, where=where)
+    if text is None:
+        raise ValueError(f"{where}{key} must be given.")
+    return text
+
+
+def choice(value: Any, choices: Any, *, field: str) -> Any:
+    """Return what the choices map this text to; ValueError, with the choices, if none."""
+    if not isinstance(value, str) or value not in choices:
+        shown = repr(value[:80]) if isinstance(value, str) else noun_of(value)
+        raise ValueError(f"{field} must be one of {', '.join(choices)}, not {shown}.")
+    return choices[value]
+
+
+def moment(row: Mapping[str, Any], key: str) -> datetime | None:
+    """Return the time under the key, as UTC without a zone; ValueError if it is none."""
+    text = read(row, key, str)
+    if text is None:
+        return None
+    try:
+        found = datetime.fromisoformat(text)
+        return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise ValueError(f"{key} must be a time as ISO 8601 writes it, not {text[:80]!r}.") from None
+
+
+def written(moment: datetime | None) -> str | None:
+    """Format a time in UTC, with as many digits as it needs."""
+    if moment is None:
+        return None
+    precision = "seconds" if not moment.microsecond else "milliseconds" if not moment.microsecond % 1000 else "auto"
+    return moment.astimezone(UTC).isoformat(timespec=precision).replace("+00:00", "Z")
+
+
+def timestamp_of(moment: datetime | None) -> str:
+    """Format a time, or a text that no row has where there is none."""
+    return written(moment) or NO_TIME
+
+
+def remainder(row: Mapping[str, Any], plain: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what turns `plain` into `row`; empty if they are the same."""
+    add: dict[str, Any] = {}
+    inside: dict[str, Any] = {}
+    for key, value in row.items():
+        if key not in plain:
+            add[key] = value
+        elif not _same(value, plain[key]):
+            if isinstance(value, dict) and isinstance(plain[key], dict):
+                inside[key] = remainder(value, plain[key])
+            else:
+                add[key] = value
+    drop = [key for key in plain if key not in row]
+    return {key: value for key, value in (("add", add), ("drop", drop), ("inside", inside)) if value}
+
+
+def restored(plain: Mapping[str, Any], rest: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the row with this plain form and remainder."""
+    if not rest:
+        return dict(plain)
+    dropped = set(rest.get("drop", ()))
+    row = {key: value for key, value in plain.items() if key not in dropped}
+    for key, deeper in rest.get("inside", {}).items():
+        known = row.get(key)
+        row[key] = restored(known if isinstance(known, dict) else {}, deeper)
+    row.update(rest.get("add", {}))
+    return row
+
+
+def is_remainder(value: Any) -> bool:
+    """Whether this can be a remainder: callers may use the same key of their metadata."""
+    return (
+        isinstance(value, dict)
+        and bool(value)
+        and all(key in _KEYS and isinstance(each, _KEYS[key]) for key, each in value.items())
+        and all(isinstance(key, str) for key in value.get("drop", ()))
+        and all(is_remainder(each) for each in value.get("inside", {}).values())
+    )
+
+
+def with_note(metadata: Any, name: str, rest: Mapping[str, Any]) -> Any:
+    """Return the metadata with a remainder under the format's name, if there is any."""
+    return {**(metadata or {}), name: dict(rest)} if rest else metadata
+
+
+def split_note(metadata: Any, name: str) -> tuple[Any, dict[str, Any]]:
+    """Return the metadata without the format's remainder, and the remainder."""
+    if not isinstance(metadata, Mapping) or not is_remainder(metadata.get(name)):
+        return metadata, {}
+    return {key: value for key, value in metadata.items() if key != name}, metadata[name]
+
+
+def noted(value: _Noted, name: str, row: Mapping[str, Any], plain: Mapping[str, Any] | None) -> _Noted:
+    """Keep what the row of a message or part has beyond its plain form."""
+    return replace(value, metadata=with_note(value.metadata, name, remainder(row, plain or {})))
+
+
+def with_kept(plain: Mapping[str, Any], metadata: Any, name: str) -> dict[str, Any]:
+    """Return the row of a plain form and the remainder that the metadata has for it."""
+    return restored(plain, split_note(metadata, name)[1])
+
+
+def mark(part: NewPart, name: str) -> Any:
+    """Return what a format keeps of a part under this key of its metadata."""
+    return part.metadata.get(name) if isinstance(part.metadata, Mapping) else None
+
+
+def marked(part: NewPart, name: str, value: Any) -> NewPart:
+    return replace(part, metadata={**(part.metadata or {}), name: value})
+
+
+def a_call(call_id: str | None, name: str | None, value: Any, **more: Any) -> NewPart:
+    return NewPart(PartType.TOOL, tool_call_id=call_id, tool_name=name, tool_input=value, tool_status="pending", **more)
+
+
+def a_result(text: str, *, call_id: str | None, name: str | None = None, is_error: bool = False) -> NewPart:
+    return NewPart(
+        PartType.TOOL,
+        tool_call_id=call_id,
+        tool_name=name,
+        tool_status="error" if is_error else "completed",
+        tool_output=None if is_error else text,
+        tool_error=text if is_error else None,
+    )
+
+
+def is_result(part: NewPart) -> bool:
+    return part.part_type is PartType.TOOL and (part.tool_output is not None or part.tool_error is not None)
+
+
+def result_text(part: NewPart) -> str | None:
+    return part.tool_output if part.tool_error is None else part.tool_error
+
+
+def shown_text(part: NewPart) -> str | None:
+    """Return the text that stands for a part where only texts are known; None if it has none."""
+    text = part.tool_output if part.part_type is PartType.TOOL else part.text_content
+    if part.part_type is PartType.TEXT or (part.part_type is PartType.TOOL and text is not None):
+        return text
+    return flattened([part]) or None
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether they are equal as JSON: there, unlike in Python, true is not 1, nor 1 equal to 1.0."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, str | int | None):
+        return one == other
+    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)

@@ -1,0 +1,163 @@
+"""Receive a request on the event loop, within limits of size and time, and make it a WSGI request."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import sys
+from collections.abc import Awaitable, Callable, MutableMapping
+from http.cookies import CookieError, SimpleCookie
+from importlib import import_module
+from tempfile import SpooledTemporaryFile
+from typing import IO, Any
+from urllib.parse import unquote_to_bytes
+
+from django.conf import settings
+from django.contrib.auth import SESSION_KEY
+from django.core.exceptions import RequestDataTooBig
+from django.db import close_old_connections
+from prometheus_client import Counter
+
+from conversations.errors import Invalid
+from lcmsite.access.keys import caller_of
+from lcmsite.api.cancelling import DISCONNECTED
+from lcmsite.catalogue.problems import RequestTimeout, RequestTooLarge
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+# A body may take LCM_REQUEST_TIMEOUT_SECONDS, and a second more for each of so many bytes that have arrived.
+SLOWEST_BYTES_PER_SECOND = 4096
+# More than this of one body lies on disk.
+MOST_IN_MEMORY = 512 * 1024
+
+CLIENT_LIMITS = Counter(
+    "lcm_client_limits_total",
+    "Requests and connections that the server ended or refused to protect itself, by reason.",
+    ["reason"],
+)
+
+# Shown from the start: no rate can be computed for a series that begins with its first event.
+for _reason in (
+    "header_timeout", "headers_too_large", "body_timeout", "response_timeout", "connections", "busy", "streams",
+):  # fmt: skip
+    CLIENT_LIMITS.labels(_reason)
+
+
+class ClientGone(Exception):
+    """The client closed the connection before the request was complete."""
+
+
+def declared_length(scope: Scope) -> int | None:
+    """The request's Content-Length, None without one; Invalid or RequestDataTooBig for one that is not accepted."""
+    declared = next((value.decode("latin-1") for name, value in scope["headers"] if name == b"content-length"), None)
+    if declared is None:
+        return None
+    if not (declared.isascii() and declared.isdigit()):
+        raise Invalid("The Content-Length of the request is not a number.")
+    length = int(declared[:19])
+    if length > settings.DATA_UPLOAD_MAX_MEMORY_SIZE:
+        raise RequestDataTooBig
+    return length
+
+
+async def read_body(receive: Receive, *, length: int | None) -> IO[bytes]:
+    """The whole body, in memory or on disk; RequestTimeout for a client that sends too slowly.
+
+    ClientGone if the client leaves, RequestDataTooBig for more than LCM_MAX_REQUEST_BYTES.
+    """
+    seconds = settings.DEPLOYMENT.request_timeout_seconds
+    began = asyncio.get_running_loop().time()
+    is_small = length is not None and length <= MOST_IN_MEMORY
+    # Whoever reads it closes it.
+    body: IO[bytes] = io.BytesIO() if is_small else SpooledTemporaryFile(MOST_IN_MEMORY)  # noqa: SIM115
+    taken, more = 0, True
+    try:
+        async with asyncio.timeout(seconds) as limit:
+            while more:
+                event = await receive()
+                if event["type"] != "http.request":
+                    raise ClientGone
+                piece, more = event.get("body", b""), event.get("more_body", False)
+                taken += len(piece)
+                if taken > settings.DATA_UPLOAD_MAX_MEMORY_SIZE:
+                    raise RequestDataTooBig
+                body.write(piece)
+                limit.reschedule(began + seconds + taken / SLOWEST_BYTES_PER_SECOND)
+    except BaseException as error:
+        body.close()
+        if isinstance(error, TimeoutError):
+            CLIENT_LIMITS.labels("body_timeout").inc()
+            raise RequestTimeout("The body of the request came too slowly (LCM_REQUEST_TIMEOUT_SECONDS).") from None
+        raise
+    body.seek(0)
+    return body
+
+
+def require_known(scope: Scope) -> None:
+    """Refuse a large body of an unknown caller: Unauthenticated with a wrong key, RequestTooLarge without any.
+
+    This only decides whether the body is read. The view authenticates the request again.
+    """
+    headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
+    try:
+        scheme, _, key = headers.get(b"authorization", "").partition(" ")
+        if scheme.lower() == "bearer":
+            caller_of(key.strip())
+        elif not _is_logged_in(headers.get(b"cookie", "")):
+            raise RequestTooLarge(
+                "Without a valid API key or a login, the body of a request is at most "
+                f"{settings.DEPLOYMENT.max_anonymous_bytes} bytes."
+            )
+    finally:
+        # No request ends in this thread that would give the database connection back.
+        close_old_connections()
+
+
+def _is_logged_in(cookies: str) -> bool:
+    try:
+        session = SimpleCookie(cookies).get(settings.SESSION_COOKIE_NAME)
+    except CookieError:
+        return False
+    if session is None:
+        return False
+    store = import_module(settings.SESSION_ENGINE).SessionStore(session.value)
+    return SESSION_KEY in store
+
+
+def environ_of(scope: Scope, body: IO[bytes]) -> dict[str, Any]:
+    """PEP 3333: texts hold bytes as Latin-1. Headers with an underscore are dropped, as they could pose as others."""
+    host, port = scope.get("server") or ("localhost", 80)
+    address, client_port = scope.get("client") or ("", 0)
+    environ: dict[str, Any] = {
+        "REQUEST_METHOD": scope["method"],
+        "SCRIPT_NAME": "",
+        "PATH_INFO": unquote_to_bytes(scope["raw_path"]).decode("latin-1"),
+        "QUERY_STRING": scope["query_string"].decode("latin-1"),
+        "SERVER_NAME": host,
+        "SERVER_PORT": str(port or 0),
+        "SERVER_PROTOCOL": f"HTTP/{scope['http_version']}",
+        "REMOTE_ADDR": address,
+        "REMOTE_PORT": str(client_port),
+        "wsgi.version": (1, 0),
+        "wsgi.url_scheme": scope["scheme"],
+        "wsgi.input": body,
+        "wsgi.errors": sys.stderr,
+        "wsgi.multithread": True,
+        "wsgi.multiprocess": True,
+        "wsgi.run_once": False,
+        DISCONNECTED: scope[DISCONNECTED],
+    }
+    for sent_name, sent_value in scope["headers"]:
+        if b"_" in sent_name:
+            continue
+        name = sent_name.decode("latin-1").upper().replace("-", "_")
+        if name not in ("CONTENT_TYPE", "CONTENT_LENGTH"):
+            name = f"HTTP_{name}"
+        value = sent_value.decode("latin-1")
+        if name in environ:
+            separator = "; " if name == "HTTP_COOKIE" else ","
+            value = f"{environ[name]}{separator}{value}"
+        environ[name] = value
+    return environ
