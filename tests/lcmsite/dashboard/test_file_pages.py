@@ -149,15 +149,3 @@ def test_a_file_whose_bytes_were_lost_is_described_all_the_same(reader, tmp_path
 
     page = answer.content.decode()
     assert answer.status_code == 200 and "lost.csv" in page and 'role="alert"' in page
-
-
-def test_a_foreign_file_looks_like_none(reader):
-    a_workspace("theirs")
-    theirs = browser_of("admin", workspace=a_workspace("theirs"))
-    file = a_file(file_name="ours.csv")
-
-    for path in ("", "lines/", "download/"):
-        assert theirs.get(f"/w/theirs/files/{file.file_id}/{path}").status_code == 404
-    assert reader.get("/w/default/files/file_0/").status_code == 404
-    assert reader.get("/w/default/files/msg_1/").status_code == 404
-    assert names(theirs.get("/w/theirs/files/").content.decode()) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -15,9 +16,11 @@ from integrity.retention.tiers import Retention
 from lcmsite.dashboard.navigation import GROUPS, TABS
 from retrieval.assembler import ContextAssembler
 from retrieval.engine import RetrievalEngine
+from tests.factories import a_workspace
 from tests.lcmsite.dashboard.addressed import Furnished
 from tests.lcmsite.dashboard.furnished import furnished_in
 from tests.lcmsite.dashboard.test_who_may_open import OF_SUPERUSERS, SHOWN
+from tests.lcmsite.dashboard.visiting import browser_of
 from tests.statements import counted_statements
 
 MOST = 8
@@ -145,3 +148,18 @@ def test_the_page_adds_who_asks_and_where_and_nothing_else(furnished, ann):
         ContextAssembler.from_settings(scope).assemble(conversation_id=here, budget=900, query="harbour")
 
     assert asked == {searched: len(found) + WHO_AND_WHERE, assembled: len(chosen) + WHO_AND_WHERE}
+
+
+def test_what_belongs_to_another_workspace_looks_like_nothing(furnished):
+    stranger = browser_of("admin", workspace=a_workspace("theirs"), name="eve")
+    named = [
+        address
+        for name, address in (*furnished.pages(), *furnished.pieces(), *furnished.ways_out())
+        # The history of a repair is a filter of the own audit log.
+        if name == "place" or (name != "repair-history" and re.search(r"/(\d+|[a-z]+_[0-9a-f]+)/", address))
+    ]
+
+    statuses = {each: stranger.get(each.replace("/w/default/", "/w/theirs/")).status_code for each in named}
+
+    assert len(named) > 25
+    assert {each: status for each, status in statuses.items() if status != 404} == {}

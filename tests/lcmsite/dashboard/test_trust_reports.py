@@ -166,14 +166,6 @@ def test_an_invariant_that_the_report_does_not_know_is_told(reader):
     assert answer.status_code == 404 and HOSTILE not in answer.content.decode()
 
 
-def test_a_report_of_another_workspace_looks_like_none(damaged):
-    report_id = a_report_on()
-    foreigner = browser_of("admin", workspace=a_workspace("other"), name="eve")
-
-    assert foreigner.get(f"/w/other/integrity/reports/{report_id}/").status_code == 404
-    assert report_id not in page_of(foreigner, "/w/other/integrity/")
-
-
 def test_a_check_is_asked_for_carried_out_by_a_worker_and_read(reader, damaged):
     begun = reader.post(f"{INTEGRITY}scans/", {"extent": "full"}, headers={"HX-Request": "true"}).content.decode()
     scan = models.IntegrityScan.objects.get()
