@@ -1,8 +1,4 @@
-<<<<<<< HEAD
 """Read-only admin tables: services write the rows, the admin shows them.
-=======
-"""Read-only tables of the admin; services write the rows.
->>>>>>> main
 
 Lists leave out long columns and do not count rows; pages cut long texts.
 """
@@ -40,11 +36,7 @@ Column = Callable[[Any], Any]
 
 
 class RowsAdmin(ModelAdmin):
-<<<<<<< HEAD
     """A read-only table.
-=======
-    """A read-only table: no rows are added, changed or deleted.
->>>>>>> main
 
     `long_texts` are columns that may hold megabytes.
     """
@@ -88,11 +80,7 @@ class RowsAdmin(ModelAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
-<<<<<<< HEAD
         """Find the row with this id, else rows that contain the words."""
-=======
-        """Return the row with this id, or else the rows that contain the words."""
->>>>>>> main
         term = search_term.strip()
         if not term:
             return queryset, False
