@@ -1,4 +1,4 @@
-"""Read-only tables of the admin: services write the rows, and the admin shows them.
+"""Read-only tables of the admin; services write the rows.
 
 Lists leave out long columns and do not count rows; pages cut long texts.
 """
@@ -35,7 +35,7 @@ Column = Callable[[Any], Any]
 
 
 class RowsAdmin(ModelAdmin):
-    """A table that nobody can add to, change or delete from.
+    """A read-only table: no rows are added, changed or deleted.
 
     `long_texts` are columns that may hold megabytes.
     """
@@ -79,7 +79,7 @@ class RowsAdmin(ModelAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
-        """The row with this id, else rows that contain the words; long texts use the search index."""
+        """Return the row with this id, or else the rows that contain the words."""
         term = search_term.strip()
         if not term:
             return queryset, False

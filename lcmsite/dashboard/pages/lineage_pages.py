@@ -12,7 +12,6 @@ from django.urls import reverse
 
 from compaction.summarizing.retention_score import survivors
 from conversations.errors import NotFound
-from conversations.fast.records import every_field
 from lcmsite.dashboard.page import Visit, number_in, page
 from lcmsite.dashboard.parts.lineage_layout import picture, resolution
 from lcmsite.dashboard.parts.lineage_svg import shapes
@@ -95,9 +94,7 @@ def _beside(visit: Visit, conversation_id: int, summary_id: str) -> dict[str, An
         "conversation_id": conversation_id,
         "described": described,
         "marked_summary": marked_words(content, frozenset().union(*kept.values())),
-        "sources": [
-            {**every_field(item), "marked": marked_words(item.content, kept[item.id])} for item in expansion.items
-        ],
+        "sources": [{**vars(item), "marked": marked_words(item.content, kept[item.id])} for item in expansion.items],
         "cursor": expansion.cursor,
     }
 
