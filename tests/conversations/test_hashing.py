@@ -162,7 +162,6 @@ def test_the_order_of_json_keys_is_sealed_where_it_is_not_the_sorted_one():
 @pytest.mark.django_db
 def test_a_retry_with_other_keys_order_is_the_same_message():
     conversation_id = a_conversation().conversation_id
-    store = a_store()
     first = append(
         conversation_id, NewMessage(Role.USER, "x", metadata={"b": 1, "a": 2}, idempotency_key="k")
     ).messages[0]
