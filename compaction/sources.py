@@ -21,16 +21,6 @@ from conversations.models import Quarantine, Summary
 from conversations.types import NewSummary, Role, SummaryKind, SummaryRecord
 
 _STATEMENTS = sql.load("compaction/sources.sql")
-_COST = """
-    SELECT count(message_id), coalesce(sum(token_count), 0)::bigint
-    FROM context_items WHERE conversation_id = %s
-"""
-_SOURCE_MESSAGES = "SELECT message_id FROM summary_messages WHERE summary_id = %s ORDER BY ordinal"
-_SOURCE_SUMMARIES = "SELECT parent_summary_id FROM summary_parents WHERE summary_id = %s ORDER BY ordinal"
-_NEWEST_SUMMARIES = """
-    SELECT s.content FROM context_items c JOIN summaries s USING (summary_id)
-    WHERE c.conversation_id = %s ORDER BY c.ordinal DESC LIMIT %s
-"""
 # The most that the significance gate reads.
 _MOST_TURNS = 200
 _MOST_SUMMARIES = 20
@@ -49,12 +39,12 @@ def read_turns(conversation_id: int) -> list[str]:
 
 def read_summary_texts(conversation_id: int) -> list[str]:
     """The texts of the newest summaries in the context."""
-    return [text for (text,) in sql.rows(_NEWEST_SUMMARIES, [conversation_id, _MOST_SUMMARIES])]
+    return [text for (text,) in sql.rows(_STATEMENTS["newest_summaries"], [conversation_id, _MOST_SUMMARIES])]
 
 
 def read_cost(conversation_id: int) -> tuple[int, int]:
     """The number of messages in the active context, and its tokens."""
-    [(messages, tokens)] = sql.rows(_COST, [conversation_id])
+    [(messages, tokens)] = sql.rows(_STATEMENTS["context_cost"], [conversation_id])
     return messages, tokens
 
 
@@ -108,8 +98,8 @@ def read_sources(chunk: Sequence[Slot]) -> ChunkSources:
 
 def read_sources_again(summary_id: str, *, instead: Mapping[str, NewSummary]) -> ChunkSources:
     """The sources of a summary, with replacements for some in `instead`."""
-    message_ids = [message_id for (message_id,) in sql.rows(_SOURCE_MESSAGES, [summary_id])]
-    source_ids = [source_id for (source_id,) in sql.rows(_SOURCE_SUMMARIES, [summary_id])]
+    message_ids = [message_id for (message_id,) in sql.rows(_STATEMENTS["message_sources"], [summary_id])]
+    source_ids = [source_id for (source_id,) in sql.rows(_STATEMENTS["summary_sources"], [summary_id])]
     summaries = _read_summaries([source_id for source_id in source_ids if source_id not in instead])
     made = {new.summary_id: _of_summary(new) for source_id in source_ids if (new := instead.get(source_id)) is not None}
     return _together(_read_messages(message_ids), {**summaries, **made})
