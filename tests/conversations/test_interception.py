@@ -21,16 +21,14 @@ from integrity.checker import IntegrityChecker
 from integrity.retention.tiers import Retention
 from retrieval.assembler import ContextAssembler
 from retrieval.engine import RetrievalEngine
+from tests.conversations.appending import append
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
+from tests.statements import counted_statements
 
 pytestmark = pytest.mark.django_db
 
 LOG = "".join(f"2026-01-01T00:00:{n % 60:02d}Z INFO line {n} of the log\n" for n in range(3000))
 TABLE = "city,ships\n" + "Porto,7\nLagos,12\n" * 9000
-
-
-def append(conversation_id, *messages):
-    return a_store().append_messages(conversation_id=conversation_id, messages=messages)
 
 
 def read(message_id, *, whole=False):
@@ -172,9 +170,27 @@ def test_a_conversation_may_have_a_limit_of_its_own(overrides, files):
     assert LargeFile.objects.count() == files
 
 
+def test_zero_turns_it_off(conversation_id, settings):
+    settings.LCM = {**settings.LCM, "large_file_tokens": 0}
+
+    append(conversation_id, NewMessage(Role.USER, LOG))
+
+    assert Message.objects.get().content == LOG
+
+
 def test_a_limit_that_would_make_files_of_sentences_is_refused(db):
     with pytest.raises(Invalid, match="2,000"):
         a_conversation(overrides={"large_file_tokens": 100})
+
+
+def test_an_ordinary_message_costs_no_statement_more(conversation_id):
+    store, message = a_store(), NewMessage(Role.USER, "word " * 1500)
+    store.append_messages(conversation_id=conversation_id, messages=[message])
+
+    with counted_statements() as asked:
+        store.append_messages(conversation_id=conversation_id, messages=[message])
+
+    assert len(asked) == 1
 
 
 def test_reasoning_and_the_arguments_of_calls_stay_as_they_came(conversation_id):
