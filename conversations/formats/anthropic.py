@@ -180,7 +180,7 @@ def _blocks(parts: Sequence[NewPart]) -> Iterator[dict[str, Any]]:
         part = parts[place]
         count = 1
         if is_result(part):
-            # Below zero if the first part only stands for the result; 0 for a plain text.
+            # Below zero if the first part is an empty result of ours; 0 for a plain text.
             pieces = mark(part, _PIECES)
             pieces = pieces if type(pieces) is int else 0
             count = max(1, abs(pieces))

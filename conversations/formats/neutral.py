@@ -117,7 +117,7 @@ def from_neutral(row: Mapping[str, Any]) -> NewMessage:
         created_at=moment(row, "created_at"),
         metadata={} if NOTE in meta else meta,
     )
-    # The store fills in what is not given; the remainder says that it was not.
+    # The store fills in missing values; the remainder keeps that they were missing.
     plain = {**_plain(message), "created_at": timestamp_of(message.created_at)}
     if content is None:
         plain["content"] = flattened(parts)

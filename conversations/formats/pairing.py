@@ -57,8 +57,8 @@ class _Exchange:
 def paired(turns: Sequence[Turn], rule: IdRule, repairs: Repairs) -> list[Turn]:
     """Return the turns, those with calls each followed by one turn of their results.
 
-    A result belongs to the latest call of its id that has none; one without an id, to the calls right before it. What
-    belongs to no call becomes a user's text; a call without a result is given one that says so.
+    A result belongs to the latest call of its id without one; without an id, to the calls right before it. A result
+    without a call becomes a user's text; a call without a result gets one that says so.
     """
     shown: list[Turn | _Exchange] = []
     by_id: dict[str, list[_Exchange]] = {}

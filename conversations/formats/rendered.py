@@ -41,20 +41,20 @@ class RepairKind(StrEnum):
 
 
 _WHAT = {
-    RepairKind.ORPHAN_RESULT: "The result of a call that is not shown, or not known, stands as a user's text.",
-    RepairKind.MISSING_RESULT: "A call without a result was given one that says so.",
+    RepairKind.ORPHAN_RESULT: "The result of a call that is not shown, or unknown, became a text of the user.",
+    RepairKind.MISSING_RESULT: "A call without a result got one that says so.",
     RepairKind.MOVED_RESULT: "A result was moved to its call.",
-    RepairKind.RENAMED_CALL: "A call and its result have another id: their own was taken, or not as the API has them.",
-    RepairKind.RENAMED_TOOL: "The name of a tool is another: it was not as the API has them.",
-    RepairKind.WRAPPED_INPUT: "The input of a call, which was no object, stands in one.",
-    RepairKind.MERGED_NEIGHBOURS: "Neighbours of one role are one message.",
-    RepairKind.MOVED_SYSTEM: "A system message from the middle stands with the others at the top.",
-    RepairKind.DROPPED_EMPTY: "What is empty, or was only thought, was left out.",
-    RepairKind.DROPPED_NAME: "The name of whoever said it was left out: the API has no place for it.",
-    RepairKind.ADDED_START: "A user's text was put first, for the API has the user begin.",
-    RepairKind.ATTACHMENT_AS_TEXT: "An attachment that the API does not take here is named in the text.",
-    RepairKind.REPLACED_CHARACTERS: "Characters that cannot be sent, such as half a surrogate pair, were replaced.",
-    RepairKind.STRIPPED_END: "White space at the very end was left out.",
+    RepairKind.RENAMED_CALL: "A call and its result got another id: theirs was taken, or invalid for the API.",
+    RepairKind.RENAMED_TOOL: "A tool got another name: its own is invalid for the API.",
+    RepairKind.WRAPPED_INPUT: "The input of a call was not an object, and was put into one.",
+    RepairKind.MERGED_NEIGHBOURS: "Consecutive messages of one role were merged.",
+    RepairKind.MOVED_SYSTEM: "A system message was moved to the others at the top.",
+    RepairKind.DROPPED_EMPTY: "An empty message, or one with only thoughts, was left out.",
+    RepairKind.DROPPED_NAME: "The author's name was left out: the API has no field for it.",
+    RepairKind.ADDED_START: "A text of the user was put first: the API demands that the user begins.",
+    RepairKind.ATTACHMENT_AS_TEXT: "An attachment that the API does not accept here is named in the text.",
+    RepairKind.REPLACED_CHARACTERS: "Characters that UTF-8 cannot encode, such as lone surrogates, were replaced.",
+    RepairKind.STRIPPED_END: "White space at the very end was removed.",
 }
 
 

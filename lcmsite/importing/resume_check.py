@@ -20,8 +20,8 @@ from lcmsite.importing.history import KEYS_BEGIN, Entry
 AT_ONCE = 1000
 _NOTHING = hashing.content_hash("")
 _WHAT_TO_DO = (
-    "Nothing of this run is stored. Put the file back as it was, and add to it at its end alone; or import it into "
-    "another session with --session."
+    "Nothing of this run is stored. Restore the file and add lines only at its end, or import it into another session "
+    "with --session."
 )
 
 
@@ -75,7 +75,7 @@ class Comparison:
         if seq is not None:
             if session.first_new:
                 raise HistoryChanged(
-                    f"{session.first_new} is not what an earlier import has read there, as {entry.where}, behind it, "
+                    f"{session.first_new} differs from what an earlier import read there, but {entry.where}, after it, "
                     f"is stored already. {_WHAT_TO_DO}"
                 )
             session.stored_until = max(session.stored_until, seq)
@@ -102,8 +102,8 @@ class Comparison:
                     again += 1
         if again and 2 * again >= count:
             raise HistoryChanged(
-                f"From {session.first_new} on, {again:,} of the {count:,} messages that an earlier import has stored "
-                f"are in other lines now: something was put in before them, or taken out. {_WHAT_TO_DO}"
+                f"From {session.first_new} on, {again:,} of the {count:,} messages that an earlier import stored are "
+                f"in other lines now: lines were inserted or removed before them. {_WHAT_TO_DO}"
             )
 
     def _stored(self, entries: list[Entry]) -> dict[tuple[str, str], int]:

@@ -42,7 +42,7 @@ def test_a_line_edited_since_is_named_and_nothing_is_stored(history, edited):
     refused = lcm("--json", "import", str(history))
 
     assert (refused.exit_code, refused.problem["code"]) == (4, "history_changed")
-    assert refused.problem["detail"].startswith(f"line {edited + 1} is not what an earlier import has read there")
+    assert refused.problem["detail"].startswith(f"line {edited + 1} differs from what an earlier import read there")
     assert Message.objects.count() == 1000
 
 

@@ -78,43 +78,34 @@ def test_a_whole_ledger_of_all_cannot_be_gone_on_with(db):
         gone_on_with(exported(), None)
 
 
-def test_a_file_that_does_not_verify_is_left_as_it_is(conversation_id):
-    damaged = exported(conversation_id).replace(b"harbour", b"Harbour", 1)
-
-    with pytest.raises(Invalid, match="line 3: .*line_hash_mismatch"):
-        gone_on_with(damaged, conversation_id)
-
-
-def test_the_ledger_of_another_conversation_is_refused(conversation_id):
-    other = a_conversation("one").conversation_id
-
-    with pytest.raises(Conflict, match="not of"):
-        gone_on_with(exported(other), conversation_id)
-
-
-def test_the_ledger_of_another_workspace_is_refused(conversation_id):
-    foreign = exported(conversation_id).replace(b'"default"', b'"elsewhere"', 1)
-
-    with pytest.raises(Invalid):
-        gone_on_with(foreign, conversation_id)
-
-
-def test_messages_that_are_other_ones_by_now_are_refused(conversation_id):
-    before = exported(conversation_id)
+def alter_stored_messages(conversation_id: int) -> None:
     breaking("UPDATE messages SET chain_hash = sha256('') WHERE conversation_id = %s AND seq > 80", conversation_id)
 
-    with pytest.raises(Conflict, match="differs from the stored one"):
-        gone_on_with(before, conversation_id)
 
-
-def test_a_file_that_still_has_what_was_erased_is_refused(conversation_id):
-    before = exported(conversation_id)
+def erase_a_message(conversation_id: int) -> None:
     AuditLog(Scope(a_workspace().pk, actor="operator")).record(Act.ERASE, conversation_id=conversation_id)
     act = AuditEntry.objects.latest("audit_id")
     Message.objects.filter(conversation_id=conversation_id, seq=3).update(content="", erased_by=act)
 
-    with pytest.raises(Conflict, match="erased since"):
-        gone_on_with(before, conversation_id)
+
+@pytest.mark.parametrize(
+    ("change", "meanwhile", "error", "sentence"),
+    [
+        (lambda ledger: ledger.replace(b"harbour", b"Harbour", 1), None, Invalid, "line 3: .*line_hash_mismatch"),
+        (lambda ledger: ledger.replace(b'"default"', b'"elsewhere"', 1), None, Invalid, "line_hash_mismatch"),
+        (lambda ledger: exported(a_conversation("one").conversation_id), None, Conflict, "not of"),
+        (bytes, alter_stored_messages, Conflict, "differs from the stored one"),
+        (bytes, erase_a_message, Conflict, "erased since"),
+    ],
+    ids=["damaged", "of another workspace", "of another conversation", "other messages by now", "erased since"],
+)
+def test_a_file_that_is_not_of_this_conversation_is_refused(conversation_id, change, meanwhile, error, sentence):
+    written = change(exported(conversation_id))
+    if meanwhile is not None:
+        meanwhile(conversation_id)
+
+    with pytest.raises(error, match=sentence):
+        gone_on_with(written, conversation_id)
 
 
 def test_an_unknown_conversation_is_not_found(db):
