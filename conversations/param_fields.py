@@ -91,7 +91,7 @@ class Params(BaseModel):
 
 
 def optional(description: str) -> Any:
-    """A field that may be left out; None stands for the service's own default and is refused in a request."""
+    """An optional field: without it the service's default holds; null is refused."""
     return Field(None, description=description)
 
 
@@ -241,7 +241,7 @@ def _is_of(kind: type, value: Any) -> bool:
 
 
 class _OverridesSchema:
-    """The JSON Schema of a conversation's settings, which the policies of all rooms declare."""
+    """The JSON Schema of a conversation's settings, from the rooms' policies."""
 
     _TYPES: ClassVar[Mapping[type, str]] = {str: "string", bool: "boolean", int: "integer", float: "number"}
 

@@ -1,4 +1,4 @@
-"""The params of the store's operations: names, types and bounds. Defaults are the services' own."""
+"""The params of the store's operations. Defaults are the services' own."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class AppendMessagesParams(ConversationParams):
 
     @classmethod
     def errors_of(cls, wrong: ValidationError, given: Mapping[str, Any]) -> dict[str, list[str]]:
-        """The sentences by field; the first about a message says if it looks like one in another form."""
+        """The sentences by field; the first suggests the form a message may have."""
         errors = super().errors_of(wrong, given)
         found = wrong.errors(include_url=False)[0]
         if found["loc"][0] == "messages" and len(found["loc"]) > 1 and not given.get("format"):
@@ -126,7 +126,7 @@ class AppendMessagesParams(ConversationParams):
 
 
 def _hint(row: Any) -> str:
-    """What to say beside messages of another form, whose names do not belong in our own."""
+    """A hint for a message that looks like one in another form."""
     try:
         form = detect(row)
     except ValueError:

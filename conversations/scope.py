@@ -1,4 +1,4 @@
-"""Whose data a caller may touch: the one place where a query is narrowed to a workspace."""
+"""Narrow every query to the workspace of the caller."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _PATHS = {
 
 @dataclass(frozen=True)
 class Scope:
-    """One workspace, or, with None, all of them: for workers and for the operator at the machine.
+    """One workspace, or all of them (None) for workers and the operator.
 
     `actor` is who acts, as the audit log names them.
     """
@@ -50,7 +50,7 @@ class Scope:
         return rows.filter(**{path: self.workspace_id})
 
     def conversation(self, conversation_id: int, *, locked: bool = False) -> Conversation:
-        """NotFound alike for a conversation that is not there and one that is somebody else's.
+        """The conversation; NotFound also if it belongs to another workspace.
 
         `locked` holds the row until the transaction ends: whoever changes what it counts takes it first.
         """

@@ -16,12 +16,9 @@ from conversations.scope import EVERYTHING, Scope
 from conversations.types import PartType, Role
 from retrieval.describing.browsing import BrowseSort, ConversationPage, browse
 from retrieval.describing.describe import describe
-from retrieval.describing.describe_range import describe_range
-from retrieval.describing.impact import Impact, impact
-from retrieval.describing.lineage_graph import lineage
-from retrieval.describing.range_types import RangeDescription, RangeExpansion
-from retrieval.describing.window import lineage_window
-from retrieval.describing.window_types import LineageWindow
+from retrieval.describing.lineage import Impact, impact, lineage
+from retrieval.describing.ranges import RangeDescription, RangeExpansion, describe_range
+from retrieval.describing.window import LineageWindow, lineage_window
 from retrieval.expansion.expand import Expansion
 from retrieval.policy import RetrievalPolicy
 from retrieval.search.grep import Grep

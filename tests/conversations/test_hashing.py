@@ -6,9 +6,6 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 import pytest
-from django.db import connection
-from hypothesis import given
-from hypothesis import strategies as st
 
 from conversations.content import hashing
 from conversations.models import Conversation, Message
@@ -18,17 +15,6 @@ from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result
 
 def microseconds_of(moment: datetime) -> bytes:
     return struct.pack(">q", (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1))
-
-
-def test_the_content_hash_is_the_sha_256_of_the_bytes():
-    assert hashing.content_hash("söme text") == hashlib.sha256("söme text".encode()).digest()
-
-
-@given(st.text(st.characters(codec=None)), st.text(st.characters(codec=None)))
-def test_different_texts_have_different_hashes(one, other):
-    same_bytes = one.encode("utf-8", "surrogatepass") == other.encode("utf-8", "surrogatepass")
-
-    assert (hashing.content_hash(one) == hashing.content_hash(other)) is same_bytes
 
 
 @pytest.mark.parametrize(
@@ -142,22 +128,6 @@ def test_nothing_is_recorded_before_what_stands_before_it_though_the_clock_be_se
     assert recorded[2].year == 2100
 
 
-@pytest.mark.django_db
-def test_the_database_says_the_chain_in_the_same_words():
-    conversation_id = a_conversation("one", "two", "three").conversation_id
-
-    with connection.cursor() as cursor:
-        cursor.execute(
-            """
-            SELECT seq, chain_hash = lcm_chain('\\x', entry_hash, metadata_hash, record_hash, created_at, recorded_at)
-                          OVER (ORDER BY seq)
-            FROM messages WHERE conversation_id = %s ORDER BY seq
-            """,
-            [conversation_id],
-        )
-        assert cursor.fetchall() == [(1, True), (2, True), (3, True)]
-
-
 def test_a_record_seals_key_tokens_order_of_keys_and_files_as_canonical_json():
     sealed = (
         b'{"files":[["file_1",null,0,"file_url",null,null]],"idempotency_key":"\\u00e9","keys":"00","token_count":3,'
@@ -189,22 +159,6 @@ def test_the_order_of_json_keys_is_sealed_where_it_is_not_the_sorted_one():
         == hashlib.sha256(b'[{"b":1,"a":2},[null,{"z":1}]]').hexdigest()
     )
     assert hashing.key_order({}, [({"a": [{"y": 1, "x": 2}]}, None)]) is not None
-
-
-@pytest.mark.django_db
-def test_every_message_has_a_record_however_it_is_appended():
-    conversation = a_conversation("alone")
-    a_store().append_messages(
-        conversation_id=conversation.conversation_id,
-        messages=[NewMessage(Role.USER, "with", idempotency_key="k"), NewMessage(Role.USER, "another")],
-    )
-
-    for message in Message.objects.all():
-        assert bytes(message.record_hash) == hashing.record_hash(
-            idempotency_key=message.idempotency_key,
-            token_count=message.token_count,
-            token_counter=message.token_counter,
-        )
 
 
 @pytest.mark.django_db
