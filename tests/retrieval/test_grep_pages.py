@@ -20,7 +20,7 @@ from lcmsite.catalogue.json_text import as_json
 from retrieval.engine import RetrievalEngine
 from retrieval.policy import RetrievalPolicy
 from retrieval.search.relevance import relevance_search
-from retrieval.types import GrepResult, GrepSort, ItemKind
+from retrieval.types import GrepResult, GrepSort
 from tests.factories import a_conversation, a_store, a_workspace
 from tests.summaries import a_summary_of
 
@@ -233,23 +233,3 @@ def test_a_page_is_capped_without_being_asked(talk):
 
     assert 1 <= len(page.matches) < 20
     assert page.more
-
-
-def test_a_file_stands_where_the_conversation_was_when_it_was_stored(committed_db):
-    conversation = a_conversation("boats, first", "boats, second")
-    number = conversation.conversation_id
-    stored = LargeFileService.from_settings(Scope(a_workspace().pk)).store(
-        conversation_id=number, content=b"boats", file_name="fleet.txt", mime_type="text/plain"
-    )
-    a_store().append_messages(conversation_id=number, messages=[NewMessage(Role.USER, "boats, third")])
-
-    for of_one in ({"conversation_id": number}, {}):
-        result = engine().grep(query="boats", scope="all", sort="recency", **of_one)
-
-        assert [(match.kind, match.first_seq) for match in result.matches] == [
-            (ItemKind.MESSAGE, 3),
-            (ItemKind.MESSAGE, 2),
-            (ItemKind.FILE, 2),
-            (ItemKind.MESSAGE, 1),
-        ]
-        assert result.matches[2].id == stored.file_id

@@ -77,7 +77,8 @@ def test_what_looks_around_is_not_told_by_what_it_matched(pattern, has_group):
 
 
 _PIECES = st.sampled_from([
-    "a", "b", "foo", ".", r"\.", r"\b", r"\d", r"\w+", "a*", "b+?", "(a|b)", "(?:ab)?", "[ab]", "[^a]", "x{1,2}", "^", "$",
+    "a", "b", "foo", ".", r"\.", r"\b", r"\d", r"\w+", "a*", "b+?", "(a|b)", "(?:ab)?", "[ab]", "[^a]",
+    "x{1,2}", "^", "$",
 ])  # fmt: skip
 
 
