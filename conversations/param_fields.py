@@ -64,7 +64,12 @@ class Params(BaseModel):
             params = cls.model_validate(given, context=in_text)
         except ValidationError as wrong:
             raise cls.refusal(wrong, given) from None
-        return {name: value for name, value in params if value is not None or name in params.model_fields_set}
+        given_names = params.model_fields_set
+        return {
+            name: value
+            for name, value in params
+            if (value is not None or name in given_names) and not cls.model_fields[name].exclude
+        }
 
     @classmethod
     def refusal(cls, wrong: ValidationError, given: Mapping[str, Any]) -> Invalid:
@@ -90,9 +95,9 @@ class Params(BaseModel):
         return cls.model_fields
 
 
-def optional(description: str) -> Any:
+def optional(description: str, **options: Any) -> Any:
     """An optional field: without it the service's default holds; null is refused."""
-    return Field(None, description=description)
+    return Field(None, description=description, **options)
 
 
 def path_of(error: ErrorDetails) -> str:

@@ -95,15 +95,10 @@ class AppendMessagesParams(ConversationParams):
     format: Annotated[Format, OneOf] = optional(
         "What the messages look like: LCM's own form, the neutral form, OpenAI chat completions, items of "
         "OpenAI's Responses API, or Anthropic messages. In any of them a message may have an `idempotency_key`.",
+        # The service takes messages of one form only.
+        exclude=True,
     )
     messages: list[IncomingMessage] = Field(description="1 to 1000 messages, oldest first.")
-
-    @classmethod
-    def accepted(cls, given: Mapping[str, Any], *, in_text: Collection[str] = ()) -> dict[str, Any]:
-        values = super().accepted(given, in_text=in_text)
-        # It has done its work.
-        values.pop("format", None)
-        return values
 
     @classmethod
     def fields_beside(cls, error: ErrorDetails) -> Collection[str]:

@@ -10,6 +10,7 @@ import pytest
 from conversations.content import hashing
 from conversations.models import Conversation, Message
 from conversations.types import NewMessage, Role
+from tests.conversations.appending import append
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result
 
 
@@ -70,15 +71,12 @@ def test_a_summary_hash_seals_the_sources_in_order_and_the_text():
 @pytest.mark.django_db
 def test_each_message_chains_the_one_before_it():
     """As anybody can check with SHA-256 alone: the link before it, entry, times, metadata, record."""
-    conversation, store = a_conversation("one", "two"), a_store()
-    conversation_id = conversation.conversation_id
-    store.append_messages(
-        conversation_id=conversation_id,
-        messages=[
-            a_tool_call("call_1", path="x"),
-            a_tool_result("call_1", "three"),
-            NewMessage(Role.USER, "four", metadata={"by": "Ann"}),
-        ],
+    conversation_id = a_conversation("one", "two").conversation_id
+    append(
+        conversation_id,
+        a_tool_call("call_1", path="x"),
+        a_tool_result("call_1", "three"),
+        NewMessage(Role.USER, "four", metadata={"by": "Ann"}),
     )
 
     link = b""
@@ -118,9 +116,9 @@ def test_nothing_is_recorded_before_what_stands_before_it_though_the_clock_be_se
     conversation_id = a_conversation("one").conversation_id
     Conversation.objects.filter(pk=conversation_id).update(updated_at="2100-01-01T00:00:00Z")
 
-    a_store().append_messages(conversation_id=conversation_id, messages=[NewMessage(Role.USER, "two")])
+    append(conversation_id, NewMessage(Role.USER, "two"))
     a_store().configure_conversation(conversation_id=conversation_id, overrides={})
-    a_store().append_messages(conversation_id=conversation_id, messages=[NewMessage(Role.USER, "three")])
+    append(conversation_id, NewMessage(Role.USER, "three"))
 
     messages = Message.objects.filter(conversation_id=conversation_id).order_by("seq")
     recorded = list(messages.values_list("recorded_at", flat=True))
@@ -164,16 +162,13 @@ def test_the_order_of_json_keys_is_sealed_where_it_is_not_the_sorted_one():
 @pytest.mark.django_db
 def test_a_retry_with_other_keys_order_is_the_same_message():
     conversation_id = a_conversation().conversation_id
-    store = a_store()
-    first = store.append_messages(
-        conversation_id=conversation_id,
-        messages=[NewMessage(Role.USER, "x", metadata={"b": 1, "a": 2}, idempotency_key="k")],
+    first = append(
+        conversation_id, NewMessage(Role.USER, "x", metadata={"b": 1, "a": 2}, idempotency_key="k")
     ).messages[0]
 
-    again = store.append_messages(
-        conversation_id=conversation_id,
-        messages=[NewMessage(Role.USER, "x", metadata={"a": 2, "b": 1}, idempotency_key="k")],
+    again = append(
+        conversation_id, NewMessage(Role.USER, "x", metadata={"a": 2, "b": 1}, idempotency_key="k")
     ).messages[0]
 
     assert (again.message_id, again.created) == (first.message_id, False)
-    assert list(store.get_message(message_id=first.message_id).metadata) == ["b", "a"]
+    assert list(a_store().get_message(message_id=first.message_id).metadata) == ["b", "a"]

@@ -21,6 +21,7 @@ from integrity.checker import IntegrityChecker
 from integrity.retention.tiers import Retention
 from retrieval.assembler import ContextAssembler
 from retrieval.engine import RetrievalEngine
+from tests.conversations.appending import append
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
 from tests.statements import counted_statements
 
@@ -28,10 +29,6 @@ pytestmark = pytest.mark.django_db
 
 LOG = "".join(f"2026-01-01T00:00:{n % 60:02d}Z INFO line {n} of the log\n" for n in range(3000))
 TABLE = "city,ships\n" + "Porto,7\nLagos,12\n" * 9000
-
-
-def append(conversation_id, *messages):
-    return a_store().append_messages(conversation_id=conversation_id, messages=messages)
 
 
 def read(message_id, *, whole=False):
