@@ -1,4 +1,4 @@
-"""The four ways to read what was kept: find it, understand it, open it again, see how it hangs together."""
+"""Find, describe, expand and browse what was kept."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ EXPAND_LATENCY = Histogram(
 
 @contextmanager
 def timed(histogram: Histogram) -> Iterator[None]:
-    """Observe how many milliseconds the block or the decorated function takes, also when it fails."""
+    """Observe how many milliseconds a block or function takes, even if it fails."""
     began = time.perf_counter()
     try:
         yield
@@ -114,7 +114,7 @@ class RetrievalEngine:
         return Grep(policy=self.policy, scope=self.scope, tokens=self.tokens).run(request)
 
     def describe(self, *, id: str) -> Description:
-        """What a summary, a message, a file, a run or a conversation is, and how it hangs together with the rest.
+        """Describe a summary, message, file, run or conversation and its relations.
 
         A conversation is `conv_7` or its session, an id goes before a session that looks like one. An id may also stand
         inside a text, such as the element of a summary. Raises NotFound alike for what is not there and what the caller
@@ -123,7 +123,7 @@ class RetrievalEngine:
         return describe(id, scope=self.scope)
 
     def describe_range(self, *, conversation_id: int, from_seq: int, to_seq: int) -> RangeDescription:
-        """What stands for the messages from one seq to another in the active context, and what opening that would cost.
+        """Describe which summaries and messages cover a range, and what opening costs.
 
         The covering summaries come with their text, how many messages of the range they stand for and how far they
         reach beyond it. NotFound if there is no such conversation; Invalid for a range that runs backwards.
@@ -137,7 +137,7 @@ class RetrievalEngine:
         )
 
     def impact(self, *, id: str, limit: int = 50) -> Impact:
-        """Which summaries derive from a message or a summary, by distance, and which of them a model sees now.
+        """List the summaries derived from a message or a summary, nearest first.
 
         If it were wrong, these might be. All are counted, the nearest `limit` are listed. Raises NotFound.
         """
@@ -154,7 +154,7 @@ class RetrievalEngine:
         keep_ends: bool = False,
         cursor: str | None = None,
     ) -> ExpandResult:
-        """A page of what a summary was made from, in the order of the conversation, within `token_cap` tokens.
+        """Open a summary: a page of its sources, in order, within `token_cap` tokens.
 
         `depth` levels are opened, all of them with -1. The cursor of an answer continues exactly where it stopped, so
         that every byte can be had. With `keep_ends`, a page that cannot hold everything ends with the last item, and
@@ -184,7 +184,7 @@ class RetrievalEngine:
         keep_ends: bool = False,
         cursor: str | None = None,
     ) -> RangeExpansion:
-        """A page of what the messages from one seq to another are now, in their order, within `token_cap` tokens.
+        """Open a range of messages: a page in order, within `token_cap` tokens.
 
         The first layer is the active context, where summaries stand for the older messages; `depth` layers are opened,
         all of them with -1, with the messages of these layers on request. With `only_messages` it is the messages
@@ -204,7 +204,7 @@ class RetrievalEngine:
         )
 
     def lineage(self, *, conversation_id: int) -> Lineage:
-        """Every summary of a conversation and what it was made from; NotFound if there is no such conversation."""
+        """Every summary of a conversation and its sources; NotFound if there is none."""
         return lineage(conversation_id, scope=self.scope)
 
     def lineage_window(
@@ -217,7 +217,7 @@ class RetrievalEngine:
         with_messages: bool = True,
         resolution: int | None = None,
     ) -> LineageWindow:
-        """What stands between two seqs: summaries at every depth, raw stretches, and, if they are few, each message.
+        """The lineage between two seqs: summaries, raw stretches, a few messages.
 
         Without seqs it is the whole history. `as_of_run` tells it as it was when that run was through. `resolution`:
         into so many parts a picture can tell the window apart; what is narrower than one of them, and no model sees,
@@ -241,7 +241,7 @@ class RetrievalEngine:
         page: int = 1,
         limit: int = 25,
     ) -> ConversationPage:
-        """A page of the workspace's conversations, with what fills each context and whether it is under pressure.
+        """List the workspace's conversations with their context and its pressure.
 
         `query` is sought in titles and in sessions' names.
         """

@@ -1,4 +1,4 @@
-"""What retrieval keeps of its own: receipts of what models were shown, and leave that was given to read."""
+"""Receipts of what models were shown, and grants to read."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class AssemblyReceipt(models.Model):
 
 
 class Grant(models.Model):
-    """Leave to read some summaries and messages, so far down and so many tokens of them, for a while."""
+    """Temporary read access to some summaries and messages, capped in tokens."""
 
     grant_id = models.TextField(primary_key=True)
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="grants")

@@ -87,7 +87,7 @@ class RangeParams(ConversationParams):
 
 
 class DescribeRangeParams(RangeParams):
-    """The range that is asked about."""
+    """The range to describe."""
 
 
 class ImpactParams(Params):
@@ -145,7 +145,7 @@ class GrantParams(Params):
 
 
 class LineageParams(ConversationParams):
-    """The conversation whose summaries and their sources are asked for."""
+    """The conversation whose lineage to return."""
 
 
 class BrowseParams(Params):

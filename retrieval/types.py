@@ -1,4 +1,4 @@
-"""The records of the four ways to read: what grep, describe, expand and lineage give back."""
+"""The records that grep, describe, expand and lineage return."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class ItemKind(StrEnum):
 
 @dataclass(frozen=True)
 class Snippet:
-    """The piece of a text around what was found; `highlights` are from-to positions within the piece."""
+    """A piece of a text around a match; `highlights` are positions within it."""
 
     text: str
     offset: int
@@ -55,7 +55,7 @@ class Snippet:
 
 @dataclass(frozen=True)
 class Match:
-    """One message, summary or file that a search found. `covered_by`: the active summary that stands for a message.
+    """A message, summary or file found. `covered_by`: its active summary.
 
     A summary is of when its last message was said. A file, found by its name and by what was seen in it, has the seq of
     the newest message at the time it was stored, and the tokens of its description.
@@ -80,7 +80,7 @@ class Match:
 
 @dataclass(frozen=True)
 class GrepResult:
-    """A page of matches in the order of `sort`, and what the search made of the query.
+    """A page of matches in the order of `sort`, and how the query was read.
 
     `relaxed`: too few texts hold every word, so these hold any of them. `used` are the words that were searched for,
     `dropped` those that could not be: they are in no text, or in too many. `bounded`: not everything was looked at;
@@ -109,7 +109,7 @@ class GrepResult:
 
 @dataclass(frozen=True)
 class SummaryOutline:
-    """A summary without its text: enough to decide whether to open it. `opening_tokens`: what its sources cost."""
+    """A summary without its text. `opening_tokens`: what its sources cost."""
 
     summary_id: str
     kind: SummaryKind
@@ -143,7 +143,7 @@ class MessageSpan:
 
 @dataclass(frozen=True)
 class Description:
-    """What an id names and how it hangs together with the rest; fields that its kind does not have are empty.
+    """What an id names; fields that its kind does not have are empty.
 
     `sources` and `derived` are what a summary was made from and what was made from it or from a message; `manifest` is
     everything below it that is a summary, in order, or the nearest of it (`manifest_complete`). `held_by` is the way
@@ -204,7 +204,7 @@ class Description:
 
 @dataclass(frozen=True)
 class ExpandedItem:
-    """One source on a page of an expansion: a summary with its text, or a message, whole or a slice of it.
+    """A summary or a message, whole or a slice, on a page of an expansion.
 
     `of` is the summary it is a source of, `level` how far below the expanded one. What is too long for a page comes in
     slices. Each has the piece of the content that begins at `content_offset`; once a message's content is through, its
@@ -239,7 +239,7 @@ class ExpandedItem:
 
 @dataclass(frozen=True)
 class ExpandResult:
-    """One page of an expansion. `cursor` continues exactly where it stops, and is None once everything was given."""
+    """One page of an expansion. `cursor` continues it; None at the end."""
 
     summary_id: str
     conversation_id: int
@@ -259,7 +259,7 @@ class ExpandResult:
 
 @dataclass(frozen=True)
 class LineageNode:
-    """A summary in the lineage of its conversation; its text is not here. `direct_messages` are sources of its own."""
+    """A summary in the lineage. `direct_messages` are sources of its own."""
 
     summary_id: str
     kind: SummaryKind
@@ -285,7 +285,7 @@ class LineageEdge:
 
 @dataclass(frozen=True)
 class Lineage:
-    """A conversation's summaries, what each was made from, and the messages that are still raw in its context.
+    """A conversation's summaries, their sources, and its raw messages.
 
     `boundaries` are the places where a host that compacts by itself has cut its own context, in order.
     """

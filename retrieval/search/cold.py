@@ -1,4 +1,4 @@
-"""Search the texts in cold storage, newest first, for as long as a search may take.
+"""Search the texts in cold storage, newest first, within the time limit.
 
 No index has them. The filters still apply to their rows; their texts are unpacked, block after block, and matched by
 PostgreSQL, so that words and expressions mean here what they mean everywhere.
@@ -39,7 +39,7 @@ _Row = tuple[int, int, int, int]
 
 @dataclass(frozen=True)
 class ColdMatches:
-    """The newest first. `searched_to`: the search ended at this place, as its time was over."""
+    """Matches, newest first. `searched_to`: where the search ran out of time."""
 
     found: tuple[FoundRow, ...]
     searched_to: int | None = None
@@ -47,7 +47,7 @@ class ColdMatches:
 
 @dataclass(frozen=True)
 class ColdSearch:
-    """Search the cold messages that the filters allow; use it within `prepare.bounded`."""
+    """Search cold messages; use it within `prepare.bounded`."""
 
     filters: Filters
     limit: int
@@ -65,7 +65,7 @@ class ColdSearch:
         return until_settled(lambda: self._walk(matching, before))
 
     def by_pattern(self, pattern: Pattern, *, before: int | None = None) -> ColdMatches:
-        """Messages that a regular expression matches, behind a place; Invalid if it is not a valid one."""
+        """Messages behind a place that a regular expression matches; else Invalid."""
 
         def matching(texts: Sequence[str]) -> dict[int, Snippet]:
             try:
@@ -89,7 +89,7 @@ class ColdSearch:
         return ColdMatches(tuple(found[: self.limit]))
 
     def _portions(self, before: int | None) -> Iterator[list[tuple[int, int, str]]]:
-        """Ids, places and texts of the cold messages behind a place, the newest first, some at a time."""
+        """Ids, places and texts of cold messages behind a place, some at a time."""
         place = self.filters.place(MESSAGES)
         statement = _SQL["newest_cold_messages"].format(place=place, where=self.filters.where(MESSAGES, by_words=False))
         upto = self.filters.high if before is None else before - 1

@@ -160,11 +160,11 @@ class Filters:
         return table.place_in_one if self.is_one_conversation else table.place_in_many
 
     def high_before(self, key: Key | None) -> int:
-        """The newest place of a message behind the key: at one place, the message comes first."""
+        """The newest place of a message behind the key."""
         return self.high if key is None else min(self.high, key[0] - 1)
 
     def behind(self, table: Searchable, key: Key | None) -> str:
-        """The condition for rows of a table other than messages that come behind the key, if there is one."""
+        """The condition for summaries or files that come behind the key."""
         if key is None:
             return "true"
         own = f'({self.place(table)}, {table.rank}, {table.id} COLLATE "C")'
@@ -180,7 +180,7 @@ class Filters:
         return " AND ".join(f"{table.vector} @@ %({name})s::tsquery" for name in names)
 
     def blocks(self, after: int, upto: int) -> str:
-        """The place lexemes of the blocks of one conversation that hold the seqs behind one and up to another."""
+        """The place lexemes of the blocks that hold the seqs in (after, upto]."""
         blocks = range((after + 1) // BLOCK, upto // BLOCK + 1)
         if not self.is_one_conversation or len(blocks) > _MOST_BLOCKS:
             return self._in_conversations
@@ -214,7 +214,7 @@ class Filters:
         }
 
     def where(self, table: Searchable, *, by_words: bool = True, costly: bool = True) -> str:
-        """The condition for the table's rows, `costly`: with that on the parts of messages.
+        """The WHERE clause of a table. `costly`: with conditions on message parts.
 
         `by_words`: the word index finds them, so that no other index is to serve these conditions.
         """

@@ -97,7 +97,7 @@ class Grep:
     def ranked_messages(
         self, *, query: str, conversation_id: int, limit: int
     ) -> Iterator[tuple[Conversation, tuple[RankedMatch, ...]]]:
-        """A conversation and its messages that match the query best, not fetched; none if there is no word to find.
+        """A conversation and the keys of its messages that match a query best.
 
         Whatever is read within is of the same snapshot, and bound by the same limits.
         """
@@ -125,7 +125,7 @@ class Grep:
         return fitting(shown, max_tokens=most if max_tokens is None else min(max_tokens, most), count=count)
 
     def _found(self, request: SearchRequest, position: Position | None, deadline: Deadline) -> tuple[Found, int]:
-        """What the search finds behind a position, and how many messages it leaves out because they are cold."""
+        """What the search finds behind a position, and the number of cold messages."""
         is_pattern = request.mode is GrepMode.REGEX
         queries = () if is_pattern else interpretations(request.query)
         prepared = prepare(request, self.scope, queries)
@@ -191,7 +191,7 @@ class _Search:
         return search.first(queries, interpretation=interpretation)
 
     def literally(self) -> Found:
-        """The newest that hold a query without a word for full text search, such as `to be` or an arrow."""
+        """The newest that hold a query without indexed words, such as `to be`."""
         return replace(self.by_pattern(self._literal_pattern()), note=_TOO_COMMON, sort=GrepSort.RECENCY)
 
     def _literal_pattern(self) -> Pattern:
@@ -211,7 +211,7 @@ class _Search:
         return Found(found, lambda place: Position(found[place].key))
 
     def in_cold_storage(self) -> Found:
-        """Cold messages alone, the newest first: those with all of the words, or those that match."""
+        """Cold messages with all of the words, or that match, newest first."""
         request = self.request
         before = self.position.key[0] if self.position is not None else None
         search = ColdSearch(self.prepared.filters, request.limit + 1, self.deadline)

@@ -1,4 +1,4 @@
-"""Make pages of found rows: matches with snippets, within a limit and a cap of tokens, and signed cursors."""
+"""Make pages of found rows: matches, token caps and signed cursors."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _COVERED_BY, _ACTIVE = 7, 8
 
 
 class FoundRow(NamedTuple):
-    """A message, summary or file that matches, and its place by when it came. `snippet`: if known already."""
+    """A row that matches, and its place by time. `snippet`: if known already."""
 
     id: int | str
     order_place: int
@@ -48,7 +48,7 @@ class FoundRow(NamedTuple):
 
 
 class Position(NamedTuple):
-    """The key of the last match on a page, how the query was interpreted, and what there was at the first page."""
+    """Where a page ends, how the query was read, and the state at the first page."""
 
     key: tuple[Any, ...]
     interpretation: int = 0
@@ -80,7 +80,7 @@ class Found:
 
 
 def matches(found: Sequence[FoundRow], needles: Needles = _NONE) -> tuple[Match, ...]:
-    """A match for each of these that is there, in the same order; `needles`: what their snippets show."""
+    """The matches of found rows, in order; `needles`: what their snippets show."""
     rows_by_id = _rows(found)
     shown = [(row, each) for each in found if (row := rows_by_id.get(str(each.id))) is not None]
     covering = _covering([row for row, each in shown if isinstance(each.id, int)])
@@ -139,7 +139,7 @@ def _match(row: Row, found: FoundRow, needles: Needles, covering: Mapping[str, s
 
 
 def fitting(found: Sequence[Match], *, max_tokens: int, count: Callable[[str], int]) -> int:
-    """How many of the first matches have room in so many tokens; at least one, so that pages come to an end."""
+    """How many of the first matches fit into so many tokens; at least one."""
     # No text has more tokens than bytes: mostly that is enough to know, and none needs to be counted, or but a few.
     most = [_tokens(match, _bytes) for match in found]
     room, ahead = max_tokens, sum(most)
@@ -176,12 +176,12 @@ def read_position(cursor: str, search: str) -> Position:
 
 
 def write_cursor(request: str | list[Any], position: Sequence[Any], *, of: str) -> str:
-    """The signed cursor for a position in the list that a request gives; `of`: the operation. Both are JSON values."""
+    """The signed cursor for a position in a request's list; `of`: the operation."""
     return Signer(salt=f"lcm.{of}").sign_object([request, *position])
 
 
 def read_cursor(cursor: str, request: str | list[Any], *, of: str, mismatch: str) -> list[Any]:
-    """The position that `write_cursor` wrote for this request; Invalid (`bad_cursor`) for any other cursor.
+    """The position of a cursor; Invalid (`bad_cursor`) if not of this request.
 
     `mismatch`: the sentence for a cursor of another request.
     """

@@ -1,4 +1,4 @@
-"""Prepare a search: its time limit and snapshot, where it looks, and the lexemes of its words.
+"""Prepare a search: time limit, snapshot, extent and lexemes.
 
 The lexemes and how common they are come from the database, and are cached in the process.
 """
@@ -90,7 +90,7 @@ def _settings_within(settings: Mapping[str, str]) -> Iterator[None]:
 
 
 class Extent(NamedTuple):
-    """How much there is where a search looks, as the statements `extent_of_...` give it."""
+    """How much a search covers, as the statements `extent_of_...` return it."""
 
     size: int
     cold: int
@@ -106,7 +106,7 @@ class Extent(NamedTuple):
 
 @dataclass(frozen=True)
 class Prepared:
-    """Where a search looks, and what it takes to compile its queries. `at`: the moment of the search."""
+    """The filters of a search, and what compiling its queries takes. `at`: when."""
 
     filters: Filters
     lexed: Mapping[TermKey, LexedTerm]
@@ -182,7 +182,7 @@ def _extent(request: SearchRequest, scope: Scope) -> Extent:
 
 
 def _below(summary_id: str, scope: Scope) -> tuple[int, int, int, tuple[str, ...]]:
-    """The conversation of a summary, its range, and the summaries that it was made from, all the way down."""
+    """The conversation and range of a summary, and all summaries below it."""
     if not summary_id.isprintable():
         raise unseen("summary", summary_id)
     owned = IN_WORKSPACE if scope.workspace_id is not None else "true"
@@ -199,7 +199,7 @@ def _is_possible(conversation_id: int) -> bool:
 
 
 def _messages_of_rare_tools(request: SearchRequest) -> tuple[int, ...] | None:
-    """All messages that have to do with the tools; None if they were called too often.
+    """All messages of the requested tools; None if these were called too often.
 
     Of other conversations than the one that is named there may be some among them.
     """
@@ -216,7 +216,7 @@ _lexed: dict[TermKey, LexedTerm] = {}
 
 
 def lexed_terms(queries: Iterable[ParsedQuery]) -> Mapping[TermKey, LexedTerm]:
-    """All terms of these queries with their lexemes; those that are not cached are read from the database."""
+    """The terms of queries with their lexemes, from the cache or the database."""
     keys = dict.fromkeys(
         (term, is_excluded)
         for query in queries
@@ -251,7 +251,7 @@ _counted: list[_Counted] = []
 
 
 def _word_frequencies(extent: Extent) -> Mapping[str, float]:
-    """The share of all messages that holds each of the most common lexemes, as PostgreSQL last counted them."""
+    """The share of messages with each of the most common lexemes, from pg_stats."""
     counted_at = extent.counted_at
     if _counted and _counted[0].counted_at == counted_at and time.monotonic() < _counted[0].since + CACHED_SECONDS:
         return _counted[0].frequencies

@@ -1,4 +1,4 @@
-"""Search by words, newest first: in the newest places, then in more, then in all, until a page is full."""
+"""Search by words, newest first, in wider and wider windows."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _LEFT_OUT = "Texts with common words alone were left out; ask for something rare
 
 
 class Window(NamedTuple):
-    """The places behind one and up to another. `walks`: row by row, not by the word index."""
+    """The places in (after, upto]. `walks`: row by row, not by the word index."""
 
     after: int
     upto: int
@@ -44,7 +44,7 @@ class Window(NamedTuple):
 
 
 class _Attempt(NamedTuple):
-    """The query as it is interpreted, with its own anchors and with those that find candidates."""
+    """One interpretation of the query, and the form that finds candidates."""
 
     query: CompiledQuery
     chosen: CompiledQuery
@@ -58,7 +58,7 @@ class _Attempt(NamedTuple):
 
 @dataclass(frozen=True)
 class RecencySearch:
-    """Texts that hold the words of a query, the newest first; use it within `prepare.bounded`.
+    """Texts with the words of a query, newest first, within `prepare.bounded`.
 
     All words of a query have to match; if nothing has them all, any of them; then with its phrases taken apart.
     """
@@ -135,7 +135,7 @@ class RecencySearch:
         yield from windows or [Window(low, start)]
 
     def _worth_walking(self, query: CompiledQuery) -> int:
-        """How many places to walk back: none, if the word index finds all matches of its first window sooner."""
+        """How many places to walk back; none if the word index costs less."""
         filters, share = self._filters, query.expected_share
         if filters.of_tools is not None:
             return 0

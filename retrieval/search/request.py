@@ -1,4 +1,4 @@
-"""What a search asks for: the query, its filters, the order, and the size of a page. Pure.
+"""A search request: query, filters, order and page size. Pure.
 
 A filter on something that a kind does not have leaves that kind out: no summary has a role, no message a depth.
 """
@@ -41,7 +41,7 @@ _OF_A_PAGE = frozenset({"limit", "max_tokens", "cursor"})
 
 @dataclass(frozen=True)
 class SearchRequest:
-    """The arguments of `RetrievalEngine.grep`; a filter that is None or empty matches everything.
+    """The arguments of `RetrievalEngine.grep`; empty filters match everything.
 
     `since` is included, `until` is not; `from_seq` and `to_seq` are of one conversation; `under` a summary is what it
     was made from, all the way down.
@@ -68,7 +68,7 @@ class SearchRequest:
     under: str | None = None
 
     def validated(self, policy: RetrievalPolicy) -> SearchRequest:
-        """The request in one form; Invalid, naming the param, for what nothing could meet."""
+        """The normalized request; Invalid, naming the param, if nothing can match."""
         self._check_query(policy)
         if self.conversation_id is not None and self.conversation_ids:
             raise wrong("conversation_ids", "Give either one conversation or a list of them.")

@@ -22,7 +22,7 @@ _UNITS = 2**32
 
 
 class Stem(NamedTuple):
-    """The beginning of words that have a needle: which one, and how long the ending may be.
+    """How words with a needle begin, and how long their ending may be.
 
     `last`: the letter with which the lexeme goes on, and not all of these words do; `with_last`: how long the ending
     may be where a word does, with that letter.
@@ -57,7 +57,7 @@ Spot = tuple[int, int, int]
 
 
 def snippet(content: str, needles: Needles, *, width: int = WIDTH) -> Snippet:
-    """`width` characters of the content where the needles in them are worth most, each counted once.
+    """The `width` characters of a text whose different needles are worth most.
 
     Without any of them, the beginning of the text.
     """
@@ -71,14 +71,14 @@ def snippet(content: str, needles: Needles, *, width: int = WIDTH) -> Snippet:
 
 
 def around(content: str, begin: int, end: int, *, offset: int, width: int = WIDTH) -> Snippet:
-    """The same for a place that is known: `content` is a piece that begins at `offset` of the text."""
+    """A snippet around a known place; `content` begins at `offset` of the text."""
     start = _start(content, begin - offset, end - offset, width)
     shown = (begin - offset - start, min(end - offset - start, width))
     return Snippet(content[start : start + width], offset + start, (shown,) if shown[0] < shown[1] else ())
 
 
 def _start(content: str, begin: int, end: int, width: int) -> int:
-    """Where a piece begins that has the cluster in its middle, at the beginning of a word if one is near."""
+    """Where a snippet with the cluster in its middle begins, at a word if near."""
     room = max(0, width - (end - begin))
     start = min(begin - room // 2, len(content) - width)
     if start <= 0:
@@ -88,7 +88,7 @@ def _start(content: str, begin: int, end: int, width: int) -> int:
 
 
 def _spots(content: str, needles: Needles) -> list[Spot]:
-    """Where needles are, in order; of those that overlap the first, of those that begin together the longest."""
+    """Where needles are, in order; of overlapping ones the first and longest."""
     # Behind the last character there is one that is no letter; which is also what Python finds before the first.
     folded = folded_in_place(content) + "\n"
     lowered = _lowered_in_place(folded)
@@ -111,7 +111,7 @@ def _spots(content: str, needles: Needles) -> list[Spot]:
 
 
 def _end(stem: Stem, begin: int, folded: str, lowered: str) -> int:
-    """Where the word, or the part of a compound word, ends that begins with a stem; 0 if its ending is too long."""
+    """Where the word that begins with a stem ends; 0 if its ending is too long."""
     end = begin + len(stem.text)
     if not lowered[end].isalnum():
         return end
@@ -128,7 +128,7 @@ def _end(stem: Stem, begin: int, folded: str, lowered: str) -> int:
 
 
 def _stem(lexeme: str, number: int) -> Stem | None:
-    """The beginning of the words that have a lexeme: `studi` is that of study, `hope` that of hoping."""
+    """How words with a lexeme begin: `studi` for study, `hope` for hoping."""
     text = folded_in_place(lexeme).lower()
     if not text.strip():
         return None
@@ -143,19 +143,19 @@ def _ending(stem: str) -> int:
 
 
 def _begins_part(text: str, place: int) -> bool:
-    """Whether a part of a compound word begins in the middle of it, or one of a script that has no spaces."""
+    """Whether a part of a compound word, or an unspaced one, begins here."""
     if UNSPACED.match(text[place]):
         return True
     return text[place].isupper() and (not text[place - 1].isupper() or text[place + 1 : place + 2].islower())
 
 
 def _goes_on_in_a_part(text: str, place: int) -> bool:
-    """Whether what follows is the next part of a compound word, or of a script that has no spaces."""
+    """Whether the next part of a compound word, or an unspaced one, follows."""
     return text[place].isupper() or UNSPACED.match(text[place]) is not None
 
 
 def _cluster(spots: Sequence[Spot], worths: Sequence[int], width: int) -> tuple[int, int]:
-    """The first and last spot of the best window: where different needles are worth most, then the fullest."""
+    """The first and last spot of the window with the greatest worth."""
     best_worth, best_first, best_last = -1, 0, 0
     latest = [-1] * len(worths)
     first, worth = 0, 0

@@ -5,18 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from retrieval.search.query.compiled_query import (
     MOST_CANDIDATES,
-    MOST_LEXEMES,
     CompiledQuery,
     LexedTerm,
     compile_query,
     lexed_term,
-    lexeme_query,
 )
 from retrieval.search.query.parser import ParsedQuery, Term
 
@@ -48,13 +45,6 @@ def matches(tsquery: str, held: set[str]) -> bool:
     return bool(eval(python.replace("&", " and ").replace("|", " or ").replace("!", " not ")))
 
 
-def test_words_that_were_not_counted_are_all_anchors():
-    query = compiled(word("docker"), word("compose"))
-
-    assert query.anchors == ("docker", "compose")
-    assert not query.is_bounded
-
-
 def test_a_very_common_word_beside_a_rarer_one_is_no_anchor():
     query = compiled(word("error"), word("quux"), frequencies={"error": 0.5})
 
@@ -69,21 +59,6 @@ def test_a_very_common_word_alone_is_searched_in_the_newest_rows():
     assert query.anchors == ("error",)
     assert query.newest == MOST_CANDIDATES / 50_000
     assert query.is_bounded
-
-
-def test_texts_that_match_every_clause_are_searched_everywhere():
-    query = compiled(word("error"), word("port"), frequencies={"error": 0.5, "port": 0.4}).for_every_clause()
-
-    assert (query.newest, query.is_bounded) == (1.0, False)
-    assert query.is_matched_by([])
-
-
-def test_of_very_many_words_the_rarest_are_ranked_by():
-    common = [word(f"w{number}") for number in range(100)]
-    query = compiled(*common, word("rare"), frequencies={f"w{number}": 0.01 for number in range(100)}, rows=1000)
-
-    assert len(query.lexemes) == MOST_LEXEMES
-    assert query.lexemes[0] == "rare"
 
 
 LEXEMES = st.sampled_from("abcdefgh")
@@ -140,43 +115,6 @@ def test_stop_words_alone_have_no_query():
     assert compiled(lexed_term(Term("the"), whole=(), parts=(), query="")) is None
 
 
-def test_exclusions_and_phrases_hold_for_every_candidate():
-    phrase = lexed_term(Term("a b", is_phrase=True), whole=("a", "b"), parts=(), query="'a' <-> 'b'")
-    without = lexed_term(Term("no"), whole=("no",), parts=(), query="'no'")
-
-    query = compiled(phrase, excluded=(without,))
-
-    assert query.query == "('a' | 'b') & (('a' <-> 'b')) & !('no')"
-
-
-def test_words_that_follow_each_other_are_ranked_by_that():
-    assert compiled(word("team"), word("members")).terms == ("'team'", "'members'", "'team' <-> 'members'")
-
-
-def test_in_a_sentence_a_word_may_stand_between_two_that_follow_each_other():
-    few, sentence = (compiled(word("game"), word("thrones"), text=text) for text in ("", "game thrones?"))
-
-    assert sentence.terms[-1] == "'game' <-> 'thrones' | 'game' <2> 'thrones'"
-    assert sentence.in_a_row[0].weight < few.in_a_row[0].weight == 1
-
-
-def test_a_pair_is_made_of_words_that_are_ranked_by():
-    many = [word(f"w{number}") for number in range(MOST_LEXEMES + 2)]
-
-    assert compiled(*many, frequencies={"w1": 0.5, "w3": 0.5}).pairs[0] == ("w4", "w5")
-
-
-def test_a_word_of_a_sentence_is_found_as_any_of_its_forms():
-    won = word("win", forms=("won",))
-    sentence, few = (compiled(won, word("cup"), text=text, in_all_forms=True) for text in ("win the cup?", "win cup"))
-
-    assert sentence.terms == (
-        "('win' | 'won')", "'cup'", "('win' | 'won') <-> 'cup' | ('win' | 'won') <2> 'cup'"
-    )  # fmt: skip
-    assert matches(sentence.query, {"won"})
-    assert not matches(few.query, {"won"})
-
-
 def test_how_common_a_word_is_counts_all_its_forms():
     going = word("gone", forms=("go", "went"))
     query = compiled(going, word("quux"), text="gone quux?", in_all_forms=True, frequencies={"go": 0.3, "went": 0.1})
@@ -184,48 +122,7 @@ def test_how_common_a_word_is_counts_all_its_forms():
     assert query.anchors == ("quux",)
 
 
-def test_a_form_that_the_query_has_by_itself_is_no_form_of_another_word():
-    query = compiled(word("see", forms=("saw", "seen")), word("saw"), text="see saw?", in_all_forms=True)
-
-    assert query.terms[:2] == ("('see' | 'seen')", "'saw'")
-
-
-def test_a_phrase_has_no_forms():
-    phrase = lexed_term(
-        Term("take part", is_phrase=True), whole=("take", "part"), parts=(), query="'take' <-> 'part'", forms=("took",)
-    )
-
-    assert phrase.forms == ()
-
-
-def test_a_compound_is_held_whole_or_by_all_its_parts():
-    query = compiled(word("getsummari", parts=("get", "summari")))
-
-    assert query.lexemes == ("getsummari", "get", "summari")
-    assert [query.is_matched_by(places) for places in ([0], [1, 2], [1])] == [True, True, False]
-
-
-def test_compounds_are_ranked_by_their_parts_in_a_row():
-    compound = lexed_term(Term("a_b"), whole=(), parts=("a", "b"), query="", in_a_row="'a' <-> 'b'")
-
-    query = compiled(compound, compound, word("c"), word("d"))
-
-    assert [(each.lexemes, each.query) for each in query.in_a_row] == [
-        (("a", "b"), "'a' <-> 'b'"),
-        (("c", "d"), "'c' <-> 'd'"),
-    ]
-
-
 def test_words_that_come_together_are_expected_in_fewer_rows_than_either():
     query = compiled(word("error"), word("port"), frequencies={"error": 0.1, "port": 0.04})
 
     assert query.for_every_clause().expected_share < 0.04 < query.for_any_lexeme().expected_share
-
-
-@pytest.mark.parametrize(("lexeme", "query"), [("a'b\\c", "'a''b\\\\c'"), ("数", "'数':*"), ("x", "'x'")])
-def test_a_lexeme_is_quoted_and_one_character_of_chinese_begins_a_pair(lexeme, query):
-    assert lexeme_query(lexeme) == query
-
-
-def test_pairs_of_chinese_stand_for_their_characters():
-    assert lexed_term(Term("数据库"), whole=("数", "数据", "据库", "库"), parts=(), query="").whole == ("数据", "据库")

@@ -16,7 +16,6 @@ from retrieval.engine import RetrievalEngine
 from retrieval.policy import RetrievalPolicy
 from retrieval.search import cold
 from tests.factories import a_conversation, a_store, a_tool_call, a_workspace
-from tests.statements import counted_statements
 
 pytestmark = pytest.mark.django_db
 
@@ -51,15 +50,6 @@ def test_what_is_cold_is_not_found_by_itself_and_the_answer_says_so(engine):
     assert (found.matches, found.cold, found.cold_messages) == ((), False, 4)
     assert "4 messages here are cold" in found.note
     assert "cold=true" in found.note
-
-
-def test_where_nothing_is_cold_nothing_is_said_of_it(engine):
-    conversation_id = a_conversation(*SAID).conversation_id
-
-    for query, mode in (("harbour", "full_text"), ("harb.ur", "regex")):
-        found = engine.grep(query=query, mode=mode, conversation_id=conversation_id)
-
-        assert (seqs(found), found.cold_messages, found.note) == ([2], 0, None)
 
 
 @pytest.mark.parametrize(
@@ -161,17 +151,6 @@ def test_pages_of_cold_messages_follow_each_other_without_gap_or_repetition(engi
     assert found == list(range(230, 0, -1))
 
 
-def test_texts_are_looked_through_with_one_question_for_their_blocks_and_one_for_all_of_them(engine):
-    conversation_id = gone_cold(*(f"boat number {n}" for n in range(300)))
-
-    with counted_statements() as sent:
-        found = engine.grep(query="lighthouse", conversation_id=conversation_id, cold=True)
-
-    assert found.matches == ()
-    assert sum("FROM cold_blocks" in statement for statement in sent) == 1
-    assert sum("lcm_tsv(text)" in statement for statement in sent) == 1
-
-
 def test_a_search_whose_time_is_over_gives_what_it_has_and_its_cursor_goes_on(engine, monkeypatch):
     conversation_id = gone_cold(*(f"boat number {n}" if n % 100 == 5 else f"message {n}" for n in range(300)))
     monkeypatch.setattr(cold, "_PORTION", 500)
@@ -188,16 +167,6 @@ def test_a_search_whose_time_is_over_gives_what_it_has_and_its_cursor_goes_on(en
 
     assert found == [206, 106, 6]
     assert pages > 5
-
-
-def test_a_cursor_of_the_one_search_is_none_of_the_other(engine):
-    conversation_id = gone_cold(*(f"boat {n}" for n in range(5)))
-    page = engine.grep(query="boat", conversation_id=conversation_id, cold=True, limit=2)
-
-    with pytest.raises(Invalid) as refusal:
-        engine.grep(query="boat", conversation_id=conversation_id, sort="recency", limit=2, cursor=page.cursor)
-
-    assert refusal.value.code == "bad_cursor"
 
 
 @pytest.mark.parametrize(

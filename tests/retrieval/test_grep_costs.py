@@ -143,67 +143,6 @@ def test_summaries_of_long_ago_are_not_read_for_the_newest():
     assert rows_for("boat", beside) - rows_for("boat", without) <= 5
 
 
-def test_of_more_summaries_than_are_given_the_newest_are():
-    conversation_id = analyzed(*["a red boat", "a green boat"] * 600)
-    for seq in (1, 3, 5, 7, 9):
-        a_summary_of(a_store(), conversation_id, seqs=[seq, seq + 1], content="About a lighthouse.")
-
-    assert [match.last_seq for match in the_newest("lighthouse", conversation_id, limit=2).matches] == [10, 8]
-
-
-@pytest.mark.parametrize("limit", range(1, 8))
-def test_summaries_have_their_place_among_messages_near_and_far_on_pages_of_any_size(limit):
-    conversation_id = analyzed(
-        *["a red boat"] * 3, *["a red house", "a green boat"] * 400, *["a red boat"] * 2, *["nothing"] * 3
-    )
-    for seqs in ([4, 5], [806], [807], [808]):
-        a_summary_of(a_store(), conversation_id, seqs=seqs, content="About a red boat.")
-
-    pages = [the_newest("red boat", conversation_id, limit=limit)]
-    while (cursor := pages[-1].cursor) is not None:
-        pages.append(the_newest("red boat", conversation_id, limit=limit, cursor=cursor))
-
-    found = [match.last_seq for page in pages for match in page.matches]
-    assert found == [808, 807, 806, 805, 804, 5, 3, 2, 1]
-
-
-def test_common_words_that_hardly_ever_come_together_are_all_found():
-    texts = ["red boat"] * 3 + ["red house", "green boat"] * 400
-    conversation_id = analyzed(*texts)
-
-    result = the_newest("red boat", conversation_id)
-
-    assert [match.first_seq for match in result.matches] == [3, 2, 1]
-    assert not result.relaxed
-
-
-def test_common_words_of_long_ago_are_found_behind_all_that_was_said_since():
-    texts = [f"red boat {number}" for number in range(100)] + ["a green house"] * 700
-    conversation_id = analyzed(*texts)
-
-    found, cursor = [], None
-    while not found or cursor is not None:
-        page = the_newest("red boat", conversation_id, limit=30, cursor=cursor)
-        found += [match.first_seq for match in page.matches]
-        cursor = page.cursor
-
-    assert found == list(range(100, 0, -1))
-
-
-def test_texts_that_all_hold_the_word_are_ranked_by_what_was_read_with_them():
-    conversation_id = a_conversation(*(f"the boat number {number}" for number in range(6))).conversation_id
-    engine = RetrievalEngine.from_settings(Scope(a_workspace().pk))
-
-    with counted_statements() as one_word:
-        engine.grep(query="boat", conversation_id=conversation_id)
-    with counted_statements() as question:
-        engine.grep(query="which boat is it?", conversation_id=conversation_id)
-
-    # Of a question, the answer may stand beside the hits.
-    assert sum("AS near(conversation_id, seq)" in statement for statement in one_word) == 0
-    assert sum("AS near(conversation_id, seq)" in statement for statement in question) == 1
-
-
 def test_that_nobody_used_a_tool_is_known_without_looking_at_the_messages():
     conversation_id = analyzed(*(f"an error report, number {number}" for number in range(1200)))
 

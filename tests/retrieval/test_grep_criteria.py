@@ -96,17 +96,6 @@ def test_only_what_was_asked_for_is_found(talk, way, narrowed, expected):
     assert seqs(talk, **way, **narrowed) == expected
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_a_limit_counts_only_what_was_asked_for(way):
-    conversation = a_conversation(*(f"a boat number {number}" for number in range(60)))
-
-    result = engine().grep(
-        query="boat", conversation_id=conversation.conversation_id, roles=["user"], to_seq=9, limit=5, **way
-    )
-
-    assert sorted(match.first_seq for match in result.matches) == [1, 3, 5, 7, 9]
-
-
 def test_of_a_very_common_word_the_newest_of_those_asked_for_are_looked_at_wherever_they_are(monkeypatch):
     for module in (compiled_query, ranked_rows):
         monkeypatch.setattr(module, "MOST_CANDIDATES", 20)
@@ -123,23 +112,6 @@ def test_of_a_very_common_word_the_newest_of_those_asked_for_are_looked_at_where
     assert found(roles=["user"]) == set(range(361, 400, 2))
     assert found(roles=["user"], to_seq=99) == set(range(61, 100, 2))
     assert found(to_seq=99) == set(range(80, 100))
-
-
-def test_of_a_very_common_word_what_was_asked_for_is_found_however_much_was_said_since(monkeypatch):
-    for module in (compiled_query, ranked_rows):
-        monkeypatch.setattr(module, "MOST_CANDIDATES", 20)
-    conversation_id = a_conversation().conversation_id
-    for role, count in ((Role.SYSTEM, 50), (Role.USER, 900), (Role.USER, 900)):
-        a_store().append_messages(conversation_id=conversation_id, messages=[NewMessage(role, "error")] * count)
-    with connection.cursor() as cursor:
-        cursor.execute("ANALYZE messages")
-
-    def found(**narrowed: Any) -> set[int]:
-        matches = engine().grep(query="error", conversation_id=conversation_id, limit=50, **narrowed).matches
-        return {match.first_seq for match in matches}
-
-    assert found(roles=["system"]) == set(range(31, 51))
-    assert found() == set(range(1831, 1851))
 
 
 def test_which_tool_was_called_is_found_out_of_the_newest_with_a_very_common_word_and_the_answer_says_so(monkeypatch):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -20,9 +19,8 @@ from conversations.types import NewMessage, Role
 from lcmsite.catalogue.json_text import as_json
 from retrieval.engine import RetrievalEngine
 from retrieval.policy import RetrievalPolicy
-from retrieval.search.page import FRAME_TOKENS, HIGHLIGHT_TOKENS
 from retrieval.search.relevance import relevance_search
-from retrieval.types import GrepResult, GrepSort, ItemKind
+from retrieval.types import GrepResult, GrepSort
 from tests.factories import a_conversation, a_store, a_workspace
 from tests.summaries import a_summary_of
 
@@ -108,14 +106,6 @@ def test_what_is_said_between_pages_neither_doubles_nor_hides_anything(talk, way
         store.append_messages(conversation_id=talk, messages=said)
 
     assert seen == whole
-
-
-def test_newest_first_is_by_place_and_everything_has_one(talk):
-    result = engine().grep(query="boats", sort="recency", scope="both", conversation_id=talk, limit=200)
-
-    places = [match.last_seq for match in result.matches]
-    assert places == sorted(places, reverse=True)
-    assert {match.kind for match in result.matches} == {ItemKind.MESSAGE, ItemKind.SUMMARY}
 
 
 def test_newest_first_gives_any_word_only_if_nothing_has_all(talk):
@@ -211,14 +201,6 @@ def test_a_cursor_is_signed_with_the_key_of_its_time_and_read_for_as_long_as_tha
             engine().grep(cursor=first.cursor, **asked)
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_a_page_says_all_that_a_result_says_and_nothing_else(talk, way):
-    page = engine().grep(conversation_id=talk, **way)
-
-    for record in (page, page.matches[0], page.matches[0].snippet):
-        assert list(vars(record)) == [each.name for each in fields(record)]
-
-
 def test_no_page_takes_more_tokens_than_its_cap_and_the_cursor_has_the_rest(talk):
     count = TokenEstimator("o200k_base").count
     whole = engine().grep(query="boats", sort="recency", conversation_id=talk, limit=200)
@@ -237,20 +219,6 @@ def test_no_page_takes_more_tokens_than_its_cap_and_the_cursor_has_the_rest(talk
         assert page.more
 
     assert seen == ids(whole)
-
-
-def test_no_more_texts_are_counted_than_it_takes_to_know_that_the_rest_fits(talk, monkeypatch):
-    whole = engine().grep(query="boats", sort="recency", conversation_id=talk)
-    shown = [match.snippet for match in whole.matches]
-    bytes_of_all = sum(FRAME_TOKENS + HIGHLIGHT_TOKENS * len(each.highlights) + len(each.text) for each in shown)
-    counted: list[str] = []
-    count = TokenEstimator.count
-    monkeypatch.setattr(TokenEstimator, "count", lambda self, text: counted.append(text) or count(self, text))
-
-    page = engine().grep(query="boats", sort="recency", conversation_id=talk, max_tokens=bytes_of_all - 1)
-
-    assert ids(page) == ids(whole)
-    assert [text for text in counted if text] == [shown[0].text]
 
 
 def test_a_match_is_given_however_little_room_there_is(talk):

@@ -76,27 +76,10 @@ def test_what_looks_around_is_not_told_by_what_it_matched(pattern, has_group):
     assert (translated(pattern).group is not None) is has_group
 
 
-_PIECES = st.sampled_from(
-    [
-        "a",
-        "b",
-        "foo",
-        ".",
-        r"\.",
-        r"\b",
-        r"\d",
-        r"\w+",
-        "a*",
-        "b+?",
-        "(a|b)",
-        "(?:ab)?",
-        "[ab]",
-        "[^a]",
-        "x{1,2}",
-        "^",
-        "$",
-    ]
-)
+_PIECES = st.sampled_from([
+    "a", "b", "foo", ".", r"\.", r"\b", r"\d", r"\w+", "a*", "b+?", "(a|b)", "(?:ab)?", "[ab]", "[^a]",
+    "x{1,2}", "^", "$",
+])  # fmt: skip
 
 
 @pytest.mark.django_db

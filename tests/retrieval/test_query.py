@@ -1,57 +1,42 @@
-"""What a full-text query is taken for."""
+"""What a full-text query is taken for, and the dates that it names."""
 
 from __future__ import annotations
+
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval.search.query.parser import MOST_TERMS, Term, is_identifier, loosened, parse
+from retrieval.search.query.parser import MOST_TERMS, Dates, Term, asks_when, dates_in, is_identifier, loosened, parse
 
 
 def clauses(text: str) -> list[list[str]]:
     return [[term.text for term in clause] for clause in parse(text).clauses]
 
 
-def test_words_are_clauses_of_their_own():
-    assert clauses("docker  compose\tnetwork") == [["docker"], ["compose"], ["network"]]
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("docker  compose\tnetwork", [["docker"], ["compose"], ["network"]]),
+        ("yes yes yes", [["yes"]]),
+        ("postgres OR sqlite speed", [["postgres", "sqlite"], ["speed"]]),
+        ("or docker or", [["docker"]]),
+        ("a a or b", [["a"], ["a", "b"]]),
+        ('“exact phrase” "port"', [["exact phrase"], ["port"]]),
+        ('a 5" disk', [["a"], ['5"'], ["disk"]]),
+        *((f"error or {line}", [["error", line, "src/x.ts"]]) for line in ("src/x.ts:42", "src/x.ts:42:7:")),
+        *((each, [[each]]) for each in ("10.0.4.17:6379", "12:30", "a::b", "x.ts:", "std::io:7")),
+    ],
+)
+def test_every_clause_of_a_query_is_a_word_or_several_joined_by_or(text, expected):
+    assert clauses(text) == expected
 
 
 def test_a_quoted_phrase_is_one_term():
     question = parse('the "exact phrase" here')
 
     assert question.terms[1] == Term("exact phrase", is_phrase=True)
-
-
-def test_curly_quotes_quote_too():
-    assert parse("“exact phrase”").terms == (Term("exact phrase", is_phrase=True),)
-
-
-def test_a_single_quoted_word_is_a_word():
-    assert parse('"port"').terms == (Term("port"),)
-
-
-def test_or_joins_what_stands_on_both_sides():
-    assert clauses("postgres OR sqlite speed") == [["postgres", "sqlite"], ["speed"]]
-
-
-def test_or_joins_a_repeated_word_with_the_next_alone():
-    assert clauses("a a or b") == [["a"], ["a", "b"]]
-
-
-def test_or_at_the_edge_of_a_query_is_nothing():
-    assert clauses("or docker or") == [["docker"]]
-
-
-@pytest.mark.parametrize("line", ["src/x.ts:42", "src/x.ts:42:7", "src/x.ts:42:7:"])
-def test_a_line_of_a_file_is_answered_by_the_file(line):
-    assert clauses(f"error at {line}") == [["error"], ["at"], [line, "src/x.ts"]]
-    assert clauses(f"parser or {line}") == [["parser", line, "src/x.ts"]]
-
-
-@pytest.mark.parametrize("text", ["10.0.4.17:6379", "12:30", "a::b", "x.ts:", "std::io:7", '"x.ts:42 fails"'])
-def test_what_else_ends_with_a_colon_and_a_number_has_no_line(text):
-    assert [len(clause) for clause in clauses(text)] == [1]
 
 
 @pytest.mark.parametrize(
@@ -66,14 +51,6 @@ def test_what_else_ends_with_a_colon_and_a_number_has_no_line(text):
 )
 def test_a_minus_excludes_only_the_word_it_touches(query, excluded):
     assert [term.text for term in parse(query).excluded] == excluded
-
-
-def test_an_unclosed_quote_is_part_of_its_word():
-    assert clauses('a 5" disk') == [["a"], ['5"'], ["disk"]]
-
-
-def test_a_word_said_twice_is_one_clause():
-    assert clauses("yes yes yes") == [["yes"]]
 
 
 def test_loosening_takes_phrases_apart_and_keeps_exclusions():
@@ -124,3 +101,68 @@ def test_a_pasted_page_is_searched_by_its_first_words():
     question = parse(" ".join(f"word{number}" for number in range(100_000)))
 
     assert len(question.clauses) == MOST_TERMS
+
+
+def asked(*, months=(), days=(), weekdays=(), years=()) -> Dates:
+    return Dates(frozenset(months), frozenset(days), frozenset(weekdays), frozenset(years))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("What happened on 7 May 2023?", asked(months=[5], days=[7], years=[2023])),
+        ("what did we ship on the 3rd of october", asked(months=[10], days=[3])),
+        ("October 13 meeting", asked(months=[10], days=[13])),
+        ("logs of 2024-02-29", asked(months=[2], days=[29], years=[2024])),
+        ("in Sep 2021", asked(months=[9], years=[2021])),
+        ("the standup on Monday", asked(weekdays=[0])),
+        ("Mondays and fridays", asked(weekdays=[0, 4])),
+        ("January 2022", asked(months=[1], years=[2022])),
+    ],
+)
+def test_days_months_weekdays_and_years_are_found(text, expected):
+    assert dates_in(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["we may march on", "port 5433", "marching band", "version 3.14", "12 apples", "the summary", ""]
+)
+def test_words_and_numbers_that_are_no_dates_are_none(text):
+    assert not dates_in(text)
+
+
+def test_a_moment_answers_better_the_more_of_the_date_is_true_of_it():
+    dates = dates_in("7 May 2023")
+
+    exact, same_month, same_year, other = (
+        dates.information_in(datetime(*day, tzinfo=UTC))
+        for day in [(2023, 5, 7), (2023, 5, 8), (2023, 6, 7), (2022, 6, 7)]
+    )
+
+    assert exact > same_month > same_year > other == 0
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "When did the build break?",
+        "so when was it deployed?",
+        "In which year did she move?",
+        "what day is the release",
+        "How long ago did we talk?",
+    ],
+)
+def test_a_question_for_a_time_is_known_as_one(text):
+    assert asks_when(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["What broke when we deployed?", "Where were you in May?", "whenever", "How long is it?"]
+)
+def test_a_question_that_only_speaks_of_times_is_none(text):
+    assert not asks_when(text)
+
+
+@given(st.text(alphabet="0123456789- MayJuneth", max_size=60), st.datetimes())
+def test_no_text_and_no_moment_is_an_error(text, moment):
+    assert dates_in(text).information_in(moment) >= 0

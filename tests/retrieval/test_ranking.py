@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from retrieval.search.query.compiled_query import rarity
 from retrieval.search.query.parser import Dates, dates_in
 from retrieval.search.relevance import ranking
-from retrieval.search.relevance.ranking import Hit, Neighbour, Weights, conversation_of, place_of, seq_of
+from retrieval.search.relevance.ranking import Hit, Neighbour, Weights, place_of, seq_of
 
 MOMENT = datetime(2024, 5, 7, tzinfo=UTC)
 
@@ -64,55 +64,10 @@ def test_to_a_question_in_words_a_message_that_asks_is_worth_less_than_one_that_
     assert asked[place_of(1, 11)] == sought[place_of(1, 11)]
 
 
-def test_a_message_that_asks_is_never_worth_less_than_nothing():
-    worths = ranking.in_context([a_hit(10, {0: 0.6}, answered_in=1)], Weights((0.1,), is_sentence=True))
-
-    assert min(worths.values()) >= 0
-
-
-def test_an_answer_counts_as_if_it_had_said_the_words_of_its_question():
-    worths = ranking.in_context([a_hit(10, {0: 0.6}, answered_in=1)], Weights((2.0,)))
-
-    assert worths[place_of(1, 11)] == worths[place_of(1, 10)]
-
-
-def test_to_a_question_for_a_time_a_message_that_asks_lends_less_to_its_answer():
-    when, other = (
-        ranking.in_context([a_hit(10, {0: 0.6}, answered_in=1)], Weights((2.0,), asks_when=is_one))
-        for is_one in (True, False)
-    )
-
-    assert when[place_of(1, 12)] < when[place_of(1, 11)] < when[place_of(1, 10)]
-    assert when[place_of(1, 11)] < other[place_of(1, 11)]
-
-
-def test_what_stands_before_a_question_has_less_to_do_with_it_than_with_anything_else():
-    asking, saying = (ranking.in_context([a_hit(10, {0: 0.6}, answered_in=on)], Weights((2.0,))) for on in (1, None))
-
-    assert asking[place_of(1, 9)] < saying[place_of(1, 9)]
-    assert asking[place_of(1, 8)] < saying[place_of(1, 8)]
-
-
-def test_neighbours_are_of_the_same_conversation():
-    places = ranking.in_context([a_hit(10, {0: 0.6})], Weights((1.0,)))
-
-    assert {conversation_of(place) for place in places} == {1}
-    assert {seq_of(place) for place in places} == {8, 9, 10, 11, 12}
-
-
 def test_a_message_among_others_that_answer_is_worth_more_than_one_alone():
     alone, together = a_hit(100, {0: 0.6}), [a_hit(203, {0: 0.6}), a_hit(204, {1: 0.6})]
 
     assert order([alone, *together], Weights((2.0, 2.0)))[0] in (203, 204)
-
-
-def test_what_is_said_a_little_farther_on_counts_wherever_a_stretch_ends():
-    def worth(*others: int) -> float:
-        hits = [a_hit(40, {0: 0.6}), *(a_hit(other, {1: 0.6}) for other in others)]
-        return ranking.in_context(hits, Weights((2.0, 2.0)))[place_of(1, 40)]
-
-    assert worth(47) > worth(48) > worth()
-    assert worth(48) - worth() > (worth(47) - worth()) / 2
 
 
 def test_where_the_hits_alone_are_ranked_each_is_worth_what_it_is_among_all_places():
@@ -160,21 +115,7 @@ def test_a_message_of_the_day_named_is_worth_more():
     assert Weights(()).dates == Dates()
 
 
-def test_a_message_that_tells_a_time_is_worth_more():
-    telling = a_neighbour()._replace(tells_when=True)
-
-    assert Weights(()).of_its_own(telling) > Weights(()).of_its_own(a_neighbour()) == 0
-
-
 def test_rarity_never_counts_against_a_word():
     assert rarity(found=10, among=10) > 0
     assert rarity(found=20, among=10) > 0
     assert rarity(found=1, among=1000) > rarity(found=500, among=1000)
-
-
-def test_a_summary_is_judged_by_itself_on_the_same_scale():
-    hit, weights = a_hit(5, {0: 0.6}), Weights((2.0,))
-
-    alone = ranking.alone(hit, weights)
-
-    assert 0 < alone <= ranking.in_context([hit], weights)[hit.place]

@@ -13,8 +13,7 @@ from conversations.scope import EVERYTHING
 from retrieval.search.filters import Filters
 from retrieval.search.request import SearchRequest
 from retrieval.types import GrepScope
-from tests.factories import a_conversation, a_store
-from tests.summaries import a_summary_of
+from tests.factories import a_conversation
 
 pytestmark = pytest.mark.django_db
 
@@ -143,22 +142,6 @@ def test_the_index_for_words_tells_conversations_apart_by_what_no_text_holds():
     assert found == {of_one: [of_one], of_another: [of_another]}
 
 
-def test_a_summary_stands_where_its_last_message_does():
-    conversation_id = a_conversation(*["a boat"] * 1030).conversation_id
-    early = a_summary_of(a_store(), conversation_id, seqs=range(1, 1024), content="About boats.")
-    late = a_summary_of(a_store(), conversation_id, seqs=range(1024, 1030), content="About boats.")
-
-    found = {
-        block: value(
-            "SELECT array_agg(summary_id) FROM summaries WHERE content_tsv @@ %s::tsquery",
-            f"'boat' & 'in {conversation_id}/{block}'",
-        )
-        for block in (0, 1, 2)
-    }
-
-    assert found == {0: [early.summary_id], 1: [late.summary_id], 2: None}
-
-
 @settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seq=st.integers(1, 200_000), before=st.integers(0, 100_000), behind=st.integers(1, 5000))
 def test_a_message_is_found_by_every_stretch_that_it_stands_in_and_by_none_far_away(seq, before, behind):
@@ -190,17 +173,3 @@ def test_what_comes_after_a_quarter_million_characters_is_not_in_the_index():
 def test_every_text_has_lexemes_and_every_text_is_a_query(text):
     assert value("SELECT length(lcm_tsv(%s)) >= 0", text)
     assert value("SELECT numnode(lcm_tsquery(%s)) >= 0", text)
-
-
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.text(alphabet="数据库消息确认", min_size=2, max_size=5), st.text(alphabet="的了 是在a", max_size=6))
-def test_any_run_of_chinese_is_found_in_whatever_stands_around_it(word, around):
-    assert finds(word, around + word + around)
-
-
-def test_the_functions_are_immutable():
-    names = ["lcm_tsv", "lcm_tsv_of", "lcm_fold", "lcm_bigrams", "lcm_compound_parts", "lcm_broken", "lcm_tsquery"]
-
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT proname, provolatile FROM pg_proc WHERE proname = ANY(%s)", [names])
-        assert dict(cursor.fetchall()) == dict.fromkeys(names, "i")

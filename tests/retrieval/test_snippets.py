@@ -36,22 +36,6 @@ def test_a_rare_word_is_worth_more_than_a_common_one_said_often():
     assert "rare" in snippet(content, Needles.of({"common": 0.1, "rare": 5.0})).text
 
 
-def test_of_places_with_the_same_words_the_fullest_is_shown():
-    content = "two two two" + " filler" * 100 + " one" + " filler" * 100 + " two"
-
-    shown = snippet(content, Needles.of({"one": 0.1, "two": 0.2}))
-
-    assert len(shown.highlights) == 3
-
-
-def test_what_is_common_is_shown_where_it_stands_beside_what_is_rare():
-    content = "alpha beta " * 50 + "filler " * 100 + "alpha rare, beta " + "filler " * 100 + "alpha beta " * 50
-
-    shown = snippet(content, Needles.of({"alpha": 0.5, "rare": 5.0, "beta": 0.4}))
-
-    assert [shown.text[begin:end] for begin, end in shown.highlights] == ["alpha", "rare", "beta"]
-
-
 @pytest.mark.parametrize("alike", [("once", "twice"), ("twice", "once")])
 def test_of_places_with_words_worth_the_same_the_fullest_is_shown_whichever_was_looked_for_first(alike):
     content = "rare " * 20 + "filler " * 50 + "rare once" + " filler" * 50 + " rare twice twice" + " filler" * 50
@@ -59,15 +43,6 @@ def test_of_places_with_words_worth_the_same_the_fullest_is_shown_whichever_was_
     shown = snippet(content, Needles.of({"rare": 4.0, **dict.fromkeys(alike, 1.0)}))
 
     assert [shown.text[begin:end] for begin, end in shown.highlights] == ["rare", "twice", "twice"]
-
-
-@pytest.mark.parametrize("times", [1, 20])
-def test_what_is_rare_but_lies_in_something_common_is_not_all_that_is_shown(times):
-    content = "src/upserve.py " * times + "filler " * 300 + "alpha beta " + "filler " * 300
-
-    shown = snippet(content, Needles.of({"upserve": 9.0, "src/upserve.py": 0.2, "alpha": 2.0, "beta": 2.0}))
-
-    assert [shown.text[begin:end] for begin, end in shown.highlights] == ["alpha", "beta"]
 
 
 def test_of_places_that_are_worth_the_same_the_first_is_shown():
@@ -91,14 +66,6 @@ def test_of_what_lies_over_each_other_the_first_and_longest_is_shown(content, ne
 
 def test_what_is_longer_than_a_piece_is_shown_as_far_as_it_goes():
     assert snippet("port " * 20 + "x" * 300, Needles.of({"x" * 300: 1.0})).highlights == ((0, WIDTH),)
-
-
-@pytest.mark.parametrize("piece", ["rare" + "." * 21 + " beta", "beta " + "." * 21 + "rare"])
-def test_what_is_common_is_looked_for_as_far_from_what_is_rare_as_a_piece_goes(piece):
-    content = "filler " * 50 + piece + " filler" * 50
-
-    assert len(snippet(content, Needles.of({"rare": 5.0, "beta": 1.0}), width=len(piece)).highlights) == 2
-    assert len(snippet(content, Needles.of({"rare": 5.0, "beta": 1.0}), width=len(piece) - 1).highlights) == 1
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Search by a regular expression, newest first: in the newest messages, then in all, then in other things.
+"""Search by a regular expression, newest first.
 
 However long a history is, no more than the matches of a page are in memory.
 """
@@ -27,7 +27,7 @@ NEAR = 1000
 
 @dataclass(frozen=True)
 class PatternSearch:
-    """Texts that a regular expression matches, the newest first; use it within `prepare.bounded`.
+    """Texts that match, newest first; use it within `prepare.bounded`.
 
     With `by_trigrams`, an index tells which messages can match at all. Each statement is planned for its values: what
     an expression has to do with the index decides the plan.
@@ -38,7 +38,7 @@ class PatternSearch:
     by_trigrams: bool = False
 
     def matching(self, pattern: Pattern, *, deadline: Deadline, key: Key | None = None) -> list[FoundRow]:
-        """The first that match and stand behind the key; Invalid if the pattern is not a valid one."""
+        """The first matches behind the key; Invalid for an invalid pattern."""
         found = self._messages(pattern, key) if MESSAGES in self.filters.tables else []
         others = [table for table in self.filters.tables if table is not MESSAGES]
         if others:

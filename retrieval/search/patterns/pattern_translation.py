@@ -31,7 +31,7 @@ _EDGE_CLASSES = ("[:<:]", "[:>:]")
 
 @dataclass(frozen=True)
 class Pattern:
-    """A pattern for PostgreSQL, and a literal that every text it matches contains, if one is certain.
+    """A pattern for PostgreSQL, and a literal that every match contains, if known.
 
     `group` is the same in parentheses, if whatever it matches would be matched wherever it stood: then the first place
     of what was matched is the place of the match. None for one that looks around, as at an edge of a word or a line.
@@ -43,12 +43,12 @@ class Pattern:
 
 
 def translated(pattern: str) -> Pattern:
-    """The pattern for PostgreSQL; Invalid (`bad_pattern`) for what it has no counterpart for."""
+    """The pattern for PostgreSQL; Invalid (`bad_pattern`) without a counterpart."""
     return _Translation(pattern).run()
 
 
 def literally(text: str) -> Pattern:
-    """A pattern for a literal text, in any case and with any blanks between its words."""
+    """A pattern for a literal text, ignoring case and amounts of white space."""
     words = (re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", word) for word in text.split())
     body = r"\s+".join(words)
     return Pattern(f"(?iw){body}", group=f"(?iw)({body})")
@@ -119,7 +119,7 @@ class _Translation:
         self.place += len(text) if length is None else length
 
     def _character(self, character: str, *, written: str | None = None, length: int = 1) -> None:
-        """One character that stands for itself; part of a literal unless a quantifier lets it be absent."""
+        """Take a literal character; a quantifier after it may end the literal."""
         self._take(character if written is None else written, length=length)
         follows = self.source[self.place : self.place + 1]
         if follows and follows in "*?{":
@@ -246,7 +246,7 @@ class _Translation:
             self._character(letter, written="\\" + letter if letter.isascii() else letter, length=2)
 
     def _code_point(self) -> tuple[int, int]:
-        r"""The character that \xhh, \x{h...}, \uhhhh or \Uhhhhhhhh names, and how long that is."""
+        r"""The character and length of an escape: \xhh, \x{h...}, \uhhhh, \Uhhhhhhhh."""
         source, place = self.source, self.place
         width = {"x": 2, "u": 4, "U": 8}[source[place + 1]]
         braced = source[place + 2 : place + 3] == "{"

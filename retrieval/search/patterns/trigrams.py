@@ -57,7 +57,7 @@ def is_used(policy: RetrievalPolicy) -> bool:
 
 
 def build(policy: RetrievalPolicy) -> TrigramIndex:
-    """Build the index while messages go on being appended. Conflict if the server has no pg_trgm."""
+    """Build the index concurrently. Conflict if the server has no pg_trgm."""
     if not rows(_AVAILABLE):
         raise Conflict(
             "This PostgreSQL has no pg_trgm, without which there is no index of trigrams. The server that LCM brings "

@@ -1,4 +1,4 @@
-"""Compile a parsed query for the word index: which lexemes find candidates, and which only rank them. Pure.
+"""Compile a query: which lexemes find candidates, which only rank. Pure.
 
 A row must hold at least one *anchor* to be a candidate. Rare lexemes find few rows; the most common ones find half of a
 conversation and tell nothing, so they are anchors only where there is nothing rarer, and then only in the newest rows.
@@ -21,7 +21,7 @@ MOST_CANDIDATES = 1000
 MOST_PAIRS = MOST_COMPOUNDS = 6
 # What PostgreSQL supposes of a lexeme that it has no count of.
 _UNCOUNTED = 0.005
-# The parts of a compound in a row are one more word, also in a sentence: without, R@10 of the last part of a path is
+# The parts of a compound in a row are one more word, also in a sentence: without, the last part of a path is
 # 0.919, not 0.971 (`make eval`).
 _COMPOUND = 1.0
 # A few words mostly belong together; in a sentence they also follow each other by grammar alone. R@1 is 0.462 without
@@ -34,7 +34,7 @@ TermKey = tuple[Term, bool]
 
 @dataclass(frozen=True)
 class LexedTerm:
-    """A term as the index has it: its lexemes, those of its parts if it is compound, and the tsquery of a phrase.
+    """A term as the index has it: lexemes, parts of a compound, tsquery.
 
     `forms`: of a plain word, lexemes that are the same word. `in_a_row`: the tsquery for a compound as it stands, or by
     its parts in their order.
@@ -52,7 +52,7 @@ class LexedTerm:
         return self.whole + tuple(part for part in self.parts if part not in self.whole)
 
     def is_held(self, lexemes: Collection[str]) -> bool:
-        """Whether a text with these of the lexemes has the term, as it stands or by all its parts."""
+        """Whether a text with these lexemes has the term, whole or by all its parts."""
         return any(all(each in lexemes for each in way) for way in self._ways)
 
     @property
@@ -62,7 +62,7 @@ class LexedTerm:
 
     @property
     def conditions(self) -> tuple[str, ...]:
-        """The same as several tsqueries that all hold: a text has the term as it stands, or this part and that."""
+        """The same as several tsqueries, all of which a text has to match."""
         if self.query or not self.whole or not self.parts:
             return (f"({self.as_query})",)
         return tuple(f"{_any_of([self.whole])} | {lexeme_query(part)}" for part in self.parts)
@@ -82,7 +82,7 @@ def lexed_term(
     forms: Sequence[str] = (),
     in_a_row: str = "",
 ) -> LexedTerm:
-    """The term with its lexemes; in a script without spaces, the pairs stand for the characters they are made of."""
+    """The term with its lexemes; pairs replace characters in unspaced scripts."""
     if any(len(lexeme) > 1 and UNSPACED.match(lexeme) for lexeme in whole):
         whole = [lexeme for lexeme in whole if len(lexeme) > 1 or not UNSPACED.match(lexeme)]
     is_plain = len(whole) == 1 and not parts and not query
@@ -95,7 +95,7 @@ def _any_of(ways: Iterable[Sequence[str]]) -> str:
 
 
 def lexeme_query(lexeme: str) -> str:
-    """The tsquery of one lexeme; a single character of a script without spaces matches as the first of a pair."""
+    """The tsquery of one lexeme; a prefix query for one unspaced character."""
     quoted = lexeme.replace("\\", "\\\\").replace("'", "''")
     return f"'{quoted}':*" if len(lexeme) == 1 and UNSPACED.match(lexeme) else f"'{quoted}'"
 
@@ -105,7 +105,7 @@ Clauses = Sequence[Sequence[LexedTerm]]
 
 @dataclass(frozen=True)
 class InARow:
-    """Lexemes that tell more where they follow each other: the tsquery for that, and its weight beside each."""
+    """Lexemes that rank higher in a row: the tsquery for it, and its weight."""
 
     lexemes: tuple[str, ...]
     query: str
@@ -114,7 +114,7 @@ class InARow:
 
 @dataclass(frozen=True)
 class CompiledQuery:
-    """The lexemes to rank by, which of them are anchors, how many rows each is expected in, and what is excluded.
+    """A query as lexemes to rank by, anchors, expected rows and exclusions.
 
     `newest`: the share of the rows that is searched, from the newest on. `clauses` without those of stop words alone.
     """
@@ -144,11 +144,11 @@ class CompiledQuery:
         return self.parsed.is_sentence
 
     def for_every_clause(self) -> CompiledQuery:
-        """The same for texts that match all of the query, which are few enough to be found wherever they are."""
+        """The same for texts that match every clause, wherever they are."""
         return replace(self, wants_every_clause=True, newest=1.0)
 
     def for_any_word(self) -> CompiledQuery | None:
-        """The same for texts with any of the words, where a compound word counts only as a whole.
+        """The same for texts with any word; a compound word counts as a whole.
 
         None where that is the same query, or would find more candidates than are ranked.
         """
@@ -156,7 +156,7 @@ class CompiledQuery:
         return replace(self, wants_words=True) if self._compounds and expected <= MOST_CANDIDATES else None
 
     def for_any_lexeme(self) -> CompiledQuery:
-        """The same for texts with any of the lexemes, however common: of those, the newest."""
+        """The same for texts with any lexeme, however common: the newest of them."""
         total = sum(self.expected.get(lexeme, 0.0) for lexeme in self.lexemes)
         return replace(self, anchors=self.lexemes, newest=min(1.0, MOST_CANDIDATES / total) if total else 1.0)
 
@@ -174,7 +174,7 @@ class CompiledQuery:
 
     @property
     def takes_neighbours(self) -> bool:
-        """Whether a message beside a hit may be an answer: it need not hold what every match must."""
+        """Whether a message beside a hit may be a match itself."""
         return not (
             (self.required and not self.is_sentence) or self.excluded or self.wants_every_clause or self.is_one_word
         )
@@ -225,7 +225,7 @@ class CompiledQuery:
 
     @cached_property
     def in_a_row(self) -> tuple[InARow, ...]:
-        """What is ranked by, too: compounds, and pairs of words. In a sentence, a word may stand between."""
+        """Compounds and pairs of words to rank by; in a sentence, a gap may be between."""
         compounds = {
             each.in_a_row: InARow(each.parts, each.in_a_row, _COMPOUND)
             for each in self._compounds
@@ -268,7 +268,7 @@ class CompiledQuery:
         return 0.0 if is_counted and self.newest == 1 else self.expected.get(lexeme, 0.0)
 
     def is_matched_by(self, places: Collection[int]) -> bool:
-        """Whether a text with the lexemes at these places matches every clause; of phrases, by their words."""
+        """Whether a text with the lexemes at these places matches every clause."""
         held = {self.lexemes[place] for place in places if place < len(self.lexemes)}
         return self.wants_every_clause or all(any(each.is_held(held) for each in clause) for clause in self.clauses)
 
@@ -298,7 +298,7 @@ def compile_query(
     rows: int,
     in_all_forms: bool = False,
 ) -> CompiledQuery | None:
-    """The query for so many rows; None if it has no lexeme. `frequencies`: the share of rows with a common lexeme.
+    """The query for so many rows; None if it has no lexeme.
 
     Words that follow each other in the query count once more where they do so in a text; in a sentence, a little.
     `in_all_forms`: a word of a sentence is found as any of its forms. In a short query, a word means itself.
@@ -365,7 +365,7 @@ def _conditions(clause: Sequence[LexedTerm]) -> tuple[str, ...]:
 
 
 def _forms(clauses: Clauses, wanted: Collection[str]) -> dict[str, tuple[str, ...]]:
-    """What else each plain word is found as, but for lexemes that the query has by themselves."""
+    """Other forms of each plain word, without lexemes that the query names."""
     plain = (each for clause in clauses for each in clause if each.forms)
     return {each.whole[0]: tuple(form for form in each.forms if form not in wanted) for each in plain}
 

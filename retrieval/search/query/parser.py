@@ -1,4 +1,4 @@
-"""Parse full-text queries: words, "phrases", alternatives (or), -exclusions, and the dates they name. Pure."""
+"""Parse queries: words, "phrases", or, -exclusions, and dates. Pure."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Term(NamedTuple):
 
 @dataclass(frozen=True)
 class ParsedQuery:
-    """Every clause has to hold, each by one of its terms; none of the excluded terms may occur."""
+    """Clauses that all hold, each by one of its terms, and excluded terms."""
 
     text: str
     clauses: tuple[tuple[Term, ...], ...]
@@ -67,7 +67,7 @@ class ParsedQuery:
 
     @property
     def is_one_word(self) -> bool:
-        """Whether this is a single word; without spaces between them, several look like one."""
+        """Whether this is a single word."""
         if len(self.terms) != 1 or self.terms[0].is_phrase:
             return False
         # Two signs of such a script are one word at most.
@@ -81,7 +81,7 @@ class ParsedQuery:
 
 
 def is_identifier(text: str) -> bool:
-    """Whether a word looks like the name of something in a program: a path, a call, camelCase, a hash."""
+    """Whether a word looks like an identifier: a path, a call, camelCase, a hash."""
     return _IDENTIFIER.search(text) is not None
 
 
@@ -119,7 +119,7 @@ def parse(text: str) -> ParsedQuery:
 
 
 def _drop_repeated(clauses: list[list[Term]]) -> None:
-    """Drop the last clause if there is another like it; it is complete, as no `or` followed."""
+    """Drop the last clause, which no `or` follows, if it repeats another."""
     if clauses and clauses[-1] in clauses[:-1]:
         clauses.pop()
 
@@ -131,7 +131,7 @@ def _alternatives(term: Term) -> list[Term]:
 
 
 def interpretations(text: str) -> tuple[ParsedQuery, ...]:
-    """The query of a text and, if it has phrases, the same with their words, for when no text holds the phrases."""
+    """The query of a text, then, if it has phrases, the same with their words."""
     query = parse(text)
     has_phrases = any(term.is_phrase for term in query.terms)
     return (query, loosened(query)) if has_phrases else (query,)
@@ -200,7 +200,7 @@ def asks_when(text: str) -> bool:
 
 
 def dates_in(text: str) -> Dates:
-    """The dates that a text names; `May` and `March` count only as a name of a month would be written."""
+    """The dates that a text names; months like `May` count only capitalized."""
     months, days, years = set(), set(), {int(year) for year in _YEAR.findall(text)}
     for found in _ISO.finditer(text):
         months.add(int(found["month"]))

@@ -1,4 +1,4 @@
-"""Read the rows that match a query best, each by its own words, and the messages beside them."""
+"""Read the rows that match a query best, and the messages beside them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Attempt:
 
     @property
     def is_in_context(self) -> bool:
-        """Whether messages are ranked with what stands beside them; then length costs, too."""
+        """Whether messages are ranked with their neighbours; then length costs, too."""
         return not self.query.parsed.is_look_up
 
 
@@ -54,7 +54,7 @@ class Hits:
 
 @dataclass(frozen=True)
 class RankedRows:
-    """The rows that the filters allow: of those that are ranked in context, `most`, of others `most_alone`.
+    """Reads the best rows: `most` of those ranked in context, else `most_alone`.
 
     `dated`: messages come with their dates.
     """
@@ -150,7 +150,7 @@ class RankedRows:
         return f"{filters.where(table)} AND ({newest}) IS TRUE", words
 
     def _newest(self, table: Searchable, query: CompiledQuery) -> str:
-        """The step that finds the newest candidates, where criteria pick among the messages."""
+        """The step that finds the newest candidates where filters pick messages."""
         filters = self.filters
         if not (self._takes_newest(table, query) and filters.request.picks_among_messages):
             return ""
@@ -169,7 +169,7 @@ class RankedRows:
         return self.filters.high - int(query.newest * (self.filters.high - self.filters.low))
 
     def _walks(self, query: CompiledQuery) -> bool:
-        """Whether the newest of several conversations are fewer than the rows that the word index would lead to."""
+        """Whether walking back costs less than the word index."""
         filters = self.filters
         return not filters.is_one_conversation and query.newest < query.expected_share
 
@@ -189,7 +189,7 @@ class RankedRows:
         return Hits(tuple(hits), tuple(rarities), present, looked_at > len(hits), looked_at >= MOST_ROWS)
 
     def neighbours(self, places: Collection[Place], *, asks_when: bool) -> list[Neighbour]:
-        """The messages at these places that the filters allow; some places are beyond a conversation's end.
+        """The messages at these places, as far as they exist and pass the filters.
 
         With `asks_when`, of each whether it tells a time.
         """
@@ -211,7 +211,7 @@ def _row_rank(query: CompiledQuery, n: int, words: InARow) -> str:
 
 
 def _answered_in(table: Searchable, attempt: Attempt) -> str:
-    """Where a hit that asks is answered: that matters for the messages beside it only."""
+    """The column for where a hit that asks is answered."""
     query = attempt.query
     if not attempt.is_in_context or table is not MESSAGES:
         return "NULL::integer"

@@ -72,7 +72,7 @@ def seq_of(place: Place) -> int:
 
 
 class Hit(NamedTuple):
-    """A row that holds something of what is looked for: how much of each lexeme, 0 of those that it does not hold."""
+    """A row that matches: how much of each lexeme it holds."""
 
     # Hits and neighbours are tuples, as those are made fastest, and a search has hundreds of each.
 
@@ -156,7 +156,7 @@ def length_cost(tokens: int) -> float:
 
 
 def by_keywords(hit: Hit, weights: Weights) -> float:
-    """The worth of a hit for itself: for a look-up, where neighbours and length say nothing."""
+    """The worth of a hit by its words alone, for look-ups of identifiers."""
     worth = 0.0
     for rarity, share in zip(weights.rarity, hit.shares, strict=False):
         worth += rarity * share
@@ -164,7 +164,7 @@ def by_keywords(hit: Hit, weights: Weights) -> float:
 
 
 def alone(hit: Hit, weights: Weights) -> float:
-    """The worth of a text without neighbours, such as a summary, on the scale of `in_context`."""
+    """The worth of a text without neighbours, such as a summary."""
     rarity, words, worth = weights.rarity, weights.words, 0.0
     cost = length_cost(hit.tokens)
     for term, share in enumerate(hit.shares):
@@ -175,12 +175,12 @@ def alone(hit: Hit, weights: Weights) -> float:
 
 
 def most_alone(rarity: float, *, forms: int) -> float:
-    """What a text without neighbours may be worth for one word, that it holds as any of so many forms."""
+    """The most a text without neighbours is worth for one word in many forms."""
     return rarity * forms / (forms + SATURATION)
 
 
 def in_context(hits: Collection[Hit], weights: Weights, *, only: Collection[Place] | None = None) -> dict[Place, float]:
-    """The worth of each place in or near the hits, before author and date are known (see `of_its_own`).
+    """The worth of each place in or near the hits, without author and date.
 
     Places beyond the ends of a conversation are among them; no message stands there. With `only`, the places of the
     hits, these alone.
@@ -222,7 +222,7 @@ def in_context(hits: Collection[Hit], weights: Weights, *, only: Collection[Plac
 
 
 def _in_company(places: Collection[Place]) -> set[Place]:
-    """Those that have another one near: what few words have in common mostly lies far apart, and lends nothing."""
+    """The places that have another one near."""
     return {each for pair in pairwise(sorted(places)) if pair[1] - pair[0] <= _FARTHEST for each in pair}
 
 

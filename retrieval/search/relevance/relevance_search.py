@@ -53,7 +53,7 @@ class RankedMatch(NamedTuple):
 
 @dataclass(frozen=True)
 class RankedMatches:
-    """The matches, best first, and how the query was taken. `lexemes`: what to show of them, and its worth.
+    """Matches, best first, and how the query was taken.
 
     `at`: the moment of the search; `is_cut`: beyond these, there are hits that were not ranked.
     """
@@ -83,19 +83,19 @@ class RelevanceSearch:
     shown: int = 0
 
     def best(self, queries: Sequence[ParsedQuery]) -> RankedMatches | None:
-        """The best matches of the first of these queries that has any; None if there is no word to search for.
+        """The best matches of the first query that has any; None without a word.
 
         Those that hold every word, if there is a handful; else those that hold any.
         """
         parsed, *others = queries
-        as_it_stands = self._attempts(parsed)
-        if not as_it_stands:
+        plain_attempts = self._attempts(parsed)
+        if not plain_attempts:
             return None
-        if self._is_for_messages(as_it_stands[0]):
+        if self._is_for_messages(plain_attempts[0]):
             of_messages = self._without_summaries().best(queries)
             if of_messages is not None and self._leaves_no_place(of_messages):
                 return of_messages
-        attempts = [*as_it_stands, *(each for other in others for each in self._attempts(other))]
+        attempts = [*plain_attempts, *(each for other in others for each in self._attempts(other))]
         dates = dates_in(parsed.text)
         most, places = _RANKED + self.wanted, _PROMISING + 3 * self.wanted
         # What is new comes up from far behind: then it is chosen from as many, whatever it is.
@@ -105,8 +105,8 @@ class RelevanceSearch:
             found.append(rows.of(attempt))
             if sum(len(each.hits) for each in found[-1]) >= attempt.enough:
                 break
-        if len(found) > len(as_it_stands) and not any(each.hits for each in found[-1]):
-            found = found[: len(as_it_stands)]
+        if len(found) > len(plain_attempts) and not any(each.hits for each in found[-1]):
+            found = found[: len(plain_attempts)]
         query = attempts[len(found) - 1].query
         best = _Ranking(query, rows, places, self.prefers_new).of(found[-1], dates)
         if query.parsed is not parsed:
@@ -127,12 +127,12 @@ class RelevanceSearch:
         return query.expected.get(query.lexemes[0], 0.0) >= _MANY_TIMES * self.shown
 
     def _leaves_no_place(self, best: RankedMatches) -> bool:
-        """Whether no summary, whatever it holds of the one word, would be among those that are shown."""
+        """Whether no summary could be among the matches that are shown."""
         most = ranking.most_alone(max(best.lexemes.values()), forms=len(best.lexemes))
         return len(best.found) > self.shown and best.found[self.shown - 1].worth > most
 
     def _attempts(self, parsed: ParsedQuery) -> list[Attempt]:
-        """How to search, one way after the other until there are enough hits; none if there is no word."""
+        """Ways to search, to be tried in order; none if there is no word."""
         query = self.prepared.compiled(parsed, in_all_forms=True)
         if query is None:
             return []
@@ -164,7 +164,7 @@ class _Ranking:
     prefers_new: bool
 
     def of(self, found: Sequence[Hits], dates: Dates) -> RankedMatches:
-        """The best of all: of those that match every clause, if there is a handful of them, or one of the one word."""
+        """The best matches: of every clause if there are enough, else of any."""
         query, text = self.query, self.query.parsed.text
         # A word is as rare in a summary as it is among messages, where these are searched, too.
         weights = Weights(
@@ -202,7 +202,7 @@ class _Ranking:
         )
 
     def _messages(self, hits: Sequence[Hit], weights: Weights, is_settled: bool) -> list[RankedMatch]:
-        """Messages, and those beside them, by their worth where they stand; settled, only complete ones."""
+        """Messages and their neighbours by worth; settled, only complete ones."""
         if self.query.parsed.is_look_up:
             return self._each(hits, weights, is_settled)
         complete = {hit.place for hit in hits if hit.is_complete}

@@ -1,16 +1,16 @@
-"""What the process caches of words, and when it reads that again."""
+"""What a search reads first and keeps of it, and how it is called off."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 import pytest
-from django.db import connection, transaction
+from django.db import DataError, connection, transaction
 
+from conversations.errors import Unavailable
 from conversations.scope import Scope
-from retrieval.engine import RetrievalEngine
-from retrieval.search import prepare as word_index
-from retrieval.search.prepare import Prepared, prepare
+from retrieval.search import prepare as preparing
+from retrieval.search.prepare import Prepared, bounded, prepare
 from retrieval.search.query.parser import parse
 from retrieval.search.request import SearchRequest
 from retrieval.types import GrepScope
@@ -22,9 +22,9 @@ OF_EVERY_KIND = 'red "wooden boat" -sail -"a mast" src/getBoat.ts:42 数据库 c
 
 @pytest.fixture(autouse=True)
 def nothing_cached(monkeypatch):
-    monkeypatch.setattr(word_index, "_lexed", {})
-    monkeypatch.setattr(word_index, "_counted", [])
-    monkeypatch.setattr(word_index, "_SETTLED_SECONDS", 0)
+    monkeypatch.setattr(preparing, "_lexed", {})
+    monkeypatch.setattr(preparing, "_counted", [])
+    monkeypatch.setattr(preparing, "_SETTLED_SECONDS", 0)
 
 
 def prepared(query: str) -> tuple[Prepared, list[str]]:
@@ -65,9 +65,9 @@ def test_counts_that_may_not_be_committed_are_not_cached(committed_db, monkeypat
         analyze()
         assert frequencies("boat")[0]["boat"] == 1
         transaction.set_rollback(True)
-    assert word_index._counted == []
+    assert preparing._counted == []
 
-    monkeypatch.setattr(word_index, "_SETTLED_SECONDS", 60)
+    monkeypatch.setattr(preparing, "_SETTLED_SECONDS", 60)
     a_conversation(*["a red boat"] * 10)
     analyze()
 
@@ -79,17 +79,9 @@ def test_counts_are_read_again_after_some_minutes(committed_db, monkeypatch):
     analyze()
     frequencies("boat")
 
-    monkeypatch.setattr(word_index, "CACHED_SECONDS", 0)
+    monkeypatch.setattr(preparing, "CACHED_SECONDS", 0)
 
     assert frequencies("boat")[1]
-
-
-def test_before_anything_was_counted_a_search_finds_all_the_same(committed_db):
-    a_conversation("a red boat")
-
-    found = RetrievalEngine.from_settings(Scope(a_workspace().pk)).grep(query="boat")
-
-    assert len(found.matches) == 1
 
 
 def is_lexed(sent: list[str]) -> bool:
@@ -108,13 +100,43 @@ def test_terms_of_every_kind_are_lexed_once():
     assert [is_lexed(sent) for sent in (sent_first, sent_again, sent_for_another)] == [True, False, True]
 
 
+def too_slow() -> Unavailable:
+    return Unavailable("Too slow.", code="search_timeout")
+
+
+def value(statement: str) -> object:
+    with connection.cursor() as cursor:
+        cursor.execute(statement)
+        return cursor.fetchone()[0]
+
+
 @pytest.mark.django_db
-def test_what_is_cached_is_bounded_in_number_and_length(monkeypatch):
-    monkeypatch.setattr(word_index, "_MOST_CACHED", 3)
-    sizes = []
+def test_what_takes_too_long_is_refused_and_the_connection_goes_on():
+    with pytest.raises(Unavailable) as refusal, bounded(milliseconds=50, refusal=too_slow):
+        value("SELECT pg_sleep(30)")
 
-    for query in ("x" * 101, "one two three", "four"):
-        prepared(query)
-        sizes.append(len(word_index._lexed))
+    assert refusal.value.code == "search_timeout"
+    assert value("SELECT 1") == 1
+    assert value("SELECT current_setting('statement_timeout')") == "0"
 
-    assert sizes == [0, 3, 1]
+
+@pytest.mark.django_db
+def test_later_statements_get_what_is_left():
+    with pytest.raises(Unavailable), bounded(milliseconds=300, refusal=too_slow) as deadline:
+        value("SELECT pg_sleep(0.2)")
+        deadline.impose()
+        value("SELECT pg_sleep(0.25)")
+
+
+@pytest.mark.django_db
+def test_other_errors_stay_what_they_are():
+    with pytest.raises(DataError), bounded(milliseconds=1000, refusal=too_slow):
+        value("SELECT 1 / 0")
+
+
+@pytest.mark.django_db
+def test_an_index_always_serves_a_search():
+    with bounded(milliseconds=1000, refusal=too_slow):
+        assert value("SELECT current_setting('enable_seqscan')") == "off"
+
+    assert value("SELECT current_setting('enable_seqscan')") == "on"
