@@ -29,7 +29,7 @@ _readable = json.JSONEncoder(ensure_ascii=False, check_circular=False).encode
 
 @dataclass(frozen=True)
 class PartView:
-    """A part of a message beside the message's content: its values, and the spans of the content that are its texts."""
+    """A part of a message: its values, and the spans of content it repeats."""
 
     ordinal: int
     part_type: PartType
@@ -84,7 +84,7 @@ def view_of(part: PartRecord, content: str) -> PartView:
 
 
 def _place_of(text: str, content: str) -> int:
-    """Where the content has the text; -1 for nowhere, and for a text that is too short to be worth a span."""
+    """Where the content has the text; -1 if nowhere, or if it is too short."""
     if len(text) < SHORTEST_SPAN:
         return -1
     return content.find(text)
@@ -122,7 +122,7 @@ def from_json(text: str) -> tuple[PartView, ...]:
 
 
 def prefix_within(text: str, budget: int, count: Callable[[str], int]) -> int:
-    """How many of the text's first characters cost at most `budget` tokens; at least one, so that slicing ends."""
+    """How many leading characters cost at most `budget` tokens; at least one."""
     length = min(len(text), max(1, budget) * _CHARACTERS_A_TOKEN)
     while length > 1:
         tokens = count(text[:length])
@@ -153,7 +153,7 @@ def slice_of(
     budget: int,
     count: Callable[[str], int],
 ) -> Slice:
-    """The next piece that costs at most `budget` tokens; of the parts only once the content is through."""
+    """The next piece of at most `budget` tokens: content first, then parts."""
     if content_offset < len(content):
         rest = content[content_offset:]
         piece = rest[: prefix_within(rest, budget, count)]
@@ -183,7 +183,7 @@ class JoinedMessage:
 
 
 def joined(items: Iterable[Any]) -> Iterator[JoinedMessage]:
-    """The messages among the items of all pages, in their order, each whole; summaries are passed over.
+    """The messages among the items of all pages, each whole, in order.
 
     ValueError if a slice is missing.
     """

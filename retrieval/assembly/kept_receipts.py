@@ -28,7 +28,7 @@ _MOMENT: TypeAdapter[Moment | None] = TypeAdapter(Moment | None)
 
 
 def keep(context: AssembledContext, *, last_seq: int, most: int) -> AssembledContext:
-    """The context with the id of its receipt, which is kept now, and of those that made way for it."""
+    """Keep the receipt; give the context with its id and those it displaced."""
     moment = context.as_of
     figures = {
         "last_seq": last_seq,
@@ -59,7 +59,7 @@ def keep(context: AssembledContext, *, last_seq: int, most: int) -> AssembledCon
 
 
 def kept(receipt_id: str, *, scope: Scope) -> KeptReceipt:
-    """The receipt of this id; NotFound alike for what is not there and what the caller may not see."""
+    """The receipt of this id, if it is there and the caller may see it."""
     row = _found(scope.narrow(AssemblyReceipt.objects.all()), receipt_id)
     lines = [dict(zip(_LINE, values, strict=True)) for values in row.lines]
     stored = {"receipt_id": row.receipt_id, "conversation_id": row.conversation_id, "created_at": row.created_at}

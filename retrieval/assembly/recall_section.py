@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from compaction.rendering import render_summary
 from conversations.sql import load, rows
-from retrieval.assembly.items import read_summaries
+from retrieval.assembly.assembled_items import read_summaries
 
 HEADING = "## Session History (Compressed)"
 GUIDE = (
@@ -47,7 +47,7 @@ class Section:
 def recall_section(
     conversation_id: int, *, limit: int, count: Callable[[str], int], withheld: Collection[str] = ()
 ) -> Section:
-    """The section within so many tokens, counted as they are: the newest summaries that have room, in order.
+    """The section within `limit` tokens: the newest summaries that have room.
 
     What is `withheld` is left out, and said to be.
     """
@@ -81,7 +81,7 @@ def _section(cut: Sequence[Node], conversation_id: int, limit: int, count: Calla
 
 
 def _reach(cut: Sequence[Node], limit: int) -> int:
-    """Where the newest summaries begin that may have room: a summary costs more than its text."""
+    """Where the newest summaries begin that may have room by their texts alone."""
     start, tokens = len(cut), 0
     while start > 0 and (tokens := tokens + cut[start - 1].token_count) <= limit:
         start -= 1

@@ -31,9 +31,10 @@ def left_out(selection: Selection, whole: LeftOut) -> LeftOut:
 
 
 def receipt(selection: Selection, missing: LeftOut, *, begins: int, edge: int | None) -> tuple[ReceiptLine, ...]:
-    """Every decision in the order it was made; what is missing and has no line of its own shares the last one.
+    """Every decision in the order it was made.
 
-    `begins` is the seq where the context begins, `edge` the one before which nothing was looked at, if there is such.
+    What is missing and has no line of its own shares the last one.     `begins` is the seq where the context begins,
+    `edge` the one before which nothing was looked at, if there is such.
     """
     # What only the query brought up is no part of the context, and so of no later sum.
     recalled = [decision for decision in selection.refused if decision.candidate.is_recalled]
@@ -129,7 +130,7 @@ def _included(lines: Iterable[ReceiptLine]) -> dict[str, ReceiptLine]:
 
 
 def _standing_for(line: ReceiptLine, summaries: Iterable[ReceiptLine]) -> str | None:
-    """The new summary whose range holds this one: summaries of one context do not overlap."""
+    """The new summary whose range holds this one; summaries do not overlap."""
     return next(
         (each.id for each in summaries if each.first_seq <= line.first_seq and line.last_seq <= each.last_seq), None
     )

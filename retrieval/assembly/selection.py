@@ -149,7 +149,7 @@ def groups_of(slots: Sequence[Candidate], policy: CompactionPolicy) -> list[Grou
 
 
 def edge_of(groups: Iterable[Group]) -> int | None:
-    """The ordinal from which on no group can have begun before the oldest of these; None if there is none such.
+    """The ordinal from which on every group is surely whole, if there is one.
 
     Whoever reads a context from its newest end does not know what a group at the far edge belongs to.
     """
@@ -164,12 +164,12 @@ def edge_of(groups: Iterable[Group]) -> int | None:
 
 
 def inside(groups: Iterable[Group], edge: int) -> list[Group]:
-    """The groups that are surely whole, and those before the edge that have to be shown in any case."""
+    """The groups from the edge on, and the mandatory ones before it."""
     return [group for group in groups if group.mandatory or group.candidates[0].ordinal >= edge]
 
 
 def is_enough(groups: Iterable[Group], *, edge: int, budget: int, policy: CompactionPolicy) -> bool:
-    """Whether the newest groups of a context, from the edge on, are all that an answer within the budget can hold.
+    """Whether the groups from the edge on are all that the budget can hold.
 
     System messages and a pinned question may lie farther back; they are looked for by themselves.
     """
@@ -186,7 +186,7 @@ def is_enough(groups: Iterable[Group], *, edge: int, budget: int, policy: Compac
 def with_hits(
     groups: Iterable[Group], scores: Mapping[int, float], stands_for: Mapping[str, Collection[int]]
 ) -> list[Group]:
-    """The groups, each with the hits that it shows, or that its summary stands for, and the best of their scores."""
+    """The groups with the hits that each shows or stands for, and their score."""
     marked = []
     for group in groups:
         shown = {candidate.message_id for candidate in group.candidates if candidate.message_id in scores}
@@ -197,13 +197,13 @@ def with_hits(
 
 
 def score(*, worth: float, best: float, seq: int, last_seq: int) -> float:
-    """How much a message that answers the query deserves its place: mostly by how well, a little by how new it is."""
+    """Score a hit: mostly by how well it answers, a little by how new it is."""
     relative = max(0.0, worth / best) if best > 0 else 0.0
     return (1 - WEIGHT_OF_RECENCY) * relative + WEIGHT_OF_RECENCY * seq / max(last_seq, 1)
 
 
 def select(groups: Sequence[Group], *, budget: int) -> Selection:
-    """What goes in: the mandatory groups whatever they cost, then what answers the query, then the newest of the rest.
+    """Select mandatory groups, then answers to the query, then the newest.
 
     The newest of the rest end at the first group that does not fit, so that no gap opens between them. Room that is
     left then goes to further answers.

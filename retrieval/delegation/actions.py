@@ -1,4 +1,4 @@
-"""Parse what a sub-agent asks for: one JSON object a turn, in whatever text the model puts around it. Pure."""
+"""Parse the action of a sub-agent: a JSON object within any text. Pure."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ _TEXTS = "SELECT summary_id, content FROM summaries WHERE summary_id = ANY(%s)"
 
 
 def checked(work: Work, extent: Extent) -> tuple[str | None, tuple[str, ...], tuple[str, ...]]:
-    """The answer without the ids that are not there or not within the grant; those that are; and those that are not."""
+    """The answer without ids beyond the grant; the ids within; those removed."""
     if work.answer is None:
         return None, (), ()
     in_text = [each for each in names_in(work.answer) if each.kind in (ItemKind.SUMMARY, ItemKind.MESSAGE)]
@@ -60,7 +60,7 @@ def note_of(work: Work, removed: Sequence[str], excerpts: Sequence[QueryExcerpt]
 
 
 def excerpts_of(engine: RetrievalEngine, question: str, extent: Extent, *, room: int) -> tuple[QueryExcerpt, ...]:
-    """The best of them, best first, in at most so many tokens; none if nothing says anything about it."""
+    """The best excerpts within the grant, best first, within `room` tokens."""
     found = matches_within(engine, question, extent, limit=MOST_EXCERPTS)
     numbers = [int(match.id.removeprefix("msg_")) for match in found if match.kind is ItemKind.MESSAGE]
     texts = {message.id: message.content for message in messages_of(numbers)}

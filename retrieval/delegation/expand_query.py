@@ -1,4 +1,4 @@
-"""Answer a question from what summaries stand for, so that the caller need not read it all.
+"""Answer a question from what summaries stand for.
 
 A grant allows so much reading and no more; by it a language model looks into the question, or, without one, the best
 excerpts are picked. What comes back is checked: ids that it names exist and may be read.
@@ -75,7 +75,7 @@ class Delegation:
         token_cap: int | None = None,
         grant_id: str | None = None,
     ) -> QueryAnswer:
-        """Answer a question from what would be much to read, with the ids that the answer rests on.
+        """Answer a question from much text, with the ids that the answer rests on.
 
         Name the `ids` of summaries and messages, or what to search for; without either, the question itself is searched
         for. A language model, where one is configured (`LCM_SUMMARIZER`), reads them by a grant: `depth` levels down,
@@ -200,7 +200,7 @@ class Delegation:
         return next((name for name in chain_of(self.chain) if name in MODELS), None)
 
     def _room(self) -> int:
-        """What the model can have read by its last turn, beside everything else it is told."""
+        """What the model can have read by its last turn, beside its prompts."""
         name = self._model()
         if name is None:
             return self.engine.policy.grant_tokens
@@ -216,7 +216,7 @@ class Delegation:
         return found
 
     def _hint(self, extent: Extent) -> RoutingHint:
-        """Opening everything directly is enough where it fits one page and takes a few calls."""
+        """Whether opening everything directly fits one page and a few calls."""
         tokens = extent.tokens_below()
         calls = [f"lcm_expand summary_id={id} depth={extent.depth} include_messages=true" for id in extent.roots]
         calls += [

@@ -1,4 +1,4 @@
-"""Read what a grant allows, as text for a model, every token counted before it is handed out."""
+"""Read what a grant allows, as text for a model, every token counted."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class GrantedReader:
     pages: dict[str, Page] = field(default_factory=dict)
 
     def read(self, action: Action) -> Read:
-        """What the action asks for. Raises the refusal, which is on the grant's list then."""
+        """Take the action; a refusal is counted on the grant and raised."""
         match action:
             case Find(query=query):
                 return self._given(lambda room: fit(self._found(query), room, self._count))
@@ -91,7 +91,7 @@ class GrantedReader:
         return refusal
 
     def _within(self, id: str) -> Named:
-        """The id, if it may be read: what is beyond the grant is as unknown as what is not there."""
+        """The id, if it may be read; else NotFound, as for what is not there."""
         found = named(id)
         if found is None or not self.extent.within([found]):
             raise self._refused(NotFound(f"There is no {id[:80]!r} that you may read."))

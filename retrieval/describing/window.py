@@ -34,9 +34,9 @@ _OF_RUN = "SELECT max(created_at) FROM summaries WHERE conversation_id = %(id)s 
 
 @dataclass(frozen=True)
 class WindowSummary:
-    """A summary that reaches into the window. `active`: a model sees it of its messages at that moment.
+    """A summary that reaches into the window.
 
-    `superseded`: another one of the same sources has been made instead.
+    `active`: a model sees it at that moment. `superseded`: another one of the same sources has been made instead.
     """
 
     summary_id: str
@@ -56,7 +56,7 @@ class WindowSummary:
 
 @dataclass(frozen=True)
 class WindowBundle:
-    """Summaries of one depth side by side, too narrow to be listed, none of which a model sees.
+    """Adjacent summaries of one depth, too narrow to list, none of them active.
 
     `token_count` is that of the largest of them; `messages` are those they were made from, `source_tokens` theirs.
     """
@@ -72,7 +72,7 @@ class WindowBundle:
 
 @dataclass(frozen=True)
 class WindowMessage:
-    """A message of a window that is narrow enough to tell each one. `raw`: no summary stands for it at that moment."""
+    """A message of a narrow window; `raw`: no summary stands for it then."""
 
     message_id: int
     seq: int
@@ -83,7 +83,7 @@ class WindowMessage:
 
 @dataclass(frozen=True)
 class WindowRun:
-    """A run that has made summaries: how far the messages went that it knew, and what it was for."""
+    """A run that made summaries, the last message it covered, and its reason."""
 
     run_id: str
     finished_at: datetime
@@ -129,7 +129,7 @@ def lineage_window(
     resolution: int | None,
     scope: Scope,
 ) -> LineageWindow:
-    """See `RetrievalEngine.lineage_window`: the same few statements, whatever the size."""
+    """See `RetrievalEngine.lineage_window`: few statements, whatever the size."""
     with snapshot():
         conversation = scope.conversation(conversation_id)
         time, count = _moment(conversation, as_of_run)
@@ -166,7 +166,7 @@ def lineage_window(
 
 
 def _moment(conversation: Conversation, as_of_run: str | None) -> tuple[datetime | None, int]:
-    """When the run was through, and how many messages there were; no time, and all, for now."""
+    """The end of the run and the number of messages then; None, and all, for now."""
     if as_of_run is None:
         return None, conversation.counters.message_count
     values: dict[str, Any] = {"id": conversation.pk, "run": as_of_run}
@@ -178,7 +178,7 @@ def _moment(conversation: Conversation, as_of_run: str | None) -> tuple[datetime
 
 
 def _summary(row: tuple[Any, ...], time: datetime | None) -> WindowSummary:
-    """The summary of a row; its times of being derived from and superseded may lie after the moment."""
+    """The summary of a row, active or superseded as of the moment."""
     id, depth, first, last, tokens, source_tokens, level, retention, is_degraded, run_id, created, *ends, is_shown = row
     merged, superseded = (end is not None and (time is None or end <= time) for end in ends)
     return WindowSummary(

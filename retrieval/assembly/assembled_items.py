@@ -105,7 +105,7 @@ def read_items(selected: Sequence[Candidate], *, some_are_cold: bool) -> tuple[A
 
 
 def _with_exact(row: tuple[Any, ...], most: int) -> tuple[Any, ...]:
-    """The row of a message or a part with its exact values; of metadata that are too large, with their size."""
+    """The row with its exact values, or the size of metadata that are too large."""
     message_id, _, part_id, kind, *_ = row
     [(exact,)] = rows(_EXACT_OF_MESSAGE, [message_id]) if kind is None else rows(_EXACT_OF_PART, [part_id])
     size = len(json.dumps(exact.get("metadata")))
