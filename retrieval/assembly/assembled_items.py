@@ -12,7 +12,7 @@ from conversations.cold_storage.cold_texts import BLOCK, ColdTexts, cold_texts
 from conversations.fast.records import record
 from conversations.policy import StorePolicy
 from conversations.sql import array, load, rows
-from conversations.store.read import PART, PART_WIDTH, SAID, metadata_of, parts_in
+from conversations.store.read import NOT_FROM_COMPACTION, PART, PART_WIDTH, metadata_of, parts_in
 from conversations.types import ContextItemType, PartRecord, Role
 from retrieval.assembly.selection import Candidate
 from retrieval.assembly.types import AssembledItem
@@ -31,7 +31,9 @@ _NO_BLOCK = ", NULL::bigint, NULL::bytea, NULL::bytea, NULL::bigint, NULL::bigin
 
 def _items(no_block: str) -> str:
     part = PART.replace("metadata::text", _METADATA).replace(", exact,", f", {_EXACT_VALUES} AS exact,")
-    return _SQL["items"].format(part=part, metadata=_METADATA, exact=_EXACT_VALUES, is_content=SAID, no_block=no_block)
+    return _SQL["items"].format(
+        part=part, metadata=_METADATA, exact=_EXACT_VALUES, is_content=NOT_FROM_COMPACTION, no_block=no_block
+    )
 
 
 _ALL_WARM = _items("")

@@ -19,7 +19,7 @@ from retrieval.describing.ranges import RangeExpansion, covering, range_of
 from retrieval.expansion.expanded_items import items_of, sliced
 from retrieval.expansion.outline import Entry, Key, Outline, below, messages_within, within
 from retrieval.policy import RetrievalPolicy
-from retrieval.search.cursors import bad_cursor, read_cursor, write_cursor
+from retrieval.search.page import bad_cursor, read_cursor, write_cursor
 from retrieval.slices import as_json, slice_of
 from retrieval.types import ExpandedItem, ExpandResult, MessageSpan
 
