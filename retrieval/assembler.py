@@ -18,12 +18,11 @@ from conversations.sql import snapshot
 from conversations.store.last_used import note_use
 from retrieval.assembly.assembled_items import read_items
 from retrieval.assembly.context_slots import ContextSlots, read_window, stored_context, withheld_ids
-from retrieval.assembly.kept_receipts import keep, kept, listed
 from retrieval.assembly.past import past_context
 from retrieval.assembly.recall import HITS, with_recalled
 from retrieval.assembly.recall_section import recall_section
-from retrieval.assembly.receipts import difference, left_out, receipt
-from retrieval.assembly.selection import select, with_withheld, without
+from retrieval.assembly.receipts import difference, keep, kept, listed
+from retrieval.assembly.selection import left_out, receipt, select, with_withheld, without
 from retrieval.assembly.types import (
     AssembledContext,
     BudgetSource,

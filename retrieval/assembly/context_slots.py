@@ -18,8 +18,16 @@ from conversations.models import Conversation
 from conversations.sql import array, load, rows
 from conversations.store.read import ROLES
 from conversations.types import Counters, Role
-from retrieval.assembly.receipts import LINES_LEFT_OUT
-from retrieval.assembly.selection import Candidate, Group, by_ordinal, edge_of, groups_of, inside, is_enough
+from retrieval.assembly.selection import (
+    LINES_LEFT_OUT,
+    Candidate,
+    Group,
+    by_ordinal,
+    edge_of,
+    groups_of,
+    inside,
+    is_enough,
+)
 from retrieval.assembly.types import AssemblyReason, LeftOut, Moment
 
 # The first page is made to suffice; should sizes be very uneven, each further one doubles what is known.
