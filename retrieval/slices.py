@@ -1,7 +1,7 @@
 """Cut a message that is larger than a page, and put it together again. Pure.
 
 The content of a message is mostly the text of its parts. So a part is given with *spans*, places in
-the content, for what stands there word for word, and with its own values for the rest; `PartView.restored` makes the
+the content, for what is there word for word, and with its own values for the rest; `PartView.restored` makes the
 stored part of it. Where message and parts do not fit one page, the content comes first, in slices, then the parts as
 JSON, one a line, in slices of the same kind.
 """

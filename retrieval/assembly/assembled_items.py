@@ -131,7 +131,7 @@ def _shown_message(
         "first_seq": seq,
         "last_seq": seq,
         "tokens": candidate.tokens,
-        # A text that was erased left its place: what came before and after it still reads as it was said.
+        # An erased text leaves its place, so that what is around it still reads as before.
         "text": content if erased_by_id is None else ERASED,
         "created_at": _time(created_at),
         "author": author,

@@ -70,7 +70,7 @@ class ContextSlots(Protocol):
 
         At most `size`.
 
-        Where these are all there is, nothing is asked of what comes before them.
+        `is_all`: these are all there is, so that nothing before them is read.
         """
 
     def around(self, seqs: Iterable[int]) -> list[Candidate]:

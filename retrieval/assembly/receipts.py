@@ -109,7 +109,7 @@ def _found(receipts: QuerySet[AssemblyReceipt], receipt_id: str) -> AssemblyRece
 
 
 def _hash(query: str | None) -> str | None:
-    # What was asked may be somebody's words, too; that it was the same can be seen all the same.
+    # A query may hold private words; the hash still shows whether two are equal.
     return None if query is None else hashlib.sha256(query.encode("utf-8", "surrogatepass")).hexdigest()
 
 

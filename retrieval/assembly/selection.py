@@ -148,7 +148,7 @@ def groups_of(slots: Sequence[Candidate], policy: CompactionPolicy) -> list[Grou
         if others:
             in_tail = others[-1].ordinal in protected.tail
             groups.append(Group(others, AssemblyReason.FRESH_TAIL if in_tail else None))
-    # Slots of a context are told apart by their ordinals.
+    # Slots of a context differ in their ordinals.
     return sorted(groups, key=lambda group: group.candidates[-1].ordinal)
 
 

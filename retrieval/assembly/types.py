@@ -25,7 +25,7 @@ class AssemblyReason(StrEnum):
 
 
 class BudgetSource(StrEnum):
-    """Who said how many tokens there are."""
+    """Where the budget comes from."""
 
     REQUEST = "request"
     CONVERSATION = "conversation"

@@ -45,7 +45,7 @@ def note_of(work: Work, removed: Sequence[str], excerpts: Sequence[QueryExcerpt]
         Ending.OUT_OF_TURNS: "The language model used up its turns without an answer.",
         Ending.OUT_OF_TIME: "The language model had no answer in time.",
         Ending.MODEL_FAILED: f"The language model gave no answer ({work.failure}).",
-        Ending.NOT_UNDERSTOOD: "The language model did not keep to the form it was told.",
+        Ending.NOT_UNDERSTOOD: "The language model did not keep to the form of an answer.",
         Ending.INCOMPLETE: "The language model says that it found only a part, or nothing.",
         Ending.GRANT_EXCEEDED: "What may be read by the grant is read, without an answer.",
         Ending.GRANT_EXPIRED: "The grant expired before there was an answer.",
@@ -53,7 +53,7 @@ def note_of(work: Work, removed: Sequence[str], excerpts: Sequence[QueryExcerpt]
     }.get(work.ending)
     notes = [reason] if reason else []
     if removed:
-        notes.append(f"{counted(len(removed), 'id')} in the answer led nowhere: taken out, and told under removed_ids.")
+        notes.append(f"{counted(len(removed), 'id')} in the answer led nowhere: taken out, and listed in removed_ids.")
     if work.answer is None and not excerpts and work.ending not in (Ending.GRANT_EXPIRED, Ending.GRANT_REVOKED):
         notes.append("Nothing within the grant, or within what is left of it, says anything about it.")
     return " ".join(notes) or None

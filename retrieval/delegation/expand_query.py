@@ -80,12 +80,12 @@ class Delegation:
         Name the `ids` of summaries and messages, or what to search for; without either, the question itself is searched
         for. A language model, where one is configured (`LCM_SUMMARIZER`), reads them by a grant: `depth` levels down,
         at most `token_cap` tokens, for a while. Without one, or where it gives no answer in time, the best excerpts are
-        given, and `ending` says why. `hint` tells when opening everything directly would do. A `grant_id` from an
+        given, and `ending` says why. `hint` says when opening everything directly is enough. A `grant_id` from an
         earlier answer asks again by the same grant: refused as grant_expired, grant_revoked, grant_exceeded or
         not_found, and, where ids or a search come with it, as grant_recursion.
         """
         if not question.strip():
-            raise Invalid("question: There is nothing asked.")
+            raise Invalid("question: This is empty.")
         if grant_id is not None:
             grant: GrantRecord | None = self._again(grant_id, is_new=bool(ids or query or conversation_id is not None))
         else:
@@ -196,7 +196,7 @@ class Delegation:
         return SubAgent(client=client, reader=reader, bounds=bounds).look_into(question, lines)
 
     def _model(self) -> str | None:
-        """The model that is asked first for summaries, if there is one."""
+        """The first model of the chain of summarizers, if there is one."""
         return next((name for name in chain_of(self.chain) if name in MODELS), None)
 
     def _room(self) -> int:
@@ -228,7 +228,7 @@ class Delegation:
 
 
 def _one(id: str) -> Named:
-    """The id of a summary or a message that stands in the text."""
+    """The id of a summary or a message in the text."""
     inside = names_in(id)
     found = named(id) or (inside[0] if inside else None)
     if found is None:

@@ -25,7 +25,7 @@ from conversations.store.pages import behind
 from retrieval.delegation.types import GrantExceeded, GrantExpired, GrantRecord, GrantRevoked, GrantState
 from retrieval.models import Grant
 
-# With less than this nothing can be said that would help.
+# Fewer tokens than this hold no useful answer.
 LEAST_ROOM = 32
 # How long what was read, and refused, stays in the list.
 KEPT = timedelta(days=30)
@@ -96,7 +96,7 @@ class Grants:
         try:
             grant = self._found(grant_id)
         except NotFound as refusal:
-            # Told to its owner, who has lost it to somebody; it is nothing to whoever came with it.
+            # Counted for the owner, whose grant somebody else tried to use.
             self.note(grant_id=grant_id, refusal=refusal)
             raise
         record = _record(grant, self.now())

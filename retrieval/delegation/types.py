@@ -50,7 +50,7 @@ class GrantRecord:
     """A grant to read summaries and messages, and `depth` levels below them.
 
     At most `token_cap` tokens are given by it.     `tokens_used` is what was given, and what is set aside for answers
-    under way: never more than the cap. `refusals`: how often it was asked for what it does not allow, by code.
+    under way: never more than the cap. `refusals` counts refused reads by code.
     """
 
     grant_id: str
@@ -128,7 +128,7 @@ class QueryAnswer:
     """An answer by a model, or else the excerpts that say most.
 
     `partial`: there may be more to it; `ending` says why. `cited_ids` exist and lie within the grant; `removed_ids`
-    were named and do not. The answer is a model's account of what was said: as untrusted as that is.
+    were named and do not. The answer is as untrusted as the texts it is made from.
     """
 
     question: str

@@ -25,7 +25,7 @@ from retrieval.types import MessageSpan
 # More messages than this in a window are not listed one by one.
 MOST_MESSAGES = 400
 MOST_RUNS = 1_000
-# A bundle is at most so many of the parts wide that can be told apart: wide enough to be pointed at, and few enough.
+# The most parts of the resolution that a bundle is wide: enough to point at, and few enough.
 BUNDLED_PARTS = 8
 
 _SQL = load("retrieval/lineage_window.sql")
@@ -99,9 +99,9 @@ class LineageWindow:
 
     `first_seq` and `last_seq` are the window, `message_count` the messages that there were at that moment. From
     `tail_from_seq` on nothing is ever summarized. `raw` are the stretches that no summary stood for. `messages` is None
-    where the window holds too many to tell them one by one. `runs` are the newest of all that made summaries, oldest
-    first, whatever the window and the moment. `bundles` stand for summaries that the resolution asked for is too low to
-    tell one by one.
+    where the window holds too many to list. `runs` are the newest of all that made summaries, oldest
+    first, whatever the window and the moment. `bundles` stand for summaries that are too
+    narrow for the resolution.
     """
 
     conversation: ConversationRecord
@@ -138,7 +138,7 @@ def lineage_window(
             raise Invalid(
                 f"A window goes from an earlier seq to a later one, within 1 to {count}; not {first} to {last}."
             )
-        # So many messages a summary must stand for to be as wide as one of the parts that can be told apart.
+        # The messages of a summary that is as wide as one part of the resolution.
         least = 1 if resolution is None else -(-(last - first + 1) // resolution)
         values = {"id": conversation_id, "first": first, "last": last, "time": time, "most": MOST_RUNS, "least": least}
         values["bundle_width"] = least * BUNDLED_PARTS

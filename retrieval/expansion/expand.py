@@ -28,7 +28,7 @@ FEWEST_AT_ONCE, TOKENS_A_MESSAGE = 64, 128
 # How many rows of a page are read at once; a page may end sooner, as its parts cost tokens of their own.
 READ_AT_ONCE = 1000
 _MORE = "There is more: expand with the same arguments and this cursor."
-# Before this, in the cursor of a range, stands the moment whose context it goes through.
+# In the cursor of a range, the moment whose context it goes through comes before this.
 _MOMENT = "~"
 _DIGITS = re.compile(r"[0-9]{1,17}")
 
