@@ -9,6 +9,7 @@ import hashlib
 import json
 from collections.abc import Iterable
 from dataclasses import asdict, astuple, fields, replace
+from typing import Any
 
 from django.db.models import QuerySet
 from pydantic import TypeAdapter
@@ -22,7 +23,6 @@ from retrieval.assembly.types import (
     AssembledContext,
     ChangedCost,
     KeptReceipt,
-    Moment,
     ReceiptDifference,
     ReceiptLine,
     ReceiptOutline,
@@ -34,8 +34,7 @@ from retrieval.models import AssemblyReceipt
 _AT_ONCE = 20
 _SQL = load("retrieval/receipts.sql")
 _LINE = tuple(each.name for each in fields(ReceiptLine))
-_RECEIPT = TypeAdapter(KeptReceipt)
-_MOMENT: TypeAdapter[Moment | None] = TypeAdapter(Moment | None)
+_RECEIPT, _OUTLINE = TypeAdapter(KeptReceipt), TypeAdapter(ReceiptOutline)
 
 
 def keep(context: AssembledContext, *, last_seq: int, most: int) -> AssembledContext:
@@ -73,8 +72,7 @@ def kept(receipt_id: str, *, scope: Scope) -> KeptReceipt:
     """The receipt of this id, if it is there and the caller may see it."""
     row = _found(scope.narrow(AssemblyReceipt.objects.all()), receipt_id)
     lines = [dict(zip(_LINE, values, strict=True)) for values in row.lines]
-    stored = {"receipt_id": row.receipt_id, "conversation_id": row.conversation_id, "created_at": row.created_at}
-    return _RECEIPT.validate_python({**row.figures, **stored, "lines": lines})
+    return _RECEIPT.validate_python({**_values(row), "lines": lines})
 
 
 def listed(conversation_id: int, *, before_receipt: str | None, limit: int) -> list[ReceiptOutline]:
@@ -83,20 +81,18 @@ def listed(conversation_id: int, *, before_receipt: str | None, limit: int) -> l
     if before_receipt is not None:
         last = _found(rows, before_receipt)
         rows = rows.filter(behind(field="created_at", moment=last.created_at, key=last.receipt_id))
-    return [
-        ReceiptOutline(
-            receipt_id=row.receipt_id,
-            conversation_id=row.conversation_id,
-            created_at=row.created_at,
-            last_seq=row.figures["last_seq"],
-            budget=row.figures["budget"],
-            total_tokens=row.figures["total_tokens"],
-            over_budget=row.figures["over_budget"],
-            is_for_query=row.figures["query_hash"] is not None,
-            as_of=_MOMENT.validate_python(row.figures["as_of"]),
-        )
-        for row in rows.defer("lines")[:limit]
-    ]
+    return [_OUTLINE.validate_python(_values(row)) for row in rows.defer("lines")[:limit]]
+
+
+def _values(row: AssemblyReceipt) -> dict[str, Any]:
+    """The fields of a receipt that are stored beside its lines."""
+    return {
+        **row.figures,
+        "receipt_id": row.receipt_id,
+        "conversation_id": row.conversation_id,
+        "created_at": row.created_at,
+        "is_for_query": row.figures["query_hash"] is not None,
+    }
 
 
 def _found(receipts: QuerySet[AssemblyReceipt], receipt_id: str) -> AssemblyReceipt:
