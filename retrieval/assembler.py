@@ -1,4 +1,4 @@
-"""Assemble what a model sees of a conversation: within a budget, oldest first, and with a receipt."""
+"""Assemble what a model sees of a conversation, within a budget."""
 
 from __future__ import annotations
 
@@ -16,14 +16,13 @@ from conversations.models import Conversation
 from conversations.scope import EVERYTHING, Scope
 from conversations.sql import snapshot
 from conversations.store.last_used import note_use
-from retrieval.assembly.context import ContextSlots, read_window, stored_context, withheld_ids
-from retrieval.assembly.items import read_items
-from retrieval.assembly.kept_receipts import keep, kept, listed
+from retrieval.assembly.assembled_items import read_items
+from retrieval.assembly.context_slots import ContextSlots, read_window, stored_context, withheld_ids
 from retrieval.assembly.past import past_context
 from retrieval.assembly.recall import HITS, with_recalled
 from retrieval.assembly.recall_section import recall_section
-from retrieval.assembly.receipts import difference, left_out, receipt
-from retrieval.assembly.selection import select, with_withheld, without
+from retrieval.assembly.receipts import difference, keep, kept, listed
+from retrieval.assembly.selection import left_out, receipt, select, with_withheld, without
 from retrieval.assembly.types import (
     AssembledContext,
     BudgetSource,
@@ -62,7 +61,7 @@ class ContextAssembler:
         as_of: int | str | datetime | None = None,
         keep_receipt: bool = False,
     ) -> AssembledContext:
-        """The context of the conversation within `budget` tokens, or within its model's if none is given.
+        """Assemble a context within `budget` tokens, or within its model's budget.
 
         System messages, the fresh tail and a pinned question are always in it: if they alone are more, the answer says
         so. Without a query the rest is filled from the newest on; with one, messages that answer it come first, word
@@ -91,15 +90,15 @@ class ContextAssembler:
     def list_receipts(
         self, *, conversation_id: int, before_receipt: str | None = None, limit: int = 20
     ) -> list[ReceiptOutline]:
-        """List the kept receipts of a conversation, newest first; NotFound if there is no such conversation."""
+        """List the kept receipts of a conversation, newest first; or NotFound."""
         return listed(self.scope.conversation(conversation_id).pk, before_receipt=before_receipt, limit=limit)
 
     def get_receipt(self, *, receipt_id: str) -> KeptReceipt:
-        """A receipt that was kept: what was in the context and what was not, and why; NotFound if there is none."""
+        """Get a kept receipt: what was in the context, what was not, and why."""
         return kept(receipt_id, scope=self.scope)
 
     def compare_receipts(self, *, receipt_id: str, other: str) -> ReceiptDifference:
-        """What came into the context and what went out from one receipt to the other, and what changed its cost.
+        """Compare two receipts: what came in, what went out, what changed its cost.
 
         Raises NotFound; Invalid for receipts of two conversations.
         """
@@ -111,10 +110,11 @@ class ContextAssembler:
         return difference(before, after)
 
     def recall(self, *, conversation_id: int, budget: int | None = None, share: float = 0.15) -> RecallSection:
-        """The section `## Session History (Compressed)` for a host that compacts by itself, in a share of its budget.
+        """Write the history section for a host that compacts by itself.
 
-        The newest summarized messages are in leaf summaries, all before them in the deepest there are; each has its id,
-        so that it can be opened. The newest go in first; what had no room is named. Raises NotFound.
+        It is headed `## Session History (Compressed)` and takes a share of the budget.         The newest summarized
+        messages are in leaf summaries, all before them in the deepest there are; each has its id, so that it can be
+        opened. The newest go in first; what had no room is named. Raises NotFound.
         """
         with snapshot():
             conversation = self.scope.conversation(conversation_id)
@@ -142,7 +142,7 @@ class ContextAssembler:
     def _snapshot(
         self, conversation_id: int, query: str | None
     ) -> Iterator[tuple[Conversation, Sequence[RankedMatch]]]:
-        """Yield the conversation and what answers the query, in one snapshot with all that is read within."""
+        """Yield the conversation and the hits of the query, in one snapshot."""
         if query is None or not query.strip():
             with snapshot(generic_plans=True):
                 yield self.scope.conversation(conversation_id), ()

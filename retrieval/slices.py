@@ -1,7 +1,7 @@
 """Cut a message that is larger than a page, and put it together again. Pure.
 
 The content of a message is mostly the text of its parts. So a part is given with *spans*, places in
-the content, for what stands there word for word, and with its own values for the rest; `PartView.restored` makes the
+the content, for what is there word for word, and with its own values for the rest; `PartView.restored` makes the
 stored part of it. Where message and parts do not fit one page, the content comes first, in slices, then the parts as
 JSON, one a line, in slices of the same kind.
 """
@@ -29,7 +29,7 @@ _readable = json.JSONEncoder(ensure_ascii=False, check_circular=False).encode
 
 @dataclass(frozen=True)
 class PartView:
-    """A part of a message: its values, and spans of the content for its texts."""
+    """A part of a message: its values, and the spans of content it repeats."""
 
     ordinal: int
     part_type: PartType
@@ -84,7 +84,7 @@ def view_of(part: PartRecord, content: str) -> PartView:
 
 
 def _place_of(text: str, content: str) -> int:
-    """Where the content has the text; -1 if nowhere or if it is too short."""
+    """Where the content has the text; -1 if nowhere, or if it is too short."""
     if len(text) < SHORTEST_SPAN:
         return -1
     return content.find(text)
@@ -122,7 +122,7 @@ def from_json(text: str) -> tuple[PartView, ...]:
 
 
 def prefix_within(text: str, budget: int, count: Callable[[str], int]) -> int:
-    """How many first characters cost at most `budget` tokens; at least one."""
+    """How many leading characters cost at most `budget` tokens; at least one."""
     length = min(len(text), max(1, budget) * _CHARACTERS_A_TOKEN)
     while length > 1:
         tokens = count(text[:length])
@@ -153,7 +153,7 @@ def slice_of(
     budget: int,
     count: Callable[[str], int],
 ) -> Slice:
-    """The next piece of at most `budget` tokens; the parts come last."""
+    """The next piece of at most `budget` tokens: content first, then parts."""
     if content_offset < len(content):
         rest = content[content_offset:]
         piece = rest[: prefix_within(rest, budget, count)]
@@ -183,7 +183,7 @@ class JoinedMessage:
 
 
 def joined(items: Iterable[Any]) -> Iterator[JoinedMessage]:
-    """The messages among the items of all pages, in order, each whole.
+    """The messages among the items of all pages, each whole, in order.
 
     ValueError if a slice is missing.
     """

@@ -20,8 +20,8 @@ from conversations.errors import Invalid, NotFound
 from conversations.models import Conversation
 from conversations.sql import array, load, rows
 from conversations.types import Counters
-from retrieval.assembly.context import SlotPage, messages_around, page_in
-from retrieval.assembly.items import shown_summary
+from retrieval.assembly.assembled_items import shown_summary
+from retrieval.assembly.context_slots import SlotPage, messages_around, page_in
 from retrieval.assembly.selection import Candidate, by_ordinal
 from retrieval.assembly.types import Moment
 

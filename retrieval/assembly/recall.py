@@ -1,4 +1,4 @@
-"""Add what a query finds: in the originals, whether the context shows them raw or through a summary."""
+"""Add the messages that answer a query, also those below summaries."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from compaction.planning.planner import MAX_ATOM_MESSAGES, atoms
 from conversations.types import Role
-from retrieval.assembly.context import ContextSlots, Window
+from retrieval.assembly.context_slots import ContextSlots, Window
 from retrieval.assembly.selection import Candidate, Group, by_ordinal, score, with_hits
 from retrieval.search.relevance.relevance_search import RankedMatch
 
@@ -21,7 +21,7 @@ BESIDE = 4
 
 
 def with_recalled(context: ContextSlots, window: Window, hits: Sequence[RankedMatch]) -> list[Group]:
-    """The groups with those that the query adds: its hits, and the summaries that stand for them."""
+    """The groups with the hits of the query and the summaries above them."""
     last_seq = context.counters.message_count
     hits = [hit for hit in hits if hit.seq <= last_seq]
     best = max((hit.worth for hit in hits), default=0.0)
@@ -47,7 +47,7 @@ def with_recalled(context: ContextSlots, window: Window, hits: Sequence[RankedMa
 def _exchanges(
     context: ContextSlots, messages: Sequence[Candidate], known: Collection[int]
 ) -> list[tuple[Candidate, ...]]:
-    """Each message with what it must be shown with: nothing, or the tool call and results that it is part of."""
+    """Each message with the tool call and results that it is part of, if any."""
     groups: list[tuple[Candidate, ...]] = []
     taken: set[int | None] = set()
     places: set[int] = set()
@@ -79,7 +79,7 @@ def _is_of_an_exchange(message: Candidate) -> bool:
 
 
 def _next_places(seqs: Iterable[int]) -> set[int]:
-    """The places to look around in one go: what stands beside another is mostly of its exchange, and counts as one."""
+    """The places to look around in one go; neighbours count as one."""
     chosen: set[int] = set()
     apart = 0
     for seq in seqs:

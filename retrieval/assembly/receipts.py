@@ -1,95 +1,112 @@
-"""Explain why each item is in an assembled context or not. Pure.
+"""Keep the newest receipts of each conversation, read them back, compare them.
 
-A receipt has few lines, however long the context is.
+The id of a receipt is a hash of it: the same context, assembled again in the same way, has the same receipt, kept once.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterable
+from dataclasses import asdict, astuple, fields, replace
+from typing import Any
 
-from compaction.planning.planner import sum_tokens
-from conversations.fast.records import record
+from django.db.models import QuerySet
+from pydantic import TypeAdapter
+
+from conversations.errors import NotFound
+from conversations.scope import Scope
+from conversations.sql import load, rows
+from conversations.store.pages import behind
 from conversations.types import ContextItemType
-from retrieval.assembly.selection import Candidate, Decision, Selection
 from retrieval.assembly.types import (
-    AssemblyReason,
+    AssembledContext,
     ChangedCost,
     KeptReceipt,
-    LeftOut,
     ReceiptDifference,
     ReceiptLine,
+    ReceiptOutline,
     WentOut,
 )
+from retrieval.models import AssemblyReceipt
 
-# So many of the newest items that did not fit have a line of their own.
-LINES_LEFT_OUT = 100
-
-
-def left_out(selection: Selection, whole: LeftOut) -> LeftOut:
-    """What a selection leaves out of a context that is so much as a whole."""
-    return _less(whole, [decision.candidate for decision in selection.taken])
-
-
-def receipt(selection: Selection, missing: LeftOut, *, begins: int, edge: int | None) -> tuple[ReceiptLine, ...]:
-    """Every decision in the order it was made; what is missing and has no line of its own shares the last one.
-
-    `begins` is the seq where the context begins, `edge` the one before which nothing was looked at, if there is such.
-    """
-    # What only the query brought up is no part of the context, and so of no later sum.
-    recalled = [decision for decision in selection.refused if decision.candidate.is_recalled]
-    items = [decision for decision in selection.refused if not decision.candidate.is_recalled]
-    named, unnamed = items[:LINES_LEFT_OUT], items[LINES_LEFT_OUT:]
-    rest = _less(missing, [decision.candidate for decision in named])
-    lines = [*_lines(selection.taken, included=True), *_lines([*recalled, *named], included=False)]
-    if rest.messages or rest.summaries:
-        last_seqs = [decision.candidate.last_seq for decision in unnamed] + ([] if edge is None else [edge - 1])
-        lines.append(
-            ReceiptLine(
-                included=False,
-                reason=AssemblyReason.BUDGET,
-                tokens=rest.tokens,
-                running_total=selection.total_tokens,
-                first_seq=begins,
-                last_seq=max(last_seqs, default=begins),
-                messages=rest.messages,
-                summaries=rest.summaries,
-            )
-        )
-    return tuple(lines)
+# More make way only where a setting was lowered, and then a few with each one that is kept.
+_AT_ONCE = 20
+_SQL = load("retrieval/receipts.sql")
+_LINE = tuple(each.name for each in fields(ReceiptLine))
+_RECEIPT, _OUTLINE = TypeAdapter(KeptReceipt), TypeAdapter(ReceiptOutline)
 
 
-def _less(whole: LeftOut, candidates: Iterable[Candidate]) -> LeftOut:
-    items = [candidate for candidate in candidates if not candidate.is_recalled]
-    raw = sum([candidate.message_id is not None for candidate in items])
-    return LeftOut(
-        messages=whole.messages - raw,
-        summaries=whole.summaries - (len(items) - raw),
-        tokens=whole.tokens - sum_tokens(items),
+def keep(context: AssembledContext, *, last_seq: int, most: int) -> AssembledContext:
+    """Keep the receipt; give the context with its id and those it displaced."""
+    moment = context.as_of
+    figures = {
+        "last_seq": last_seq,
+        "budget": context.budget,
+        "budget_source": context.budget_source.value,
+        "reserve": context.reserve,
+        "total_tokens": context.total_tokens,
+        "over_budget": context.over_budget,
+        "left_out": asdict(context.left_out),
+        "query_hash": _hash(context.query),
+        "as_of": moment and {**asdict(moment), "time": moment.time and moment.time.isoformat()},
+    }
+    lines = [astuple(line) for line in context.receipt]
+    identity = json.dumps([context.conversation_id, figures, lines], sort_keys=True)
+    receipt_id = f"rcp_{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
+    gone = rows(
+        _SQL["keep"],
+        {
+            "receipt": receipt_id,
+            "conversation": context.conversation_id,
+            "figures": json.dumps(figures),
+            "lines": json.dumps(lines),
+            "others": most - 1,
+            "at_once": _AT_ONCE,
+        },
     )
+    return replace(context, receipt_id=receipt_id, receipts_gone=tuple(sorted(gone_id for (gone_id,) in gone)))
 
 
-def _lines(decisions: Iterable[Decision], *, included: bool) -> list[ReceiptLine]:
-    lines = []
-    for candidate, reason, running_total in decisions:
-        ordinal, tokens, message_id, summary_id, _, _, _, last_seq, _ = candidate
-        if message_id is None:
-            id, kind, messages, summaries = summary_id, ContextItemType.SUMMARY, 0, 1
-        else:
-            id, kind, messages, summaries = f"msg_{message_id}", ContextItemType.MESSAGE, 1, 0
-        values = {
-            "included": included,
-            "reason": reason,
-            "tokens": tokens,
-            "running_total": running_total,
-            "first_seq": ordinal,
-            "last_seq": last_seq,
-            "id": id,
-            "kind": kind,
-            "messages": messages,
-            "summaries": summaries,
-        }
-        lines.append(record(ReceiptLine, values))
-    return lines
+def kept(receipt_id: str, *, scope: Scope) -> KeptReceipt:
+    """The receipt of this id, if it is there and the caller may see it."""
+    row = _found(scope.narrow(AssemblyReceipt.objects.all()), receipt_id)
+    lines = [dict(zip(_LINE, values, strict=True)) for values in row.lines]
+    return _RECEIPT.validate_python({**_values(row), "lines": lines})
+
+
+def listed(conversation_id: int, *, before_receipt: str | None, limit: int) -> list[ReceiptOutline]:
+    """The kept receipts of a conversation, newest first, without their decisions."""
+    rows = AssemblyReceipt.objects.filter(conversation_id=conversation_id).order_by("-created_at", "-receipt_id")
+    if before_receipt is not None:
+        last = _found(rows, before_receipt)
+        rows = rows.filter(behind(field="created_at", moment=last.created_at, key=last.receipt_id))
+    return [_OUTLINE.validate_python(_values(row)) for row in rows.defer("lines")[:limit]]
+
+
+def _values(row: AssemblyReceipt) -> dict[str, Any]:
+    """The fields of a receipt that are stored beside its lines."""
+    return {
+        **row.figures,
+        "receipt_id": row.receipt_id,
+        "conversation_id": row.conversation_id,
+        "created_at": row.created_at,
+        "is_for_query": row.figures["query_hash"] is not None,
+    }
+
+
+def _found(receipts: QuerySet[AssemblyReceipt], receipt_id: str) -> AssemblyReceipt:
+    row = receipts.filter(receipt_id=receipt_id).first() if receipt_id.isprintable() else None
+    if row is None:
+        raise NotFound(
+            f"There is no receipt {receipt_id[:80]!r} that you may see; of each conversation, only the newest are kept."
+        )
+    return row
+
+
+def _hash(query: str | None) -> str | None:
+    # A query may hold private words; the hash still shows whether two are equal.
+    return None if query is None else hashlib.sha256(query.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def difference(before: KeptReceipt, after: KeptReceipt) -> ReceiptDifference:
@@ -129,7 +146,7 @@ def _included(lines: Iterable[ReceiptLine]) -> dict[str, ReceiptLine]:
 
 
 def _standing_for(line: ReceiptLine, summaries: Iterable[ReceiptLine]) -> str | None:
-    """The new summary whose range holds this one: summaries of one context do not overlap."""
+    """The new summary whose range holds this one; summaries do not overlap."""
     return next(
         (each.id for each in summaries if each.first_seq <= line.first_seq and line.last_seq <= each.last_seq), None
     )

@@ -1,4 +1,4 @@
-"""Select what a model sees: groups and a budget in, decisions out. Pure.
+"""Select what a model sees: groups and a budget in, decisions and their receipt out. Pure.
 
 A *candidate* is one context item, or a message that a query found. A *group* goes in whole or not at all: a summary, a
 message, a tool call with its results. The planner decides where the fresh tail and the groups are.
@@ -14,8 +14,12 @@ from typing import NamedTuple
 
 from compaction.planning.planner import MAX_ATOM_MESSAGES, TAIL_REACH, atoms, fresh_tail, sum_tokens
 from compaction.policy import CompactionPolicy
-from conversations.types import Role
-from retrieval.assembly.types import AssemblyReason
+from conversations.fast.records import record
+from conversations.types import ContextItemType, Role
+from retrieval.assembly.types import AssemblyReason, LeftOut, ReceiptLine
+
+# So many of the newest items that did not fit have a line of their own.
+LINES_LEFT_OUT = 100
 
 # Half of what the mandatory part leaves goes to messages that answer the query, the other half to everything else.
 SHARE_OF_HITS = 0.5
@@ -144,12 +148,12 @@ def groups_of(slots: Sequence[Candidate], policy: CompactionPolicy) -> list[Grou
         if others:
             in_tail = others[-1].ordinal in protected.tail
             groups.append(Group(others, AssemblyReason.FRESH_TAIL if in_tail else None))
-    # Slots of a context are told apart by their ordinals.
+    # Slots of a context differ in their ordinals.
     return sorted(groups, key=lambda group: group.candidates[-1].ordinal)
 
 
 def edge_of(groups: Iterable[Group]) -> int | None:
-    """The ordinal from which on no group can have begun before the oldest of these; None if there is none such.
+    """The ordinal from which on every group is surely whole, if there is one.
 
     Whoever reads a context from its newest end does not know what a group at the far edge belongs to.
     """
@@ -164,12 +168,12 @@ def edge_of(groups: Iterable[Group]) -> int | None:
 
 
 def inside(groups: Iterable[Group], edge: int) -> list[Group]:
-    """The groups that are surely whole, and those before the edge that have to be shown in any case."""
+    """The groups from the edge on, and the mandatory ones before it."""
     return [group for group in groups if group.mandatory or group.candidates[0].ordinal >= edge]
 
 
 def is_enough(groups: Iterable[Group], *, edge: int, budget: int, policy: CompactionPolicy) -> bool:
-    """Whether the newest groups of a context, from the edge on, are all that an answer within the budget can hold.
+    """Whether the groups from the edge on are all that the budget can hold.
 
     System messages and a pinned question may lie farther back; they are looked for by themselves.
     """
@@ -186,7 +190,7 @@ def is_enough(groups: Iterable[Group], *, edge: int, budget: int, policy: Compac
 def with_hits(
     groups: Iterable[Group], scores: Mapping[int, float], stands_for: Mapping[str, Collection[int]]
 ) -> list[Group]:
-    """The groups, each with the hits that it shows, or that its summary stands for, and the best of their scores."""
+    """The groups with the hits that each shows or stands for, and their score."""
     marked = []
     for group in groups:
         shown = {candidate.message_id for candidate in group.candidates if candidate.message_id in scores}
@@ -197,13 +201,13 @@ def with_hits(
 
 
 def score(*, worth: float, best: float, seq: int, last_seq: int) -> float:
-    """How much a message that answers the query deserves its place: mostly by how well, a little by how new it is."""
+    """Score a hit: mostly by how well it answers, a little by how new it is."""
     relative = max(0.0, worth / best) if best > 0 else 0.0
     return (1 - WEIGHT_OF_RECENCY) * relative + WEIGHT_OF_RECENCY * seq / max(last_seq, 1)
 
 
 def select(groups: Sequence[Group], *, budget: int) -> Selection:
-    """What goes in: the mandatory groups whatever they cost, then what answers the query, then the newest of the rest.
+    """Select mandatory groups, then answers to the query, then the newest.
 
     The newest of the rest end at the first group that does not fit, so that no gap opens between them. Room that is
     left then goes to further answers.
@@ -300,3 +304,71 @@ def with_withheld(selection: Selection, withheld: Iterable[Candidate]) -> Select
     """The selection with why these are not in it."""
     refused = (Decision(candidate, AssemblyReason.QUARANTINED, selection.total_tokens) for candidate in withheld)
     return replace(selection, refused=(*refused, *selection.refused))
+
+
+def left_out(selection: Selection, whole: LeftOut) -> LeftOut:
+    """What a selection leaves out of a context that is so much as a whole."""
+    return _less(whole, [decision.candidate for decision in selection.taken])
+
+
+def receipt(selection: Selection, missing: LeftOut, *, begins: int, edge: int | None) -> tuple[ReceiptLine, ...]:
+    """Every decision in the order it was made.
+
+    What is missing and has no line of its own shares the last one.     `begins` is the seq where the context begins,
+    `edge` the one before which nothing was looked at, if there is such.
+    """
+    # What only the query brought up is no part of the context, and so of no later sum.
+    recalled = [decision for decision in selection.refused if decision.candidate.is_recalled]
+    items = [decision for decision in selection.refused if not decision.candidate.is_recalled]
+    named, unnamed = items[:LINES_LEFT_OUT], items[LINES_LEFT_OUT:]
+    rest = _less(missing, [decision.candidate for decision in named])
+    lines = [*_lines(selection.taken, included=True), *_lines([*recalled, *named], included=False)]
+    if rest.messages or rest.summaries:
+        last_seqs = [decision.candidate.last_seq for decision in unnamed] + ([] if edge is None else [edge - 1])
+        lines.append(
+            ReceiptLine(
+                included=False,
+                reason=AssemblyReason.BUDGET,
+                tokens=rest.tokens,
+                running_total=selection.total_tokens,
+                first_seq=begins,
+                last_seq=max(last_seqs, default=begins),
+                messages=rest.messages,
+                summaries=rest.summaries,
+            )
+        )
+    return tuple(lines)
+
+
+def _less(whole: LeftOut, candidates: Iterable[Candidate]) -> LeftOut:
+    items = [candidate for candidate in candidates if not candidate.is_recalled]
+    raw = sum([candidate.message_id is not None for candidate in items])
+    return LeftOut(
+        messages=whole.messages - raw,
+        summaries=whole.summaries - (len(items) - raw),
+        tokens=whole.tokens - sum_tokens(items),
+    )
+
+
+def _lines(decisions: Iterable[Decision], *, included: bool) -> list[ReceiptLine]:
+    lines = []
+    for candidate, reason, running_total in decisions:
+        ordinal, tokens, message_id, summary_id, _, _, _, last_seq, _ = candidate
+        if message_id is None:
+            id, kind, messages, summaries = summary_id, ContextItemType.SUMMARY, 0, 1
+        else:
+            id, kind, messages, summaries = f"msg_{message_id}", ContextItemType.MESSAGE, 1, 0
+        values = {
+            "included": included,
+            "reason": reason,
+            "tokens": tokens,
+            "running_total": running_total,
+            "first_seq": ordinal,
+            "last_seq": last_seq,
+            "id": id,
+            "kind": kind,
+            "messages": messages,
+            "summaries": summaries,
+        }
+        lines.append(record(ReceiptLine, values))
+    return lines

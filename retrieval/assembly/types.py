@@ -1,4 +1,4 @@
-"""The records of assembly: what a model gets to see, and why it is that and nothing else."""
+"""The records of assembly: what a model gets to see, and why."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class AssemblyReason(StrEnum):
 
 
 class BudgetSource(StrEnum):
-    """Who said how many tokens there are."""
+    """Where the budget comes from."""
 
     REQUEST = "request"
     CONVERSATION = "conversation"
@@ -34,7 +34,7 @@ class BudgetSource(StrEnum):
 
 @dataclass(frozen=True)
 class Moment:
-    """A moment of a conversation: after which message it was, and at what time; a run if that was asked for."""
+    """A moment of a conversation: after a message, at a time, or after a run."""
 
     last_seq: int
     time: datetime | None = None
@@ -43,7 +43,7 @@ class Moment:
 
 @dataclass(frozen=True)
 class AssembledItem:
-    """One message or summary as the model gets it; a summary comes as an element, in the words of a user."""
+    """One message, or one summary as an element in a user's message."""
 
     id: str
     kind: ContextItemType
@@ -64,7 +64,7 @@ class AssembledItem:
 
 @dataclass(frozen=True)
 class ReceiptLine:
-    """One decision. A line without an id speaks of all that lies between its seqs and has no line of its own."""
+    """One decision; without an id, on all between its seqs without a line."""
 
     included: bool
     reason: AssemblyReason
@@ -81,7 +81,7 @@ class ReceiptLine:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """How much of the active context did not fit: items of each kind, and their tokens."""
+    """How much of the active context did not fit, in items and tokens."""
 
     messages: int
     summaries: int
@@ -90,7 +90,7 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class AssembledContext:
-    """What a model should be given, oldest first, and the receipt: every decision in the order it was made.
+    """What a model should be given, oldest first, and every decision on it.
 
     Without a format it is `items`. In one, it is `messages` as that API takes them, with `system` apart where the API
     has it apart, the ids that each message was made from in `sources`, and in `repairs` what had to be changed; `items`
@@ -123,7 +123,7 @@ class AssembledContext:
 
 @dataclass(frozen=True)
 class KeptReceipt:
-    """A receipt as it was kept: ids, decisions and costs of one assembly. What was said is not in it.
+    """A kept receipt: ids, decisions and costs of one assembly, but no texts.
 
     The same context, assembled again in the same way, has the same receipt; `created_at` is when it was kept last.
     `query_hash` is the SHA-256 of the query.
@@ -146,7 +146,7 @@ class KeptReceipt:
 
 @dataclass(frozen=True)
 class ReceiptOutline:
-    """A kept receipt without its decisions: enough to choose one. `is_for_query` tells that something was asked."""
+    """A kept receipt without its decisions; `is_for_query`: it had a query."""
 
     receipt_id: str
     conversation_id: int
@@ -161,7 +161,7 @@ class ReceiptOutline:
 
 @dataclass(frozen=True)
 class WentOut:
-    """An item that was in the one context and is not in the other, and the summary that now stands for it, if any."""
+    """An item that went out, and the summary that now stands for it, if any."""
 
     line: ReceiptLine
     replaced_by: str | None = None
@@ -195,7 +195,7 @@ class ReceiptDifference:
 
 @dataclass(frozen=True)
 class RecallSection:
-    """What a host that compacts by itself puts into its prompt: summaries of what it has cut, oldest first.
+    """Summaries of what a host has cut, for its prompt, oldest first.
 
     `text` costs `tokens`, at most `limit`; it is empty if there is nothing to recall, or no room to say it. In it are
     `summary_ids`; `left_out_ids` had no room.

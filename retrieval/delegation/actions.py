@@ -1,4 +1,4 @@
-"""Parse what a sub-agent asks for: one JSON object a turn, in whatever text the model puts around it. Pure."""
+"""Parse the action of a sub-agent: a JSON object within any text. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pydantic.dataclasses import dataclass
 _THOUGHT = re.compile(r"\s*<(think|thinking|reasoning)>.*?</\1>", re.DOTALL | re.IGNORECASE)
 _LONGEST_WORDS = 2_000
 _MOST_CITED = 200
-# What begins like an object in more places than this is none that was meant.
+# The most places in a text where an object may begin.
 _MOST_ATTEMPTS = 100
 _STRICT = ConfigDict(strict=True, str_strip_whitespace=True)
 
@@ -131,12 +131,12 @@ def action_in(text: str) -> Action:
 
 
 def as_json(action: Action) -> str:
-    """What was asked for, as the model is shown it again: our words, with its values."""
+    """The action as the model is shown it again."""
     return json.dumps({"action": action.name, **vars(action)}, ensure_ascii=False)
 
 
 def _object_in(text: str) -> Mapping[str, Any]:
-    """The first JSON object that has an action, whatever is said around it."""
+    """The first JSON object that has an action, whatever is around it."""
     # Models break lines inside of strings.
     decoder = json.JSONDecoder(strict=False)
     place = text.find("{")

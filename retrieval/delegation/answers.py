@@ -26,7 +26,7 @@ _TEXTS = "SELECT summary_id, content FROM summaries WHERE summary_id = ANY(%s)"
 
 
 def checked(work: Work, extent: Extent) -> tuple[str | None, tuple[str, ...], tuple[str, ...]]:
-    """The answer without the ids that are not there or not within the grant; those that are; and those that are not."""
+    """The answer without ids beyond the grant; the ids within; those removed."""
     if work.answer is None:
         return None, (), ()
     in_text = [each for each in names_in(work.answer) if each.kind in (ItemKind.SUMMARY, ItemKind.MESSAGE)]
@@ -45,7 +45,7 @@ def note_of(work: Work, removed: Sequence[str], excerpts: Sequence[QueryExcerpt]
         Ending.OUT_OF_TURNS: "The language model used up its turns without an answer.",
         Ending.OUT_OF_TIME: "The language model had no answer in time.",
         Ending.MODEL_FAILED: f"The language model gave no answer ({work.failure}).",
-        Ending.NOT_UNDERSTOOD: "The language model did not keep to the form it was told.",
+        Ending.NOT_UNDERSTOOD: "The language model did not keep to the form of an answer.",
         Ending.INCOMPLETE: "The language model says that it found only a part, or nothing.",
         Ending.GRANT_EXCEEDED: "What may be read by the grant is read, without an answer.",
         Ending.GRANT_EXPIRED: "The grant expired before there was an answer.",
@@ -53,14 +53,14 @@ def note_of(work: Work, removed: Sequence[str], excerpts: Sequence[QueryExcerpt]
     }.get(work.ending)
     notes = [reason] if reason else []
     if removed:
-        notes.append(f"{counted(len(removed), 'id')} in the answer led nowhere: taken out, and told under removed_ids.")
+        notes.append(f"{counted(len(removed), 'id')} in the answer led nowhere: taken out, and listed in removed_ids.")
     if work.answer is None and not excerpts and work.ending not in (Ending.GRANT_EXPIRED, Ending.GRANT_REVOKED):
         notes.append("Nothing within the grant, or within what is left of it, says anything about it.")
     return " ".join(notes) or None
 
 
 def excerpts_of(engine: RetrievalEngine, question: str, extent: Extent, *, room: int) -> tuple[QueryExcerpt, ...]:
-    """The best of them, best first, in at most so many tokens; none if nothing says anything about it."""
+    """The best excerpts within the grant, best first, within `room` tokens."""
     found = matches_within(engine, question, extent, limit=MOST_EXCERPTS)
     numbers = [int(match.id.removeprefix("msg_")) for match in found if match.kind is ItemKind.MESSAGE]
     texts = {message.id: message.content for message in messages_of(numbers)}

@@ -1,4 +1,4 @@
-"""Answer a question from what summaries stand for, so that the caller need not read it all.
+"""Answer a question from what summaries stand for.
 
 A grant allows so much reading and no more; by it a language model looks into the question, or, without one, the best
 excerpts are picked. What comes back is checked: ids that it names exist and may be read.
@@ -75,17 +75,17 @@ class Delegation:
         token_cap: int | None = None,
         grant_id: str | None = None,
     ) -> QueryAnswer:
-        """Answer a question from what would be much to read, with the ids that the answer rests on.
+        """Answer a question from much text, with the ids that the answer rests on.
 
         Name the `ids` of summaries and messages, or what to search for; without either, the question itself is searched
         for. A language model, where one is configured (`LCM_SUMMARIZER`), reads them by a grant: `depth` levels down,
         at most `token_cap` tokens, for a while. Without one, or where it gives no answer in time, the best excerpts are
-        given, and `ending` says why. `hint` tells when opening everything directly would do. A `grant_id` from an
+        given, and `ending` says why. `hint` says when opening everything directly is enough. A `grant_id` from an
         earlier answer asks again by the same grant: refused as grant_expired, grant_revoked, grant_exceeded or
         not_found, and, where ids or a search come with it, as grant_recursion.
         """
         if not question.strip():
-            raise Invalid("question: There is nothing asked.")
+            raise Invalid("question: This is empty.")
         if grant_id is not None:
             grant: GrantRecord | None = self._again(grant_id, is_new=bool(ids or query or conversation_id is not None))
         else:
@@ -196,11 +196,11 @@ class Delegation:
         return SubAgent(client=client, reader=reader, bounds=bounds).look_into(question, lines)
 
     def _model(self) -> str | None:
-        """The model that is asked first for summaries, if there is one."""
+        """The first model of the chain of summarizers, if there is one."""
         return next((name for name in chain_of(self.chain) if name in MODELS), None)
 
     def _room(self) -> int:
-        """What the model can have read by its last turn, beside everything else it is told."""
+        """What the model can have read by its last turn, beside its prompts."""
         name = self._model()
         if name is None:
             return self.engine.policy.grant_tokens
@@ -216,7 +216,7 @@ class Delegation:
         return found
 
     def _hint(self, extent: Extent) -> RoutingHint:
-        """Opening everything directly is enough where it fits one page and takes a few calls."""
+        """Whether opening everything directly fits one page and a few calls."""
         tokens = extent.tokens_below()
         calls = [f"lcm_expand summary_id={id} depth={extent.depth} include_messages=true" for id in extent.roots]
         calls += [
@@ -228,7 +228,7 @@ class Delegation:
 
 
 def _one(id: str) -> Named:
-    """The id of a summary or a message that stands in the text."""
+    """The id of a summary or a message in the text."""
     inside = names_in(id)
     found = named(id) or (inside[0] if inside else None)
     if found is None:

@@ -1,4 +1,4 @@
-"""Find what a grant reaches: the summaries and messages it names, and what lies so many levels below them."""
+"""Find what a grant reaches: the items it names and those below them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SQL = load("retrieval/delegation.sql")
 
 @dataclass(frozen=True)
 class Extent:
-    """The summaries that may be read, each with its level, and the messages that are named themselves."""
+    """The summaries that may be read, with their levels, and named messages."""
 
     roots: tuple[str, ...]
     depth: int
@@ -58,7 +58,7 @@ class Extent:
         return [row[0] for row in rows(_SQL["conversations"], [array(self.messages), list(self.roots)])]
 
     def spans(self) -> list[tuple[int, int, int]]:
-        """Where the named messages stand: the conversation, and the first and last of those beside each other."""
+        """The stretches of named messages: conversation, first and last seq."""
         return [(id, first, last) for id, first, last in rows(_SQL["spans"], [array(self.messages)])]
 
     def tokens_below(self) -> int:
@@ -73,7 +73,7 @@ class Extent:
 
 
 def to_be_read(found: Sequence[Match]) -> list[str]:
-    """What to give leave to read for these matches: the summaries, and of messages what they stand among."""
+    """The ids that a grant for these matches names."""
     numbers = [int(match.id.removeprefix("msg_")) for match in found if match.kind is ItemKind.MESSAGE]
     around: dict[str, list[str]] = {}
     values = {"messages": array(numbers), "neighbours": _NEIGHBOURS}
@@ -83,7 +83,7 @@ def to_be_read(found: Sequence[Match]) -> list[str]:
 
 
 def matches_within(engine: RetrievalEngine, query: str, extent: Extent, *, limit: int) -> tuple[Match, ...]:
-    """The best matches that the grant reaches, by grep's own ranking; none for what cannot be searched for."""
+    """The best matches within the grant, by the ranking of grep."""
     found: dict[str, Match] = {}
     for narrowed in _searches(extent):
         try:

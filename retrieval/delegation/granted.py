@@ -1,4 +1,4 @@
-"""Read what a grant allows, as text for a model, every token counted before it is handed out."""
+"""Read what a grant allows, as text for a model, every token counted."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from retrieval.types import Description, ExpandedItem, ItemKind, Match
 # The most that one answer holds: several of them show more than one that fills the room.
 MOST_AT_ONCE = 2_000
 MOST_MATCHES = 12
-# What says of an item where it stands, and that there is more.
+# The tokens of an item's heading, and of the line that leads on.
 _HEADING_TOKENS, _MORE_TOKENS = 30, 40
-# An item or two more than were foreseen, and it is asked for less.
+# If the headings do not fit, a smaller page is read.
 _ATTEMPTS, _SMALLER = 3, 0.7
 _DELEGATING = ("expand_query", "lcm_expand_query", "delegate")
 
@@ -55,7 +55,7 @@ class GrantedReader:
     pages: dict[str, Page] = field(default_factory=dict)
 
     def read(self, action: Action) -> Read:
-        """What the action asks for. Raises the refusal, which is on the grant's list then."""
+        """Take the action; a refusal is counted on the grant and raised."""
         match action:
             case Find(query=query):
                 return self._given(lambda room: fit(self._found(query), room, self._count))
@@ -91,14 +91,14 @@ class GrantedReader:
         return refusal
 
     def _within(self, id: str) -> Named:
-        """The id, if it may be read: what is beyond the grant is as unknown as what is not there."""
+        """The id, if it may be read; else NotFound, as for what is not there."""
         found = named(id)
         if found is None or not self.extent.within([found]):
             raise self._refused(NotFound(f"There is no {id[:80]!r} that you may read."))
         return found
 
     def _levels(self, summary_id: str, depth: int) -> int:
-        """As many levels as are asked for and may be opened."""
+        """The levels wanted, as far as they may be opened."""
         left = self.extent.levels_left(summary_id)
         if left < 1:
             raise self._refused(
@@ -112,19 +112,19 @@ class GrantedReader:
         return "\n".join(lines) if lines else "Nothing that you may read holds these words; try others."
 
     def _described(self, allowed: Named) -> str:
-        told = self.engine.describe(id=allowed.id)
-        head = f"{told.id} [{_place(told)}], {counted(told.token_count or 0, 'token')}"
-        if told.kind is ItemKind.MESSAGE:
-            return f"{head}, {told.role}, {told.created_at:%Y-%m-%d %H:%M}"
+        found = self.engine.describe(id=allowed.id)
+        head = f"{found.id} [{_place(found)}], {counted(found.token_count or 0, 'token')}"
+        if found.kind is ItemKind.MESSAGE:
+            return f"{head}, {found.role}, {found.created_at:%Y-%m-%d %H:%M}"
         # What else derives from it is beyond the grant.
-        sources = [source for source in told.sources if source in self.extent.levels]
+        sources = [source for source in found.sources if source in self.extent.levels]
         return "\n".join(
             [
-                f"{head}, {told.summary_kind} summary of {counted(told.message_count or 0, 'message')}, "
-                f"{told.earliest_at:%Y-%m-%d %H:%M} to {told.latest_at:%Y-%m-%d %H:%M}; opening it costs "
-                f"{counted(told.opening_tokens or 0, 'token')}.",
+                f"{head}, {found.summary_kind} summary of {counted(found.message_count or 0, 'message')}, "
+                f"{found.earliest_at:%Y-%m-%d %H:%M} to {found.latest_at:%Y-%m-%d %H:%M}; opening it costs "
+                f"{counted(found.opening_tokens or 0, 'token')}.",
                 f"Made from summaries: {', '.join(sources) or 'none'}.",
-                told.content or "",
+                found.content or "",
             ]
         )
 

@@ -1,4 +1,4 @@
-"""Keeps leave to read: gives it, counts what is read by it, takes it back, and lists what was refused.
+"""Issue grants to read, count what is read by them, and revoke them.
 
 Before anything is read, its room is set aside, the grant's row held for as long as that takes. So however many read at
 once, they are never given more than the cap. What a reader has set aside and does not need is given back; until then it
@@ -25,7 +25,7 @@ from conversations.store.pages import behind
 from retrieval.delegation.types import GrantExceeded, GrantExpired, GrantRecord, GrantRevoked, GrantState
 from retrieval.models import Grant
 
-# With less than this nothing can be said that would help.
+# Fewer tokens than this hold no useful answer.
 LEAST_ROOM = 32
 # How long what was read, and refused, stays in the list.
 KEPT = timedelta(days=30)
@@ -63,11 +63,11 @@ class Grants:
         return [_record(grant, now) for grant in grants[:limit]]
 
     def get_grant(self, *, grant_id: str) -> GrantRecord:
-        """One grant: what it allows, what was read by it and what it was refused; NotFound if there is none."""
+        """Get a grant: what it allows, what was read by it, what was refused."""
         return _record(self._found(grant_id), self.now())
 
     def revoke_grant(self, *, grant_id: str) -> GrantRecord:
-        """Take a grant back: nothing more is read by it, by work under way either. Once is enough; NotFound."""
+        """Revoke a grant; work under way reads nothing more by it either."""
         found = self._found(grant_id)
         Grant.objects.filter(pk=found.pk, revoked_at=None).update(revoked_at=self.now())
         return self.get_grant(grant_id=grant_id)
@@ -75,7 +75,7 @@ class Grants:
     def issue(
         self, *, workspace_id: int, question: str, item_ids: Sequence[str], depth: int, token_cap: int, seconds: int
     ) -> GrantRecord:
-        """Give leave to read these items, which whoever asks must be allowed to see."""
+        """Make a grant for these items, which the caller must be allowed to see."""
         now = self.now()
         forgotten = Grant.objects.filter(workspace_id=workspace_id, expires_at__lt=now - KEPT)
         Grant.objects.filter(pk__in=list(forgotten.values_list("pk", flat=True)[:_MOST_REMOVED])).delete()
@@ -92,11 +92,11 @@ class Grants:
         return _record(grant, now)
 
     def usable(self, *, grant_id: str) -> GrantRecord:
-        """The grant, if it can be read by; else the refusal, which is noted. NotFound for somebody else's."""
+        """The grant, if it is active; else the refusal, which is counted on it."""
         try:
             grant = self._found(grant_id)
         except NotFound as refusal:
-            # Told to its owner, who has lost it to somebody; it is nothing to whoever came with it.
+            # Counted for the owner, whose grant somebody else tried to use.
             self.note(grant_id=grant_id, refusal=refusal)
             raise
         record = _record(grant, self.now())
@@ -105,7 +105,7 @@ class Grants:
 
     @contextmanager
     def room(self, *, grant_id: str, wanted: int) -> Iterator[Room]:
-        """Room for an answer of at most `wanted` tokens, which is less where less is left; what is not used goes back.
+        """Set aside at most `wanted` tokens for an answer; what is unused goes back.
 
         Raises the refusal if nothing may be read, and notes it.
         """

@@ -1,8 +1,8 @@
-"""Let a language model look into a question, a few turns long and by a grant only; it ends in time, whatever it does.
+"""Let a language model read by a grant, for a few turns and a limited time.
 
-No transaction is open while the model is asked. What it asks for is one of a handful of reads; to delegate is none.
-What others said goes into its prompt between tags that hold a number drawn for this one turn, so nothing that was said
-can close them; the templates are filled in once, and what they are filled with is never a template.
+No transaction is open during a call of the model. Its actions are a handful of reads; delegating is none of them.
+Stored texts go into its prompt between tags that hold a number drawn for this one turn, so no text can close them; the
+templates are filled in once, and what they are filled with is never a template.
 """
 
 from __future__ import annotations

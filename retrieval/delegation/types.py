@@ -1,4 +1,4 @@
-"""The records of delegated reading: leave to read, what came of a question, and why leave was refused."""
+"""The records of delegated reading: grants, answers and refusals."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ class GrantState(StrEnum):
 
 @dataclass(frozen=True)
 class GrantRecord:
-    """Leave to read these summaries and messages, `depth` levels down, and no more than `token_cap` tokens of them.
+    """A grant to read summaries and messages, and `depth` levels below them.
 
-    `tokens_used` is what was given, and what is set aside for answers under way: never more than the cap. `refusals`:
-    how often it was asked for what it does not allow, by code.
+    At most `token_cap` tokens are given by it.     `tokens_used` is what was given, and what is set aside for answers
+    under way: never more than the cap. `refusals` counts refused reads by code.
     """
 
     grant_id: str
@@ -73,7 +73,7 @@ class GrantRecord:
 
 @dataclass(frozen=True)
 class RoutingHint:
-    """Whether opening everything directly would be enough, the calls that do so, and what lies below, in tokens."""
+    """Whether opening everything directly is enough, and the calls for that."""
 
     direct_is_enough: bool
     tokens_below: int
@@ -82,7 +82,7 @@ class RoutingHint:
 
 @dataclass(frozen=True)
 class QueryExcerpt:
-    """A piece of a message or summary that says most about the question. Untrusted, as everything that was said."""
+    """An excerpt of a message or summary about the question; untrusted."""
 
     id: str
     kind: ItemKind
@@ -115,7 +115,7 @@ class Ending(StrEnum):
 
 @dataclass(frozen=True)
 class QueryStep:
-    """What the sub-agent did in one turn: the action, what it was about, the tokens it was given, or the refusal."""
+    """One turn of a sub-agent: its action and what came of it."""
 
     action: str
     about: str
@@ -125,10 +125,10 @@ class QueryStep:
 
 @dataclass(frozen=True)
 class QueryAnswer:
-    """What came of a question: an answer by a model, or else the excerpts that say most about it.
+    """An answer by a model, or else the excerpts that say most.
 
     `partial`: there may be more to it; `ending` says why. `cited_ids` exist and lie within the grant; `removed_ids`
-    were named and do not. The answer is a model's account of what was said: as untrusted as that is.
+    were named and do not. The answer is as untrusted as the texts it is made from.
     """
 
     question: str

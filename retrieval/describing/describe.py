@@ -12,7 +12,7 @@ from conversations.models import Conversation, LargeFile, Message, Summary
 from conversations.scope import Scope, unseen
 from conversations.sql import rows, snapshot
 from conversations.types import Level, Role, SummaryKind
-from retrieval.describing.outlines import STATEMENTS, in_order, outline, way_up
+from retrieval.describing.summary_outlines import STATEMENTS, in_order, outline, way_up
 from retrieval.ids import Named, named, names_in
 from retrieval.types import Description, ItemKind, MessageSpan
 
@@ -164,7 +164,7 @@ def _file(file: LargeFile) -> Description:
 
 
 def _run(run_id: str, *, scope: Scope) -> Description:
-    """What the run came to and which summaries it made; NotFound alike for what is not there and what is not seen."""
+    """What a run came to and which summaries it made; NotFound."""
     runs = scope.narrow(CompactionRun.objects.all())
     run = runs.filter(run_id=run_id).first() if run_id.isprintable() else None
     if run is None:
@@ -191,7 +191,7 @@ def _run(run_id: str, *, scope: Scope) -> Description:
 
 
 def _conversation(conversation: Conversation) -> Description:
-    """What the conversation holds, what of it a model sees now, and what the last run in it came to."""
+    """What a conversation holds, what a model sees of it, and its last run."""
     number = {"conversation_id": conversation.conversation_id}
     with snapshot():
         # Again, so that its counters are of the same moment as what they count.

@@ -9,7 +9,7 @@ from conversations.errors import NotFound
 from conversations.scope import Scope
 from conversations.sql import rows, snapshot
 from conversations.types import Level, SummaryKind
-from retrieval.describing.outlines import STATEMENTS, outline
+from retrieval.describing.summary_outlines import STATEMENTS, outline
 from retrieval.ids import named, names_in
 from retrieval.types import ItemKind, Lineage, LineageEdge, LineageNode, MessageSpan, SummaryOutline
 
@@ -26,10 +26,11 @@ class ImpactLevel:
 
 @dataclass(frozen=True)
 class Impact:
-    """What derives from a message or a summary: `levels` count all of it, `items` are the nearest (`items_complete`).
+    """What derives from a message or a summary.
 
-    `active`: whether the message or summary itself is in the active context. A summary that was made again counts,
-    with what it was superseded by; what was made instead of it derives from the same messages.
+    `levels` count all of it, `items` are the nearest (`items_complete`). `active`: whether the message or summary
+    itself is in the active context. A summary that was made again counts, with what it was superseded by; what was made
+    instead of it derives from the same messages.
     """
 
     id: str

@@ -14,7 +14,7 @@ from conversations.humanize import counted
 from conversations.models import Conversation
 from conversations.scope import Scope
 from conversations.sql import rows, snapshot
-from retrieval.describing.outlines import STATEMENTS, in_order, outline
+from retrieval.describing.summary_outlines import STATEMENTS, in_order, outline
 from retrieval.types import ExpandedItem, MessageSpan, SummaryOutline
 
 MOST_IN_MANIFEST = 50
@@ -25,7 +25,7 @@ _TEXTS = "SELECT summary_id, content FROM summaries WHERE summary_id = ANY(%s)"
 
 @dataclass(frozen=True)
 class CoveringNode:
-    """A summary of the active context that stands for messages of the range, and how far beyond the range it reaches.
+    """An active summary of messages of the range, and its reach beyond it.
 
     `content` is its text, for the first of them that fit `LCM_MAX_EXPAND_TOKENS` together.
     """
@@ -39,7 +39,7 @@ class CoveringNode:
 
 @dataclass(frozen=True)
 class RangeDescription:
-    """What stands for a range of messages in the active context, and what opening that would cost.
+    """What stands for a range in the active context, and what opening it costs.
 
     `nodes` and `raw_messages` together are every message of the range. `manifest` are the summaries below the nodes
     that overlap the range, each with its `opening_tokens`, in order, or the nearest of them (`manifest_complete`).
@@ -64,10 +64,11 @@ class RangeDescription:
 
 @dataclass(frozen=True)
 class RangeExpansion:
-    """One page of what a range holds, in order. `cursor` continues it, and is None once everything was given.
+    """One page of what a range holds, in order.
 
-    `of` of an item that is in the active context is the conversation. With `keep_ends`, the last item is the last one
-    of the range, whole or its beginning, and `gap` is what lies between it and those before.
+    `cursor` continues it, and is None once everything was given. `of` of an item that is in the active context is the
+    conversation. With `keep_ends`, the last item is the last one of the range, whole or its beginning, and `gap` is
+    what lies between it and those before.
     """
 
     conversation_id: int
@@ -119,7 +120,7 @@ class Range(NamedTuple):
 
 
 def range_of(conversation_id: int, from_seq: int, to_seq: int, *, scope: Scope) -> Range:
-    """The range; NotFound without such a conversation, Invalid for a range that runs backwards."""
+    """The range; NotFound, or Invalid if it runs backwards."""
     if from_seq > to_seq:
         raise Invalid(f"from_seq: a range from {from_seq} to {to_seq} runs backwards.")
     return Range(scope.conversation(conversation_id), from_seq, to_seq)

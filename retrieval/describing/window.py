@@ -25,7 +25,7 @@ from retrieval.types import MessageSpan
 # More messages than this in a window are not listed one by one.
 MOST_MESSAGES = 400
 MOST_RUNS = 1_000
-# A bundle is at most so many of the parts wide that can be told apart: wide enough to be pointed at, and few enough.
+# The most parts of the resolution that a bundle is wide: enough to point at, and few enough.
 BUNDLED_PARTS = 8
 
 _SQL = load("retrieval/lineage_window.sql")
@@ -34,9 +34,9 @@ _OF_RUN = "SELECT max(created_at) FROM summaries WHERE conversation_id = %(id)s 
 
 @dataclass(frozen=True)
 class WindowSummary:
-    """A summary that reaches into the window. `active`: a model sees it of its messages at that moment.
+    """A summary that reaches into the window.
 
-    `superseded`: another one of the same sources has been made instead.
+    `active`: a model sees it at that moment. `superseded`: another one of the same sources has been made instead.
     """
 
     summary_id: str
@@ -56,7 +56,7 @@ class WindowSummary:
 
 @dataclass(frozen=True)
 class WindowBundle:
-    """Summaries of one depth side by side, too narrow to be listed, none of which a model sees.
+    """Adjacent summaries of one depth, too narrow to list, none of them active.
 
     `token_count` is that of the largest of them; `messages` are those they were made from, `source_tokens` theirs.
     """
@@ -72,7 +72,7 @@ class WindowBundle:
 
 @dataclass(frozen=True)
 class WindowMessage:
-    """A message of a window that is narrow enough to tell each one. `raw`: no summary stands for it at that moment."""
+    """A message of a narrow window; `raw`: no summary stands for it then."""
 
     message_id: int
     seq: int
@@ -83,7 +83,7 @@ class WindowMessage:
 
 @dataclass(frozen=True)
 class WindowRun:
-    """A run that has made summaries: how far the messages went that it knew, and what it was for."""
+    """A run that made summaries, the last message it covered, and its reason."""
 
     run_id: str
     finished_at: datetime
@@ -99,9 +99,9 @@ class LineageWindow:
 
     `first_seq` and `last_seq` are the window, `message_count` the messages that there were at that moment. From
     `tail_from_seq` on nothing is ever summarized. `raw` are the stretches that no summary stood for. `messages` is None
-    where the window holds too many to tell them one by one. `runs` are the newest of all that made summaries, oldest
-    first, whatever the window and the moment. `bundles` stand for summaries that the resolution asked for is too low to
-    tell one by one.
+    where the window holds too many to list. `runs` are the newest of all that made summaries, oldest
+    first, whatever the window and the moment. `bundles` stand for summaries that are too
+    narrow for the resolution.
     """
 
     conversation: ConversationRecord
@@ -129,7 +129,7 @@ def lineage_window(
     resolution: int | None,
     scope: Scope,
 ) -> LineageWindow:
-    """See `RetrievalEngine.lineage_window`: the same few statements, whatever the size."""
+    """See `RetrievalEngine.lineage_window`: few statements, whatever the size."""
     with snapshot():
         conversation = scope.conversation(conversation_id)
         time, count = _moment(conversation, as_of_run)
@@ -138,7 +138,7 @@ def lineage_window(
             raise Invalid(
                 f"A window goes from an earlier seq to a later one, within 1 to {count}; not {first} to {last}."
             )
-        # So many messages a summary must stand for to be as wide as one of the parts that can be told apart.
+        # The messages of a summary that is as wide as one part of the resolution.
         least = 1 if resolution is None else -(-(last - first + 1) // resolution)
         values = {"id": conversation_id, "first": first, "last": last, "time": time, "most": MOST_RUNS, "least": least}
         values["bundle_width"] = least * BUNDLED_PARTS
@@ -166,7 +166,7 @@ def lineage_window(
 
 
 def _moment(conversation: Conversation, as_of_run: str | None) -> tuple[datetime | None, int]:
-    """When the run was through, and how many messages there were; no time, and all, for now."""
+    """The end of the run and the number of messages then; None, and all, for now."""
     if as_of_run is None:
         return None, conversation.counters.message_count
     values: dict[str, Any] = {"id": conversation.pk, "run": as_of_run}
@@ -178,7 +178,7 @@ def _moment(conversation: Conversation, as_of_run: str | None) -> tuple[datetime
 
 
 def _summary(row: tuple[Any, ...], time: datetime | None) -> WindowSummary:
-    """The summary of a row; its times of being derived from and superseded may lie after the moment."""
+    """The summary of a row, active or superseded as of the moment."""
     id, depth, first, last, tokens, source_tokens, level, retention, is_degraded, run_id, created, *ends, is_shown = row
     merged, superseded = (end is not None and (time is None or end <= time) for end in ends)
     return WindowSummary(

@@ -16,7 +16,7 @@ from conversations.sql import rows, snapshot
 from conversations.store.last_used import note_use, note_use_of
 from conversations.types import SummaryKind
 from retrieval.describing.ranges import RangeExpansion, covering, range_of
-from retrieval.expansion.items import items_of, sliced
+from retrieval.expansion.expanded_items import items_of, sliced
 from retrieval.expansion.outline import Entry, Key, Outline, below, messages_within, within
 from retrieval.policy import RetrievalPolicy
 from retrieval.search.page import bad_cursor, read_cursor, write_cursor
@@ -28,14 +28,14 @@ FEWEST_AT_ONCE, TOKENS_A_MESSAGE = 64, 128
 # How many rows of a page are read at once; a page may end sooner, as its parts cost tokens of their own.
 READ_AT_ONCE = 1000
 _MORE = "There is more: expand with the same arguments and this cursor."
-# Before this, in the cursor of a range, stands the moment whose context it goes through.
+# In the cursor of a range, the moment whose context it goes through comes before this.
 _MOMENT = "~"
 _DIGITS = re.compile(r"[0-9]{1,17}")
 
 
 @dataclass(frozen=True)
 class Position:
-    """The item to go on with, and how much of its content and of its parts has been given."""
+    """The item to go on with, and how much of it has been given."""
 
     key: Key
     content_offset: int = 0
@@ -51,7 +51,7 @@ _BEGINNING = Position(Key(0, -(2**31)))
 
 @dataclass(frozen=True)
 class Request:
-    """What a cursor belongs to: a summary, or what a range of messages held at a moment."""
+    """What a cursor belongs to: a summary, or a range as of a moment."""
 
     of: str
     depth: int
@@ -63,14 +63,14 @@ class Request:
         return write_cursor(list(astuple(self)), place, of="expand")
 
     def position(self, cursor: str) -> Position:
-        """The position of a cursor of this expansion; Invalid (`bad_cursor`) for any other."""
+        """The position of a cursor; Invalid (`bad_cursor`) if not of this request."""
         mismatch = "This cursor belongs to another expansion, asked for otherwise, or what it goes through has changed"
         *key, content_offset, parts_offset = read_cursor(cursor, list(astuple(self)), of="expand", mismatch=mismatch)
         return Position(Key(*key), content_offset, parts_offset)
 
 
 class _Page(NamedTuple):
-    """The items of a page, where the next one begins, and, where the ends were kept, what lies between them."""
+    """The items of a page, where the next one begins, and the gap, if any."""
 
     items: list[ExpandedItem]
     following: Position | None
@@ -231,7 +231,7 @@ class Expansion:
 def _planned(
     entries: Iterator[Entry], room: int, *, is_begun: bool, begun: Key | None
 ) -> tuple[list[Entry], Entry | None]:
-    """The next entries that could fit by what their texts cost, and the one after them if that could not.
+    """The next entries whose texts could fit, and the one after that cannot.
 
     At least one, where the page is not begun yet, and no more than are in hand at once.
     """

@@ -19,9 +19,10 @@ _SQL = load("retrieval/expand.sql")
 
 
 class Key(NamedTuple):
-    """The place of an item in the order of an expansion: by seq; of summaries that begin there, the widest first.
+    """The place of an item in the order of an expansion.
 
-    A summary's rank is its depth, below zero; a message's is 1, and it has no summary's id.
+    By seq; of summaries that begin there, the widest first. A summary's rank is its depth, below zero; a message's is
+    1, and it has no summary's id.
     """
 
     seq: int
@@ -51,7 +52,7 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True)
 class Outline:
-    """What can be opened: the seqs it spans, and the statement that lists a window of them."""
+    """What can be opened: its seqs, and the statement that lists a window."""
 
     # Tells it from any other outline.
     name: str
@@ -63,7 +64,7 @@ class Outline:
     values: Mapping[str, Any]
 
     def window(self, begin: int, upto: int, most: int) -> list[Entry]:
-        """The entries that begin in the window, in order: every summary, and the first `most` messages."""
+        """Every summary and the first `most` messages that begin in the window."""
         values = {**self.values, "from": begin, "upto": upto, "most": most}
         return sorted(map(Entry._make, rows(self.statement, values, binary=True)))
 

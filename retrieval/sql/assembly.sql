@@ -1,4 +1,4 @@
--- Pieces of the statements that read a context; `context.py` and `past.py` put them together. A context
+-- Pieces of the statements that read a context; `context_slots.py` and `past.py` put them together. A context
 -- may have a thousand slots, so a row holds arrays. Its columns: what it gives, ordinals, tokens, message ids, texts
 -- (mostly summary ids), last seqs, and whether each is recalled, for the context does not show it itself.
 

@@ -14,9 +14,8 @@ from itertools import chain
 from compaction.engine import CompactionEngine
 from conversations.models import Message
 from retrieval.assembler import ContextAssembler
-from tests.evaluation.figures import Figure
+from tests.evaluation.figures import Figure, words_of
 from tests.evaluation.retrieval import Corpus, Query
-from tests.evaluation.words import words_of
 
 WORKSPACE = "evaluation of contexts"
 OVERRIDES = {"leaf_batch_messages": 32, "leaf_target_tokens": 200}

@@ -10,8 +10,6 @@ errors and of programs, are of the same sessions, pasted as they are.
 
 from __future__ import annotations
 
-import gzip
-import json
 import math
 import random
 import re
@@ -29,8 +27,8 @@ from conversations.store.conversations import ConversationStore
 from conversations.types import NewMessage, Role
 from retrieval.engine import RetrievalEngine
 from retrieval.types import GrepScope
-from tests.conversations.real_data import DATA, conversation_files, rows_of
-from tests.evaluation.figures import Figure
+from tests.conversations.real_data import conversation_files, rows_of
+from tests.evaluation.figures import Figure, questions_of_locomo
 
 WORKSPACE = "evaluation of retrieval"
 DEPTH = 10
@@ -38,11 +36,9 @@ IDENTIFIERS_A_SESSION = 30
 MOST_MESSAGES_OF_AN_IDENTIFIER = 3
 FORMS_OF_PEOPLE = ("in another style", "with a line", "in a question")
 CATEGORIES = {4: "single-hop", 1: "multi-hop", 2: "temporal"}
-ADVERSARIAL = 5
 
 Search = Callable[[str, int | None, int], list[int]]
 
-_EVIDENCE = re.compile(r"D:?(\d+):(\d+)")
 _WORD = re.compile(r"\w+")
 _TEXTS = "SELECT content_tsv FROM messages WHERE conversation_id = {}"
 # Written apart from retrieval's own idea of an identifier, so that it cannot flatter it.
@@ -132,13 +128,10 @@ class Corpus:
     def questions(self) -> list[Query]:
         """LoCoMo's, but for the adversarial and those without evidence that could be found."""
         found = []
-        with gzip.open(DATA / "locomo_questions.json.gz", "rt") as file:
-            asked = json.load(file)
-        for row in asked:
+        for row, turns in questions_of_locomo():
             name = f"locomo_{row['conv']}"
-            turns = {f"D{int(a)}:{int(b)}" for evidence in row["evidence"] for a, b in _EVIDENCE.findall(evidence)}
             answers = frozenset(self.of_dialogue[name, turn] for turn in turns if (name, turn) in self.of_dialogue)
-            if row["category"] != ADVERSARIAL and answers:
+            if answers:
                 conversation_id = self.conversations[name]
                 found.append(Query(row["question"], conversation_id, answers, row["category"], str(row["answer"])))
         return found

@@ -11,8 +11,6 @@ Everything a summary prints is paid from its budget: heads, days, the list of na
 
 from __future__ import annotations
 
-import gzip
-import json
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -24,10 +22,9 @@ from compaction.summarizing.extractive.extractive_summarizer import ExtractiveSu
 from compaction.summarizing.extractive.telegraphic_summarizer import TelegraphicSummarizer
 from compaction.summarizing.summarizer import SourceMessage, Summarizer, SummaryRequest
 from conversations.content.tokens import TokenEstimator
-from tests.conversations.real_data import DATA, conversation_files, rows_of
+from tests.conversations.real_data import conversation_files, rows_of
 from tests.evaluation.fallbacks import FALLBACKS
-from tests.evaluation.figures import Figure
-from tests.evaluation.words import words_of
+from tests.evaluation.figures import Figure, questions_of_locomo, words_of
 
 Row = dict[str, Any]
 Summarize = Callable[[Sequence[SourceMessage], int], str]
@@ -116,9 +113,7 @@ def _of_texts(fallback: Callable[[Sequence[str], int, Callable[[str], int]], str
 @lru_cache(maxsize=1)
 def _talk() -> tuple[list[list[Row]], list[dict[str, set[int]]]]:
     """Blocks of talk, and per question the answer's words with the blocks that say them in evidence."""
-    with gzip.open(DATA / "locomo_questions.json.gz", "rt") as file:
-        # Category 5 asks for what was never said.
-        questions = [question for question in json.load(file) if question["category"] != 5]
+    questions = list(questions_of_locomo())
     blocks: list[list[Row]] = []
     needs: list[dict[str, set[int]]] = []
     for file in conversation_files():
@@ -130,24 +125,17 @@ def _talk() -> tuple[list[list[Row]], list[dict[str, set[int]]]]:
         said = {
             row["meta"]["dia_id"]: (first + at // TALK_BLOCK, words_of(row["content"])) for at, row in enumerate(rows)
         }
-        for question in questions:
+        for question, turns in questions:
             if f"locomo_{question['conv']}." not in file.name:
                 continue
             need: dict[str, set[int]] = defaultdict(set)
-            for turn in _turns(question["evidence"]):
+            for turn in turns:
                 block, words = said.get(turn, (0, frozenset()))
                 for word in words & words_of(str(question["answer"])):
                     need[word].add(block)
             if need:
                 needs.append(need)
     return blocks, needs
-
-
-def _turns(evidence: Sequence[str]) -> Iterator[str]:
-    """The turns an evidence list names, however it spells them ("D8:6; D9:17", "D:11:26", "D30:05")."""
-    for entry in evidence:
-        for session, turn in re.findall(r"D:?(\d+):(\d+)", entry):
-            yield f"D{int(session)}:{int(turn)}"
 
 
 @lru_cache(maxsize=1)

@@ -309,18 +309,6 @@ def test_one_that_does_not_keep_to_the_form_is_given_up(history, vendor, nonsens
     assert found.excerpts
 
 
-def test_an_action_is_found_among_other_words(history, vendor):
-    asked = json.dumps({"action": "describe", "id": history["leaf"]})
-    vendor.behaves(
-        saying_exactly(f'<think>{{"action": "answer"}}</think>{{So}} here it is:\n```json\n{asked}\n```'), answering()
-    )
-
-    found = delegation().expand_query(question=QUESTION, ids=[history["root"]])
-
-    assert [step.action for step in found.steps] == ["describe"]
-    assert found.ending is Ending.ANSWERED
-
-
 @pytest.mark.parametrize("behaviour", [failing(503), refusing(401), saying("")])
 def test_where_the_model_fails_there_are_excerpts_and_the_reason(history, vendor, behaviour):
     vendor.behaves(behaviour)

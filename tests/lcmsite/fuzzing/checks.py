@@ -37,7 +37,7 @@ BEYOND_A_SCHEMA = {
     "Two messages of one append have the same idempotency_key": "that two fields exclude each other",
     "cold: Only messages go cold": "that two params exclude each other",
     "query: There is nothing to search for": "what of a text is a word",
-    "question: There is nothing asked": "what of a text is a word",
+    "question: This is empty": "what of a text is a word",
     "under: This summary is of another conversation": "which conversation has which summary",
     "other: .* is of conversation": "which conversation has which receipt",
     "ids: .* is a |ids: these are of several workspaces": "which ids there are, and of what",

@@ -18,8 +18,16 @@ from conversations.models import Conversation
 from conversations.sql import array, load, rows
 from conversations.store.read import ROLES
 from conversations.types import Counters, Role
-from retrieval.assembly.receipts import LINES_LEFT_OUT
-from retrieval.assembly.selection import Candidate, Group, by_ordinal, edge_of, groups_of, inside, is_enough
+from retrieval.assembly.selection import (
+    LINES_LEFT_OUT,
+    Candidate,
+    Group,
+    by_ordinal,
+    edge_of,
+    groups_of,
+    inside,
+    is_enough,
+)
 from retrieval.assembly.types import AssemblyReason, LeftOut, Moment
 
 # The first page is made to suffice; should sizes be very uneven, each further one doubles what is known.
@@ -58,13 +66,15 @@ class ContextSlots(Protocol):
         """Whose context it is; None for the present."""
 
     def page(self, *, before: int, size: int, tokens: int, margin: int, is_all: bool) -> SlotPage:
-        """At most `size` slots, the newest before an ordinal: those that the tokens reach, and a margin behind them.
+        """The newest slots before an ordinal that the tokens reach, and a margin.
 
-        Where these are all there is, nothing is asked of what comes before them.
+        At most `size`.
+
+        `is_all`: these are all there is, so that nothing before them is read.
         """
 
     def around(self, seqs: Iterable[int]) -> list[Candidate]:
-        """The messages near these seqs, in order, those marked that the context does not show itself."""
+        """The messages near these seqs; marked if the context does not show them."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +118,7 @@ def stored_context(conversation: Conversation, *, sought: Sequence[int] = ()) ->
 
 
 def messages_around(conversation_id: int, seqs: Iterable[int]) -> list[Candidate]:
-    """The messages so near these seqs that they may be of one group with them, in order."""
+    """The messages that may be of one group with those at these seqs, in order."""
     values = {
         "id": conversation_id,
         "seqs": array(seqs),
@@ -190,7 +200,7 @@ def page_in(found: Iterable[Sequence[Any]]) -> SlotPage:
 
 @dataclass(frozen=True)
 class Window:
-    """The newest groups of a context; `edge` is where they begin, None if they are all there is."""
+    """The newest groups of a context, from `edge` on; None if they are all."""
 
     groups: Sequence[Group]
     begins: int

@@ -107,7 +107,7 @@ def read_items(selected: Sequence[Candidate], *, some_are_cold: bool) -> tuple[A
 
 
 def _with_exact(row: tuple[Any, ...], most: int) -> tuple[Any, ...]:
-    """The row of a message or a part with its exact values; of metadata that are too large, with their size."""
+    """The row with its exact values, or the size of metadata that are too large."""
     message_id, _, part_id, kind, *_ = row
     [(exact,)] = rows(_EXACT_OF_MESSAGE, [message_id]) if kind is None else rows(_EXACT_OF_PART, [part_id])
     size = len(json.dumps(exact.get("metadata")))
@@ -131,7 +131,7 @@ def _shown_message(
         "first_seq": seq,
         "last_seq": seq,
         "tokens": candidate.tokens,
-        # A text that was erased left its place: what came before and after it still reads as it was said.
+        # An erased text leaves its place, so that what is around it still reads as before.
         "text": content if erased_by_id is None else ERASED,
         "created_at": _time(created_at),
         "author": author,
