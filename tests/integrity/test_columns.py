@@ -30,7 +30,7 @@ def test_every_column_of_the_database_has_a_declared_protection():
     whole = {table.name for table in TABLES.values() if not table.columns}
 
     assert {(table, column) for table, column in live - declared if table not in whole} == set(), (
-        "decide in integrity/columns/ what protects these"
+        "decide in integrity/columns.toml what protects these"
     )
     assert whole <= {table for table, _ in live}
     assert declared - live == set(), "these are gone"
