@@ -1,9 +1,10 @@
-"""The OpenAPI document: drf-spectacular walks the paths, the catalogue describes each one."""
+"""The OpenAPI document: paths from drf-spectacular, texts from the catalogue."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from dataclasses import fields, is_dataclass
 from functools import cache
 from http import HTTPStatus
 from typing import Any
@@ -14,9 +15,8 @@ from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_sche
 from conversations.param_fields import Params
 from conversations.params import AppendMessagesParams
 from lcmsite.catalogue import json_schema
-from lcmsite.catalogue.examples import EXAMPLES, PROBLEM_EXAMPLES, example_body, examples_of
+from lcmsite.catalogue.examples import EXAMPLES, PROBLEM_EXAMPLES, PROBLEM_HEADERS, example_body, examples_of
 from lcmsite.catalogue.json_schema import Problem, Schema, fields_of
-from lcmsite.catalogue.links import links
 from lcmsite.catalogue.message_schema import by_form, foreign_messages
 from lcmsite.catalogue.operation import Operation, operation_id, placeholders
 from lcmsite.catalogue.problems import KINDS
@@ -29,47 +29,6 @@ _BYTES = {"type": "string", "format": "binary"}
 
 # Refused by the web server, which knows nothing of LCM's problems.
 _TOO_LONG = {"description": "The address is longer than 65,534 bytes. There is no body."}
-_HEADERS: dict[str, dict[str, Any]] = {
-    "401": {
-        "WWW-Authenticate": {
-            "description": "How to say who one is.",
-            "required": True,
-            "schema": {"type": "string", "pattern": "^Bearer "},
-        }
-    },
-    "409": {
-        "Retry-After": {
-            "description": "In how many seconds to try again; only where the problem is retryable.",
-            "schema": {"type": "integer", "minimum": 1},
-        }
-    },
-    "429": {
-        "Retry-After": {
-            "description": "In how many seconds to try again.",
-            "required": True,
-            "schema": {"type": "integer", "minimum": 1},
-        },
-        "RateLimit-Limit": {
-            "description": "How many requests may come at once; RateLimit-Policy says in how many seconds.",
-            "schema": {"type": "integer", "minimum": 1},
-        },
-        "RateLimit-Remaining": {
-            "description": "How many of them are left.",
-            "schema": {"type": "integer", "minimum": 0},
-        },
-        "RateLimit-Reset": {
-            "description": "In how many seconds all of them are there again.",
-            "schema": {"type": "integer", "minimum": 0},
-        },
-    },
-    "503": {
-        "Retry-After": {
-            "description": "In how many seconds to try again.",
-            "required": True,
-            "schema": {"type": "integer", "minimum": 1},
-        }
-    },
-}
 _INSTEAD = "The operator asks it at the command line, a superuser on the pages."
 _REQUEST_ID_HEADER = {
     "description": "The name of this request in LCM's log.",
@@ -118,7 +77,7 @@ def documented_stream(
     statuses: Mapping[int, str],
     headers: Sequence[OpenApiParameter] = (),
 ) -> Callable[[Any], Any]:
-    """Decorates the handler of a path that the catalogue does not have, as its answer is a stream and not JSON.
+    """Document the handler of a stream, which the catalogue does not list.
 
     Its docstring is the description. `statuses` say what each answer holds that is no problem.
     """
@@ -214,7 +173,7 @@ def _shared_responses() -> dict[str, Any]:
     shared = {
         _phrase(status): {
             "description": meaning,
-            "headers": {**_REQUEST_ID, **_HEADERS.get(status, {})},
+            "headers": {**_REQUEST_ID, **PROBLEM_HEADERS.get(status, {})},
             "content": {
                 "application/json": content
                 | ({"example": PROBLEM_EXAMPLES[status]} if status in PROBLEM_EXAMPLES else {})
@@ -230,7 +189,7 @@ def _phrase(status: str) -> str:
 
 
 def completed(result: dict[str, Any], **_: Any) -> dict[str, Any]:
-    """A hook of drf-spectacular: what it has no words for, and the records that answers are made of."""
+    """Complete drf-spectacular's document with schemas, examples and links."""
     from lcmsite.catalogue.operations import CATALOGUE
 
     _, answers = _answers()
@@ -270,14 +229,35 @@ def _complete(document: dict[str, Any], operation: Operation, path: str) -> None
         content = document["requestBody"]["content"]["application/json"]
         content["example"] = example_body(operation, without=in_path)
     _complete_answers(document)
-    document["responses"][str(operation.status)]["links"] = links(operation)
+    document["responses"][str(operation.status)]["links"] = _links(operation)
 
 
 def _complete_answers(document: dict[str, Any]) -> None:
-    """Give successful responses their headers, and name the component of each refusal."""
+    """Add headers to successful responses, and refer refusals to components."""
     document["responses"] = {
         status: {"$ref": f"#/components/responses/{_phrase(status)}"}
         if int(status) >= 400
         else {**response, "headers": _REQUEST_ID}
         for status, response in sorted(document["responses"].items())
     }
+
+
+def _links(operation: Operation) -> dict[str, Any]:
+    """The links of an answer by the operations they lead to; none of a list."""
+    from lcmsite.catalogue.operations import CATALOGUE
+
+    found = {name: f"$response.body#/{name}" for name in _ids(operation.returns)}
+    return {
+        operation_id(other, other.path): {
+            "operationId": operation_id(other, other.path),
+            "parameters": {f"path.{name}": found[name] for name in needed},
+        }
+        for other in CATALOGUE
+        if (needed := placeholders(other.path)) and other is not operation and found.keys() >= set(needed)
+    }
+
+
+def _ids(record: Any) -> list[str]:
+    if not (is_dataclass(record) and isinstance(record, type)):
+        return []
+    return [each.name for each in fields(record) if each.name.endswith("_id") or each.name in ("id", "name")]

@@ -1,4 +1,4 @@
-"""Verbs for the operator at the machine: settings, backups, the trigram index, and agent tools over stdio."""
+"""Verbs for the operator: settings, backups, trigram index, MCP over stdio."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from lcmsite.catalogue.problems import INTERRUPTED_EXIT_CODE, problem_of
 from lcmsite.cli.cli_session import OPERATOR, Session
 from lcmsite.cli.verbs import argument, verb, waiting
 from lcmsite.effective_settings import EffectiveSettings, settings_in_force
-from lcmsite.ops.backup.create_backup import back_up
-from lcmsite.ops.backup.restore_backup import restore
+from lcmsite.ops.backup.backups import back_up, restore
 from retrieval.policy import RetrievalPolicy
 from retrieval.search.patterns import trigrams
 
@@ -25,18 +24,18 @@ TRIGRAMS = "Working on the trigram index ..."
 
 @verb("settings", for_operator=True)
 def show_settings(session: Session, arguments: Namespace) -> Any:
-    """Show every setting with its value and where it comes from: default or environment.
+    """Show every setting with its value and its source.
 
-    Secrets are not shown. README.md says what each of them does.
+    The source is the default or the environment. Secrets are not shown. README.md says what each of them does.
     """
     return EffectiveSettings(settings_in_force())
 
 
 @verb("mcp")
 def serve_agents(session: Session, arguments: Namespace) -> None:
-    """Serve the agent tools by the Model Context Protocol on standard input and output, until the input ends.
+    """Serve the agent tools (MCP) on standard input and output.
 
-    For a host that starts its servers itself. LCM_API_KEY decides the workspace and the scopes.
+    For a host that starts its servers itself; ends with the input. LCM_API_KEY decides the workspace and the scopes.
     """
     try:
         _ = session.founding_caller
@@ -48,7 +47,7 @@ def serve_agents(session: Session, arguments: Namespace) -> None:
         connections.close_all()
     # A thread that reads standard input would notice a stop only at the next line; nothing is left half done.
     signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED_EXIT_CODE))
-    # Not imported above: the protocol's library takes longer to load than most verbs to run.
+    # Not imported above: only this verb needs the library of the protocol.
     from lcmsite.mcp.stdio import serve
 
     # A new caller for each call, so that a revoked key stops working at once.
