@@ -1,7 +1,7 @@
 """Random single corruptions of every column of every table: the declared invariant finds what is declared to be found.
 
-The table of columns in `integrity/columns.toml` is the oracle. Whatever is sealed, checked or derived has to be found by
-one of the invariants that it names. What the database itself refuses counts as refused.
+The declarations in `integrity/columns.toml` are the oracle. Whatever is sealed, checked or derived has to be found by one
+of the invariants that they name. What the database itself refuses counts as refused.
 """
 
 from __future__ import annotations
