@@ -125,7 +125,7 @@ class RestoreFromLedger(Operation):
             self._insert_lost(target, message_id, line, audit_id)
 
     def _insert_lost(self, target: Target, message_id: int, line: Line, audit_id: int) -> int:
-        """Insert the parts and references that a stored message lacks, and return their number."""
+        """Insert the parts and references that a message lacks; return their number."""
         present = {each["part_id"] for each in json.loads(_parts_of(message_id))}
         lost = [part for part in line["parts"] if f"part_{message_id}_{part['ordinal']}" not in present]
         if lost:
