@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from conversations.sql import load, rows
-from integrity.columns import ROW_SEAL, SITE_ROW_SEAL, TABLES, Table
+from integrity.column_protection import ROW_SEAL, SITE_ROW_SEAL, TABLES, Table
 from integrity.invariants.invariant import Found, in_sql, invariant, site_violations, violations
 from integrity.types import Severity
 

@@ -106,32 +106,33 @@ class RestoreFromLedger(Operation):
             }
             parts.append({**part, **as_texts, "part_id": f"part_{message_id}_{part['ordinal']}"})
         _write(message_id, texts, parts)
-        present = {each["part_id"] for each in undo["parts"]}
-        lost = [part for part in line["parts"] if f"part_{message_id}_{part['ordinal']}" not in present]
-        self._restored(target, audit_id).parts([{**part, "seq": line["seq"]} for part in lost])
-        lost_files = _lost_files(message_id, line)
-        _restore_references(message_id, lost_files)
+        inserted = self._insert_lost(target, message_id, line, audit_id)
         _leave_block(target.conversation, undo["message"]["cold_block_id"])
-        return {**undo, "inserted_parts": len(lost) + len(lost_files)}
+        return {**undo, "inserted_parts": inserted}
 
     def _insert(self, target: Target, lines: Sequence[Line], audit_id: int) -> None:
         """Insert lost messages, under their old ids where other rows name them."""
-        restored = self._restored(target, audit_id)
         for line in lines:
-            number = _lost_number(target.conversation, line)
-            if number is None:
-                restored.messages([dict(line)])
-                message = Message.objects.get(conversation_id=target.conversation, seq=line["seq"])
-                _restore_references(message.pk, _lost_files(message.pk, line))
-                continue
-            with connection.cursor() as cursor:
+            message_id = _lost_number(target.conversation, line)
+            if message_id is None:
+                self._restored(target, audit_id).messages([dict(line)])
+                message_id = Message.objects.get(conversation_id=target.conversation, seq=line["seq"]).pk
+            else:
                 row = as_json([message_row(dict(line))])
-                values: dict[str, Any] = {"message_id": number, "conversation_id": target.conversation, "rows": row}
-                cursor.execute(SQL["insert_numbered_message"], values)
-            present = {each["part_id"] for each in json.loads(_parts_of(number))}
-            lost = [part for part in line["parts"] if f"part_{number}_{part['ordinal']}" not in present]
-            restored.parts([{**part, "seq": line["seq"]} for part in lost])
-            _restore_references(number, _lost_files(number, line))
+                values: dict[str, Any] = {"message_id": message_id, "conversation_id": target.conversation, "rows": row}
+                with connection.cursor() as cursor:
+                    cursor.execute(SQL["insert_numbered_message"], values)
+            self._insert_lost(target, message_id, line, audit_id)
+
+    def _insert_lost(self, target: Target, message_id: int, line: Line, audit_id: int) -> int:
+        """Insert the parts and references that a message lacks; return their number."""
+        present = {each["part_id"] for each in json.loads(_parts_of(message_id))}
+        lost = [part for part in line["parts"] if f"part_{message_id}_{part['ordinal']}" not in present]
+        if lost:
+            self._restored(target, audit_id).parts([{**part, "seq": line["seq"]} for part in lost])
+        lost_files = _lost_files(message_id, line)
+        _restore_references(message_id, lost_files)
+        return len(lost) + len(lost_files)
 
     def _restored(self, target: Target, audit_id: int) -> Restored:
         conversation = Conversation.objects.get(pk=target.conversation)

@@ -61,7 +61,7 @@ def _setting_row(variable: Variable) -> str:
 
 def columns_table() -> str:
     """The table of the database's columns as the README of integrity must have it."""
-    from integrity.columns import TABLES, Column
+    from integrity.column_protection import TABLES, Column
 
     lines = ["| table | columns | protection | found by, or why not |", "|---|---|---|---|"]
     for table in TABLES.values():

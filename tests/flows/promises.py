@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -12,12 +12,9 @@ from compaction.hosts.host_service import HostCompaction
 from conversations.content.flattening import flattened
 from conversations.store.conversations import ConversationStore
 from conversations.types import ContextItemType, NewMessage, NewPart, Role
-from integrity.checker import IntegrityChecker
 from retrieval.assembler import ContextAssembler
 from retrieval.assembly.types import AssembledContext, AssemblyReason
-from retrieval.engine import RetrievalEngine
-from retrieval.slices import joined
-from retrieval.types import ExpandedItem
+from tests.flows.walk import assert_clean, everything_said
 
 _MANDATORY = {AssemblyReason.SYSTEM, AssemblyReason.FRESH_TAIL, AssemblyReason.PINNED}
 _COLUMNS = [each.name for each in fields(NewPart)]
@@ -57,8 +54,7 @@ def assert_sound(conversation_id: int) -> None:
     with connection.cursor() as cursor:
         cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
         cursor.execute("SET CONSTRAINTS ALL DEFERRED")
-    report = IntegrityChecker.from_settings().run(conversation_id=conversation_id)
-    assert report.is_clean, report.broken
+    assert_clean(conversation_id)
     assert HostCompaction.from_settings().verify_coverage(conversation_id=conversation_id).is_complete
 
 
@@ -73,20 +69,13 @@ def assert_everything_comes_back(conversation_id: int, said: Sequence[NewMessage
     store = ConversationStore.from_settings()
     assert store.get_conversation(conversation_id=conversation_id).counters.message_count == len(said)
     stored = store.list_messages(conversation_id=conversation_id, limit=len(said) + 1)
-    by_id = {message.message_id: message for message in stored}
-    back: list[tuple[int, str, list[dict[str, Any]]]] = []
-    for item in store.get_context_items(conversation_id=conversation_id):
-        if item.item_type is ContextItemType.MESSAGE:
-            message = by_id[item.message_id or 0]
-            back.append((message.seq, message.content, _values(message.parts)))
-        else:
-            below = joined(_expanded(item.summary_id or "", token_cap=token_cap))
-            back += [(each.seq, each.content, _values(each.parts)) for each in below]
+    said_back = everything_said(conversation_id, token_cap=token_cap)
+    back = sorted(((seq, content, _values(parts)) for seq, content, parts in said_back), key=lambda each: each[0])
     given = [
         (seq, flattened(each.parts) if each.content is None else each.content, _values(each.parts))
         for seq, each in enumerate(said, 1)
     ]
-    assert sorted(back, key=lambda each: each[0]) == given
+    assert back == given
     assert [(message.content, message.role) for message in stored] == [
         (content, each.role) for (_, content, _), each in zip(given, said, strict=True)
     ]
@@ -95,18 +84,6 @@ def assert_everything_comes_back(conversation_id: int, said: Sequence[NewMessage
 def _values(parts: Sequence[NewPart]) -> list[dict[str, Any]]:
     """What was given of the parts; what compaction has added is none of it."""
     return [{name: getattr(part, name) for name in _COLUMNS} for part in parts if not part.is_synthetic]
-
-
-def _expanded(summary_id: str, *, token_cap: int) -> Iterator[ExpandedItem]:
-    engine = RetrievalEngine.from_settings()
-    cursor = None
-    while True:
-        page = engine.expand(summary_id=summary_id, depth=-1, include_messages=True, token_cap=token_cap, cursor=cursor)
-        assert page.tokens <= page.token_cap or len(page.items) == 1
-        yield from page.items
-        cursor = page.cursor
-        if cursor is None:
-            return
 
 
 def assert_what_must_be_raw_is(conversation_id: int, said: Sequence[NewMessage], *, fresh_tail_count: int) -> None:

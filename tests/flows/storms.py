@@ -21,13 +21,17 @@ from conversations.types import Level
 from tests.compaction.vendor import Asked, chats, failing, good, resets, summary_of
 from tests.flows.processes import start, stop, wait_until
 
-# Settings under which a conversation is under pressure soon, and a silent worker's job is soon another's.
+# Settings under which a conversation is under pressure soon and a run makes many small summaries.
 TIGHT = {
     "model_token_budget": 4000,
     "leaf_chunk_tokens": 600,
     "leaf_target_tokens": 100,
     "condensed_target_tokens": 150,
     "max_active_messages": 60,
+}
+# A model is asked, and a silent worker's job is soon another's.
+STORMY = {
+    **TIGHT,
     "job_lease_seconds": 3,
     "summarizer": "chat",
     "chat_model": "asked-model",

@@ -12,12 +12,11 @@ from compaction.engine import CompactionEngine
 from compaction.types import Outcome
 from conversations.models import Message, Summary
 from conversations.types import ConversationRecord
-from integrity.checker import IntegrityChecker
 from retrieval.assembler import ContextAssembler
 from retrieval.assembly.types import AssembledContext
 from tests.conversations.real_data import conversation_files, needs_data, rows_of
 from tests.factories import a_store
-from tests.flows.walk import assert_every_message_comes_back, imported
+from tests.flows.walk import assert_clean, assert_every_message_comes_back, imported
 from tests.round_trip import assert_ledgers_survive
 
 pytestmark = [pytest.mark.django_db, needs_data]
@@ -65,8 +64,7 @@ def test_a_real_conversation_is_compacted_and_every_byte_of_it_comes_back(file: 
     assert_every_message_comes_back(conversation, rows)
     again = CompactionEngine.from_settings().compact(conversation_id=conversation.conversation_id)
     assert again.outcome is Outcome.NOTHING_TO_DO
-    report = IntegrityChecker.from_settings().run(conversation_id=conversation.conversation_id)
-    assert report.is_clean, report.broken
+    assert_clean(conversation.conversation_id)
     assert_ledgers_survive([conversation.conversation_id])
 
 
@@ -86,4 +84,4 @@ def test_a_conversation_squeezed_to_depth_three_comes_back_whole():
 
     assert max(Summary.objects.values_list("depth", flat=True)) >= 3
     assert_every_message_comes_back(conversation, rows)
-    assert IntegrityChecker.from_settings().run(conversation_id=conversation.conversation_id).is_clean
+    assert_clean(conversation.conversation_id)

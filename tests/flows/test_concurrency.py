@@ -11,26 +11,14 @@ from compaction.background import jobs
 from compaction.models import CompactionJob
 from compaction.types import JobState, Reason
 from conversations.models import ContextItem, Summary
-from integrity.checker import IntegrityChecker
 from tests.factories import a_conversation
 from tests.flows.processes import start_worker, wait_until, workers
+from tests.flows.storms import TIGHT
+from tests.flows.walk import assert_clean
 from tests.flows.writers import Writers, assert_nothing_is_lost
 from tests.round_trip import assert_ledgers_survive
 
-# Settings under which a conversation is under pressure soon and a run makes many small summaries.
-TIGHT = {
-    "model_token_budget": 4000,
-    "leaf_chunk_tokens": 600,
-    "leaf_target_tokens": 100,
-    "condensed_target_tokens": 150,
-    "max_active_messages": 60,
-}
 WRITERS = 8
-
-
-def assert_sound() -> None:
-    report = IntegrityChecker.from_settings().run()
-    assert report.is_clean, report
 
 
 # Between two appends a writer of the short one pauses long enough for the others, and for whatever else is tested.
@@ -53,14 +41,14 @@ def test_eight_writers_and_two_workers_lose_nothing_and_tear_nothing(
         wait_until(Summary.objects.exists, seconds=60, what="a worker has made a summary")
         end = time.monotonic() + seconds
         while time.monotonic() < end:
-            assert_sound()
+            assert_clean()
             time.sleep(0.2)
 
     assert not writers.failures, writers.failures
     assert writers.written
     for conversation_id in ids:
         assert_nothing_is_lost(conversation_id, writers.written_to(conversation_id))
-    assert_sound()
+    assert_clean()
     assert_ledgers_survive()
 
 
@@ -86,7 +74,7 @@ def test_a_killed_worker_leaves_no_partial_graph_and_its_job_is_taken_up(committ
         worker.kill()
         worker.wait()
 
-        assert_sound()
+        assert_clean()
         job = CompactionJob.objects.get(conversation_id=conversation.conversation_id)
         assert job.state == JobState.LEASED, "the worker was done before it was killed"
 
@@ -96,7 +84,7 @@ def test_a_killed_worker_leaves_no_partial_graph_and_its_job_is_taken_up(committ
             seconds=60,
             what="another worker has taken the job up and finished it",
         )
-        assert_sound()
+        assert_clean()
         assert ContextItem.objects.filter(conversation_id=conversation.conversation_id).count() < 100
     assert worker is not None
     worker.terminate()

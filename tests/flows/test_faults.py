@@ -16,24 +16,21 @@ import pytest
 from django.db import InterfaceError, OperationalError, close_old_connections
 from django.db.models import Count
 
-from compaction.background import jobs
 from compaction.background.worker import CompactionWorker
 from compaction.engine import CompactionEngine
 from compaction.models import CompactionJob, CompactionRun
 from compaction.summarizing.prompts import prompt_hash
-from compaction.tasks import compact_conversation
-from compaction.types import JobState, Outcome, Reason
+from compaction.types import JobState, Outcome
 from conversations.models import Summary, SummaryMessage, SummaryParent
 from conversations.types import Level
-from integrity.checker import IntegrityChecker
 from tests.compaction.vendor import Vendor
 from tests.factories import a_conversation
 from tests.flows.own_server import OwnServer, own_server  # noqa: F401
 from tests.flows.processes import PROJECT, environment, wait_until
-from tests.flows.storms import TIGHT, Storm, Unreliable, Workers, working
+from tests.flows.storms import STORMY, Storm, Unreliable, Workers, working
+from tests.flows.walk import assert_clean
 from tests.flows.writers import Writers, assert_nothing_is_lost
 from tests.round_trip import assert_ledgers_survive
-from tests.statements import counted_statements
 
 SECONDS_BETWEEN_SWEEPS = 5.0
 SECONDS_TO_COME_BACK = 60
@@ -57,8 +54,8 @@ def test_nothing_is_lost_doubled_or_forgotten_when_model_database_and_workers_fa
 ):
     model = Unreliable()
     with Vendor(model) as vendor:
-        own = {**TIGHT, "chat_url": vendor.url, "data_dir": own_server.data_dir}
-        settings.LCM = {**TIGHT, "chat_url": vendor.url}
+        own = {**STORMY, "chat_url": vendor.url, "data_dir": own_server.data_dir}
+        settings.LCM = {**STORMY, "chat_url": vendor.url}
         conversation_ids = [a_conversation().conversation_id for _ in range(storm.conversations)]
 
         with working(storm.workers, **own) as workers:
@@ -77,7 +74,7 @@ def test_nothing_is_lost_doubled_or_forgotten_when_model_database_and_workers_fa
         for conversation_id in conversation_ids:
             CompactionEngine.from_settings().compact(conversation_id=conversation_id)
         assert not CompactionRun.objects.filter(outcome=Outcome.RUNNING).exists()
-        assert_sound()
+        assert_clean()
         checked = subprocess.run(
             [sys.executable, "manage.py", "lcm", "check", "--json"],
             cwd=PROJECT,
@@ -101,7 +98,7 @@ def blow(storm: Storm, *, workers: Workers, server: OwnServer) -> None:
         close_old_connections()
         if events and time.monotonic() - begun >= events[0][0]:
             events.pop(0)[1]()
-            patiently(assert_sound)
+            patiently(assert_clean)
         if time.monotonic() - swept >= SECONDS_BETWEEN_SWEEPS:
             patiently(CompactionWorker.from_settings().sweep)
             swept = time.monotonic()
@@ -130,11 +127,6 @@ def is_everything_done() -> bool:
     return not CompactionJob.objects.filter(state__in=[JobState.QUEUED, JobState.LEASED]).exists()
 
 
-def assert_sound() -> None:
-    report = IntegrityChecker.from_settings().run()
-    assert report.is_clean, report.broken
-
-
 def assert_every_source_has_one_summary() -> None:
     """But for those that were superseded, which stay beside the ones that took their place."""
     for links, source in ((SummaryMessage.objects, "message_id"), (SummaryParent.objects, "source_id")):
@@ -156,23 +148,3 @@ def assert_levels_are_true(model: Unreliable) -> None:
             assert summary.model == "served-model"
             assert summary.prompt_hash == prompt_hash(depth=summary.depth, level=level)
             assert summary.is_degraded == ("degraded_sources" in summary.quality)
-
-
-@pytest.mark.parametrize("found", ["done", "waiting behind another", "nothing at all"])
-def test_a_wake_up_with_nothing_to_do_costs_at_most_two_statements(committed_db, found):
-    conversation_id = a_conversation("hello").conversation_id
-    job_id = jobs.request(conversation_id=conversation_id, reason=Reason.MANUAL)
-    if found == "waiting behind another":
-        assert jobs.QUEUE.claim(lease_seconds=60) is not None
-        job_id = jobs.request(conversation_id=conversation_id, reason=Reason.MANUAL)
-    else:
-        CompactionWorker.from_settings().work(job_id=job_id)
-
-    with counted_statements() as statements:
-        if found == "nothing at all":
-            CompactionWorker.from_settings().work()
-        else:
-            # All that a worker does when it is woken, from taking a connection to giving it back.
-            compact_conversation.call_local(job_id=job_id)
-
-    assert 1 <= len(statements) <= 2, statements

@@ -14,13 +14,12 @@ from compaction.llm.types import Protocol
 from compaction.types import CompactionResult, Outcome
 from conversations.models import Conversation, Summary
 from conversations.types import ConversationRecord, Level
-from integrity.checker import IntegrityChecker
 from tests.compaction import vendor as does
 from tests.compaction.vendor import Behaviour, Vendor, good
 from tests.conversations.real_data import conversation_files, needs_data, rows_of
 from tests.factories import a_conversation
 from tests.flows.vendors import ALL, TIGHT, Behaving, asking, assert_the_truth_is_recorded
-from tests.flows.walk import assert_every_message_comes_back, imported
+from tests.flows.walk import assert_clean, assert_every_message_comes_back, imported
 from tests.round_trip import assert_ledgers_survive
 
 MODELS = ("chat", "anthropic")
@@ -92,8 +91,7 @@ def test_whatever_the_vendor_does_there_is_room_and_nothing_is_lost(
         assert active_tokens() == results[-1].tokens_after <= 0.7 * before
         assert_the_truth_is_recorded(behaving, vendor, model=model)
     assert max(took) < TIGHT["run_deadline_seconds"] + GRACE_SECONDS
-    report = IntegrityChecker.from_settings().run()
-    assert report.is_clean, report.broken
+    assert_clean()
     assert_every_message_comes_back(conversation, rows)
     assert_ledgers_survive()
 
@@ -125,7 +123,7 @@ def test_a_run_that_reaches_its_deadline_keeps_what_it_has_and_the_next_goes_on(
     assert outcomes[-1] in (Outcome.COMPACTED, Outcome.NOTHING_TO_DO)
     assert len(vendor.requests) == settings.LCM["breaker_failures"]
     assert active_tokens() < 0.7 * conversation.counters.active_tokens
-    assert IntegrityChecker.from_settings().run().is_clean
+    assert_clean()
 
 
 @pytest.mark.parametrize("first", [does.resets, does.failing(503), does.empty], ids=["gone", "503", "empty"])

@@ -20,13 +20,12 @@ from compaction.summarizing.summarizer_chain import escalation_of
 from compaction.types import BreakerState, EndpointRecord, JobState, Reason
 from conversations.models import ContextItem, Conversation, Summary
 from conversations.types import Level, NewMessage, Role
-from integrity.checker import IntegrityChecker
 from tests.compaction import vendor as does
 from tests.compaction.model_settings import Clock
 from tests.compaction.vendor import Asked, Vendor, good
 from tests.factories import a_conversation, a_store
 from tests.flows.vendors import asking
-from tests.flows.walk import everything_said
+from tests.flows.walk import assert_clean, in_order
 from tests.round_trip import assert_ledgers_survive
 
 PAUSE = 300
@@ -95,12 +94,11 @@ def in_context() -> list[Summary]:
 
 
 def assert_sound() -> None:
-    report = IntegrityChecker.from_settings().run()
-    assert report.is_clean, report.broken
+    assert_clean()
     for conversation in Conversation.objects.all():
         record = a_store().get_conversation(conversation_id=conversation.conversation_id)
         number = int(record.session_id.removeprefix("talk-"))
-        assert [content for _, content, _ in everything_said(record)] == a_talk(number)
+        assert [content for _, content, _ in in_order(record.conversation_id)] == a_talk(number)
     assert_ledgers_survive()
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from conversations.formats.neutral import from_neutral, to_neutral
 from conversations.models import Message
-from conversations.types import ContextItemType, ConversationRecord, NewMessage
+from conversations.types import ContextItemType, ConversationRecord, NewMessage, NewPart
+from integrity.checker import IntegrityChecker
 from retrieval.engine import RetrievalEngine
 from retrieval.slices import joined
 from retrieval.types import ExpandedItem
@@ -23,45 +24,50 @@ def imported(rows: list[dict[str, Any]]) -> ConversationRecord:
     return store.get_conversation(conversation_id=conversation.conversation_id)
 
 
-def expanded(root: str) -> Iterator[ExpandedItem]:
+def expanded(root: str, *, token_cap: int = 4000) -> Iterator[ExpandedItem]:
     engine = RetrievalEngine.from_settings()
     cursor = None
     while True:
-        page = engine.expand(summary_id=root, depth=-1, include_messages=True, token_cap=4000, cursor=cursor)
+        page = engine.expand(summary_id=root, depth=-1, include_messages=True, token_cap=token_cap, cursor=cursor)
+        assert page.tokens <= page.token_cap or len(page.items) == 1
         yield from page.items
         cursor = page.cursor
         if cursor is None:
             return
 
 
-def everything_said(conversation: ConversationRecord) -> list[tuple[int, str, Any]]:
-    """Every message by way of the context: below its summaries, by expansion, and raw.
-
-    In the order of the context, but for system messages, which no summary takes in: they come in their own place.
-    """
+def everything_said(conversation_id: int, *, token_cap: int = 4000) -> list[tuple[int, str, list[NewPart]]]:
+    """Every message by way of the context: below its summaries, by expansion, and raw; without added parts."""
     store = a_store()
     said = []
-    for item in store.get_context_items(conversation_id=conversation.conversation_id):
+    for item in store.get_context_items(conversation_id=conversation_id):
         if item.item_type is ContextItemType.MESSAGE:
             message = store.get_message(message_id=item.message_id or 0)
             said.append((message.seq, message.content, message.parts))
         else:
-            below = joined(expanded(item.summary_id or ""))
+            below = joined(expanded(item.summary_id or "", token_cap=token_cap))
             said += [(each.seq, each.content, each.parts) for each in below]
-    system = set(
-        Message.objects.filter(conversation_id=conversation.conversation_id, role="system").values_list(
-            "seq", flat=True
-        )
-    )
+    return [(seq, content, [part for part in parts if not part.is_synthetic]) for seq, content, parts in said]
+
+
+def in_order(conversation_id: int) -> list[tuple[int, str, list[NewPart]]]:
+    """Everything said, which the context has in order, but for system messages: no summary takes those in."""
+    said = everything_said(conversation_id)
+    messages = Message.objects.filter(conversation_id=conversation_id, role="system")
+    system = set(messages.values_list("seq", flat=True))
     seqs = [seq for seq, _, _ in said if seq not in system]
     assert seqs == sorted(seqs)
-    said.sort(key=lambda each: each[0])
-    return [(seq, content, [part for part in parts if not part.is_synthetic]) for seq, content, parts in said]
+    return sorted(said, key=lambda each: each[0])
+
+
+def assert_clean(conversation_id: int | None = None) -> None:
+    report = IntegrityChecker.from_settings().run(conversation_id=conversation_id)
+    assert report.is_clean, report.broken
 
 
 def assert_every_message_comes_back(conversation: ConversationRecord, rows: list[dict[str, Any]]) -> None:
     """By expansion and from the raw tail: each once, in order, its content and its parts as they were given."""
-    said = everything_said(conversation)
+    said = in_order(conversation.conversation_id)
     stored = a_store().list_messages(conversation_id=conversation.conversation_id, limit=len(rows) + 1)
     session_id = rows[0]["session_id"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.db import connection
 
-from integrity.columns import TABLES, Protection
+from integrity.column_protection import TABLES, Protection
 from integrity.invariants import INVARIANTS
 
 pytestmark = pytest.mark.django_db
@@ -30,7 +30,7 @@ def test_every_column_of_the_database_has_a_declared_protection():
     whole = {table.name for table in TABLES.values() if not table.columns}
 
     assert {(table, column) for table, column in live - declared if table not in whole} == set(), (
-        "decide in integrity/columns/ what protects these"
+        "decide in integrity/column_protection.toml what protects these"
     )
     assert whole <= {table for table, _ in live}
     assert declared - live == set(), "these are gone"

@@ -1,7 +1,7 @@
 """Random single corruptions of every column of every table: the declared invariant finds what is declared to be found.
 
-The table of columns in `integrity/columns/` is the oracle. Whatever is sealed, checked or derived has to be found by
-one of the invariants that it names. What the database itself refuses counts as refused.
+The declarations in `integrity/column_protection.toml` are the oracle. Whatever is sealed, checked or derived has to be
+found by one of the invariants that they name. What the database itself refuses counts as refused.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from django.test import override_settings
 from pytest_django import DjangoDbBlocker
 
 from integrity.checker import IntegrityChecker
-from integrity.columns import TABLES, Column, Protection, Table
+from integrity.column_protection import TABLES, Column, Protection, Table
 from integrity.invariants import INVARIANTS
 from tests.integrity.everything import make_everything
 from tests.integrity.mutations import another_value, enum_labels

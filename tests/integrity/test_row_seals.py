@@ -13,7 +13,7 @@ from compaction.hosts.host_service import HostCompaction
 from conversations.models import Conversation, Summary
 from conversations.run_sql import SealRows
 from conversations.types import NewMessage, Role
-from integrity.columns import TABLES
+from integrity.column_protection import TABLES
 from lcmsite.access import keys
 from tests.factories import a_conversation, a_store, a_workspace
 from tests.integrity.breaking import a_compacted_conversation, breaking, checked
