@@ -108,7 +108,7 @@ class Supervisor:
             process.look_after()
 
     def stop(self) -> None:
-        """End all processes: asked first, together; killed if they take too long."""
+        """Stop all processes together; kill those that take too long."""
         until = time.monotonic() + self.seconds_to_stop
         for process in self.processes:
             process.ask_to_stop()
