@@ -15,7 +15,7 @@ from conversations.types import AuditRecord
 
 
 class Act(StrEnum):
-    """What an administrator does. While one of the first four is announced, texts may leave their rows."""
+    """Acts of an administrator. Only the first four allow texts to leave their rows."""
 
     ARCHIVE = "archive"
     THAW = "thaw"
@@ -63,7 +63,7 @@ class AuditLog:
         target: str = "",
         detail: Mapping[str, Any] | None = None,
     ) -> AuditEntry:
-        """Write down one act in the transaction that carries it out: both stand, or neither.
+        """Record an act in the transaction that carries it out.
 
         Raises RuntimeError outside a transaction. `detail` holds ids, counts and hashes, never what was said.
         """
@@ -87,7 +87,7 @@ class AuditLog:
         before_id: int | None = None,
         limit: int = 100,
     ) -> list[AuditRecord]:
-        """What was done, the newest first: all of it, or to one conversation, or of one kind, or upon one thing.
+        """List acts, newest first, filtered by conversation, kind or target.
 
         `target` is what was acted upon, named as in the log: msg_12, repair_..., key 7. NotFound if there is no such
         conversation.

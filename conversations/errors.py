@@ -1,4 +1,4 @@
-"""What can go wrong, in words that hold over REST, MCP and the command line alike.
+"""The errors of every face: REST, MCP and the command line.
 
 LcmError
 ├── Invalid           the request cannot be right as it stands
@@ -17,7 +17,7 @@ from typing import Any
 
 
 class LcmError(Exception):
-    """A refusal with a code for machines, a sentence for people, and whether to try again."""
+    """A refusal with a code, a sentence, and whether to try again."""
 
     code = "error"
     retryable = False

@@ -64,7 +64,12 @@ class Params(BaseModel):
             params = cls.model_validate(given, context=in_text)
         except ValidationError as wrong:
             raise cls.refusal(wrong, given) from None
-        return {name: value for name, value in params if value is not None or name in params.model_fields_set}
+        given_names = params.model_fields_set
+        return {
+            name: value
+            for name, value in params
+            if (value is not None or name in given_names) and not cls.model_fields[name].exclude
+        }
 
     @classmethod
     def refusal(cls, wrong: ValidationError, given: Mapping[str, Any]) -> Invalid:
@@ -90,9 +95,9 @@ class Params(BaseModel):
         return cls.model_fields
 
 
-def optional(description: str) -> Any:
-    """A field that may be left out; None stands for the service's own default and is refused in a request."""
-    return Field(None, description=description)
+def optional(description: str, **options: Any) -> Any:
+    """An optional field: without it the service's default holds; null is refused."""
+    return Field(None, description=description, **options)
 
 
 def path_of(error: ErrorDetails) -> str:
@@ -241,7 +246,7 @@ def _is_of(kind: type, value: Any) -> bool:
 
 
 class _OverridesSchema:
-    """The JSON Schema of a conversation's settings, which the policies of all rooms declare."""
+    """The JSON Schema of a conversation's settings, from the rooms' policies."""
 
     _TYPES: ClassVar[Mapping[type, str]] = {str: "string", bool: "boolean", int: "integer", float: "number"}
 

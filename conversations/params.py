@@ -1,4 +1,4 @@
-"""The params of the store's operations: names, types and bounds. Defaults are the services' own."""
+"""The params of the store's operations. Defaults are the services' own."""
 
 from __future__ import annotations
 
@@ -95,15 +95,10 @@ class AppendMessagesParams(ConversationParams):
     format: Annotated[Format, OneOf] = optional(
         "What the messages look like: LCM's own form, the neutral form, OpenAI chat completions, items of "
         "OpenAI's Responses API, or Anthropic messages. In any of them a message may have an `idempotency_key`.",
+        # The service takes messages of one form only.
+        exclude=True,
     )
     messages: list[IncomingMessage] = Field(description="1 to 1000 messages, oldest first.")
-
-    @classmethod
-    def accepted(cls, given: Mapping[str, Any], *, in_text: Collection[str] = ()) -> dict[str, Any]:
-        values = super().accepted(given, in_text=in_text)
-        # It has done its work.
-        values.pop("format", None)
-        return values
 
     @classmethod
     def fields_beside(cls, error: ErrorDetails) -> Collection[str]:
@@ -117,7 +112,7 @@ class AppendMessagesParams(ConversationParams):
 
     @classmethod
     def errors_of(cls, wrong: ValidationError, given: Mapping[str, Any]) -> dict[str, list[str]]:
-        """The sentences by field; the first about a message says if it looks like one in another form."""
+        """The sentences by field; the first suggests the form a message may have."""
         errors = super().errors_of(wrong, given)
         found = wrong.errors(include_url=False)[0]
         if found["loc"][0] == "messages" and len(found["loc"]) > 1 and not given.get("format"):
@@ -126,7 +121,7 @@ class AppendMessagesParams(ConversationParams):
 
 
 def _hint(row: Any) -> str:
-    """What to say beside messages of another form, whose names do not belong in our own."""
+    """A hint for a message that looks like one in another form."""
     try:
         form = detect(row)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Settings of the domain as values: defaults and bounds live here, once, and nowhere else.
+"""Settings of the domain as values, with their defaults and bounds.
 
 Each app declares a frozen policy. A field with a `knob` is a setting: its environment name is `LCM_` and the field in
 capitals. A field without one is a constant. `settings.LCM` holds what an operator changed; a conversation may override
@@ -10,15 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields, replace
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any, Self, get_type_hints
 
 from conversations.content.lossless_values import is_storable
 from conversations.errors import Invalid
 
+_FLAGS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
+
 
 class Secret(str):
-    """A text that whoever prints what holds it does not get to see: settings, a debug page, a traceback's locals."""
+    """A text that its repr hides, in settings, debug pages and tracebacks."""
 
     __slots__ = ()
 
@@ -37,7 +39,7 @@ def knob(
     secret: bool = False,
     in_environment: bool = True,
 ) -> Any:
-    """One setting: its default, what it does, and the inclusive bounds of its value; of a text, of its length.
+    """One setting: default, help and inclusive bounds (of a text, of its length).
 
     `schemes` are those of an address. No page and no command shows the value of a `secret`.
     """
@@ -57,7 +59,7 @@ def knob(
 
 
 def conversation_knob(default: Any, help: str, **bounds: Any) -> Any:
-    """A setting of conversations, without a name of its own in the environment: LCM_CONVERSATION_DEFAULTS sets it."""
+    """A setting of conversations; LCM_CONVERSATION_DEFAULTS sets its default."""
     return knob(default, help, per_conversation=True, in_environment=False, **bounds)
 
 
@@ -66,34 +68,18 @@ def environment_name(knob_field: Field[Any]) -> str:
 
 
 def checked(knob_field: Field[Any], kind: type, value: Any) -> Any:
-    """The value as the knob's type; ValueError, with what would be accepted, if it is none."""
+    """Return the value as the knob's type; ValueError says what it takes."""
     low, high = knob_field.metadata.get("low"), knob_field.metadata.get("high")
     if kind is bool:
-        if isinstance(value, bool):
-            return value
-        words = {
-            "1": True,
-            "true": True,
-            "yes": True,
-            "on": True,
-            "0": False,
-            "false": False,
-            "no": False,
-            "off": False,
-        }
-        if str(value).strip().lower() not in words:
+        word = str(value).strip().lower()
+        if not isinstance(value, bool) and word not in _FLAGS:
             raise ValueError(f"{_shown(value)} is not yes or no")
-        return words[str(value).strip().lower()]
+        return value if isinstance(value, bool) else _FLAGS[word]
     if kind in (int, float):
-        if isinstance(value, bool):
-            raise ValueError(f"{_shown(value)} is not a number")
-        try:
-            number = kind(value)
-        except (TypeError, ValueError, OverflowError):
-            raise ValueError(f"{_shown(value)} is not {'a whole number' if kind is int else 'a number'}") from None
-        # Not a range test alone: NaN compares false with everything.
-        if number != number or (kind is int and isinstance(value, float) and value != number):
-            raise ValueError(f"{_shown(value)} is not {'a whole number' if kind is int else 'a number'}")
+        number = None if isinstance(value, bool) else _number(kind, value)
+        if number is None:
+            noun = "a whole number" if kind is int and not isinstance(value, bool) else "a number"
+            raise ValueError(f"{_shown(value)} is not {noun}")
         if (low is not None and number < low) or (high is not None and number > high):
             raise ValueError(f"{_shown(value)} is outside {_range(low, high)}")
         return number
@@ -110,8 +96,18 @@ def checked(knob_field: Field[Any], kind: type, value: Any) -> Any:
     return value
 
 
+def _number(kind: type[int] | type[float], value: Any) -> int | float | None:
+    """The value as a number of this kind; None for NaN, or if it is none."""
+    try:
+        number = kind(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    is_cut = kind is int and isinstance(value, float) and value != number
+    return None if number != number or is_cut else number
+
+
 def _shown(value: Any) -> str:
-    """What was given, as far as it can be told in a sentence."""
+    """The value, shortened for a sentence."""
     text = repr(value)
     return text if len(text) <= 80 else f"{text[:80]}…"
 
@@ -142,30 +138,14 @@ class Policy:
     @classmethod
     @cache
     def _of(cls, given: tuple[tuple[str, Any], ...]) -> Self:
-        """Made once: every append asks for the policy."""
+        """Cached: every append reads the policy."""
         return cls(**{name: value for name, value in given if name in cls.kinds()})
 
     def overridden(self, overrides: Mapping[str, Any]) -> Self:
-        """This policy with a conversation's own values; names that belong to other policies are passed over.
+        """This policy with a conversation's own values; other policies' are ignored.
 
         Raises Invalid if a value is not one the knob takes.
         """
-        if not overrides:
-            return self
-        # With their types, as True and 1 are the same key.
-        given = tuple([(name, type(value), value) for name, value in overrides.items()])
-        try:
-            return self._with(given)
-        except TypeError:
-            # A list or an object, which cannot be remembered: no knob takes one, and the sentence says which.
-            return self._changed(overrides)
-
-    @lru_cache(maxsize=1024)  # noqa: B019  (of policies there are a few, and they live as long as the process)
-    def _with(self, given: tuple[tuple[str, type, Any], ...]) -> Self:
-        """Made once: every append to a conversation with values of its own asks for its policy."""
-        return self._changed({name: value for name, _, value in given})
-
-    def _changed(self, overrides: Mapping[str, Any]) -> Self:
         kinds = self.kinds()
         changes = {}
         for name in overrides.keys() & kinds.keys():
@@ -173,10 +153,10 @@ class Policy:
                 changes[name] = checked(self.__dataclass_fields__[name], kinds[name], overrides[name])
             except ValueError as wrong:
                 raise Invalid(f"{name}: {wrong}.") from wrong
-        return replace(self, **changes)
+        return replace(self, **changes) if changes else self
 
     def require_possible(self) -> None:
-        """Raise Invalid, and say why, where these values are good one by one and cannot be satisfied together.
+        """Raise Invalid if these values contradict each other.
 
         Asked when a conversation's own settings are saved, of the policy that they lead to.
         """
@@ -244,7 +224,7 @@ def _owners() -> dict[str, type[Policy]]:
 
 
 def check_overrides(overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """A conversation's own settings, each as its knob's type; Invalid for a name or value that no policy takes.
+    """Validate a conversation's own settings, each as its knob's type.
 
     Invalid, too, where they cannot be satisfied together with the settings of this site.
     """
@@ -255,7 +235,7 @@ def check_overrides(overrides: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def typed_overrides(overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """The same, whatever this site's settings are: for what was accepted already, here or elsewhere."""
+    """The same without the settings of this site, for values accepted before."""
     owners = _owners()
     for name in overrides:
         if name not in owners:

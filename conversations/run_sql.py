@@ -11,7 +11,7 @@ from conversations.sql import ROOMS, load
 
 
 class RunSQLFile(RunSQL):
-    """Run a file such as `conversations/sql/tables.sql`; the state operations describe to Django what it makes."""
+    """Run a file such as `conversations/sql/tables.sql`."""
 
     def __init__(self, path: str, **options: object) -> None:
         super().__init__((ROOMS / path).read_text(), reverse_sql=RunSQL.noop, **options)  # type: ignore[arg-type]
@@ -25,7 +25,7 @@ class RunSQLFile(RunSQL):
 
 
 class SealRows(RunSQL):
-    """Give a table a seal over these columns (see row_seals.sql), and seal the rows it has.
+    """Seal these columns of a table, in the rows it has and will have.
 
     Used again on the same table, it seals with other columns. `row_seal` is in no model: the database alone writes it,
     and only the checker reads it.
@@ -51,7 +51,7 @@ class SealRows(RunSQL):
 
 
 def refuse_other_migrations(*, using: str, **facts: object) -> None:
-    """Raise CommandError for a database with the tables of an LCM before migrations began at `0001_initial`."""
+    """Raise CommandError for a database of an earlier version of LCM."""
     if ("conversations", "0001_store") in MigrationRecorder(connections[using]).applied_migrations():
         raise CommandError(
             "This database was made by an earlier version of LCM, and was not changed: export its conversations with"

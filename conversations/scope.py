@@ -1,18 +1,16 @@
-"""Whose data a caller may touch: the one place where a query is narrowed to a workspace."""
+"""Narrow every query to the workspace of the caller."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from django.db.models import Model, QuerySet
 
 from conversations.errors import NotFound
 from conversations.fast.lookup import OneRow
-
-if TYPE_CHECKING:
-    from conversations.models import Conversation, LargeFile, Message, Summary
+from conversations.models import Conversation, LargeFile, Message, Summary
 
 M = TypeVar("M", bound=Model)
 
@@ -34,7 +32,7 @@ _PATHS = {
 
 @dataclass(frozen=True)
 class Scope:
-    """One workspace, or, with None, all of them: for workers and for the operator at the machine.
+    """One workspace, or all of them (None) for workers and the operator.
 
     `actor` is who acts, as the audit log names them.
     """
@@ -50,12 +48,10 @@ class Scope:
         return rows.filter(**{path: self.workspace_id})
 
     def conversation(self, conversation_id: int, *, locked: bool = False) -> Conversation:
-        """NotFound alike for a conversation that is not there and one that is somebody else's.
+        """The conversation; NotFound also if it belongs to another workspace.
 
         `locked` holds the row until the transaction ends: whoever changes what it counts takes it first.
         """
-        from conversations.models import Conversation
-
         if locked:
             held = Conversation.objects.select_for_update(no_key=True)
             return self._locked(held, "conversation", conversation_id, conversation_id=conversation_id)
@@ -63,24 +59,16 @@ class Scope:
 
     def conversation_of(self, *, message_id: int) -> Conversation:
         """The conversation that a message is in, its row held until the transaction ends."""
-        from conversations.models import Conversation
-
         held = Conversation.objects.select_for_update(no_key=True, of=("self",))
         return self._locked(held, "message", f"msg_{message_id}", messages__message_id=message_id)
 
     def message(self, message_id: int) -> Message:
-        from conversations.models import Message
-
         return self._one(Message, "message", message_id, shown=f"msg_{message_id}")
 
     def summary(self, summary_id: str) -> Summary:
-        from conversations.models import Summary
-
         return self._one(Summary, "summary", summary_id)
 
     def file(self, file_id: str) -> LargeFile:
-        from conversations.models import LargeFile
-
         return self._one(LargeFile, "file", file_id)
 
     def _one(self, model: type[M], noun: str, key: int | str, *, shown: Any = None) -> M:

@@ -1,4 +1,4 @@
-"""Run a room's own SQL: statements by name from `.sql` files, prepared, and read from one snapshot.
+"""Run a room's own SQL: named statements, prepared, from one snapshot.
 
 A statement of more than three lines stands in `<room>/sql/<subject>.sql`, under a name and with a sentence:
 
@@ -22,23 +22,22 @@ Where a statement has conditions that depend on the caller, the room has one mod
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
 import psycopg
 from django.db import connection, transaction
-from psycopg.rows import dict_row
-from psycopg.types.numeric import Int8
 
-from conversations.fast.prepared import prepared_cursor
+from conversations.fast.prepared import Values
+from conversations.fast.prepared import bigint as bigint
+from conversations.fast.prepared import first_row as first_row
+from conversations.fast.prepared import rows as rows
+from conversations.fast.prepared import rows_as_planned as rows_as_planned
 
 ROOMS = Path(__file__).parents[1]
-
-Values = Sequence[Any] | Mapping[str, Any]
 
 _NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
 _COMMENT = re.compile(r"^\s*--.*\n", re.MULTILINE)
@@ -46,7 +45,7 @@ _COMMENT = re.compile(r"^\s*--.*\n", re.MULTILINE)
 
 @cache
 def load(path: str) -> Mapping[str, str]:
-    """The statements of a file by name: `retrieval/newest.sql` is the file `retrieval/sql/newest.sql`."""
+    """Load the statements of a file by name; `room/x.sql` is `room/sql/x.sql`."""
     room, _, name = path.partition("/")
     before, *sections = _NAME.split((ROOMS / room / "sql" / name).read_text())
     names, texts = sections[::2], [_COMMENT.sub("", text).strip() for text in sections[1::2]]
@@ -55,61 +54,35 @@ def load(path: str) -> Mapping[str, str]:
     return MappingProxyType(dict(zip(names, texts, strict=True)))
 
 
-def rows(statement: str, values: Values = (), *, binary: bool = False) -> list[tuple[Any, ...]]:
-    """All rows of a prepared statement; `binary` has the server send numbers as they are, and enums as bytes."""
-    with prepared_cursor(binary=binary) as cursor:
-        cursor.execute(statement, values)
-        return cursor.fetchall()
-
-
-def first_row(statement: str, values: Values = ()) -> dict[str, Any] | None:
-    """The first row of a prepared statement by column, or None."""
-    with prepared_cursor(row_factory=dict_row) as cursor:
-        cursor.execute(statement, values)
-        found: Any = cursor.fetchone()
-        return found
-
-
 def bound(statement: str, values: Values) -> str:
-    """The statement with its values in it, alone or as a piece of another, for `rows_as_planned`."""
+    """Bind values into a statement, or a piece of one, for `rows_as_planned`."""
     connection.ensure_connection()
     return psycopg.ClientCursor(connection.connection).mogrify(statement, values)
 
 
-def rows_as_planned(statement: str, *, binary: bool = False) -> list[tuple[Any, ...]]:
-    """All rows of a statement that has its values in it: the server plans it for these values each time."""
-    with prepared_cursor(kind=psycopg.Cursor, binary=binary) as cursor:
-        cursor.execute(statement)
-        return cursor.fetchall()
-
-
 @contextmanager
-def snapshot(*, generic_plans: bool = False) -> Iterator[None]:
-    """Let all reads of the block see one moment of the database, whatever others commit; nothing can be written.
+def snapshot(*, generic_plans: bool = False, settings: Mapping[str, str] = MappingProxyType({})) -> Iterator[None]:
+    """Read from one snapshot in the block, without writes.
 
-    Inside an open transaction the reads are that transaction's, as isolated as it is. `generic_plans`: the server is to
-    plan what is prepared once for any values, and not again for those at hand.
+    Inside an open transaction the reads are that transaction's, as isolated as it is, and its settings stay.
+    `generic_plans`: the server plans what is prepared once for any values. `settings` of the server hold in the block.
     """
     if connection.in_atomic_block or not connection.get_autocommit():
         yield
         return
     with transaction.atomic():
         with connection.cursor() as cursor:
-            cursor.execute(_SNAPSHOT_WITH_GENERIC_PLANS if generic_plans else _SNAPSHOT)
+            changes = {**settings, **(_GENERIC_PLANS if generic_plans else {})}
+            cursor.execute("; ".join([_SNAPSHOT, *(f"SET LOCAL {name} = {value}" for name, value in changes.items())]))
         yield
 
 
 _SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
-_SNAPSHOT_WITH_GENERIC_PLANS = f"{_SNAPSHOT}; SET LOCAL plan_cache_mode = force_generic_plan"
-
-
-def bigint(given: int) -> int:
-    """A whole number as `bigint`. The driver takes the smallest type that holds it, and each type is prepared apart."""
-    return Int8(given)
+_GENERIC_PLANS = {"plan_cache_mode": "force_generic_plan"}
 
 
 def array(ids: Iterable[int]) -> str:
-    """Whole numbers as the text of an array, for `= ANY(%s::bigint[])`, whatever the size of the numbers."""
+    """Whole numbers as the text of an array, for `= ANY(%s::bigint[])`."""
     return "{" + ",".join(map(str, ids)) + "}"
 
 

@@ -1,4 +1,4 @@
-"""The records of the store: what goes in, and what comes out. Frozen; no Django model crosses a service's door."""
+"""The records that go into the store's services and come out. Frozen."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ class Counters:
 
 @dataclass(frozen=True)
 class MovedText:
-    """A text too long for its message: `field` of the message, or of a part, now holds what stands for a file."""
+    """A text that was too long for `field` of its message or part: now a file."""
 
     message_id: int
     part_ordinal: int | None
@@ -204,7 +204,7 @@ class ConversationRecord:
 
 @dataclass(frozen=True)
 class OpenedConversation(ConversationRecord):
-    """A conversation that was asked for by name: whether it is new, and which of the given it keeps its own of."""
+    """A conversation opened by name: whether it is new, and what it kept of its own."""
 
     created: bool = False
     left_as_it_was: tuple[str, ...] = ()
@@ -212,7 +212,7 @@ class OpenedConversation(ConversationRecord):
 
 @dataclass(frozen=True, kw_only=True)
 class NewSummary:
-    """A finished summary and the range it covers, to be written with its lineage in one transaction."""
+    """A finished summary and its range, to be written with its lineage."""
 
     summary_id: str = ""
     conversation_id: int
@@ -283,7 +283,7 @@ class LargeFileRecord:
 
 @dataclass(frozen=True)
 class UploadRecord:
-    """How far an upload is. Chunks begin at multiples of `chunk_bytes`; `missing` has the first that are not there."""
+    """The progress of an upload; `missing` has the first chunks that are missing."""
 
     upload_id: str
     conversation_id: int

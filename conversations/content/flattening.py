@@ -35,17 +35,17 @@ _COUNTED: Mapping[PartType, Collection[str]] = {
 
 
 def flattened(parts: Iterable[NewPart]) -> str:
-    """The parts' texts in order, one below the other, without reasoning, images and bookkeeping."""
+    """Join the texts of the parts, without reasoning, images and bookkeeping."""
     return "\n".join([text for part in parts for _, text in _texts_of(part)])
 
 
 def searchable(content: str, parts: Iterable[NewPart]) -> str:
-    """What is searched, counted and summarized: the content, and the texts that only the parts have."""
+    """Join the content with the texts that only the parts have."""
     return "\n".join(text for text in (content, text_beyond(content, parts)) if text)
 
 
 def text_beyond(content: str, parts: Iterable[NewPart]) -> str:
-    """The texts of the parts that the content lacks, for a content that is not flattened from the parts.
+    """The texts of the parts that the content lacks.
 
     All of them where the comparison would take too long: a repetition costs room, a gap is never found.
     """
@@ -84,7 +84,7 @@ def _texts_of(part: NewPart) -> list[tuple[str, str]]:
 
 
 def _call(part: NewPart) -> tuple[str | None, str | None]:
-    """A tool call as `[tool_call NAME] {json}`; none where the part is only what came back."""
+    """A tool call as `[tool_call NAME] {json}`; none for a part with only a result."""
     if part.tool_input is None and (not part.tool_name or part.tool_output is not None or part.tool_error is not None):
         return None, None
     arguments = part.tool_input if isinstance(part.tool_input, str) else _as_json(part.tool_input)
@@ -94,7 +94,7 @@ def _call(part: NewPart) -> tuple[str | None, str | None]:
 
 
 def require_bounded(message: NewMessage, *, position: int, most: int) -> None:
-    """TooLarge, naming the largest field, if a message carries more bytes beside its texts than it may."""
+    """Raise TooLarge, with the largest field, if too much is beside the texts."""
     sizes = dict(_beside_texts(message))
     if sum(sizes.values()) > most:
         field = max(sizes, key=lambda name: sizes[name])
@@ -102,7 +102,7 @@ def require_bounded(message: NewMessage, *, position: int, most: int) -> None:
 
 
 def require_metadata(metadata: M, *, most: int) -> M:
-    """The metadata of a conversation or a boundary; TooLarge if they have too many bytes."""
+    """Return the metadata; TooLarge if they have too many bytes."""
     if metadata and (size := _size(metadata)) > most:
         raise _too_large("metadata", size, most)
     return metadata

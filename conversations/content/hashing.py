@@ -1,4 +1,4 @@
-"""Hashes that let anybody see later whether what is stored is what was said. Pure.
+"""Hashes that show whether stored messages were altered. Pure.
 
 content_hash = SHA-256 of the content's bytes (UTF-8; a lone surrogate as the three bytes it would have).
 part_hash    = SHA-256 of the part's values as canonical JSON: its non-null columns, keys sorted, ASCII, no blanks.
@@ -78,7 +78,7 @@ def _is_sorted(value: Any) -> bool:
 
 
 def event_id(*, recorded_at: datetime, chain_hash: bytes) -> str:
-    """A message's ULID (https://github.com/ulid/spec): sorts by when it was recorded, and fits no other message.
+    """A message's ULID (https://github.com/ulid/spec), sorted by time of recording.
 
     The random part is the hash of the chain, so that the id needs no column, and a copy of the ledger has the same ids.
     """

@@ -34,7 +34,7 @@ def whole_number(value: Any) -> Any:
 
 
 def price(value: Any) -> Any:
-    """A price as a number, or, for one that must keep its digits, as a text; ValueError if it is none."""
+    """Parse a price, given as a number or as a text with all its digits."""
     if isinstance(value, Decimal):
         return value
     if type(value) not in (int, float, str):

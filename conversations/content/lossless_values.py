@@ -1,4 +1,4 @@
-"""Every byte comes back: what a typed column cannot hold exactly is kept beside it, as ASCII JSON.
+"""Keep values that a column cannot hold exactly beside it, as ASCII JSON.
 
 PostgreSQL's text refuses NUL and lone surrogates; jsonb besides reorders keys and rewrites numbers. For such a value
 the column holds a stand-in that can be read and searched, and the row's `exact` column holds the value itself. Pure.
@@ -29,7 +29,7 @@ MOST_DIGITS = 500
 
 
 def storable(text: str) -> str:
-    """The text with a replacement character for each one that PostgreSQL text cannot hold."""
+    """Replace each character that PostgreSQL text cannot hold."""
     return _UNSTORABLE.sub(REPLACEMENT, text)
 
 
@@ -39,12 +39,12 @@ def is_storable(text: str) -> bool:
 
 
 def is_name(text: str | None) -> bool:
-    """Whether this can stand in a column that is compared and never only shown, where a stand-in would not do."""
+    """Whether a column that is compared can hold this text exactly."""
     return text is not None and 1 <= len(text) <= MAX_NAME and is_storable(text)
 
 
 def is_bounded_decimal(number: Decimal) -> bool:
-    """Whether a decimal number is finite and of a size that can be stored, such as a price."""
+    """Whether a decimal number is finite and of a size that can be stored."""
     return number.is_finite() and abs(number.adjusted()) < MOST_DIGITS
 
 
@@ -80,7 +80,7 @@ def is_plain(value: Any) -> bool:
 
 
 def survives_jsonb(value: Any) -> bool:
-    """Whether jsonb would give the value back unchanged: key order, numbers and characters."""
+    """Whether jsonb returns the value unchanged: key order, numbers, characters."""
     if isinstance(value, str):
         return is_storable(value)
     if isinstance(value, dict):
@@ -101,7 +101,7 @@ def survives_jsonb(value: Any) -> bool:
 
 
 def split(values: Mapping[str, Any], json_columns: frozenset[str]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The values as their columns can hold them, and those that had to change, exactly, as JSON says them.
+    """Split values into what columns can hold, and the exact values of the rest.
 
     JSON knows no tuples, and two halves of a surrogate pair side by side are the character they make. Raises ValueError
     for a value that JSON cannot say at all, or that has more than MOST_LEVELS of lists and objects in each other.
@@ -129,7 +129,7 @@ def split(values: Mapping[str, Any], json_columns: frozenset[str]) -> tuple[dict
 
 
 def is_deeper(value: Any, levels: int) -> bool:
-    """Whether lists and objects are nested in more levels than these, found without recursion."""
+    """Whether lists and objects have more levels than these, without recursion."""
     layer = [value]
     for _ in range(levels + 1):
         layer = [

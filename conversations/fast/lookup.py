@@ -1,4 +1,4 @@
-"""Look up one row as an instance of its model, by a statement that Django compiles once and the server prepares."""
+"""Look up one row of a model by a statement that is compiled and prepared once."""
 
 from __future__ import annotations
 

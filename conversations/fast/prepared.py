@@ -1,8 +1,8 @@
-"""A cursor whose statements the server prepares: planned once for a connection, not at every execution."""
+"""Run statements that the server prepares once for a connection."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -10,7 +10,10 @@ import psycopg
 from django.db import DEFAULT_DB_ALIAS, connections, transaction
 from django.db.backends.utils import CursorDebugWrapper, CursorWrapper
 from psycopg.pq import Format
-from psycopg.rows import tuple_row
+from psycopg.rows import dict_row, tuple_row
+from psycopg.types.numeric import Int8
+
+Values = Sequence[Any] | Mapping[str, Any]
 
 
 class PreparedCursor(psycopg.Cursor[Any]):
@@ -21,7 +24,7 @@ class PreparedCursor(psycopg.Cursor[Any]):
 
 
 class LoggedCursor(CursorDebugWrapper):
-    """Log the statement as it is written: with values bound by the server, there is no text that has them."""
+    """Log the statement without its values, which the server binds."""
 
     def debug_sql(
         self, sql: Any = None, params: Any = None, use_last_executed_query: bool = False, many: bool = False
@@ -36,7 +39,7 @@ def prepared_cursor(
     row_factory: Callable[[Any], Any] = tuple_row,
     binary: bool = False,
 ) -> Iterator[CursorWrapper]:
-    """A cursor on Django's connection, in its transaction if there is one, and with its errors.
+    """Open a cursor on Django's connection, in its transaction, with its errors.
 
     Django's own binds values on the client, so the server could prepare nothing. An error in an atomic block marks the
     block for rollback: a caller that catches it cannot commit half of its work.
@@ -48,3 +51,30 @@ def prepared_cursor(
     wrapped = (LoggedCursor if connection.queries_logged else CursorWrapper)(cursor, connection)
     with transaction.mark_for_rollback_on_error(connection.alias), wrapped:
         yield wrapped
+
+
+def rows(statement: str, values: Values = (), *, binary: bool = False) -> list[tuple[Any, ...]]:
+    """All rows of a prepared statement; with `binary`, enums come as bytes."""
+    with prepared_cursor(binary=binary) as cursor:
+        cursor.execute(statement, values)
+        return cursor.fetchall()
+
+
+def first_row(statement: str, values: Values = ()) -> dict[str, Any] | None:
+    """The first row of a prepared statement by column, or None."""
+    with prepared_cursor(row_factory=dict_row) as cursor:
+        cursor.execute(statement, values)
+        found: Any = cursor.fetchone()
+        return found
+
+
+def rows_as_planned(statement: str, *, binary: bool = False) -> list[tuple[Any, ...]]:
+    """All rows of a statement with its values in it, planned for these values."""
+    with prepared_cursor(kind=psycopg.Cursor, binary=binary) as cursor:
+        cursor.execute(statement)
+        return cursor.fetchall()
+
+
+def bigint(given: int) -> int:
+    """A whole number as `bigint`: the driver prepares each smaller type apart."""
+    return Int8(given)

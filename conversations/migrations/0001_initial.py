@@ -1,4 +1,4 @@
-"""The tables of the store, which the SQL files make; the state operations describe them to Django."""
+"""The tables of the store: SQL files make them, operations describe them."""
 
 import django.contrib.postgres.fields
 import django.contrib.postgres.indexes

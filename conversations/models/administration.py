@@ -1,4 +1,4 @@
-"""What the store keeps so that it can be trusted: who did what, where texts went, and what is not to be shown."""
+"""The audit log, cold blocks and quarantines."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class AuditEntry(models.Model):
 
 
 class AuditLink(models.Model):
-    """One link of the audit log's hash chain. The database writes it when the act is committed."""
+    """One link of the audit log's hash chain, written by the database at commit."""
 
     number = models.BigIntegerField(primary_key=True)
     entry = models.OneToOneField(AuditEntry, models.RESTRICT, db_column="audit_id", related_name="link")
@@ -64,7 +64,7 @@ class AuditLink(models.Model):
 
 
 class AuditHead(models.Model):
-    """How long the audit log's chain is, and its last hash: one row, which the database only advances."""
+    """The length and the last hash of the audit log's chain: one row."""
 
     head_id = models.SmallIntegerField(primary_key=True, default=1, db_default=1)
     number = models.BigIntegerField(db_default=0)
@@ -106,7 +106,7 @@ class ColdBlock(models.Model):
 
 
 class Quarantine(models.Model):
-    """A damaged row that is not shown to a model until it is put right; one that is released stays on record."""
+    """A damaged row that no model is shown; one that was released is kept."""
 
     quarantine_id = models.BigAutoField(primary_key=True)
     conversation = models.ForeignKey(Conversation, models.RESTRICT, related_name="quarantines")

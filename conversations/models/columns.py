@@ -13,7 +13,7 @@ R = TypeVar("R")
 
 
 def record_of(record_type: type[R], row: models.Model, /, **values: Any) -> R:
-    """The row as a frozen record of this type: these values, and the columns of its other fields' names.
+    """Build a record of these values and of the row's columns of the same names.
 
     Hashes are in hex.
     """

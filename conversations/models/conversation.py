@@ -14,7 +14,7 @@ from conversations.types import ContextItemType, ConversationRecord, Counters
 
 
 class Workspace(models.Model):
-    """Whose data it is: every conversation belongs to one workspace, and no query crosses its border."""
+    """The owner of conversations; no query crosses its border."""
 
     workspace_id = models.BigAutoField(primary_key=True)
     name = models.TextField(unique=True)

@@ -15,7 +15,7 @@ from conversations.types import LargeFileRecord
 
 
 class LargeFile(models.Model):
-    """An artifact too large for a context: its bytes lie in storage, its description here."""
+    """An artifact too large for a context: bytes in storage, description here."""
 
     file_id = models.TextField(primary_key=True)
     conversation = models.ForeignKey(Conversation, models.CASCADE, related_name="large_files")
@@ -40,7 +40,7 @@ class LargeFile(models.Model):
 
 
 class FileReference(models.Model):
-    """A file that a message needs. Where it holds a text too long for the message, the place of that text.
+    """A file that a message needs, and the place of the text that it holds.
 
     Written with the message; the database refuses to change or remove it.
     """
@@ -127,5 +127,5 @@ class UploadChunk(models.Model):
 
     @property
     def path(self) -> str:
-        """Where its bytes lie: named by what they are, so that what is there under the name is always right."""
+        """The path of its bytes, named by their hash."""
         return f"uploads/{self.upload_id}/{self.number}-{bytes(self.content_hash).hex()}"

@@ -19,7 +19,7 @@ from conversations.types import MessageRecord, PartRecord, PartType, Role
 
 
 class Message(models.Model):
-    """One turn, verbatim. Written once, by `lcm_append_messages`; the database refuses to change or remove it."""
+    """One turn, verbatim. Written by `lcm_append_messages`, and never changed."""
 
     message_id = models.BigAutoField(primary_key=True)
     conversation = models.ForeignKey(Conversation, models.CASCADE, related_name="messages")
@@ -74,7 +74,7 @@ class Message(models.Model):
         return f"msg_{self.message_id}"
 
     def as_record(self, parts: tuple[PartRecord, ...] = (), cold: ColdTexts | None = None) -> MessageRecord:
-        """The message with its exact values; `cold` has the texts of a cold one if they were read already."""
+        """The message with its exact values; `cold` has texts that are read already."""
         values = overlaid({"content": self.content, "metadata": self.metadata}, self.exact)
         if self.cold_block_id is not None and (cold := cold or cold_texts([self.cold_block_id])) is not None:
             texts = cold.message(self.cold_block_id, self.message_id)

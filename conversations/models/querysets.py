@@ -14,7 +14,7 @@ from conversations.types import MessageRecord
 
 
 class LexemeQuery(SearchQuery):
-    """A websearch query, taken apart as `lcm_tsv` takes the texts apart; see `sql/search.sql`."""
+    """A websearch query with the lexemes of `lcm_tsv`; see `sql/search.sql`."""
 
     SEARCH_TYPES: dict[str, str] = {"plain": "lcm_tsquery"}
 
@@ -23,7 +23,7 @@ class SearchableQuerySet(models.QuerySet):
     """Rows with a `content_tsv`, which is for searching only and never worth reading."""
 
     def matching(self, text: str) -> Self:
-        """Rows that answer a websearch query (words, "a phrase", or, -without), each with its `rank`."""
+        """Rows that match a websearch query (words, "a phrase", or, -without), ranked."""
         query = LexemeQuery(text)
         return self.filter(content_tsv=query).annotate(rank=SearchRank(F("content_tsv"), query))
 

@@ -16,7 +16,7 @@ from conversations.types import Level, SummaryKind, SummaryRecord
 
 
 class Summary(models.Model):
-    """A text in place of older messages in the active context. Immutable; two link tables hold its sources."""
+    """A text in place of older messages in the active context. Immutable."""
 
     summary_id = models.TextField(primary_key=True)
     conversation = models.ForeignKey(Conversation, models.CASCADE, related_name="summaries")

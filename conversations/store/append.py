@@ -1,4 +1,4 @@
-"""Turn messages into rows: check, count and hash them, for one statement to write."""
+"""Turn messages into rows: check, count and hash them."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Draft:
 def draft_messages(
     messages: Sequence[NewMessage], *, tokens: TokenEstimator, policy: StorePolicy, now: datetime
 ) -> list[Draft]:
-    """The drafts of an append; Invalid, naming the message by its place, for anything that the store cannot keep."""
+    """Make the drafts of an append; Invalid names the message that cannot be kept."""
     _check_batch(messages, policy)
     drafts = []
     for position, message in enumerate(messages, start=1):
@@ -115,7 +115,7 @@ def _draft(message: NewMessage, *, tokens: TokenEstimator, now: datetime) -> Dra
 
 
 def as_batch(drafts: Sequence[Draft]) -> tuple[str, list[str], str]:
-    """The drafts as `lcm_append_messages` takes them: messages as JSON, their contents, and their parts as JSON."""
+    """The arguments of `lcm_append_messages`: messages, contents, parts."""
     messages, parts = [], []
     for position, draft in enumerate(drafts, start=1):
         messages.append({**draft.row, "position": position, "record_hash": _record_hash(draft), "content": None})
@@ -134,7 +134,7 @@ def _record_hash(draft: Draft) -> str:
 
 
 def _without_repeats(part_row: dict[str, Any], content: str) -> dict[str, Any]:
-    """A part's row that names the column with its message's content, if there is one, in place of the text."""
+    """Replace a part's text that equals the content by the name of its column."""
     for name in ("text_content", "tool_output"):
         if part_row.get(name) == content:
             return {**part_row, name: None, "repeats": name}
@@ -170,7 +170,7 @@ def part_row_of(part: NewPart) -> dict[str, Any]:
 
 
 def as_json(given: list[dict[str, Any]] | dict[str, Any]) -> str:
-    """Rows, or one, as the database reads them; a column that is left out is null there."""
+    """Serialize rows, or one, for the database; an absent column is null there."""
     if isinstance(given, dict):
         return _serialized({name: value for name, value in given.items() if value is not None})
     return _serialized([{name: value for name, value in row.items() if value is not None} for row in given])
@@ -210,7 +210,7 @@ def _check_batch(messages: Sequence[NewMessage], policy: StorePolicy) -> None:
 
 
 def checked_name(field: str, text: str | None) -> str | None:
-    """A short text that is compared, never only shown: what the database cannot hold exactly is refused."""
+    """Return a text that is compared; ValueError if no column holds it exactly."""
     if text is not None and not is_name(text):
         raise ValueError(f"{field} must be 1 to {MAX_NAME} characters without NUL or lone surrogates.")
     return text

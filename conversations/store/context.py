@@ -28,7 +28,7 @@ _SQL = load("conversations/context.sql")
 
 @dataclass(frozen=True)
 class ItemRow:
-    """A context item, whole: a row as it stood, or as it should stand (then without a `created_at`)."""
+    """A context item as a row; one to be written has no `created_at`."""
 
     conversation_id: int
     ordinal: int
@@ -41,7 +41,7 @@ class ItemRow:
 
 @dataclass(frozen=True)
 class ContextChange:
-    """Items that make way, and items that come in their place; an item that is put right is in both."""
+    """Items to delete and items to insert; a corrected item is in both."""
 
     conversation_id: int
     removed: tuple[ItemRow, ...] = ()
@@ -53,7 +53,7 @@ class ContextChange:
 
     @property
     def conversation_ids(self) -> tuple[int, ...]:
-        """Whose context changes: this one's, and those that show what belongs to this one."""
+        """The conversations whose context changes."""
         return tuple(sorted({self.conversation_id, *(row.conversation_id for row in self.removed)}))
 
     def reversed(self) -> ContextChange:
@@ -92,7 +92,7 @@ class CountsChange:
 
 
 def context_difference(conversation_id: int, *, cost_of: CostOf) -> ContextChange:
-    """What would make the stored context the one that follows from messages, summaries and links; nothing is written.
+    """Compare the stored context with the one derived from the lineage.
 
     Shown are the summaries that are nobody's source and not superseded, each at its first seq for what `cost_of` says,
     and the messages that no summary was made from. Conflict where the lineage itself wants two things in one place.
@@ -114,13 +114,13 @@ def context_difference(conversation_id: int, *, cost_of: CostOf) -> ContextChang
 
 
 def fill_context(conversation_id: int, *, cost_of: CostOf) -> None:
-    """Write the context of a conversation that has none yet, in one statement however long it is."""
+    """Write the context of a conversation that has none yet."""
     with connection.cursor() as cursor:
         cursor.execute(_SQL["derived"] + "\n" + _SQL["fill"], _values(conversation_id, cost_of))
 
 
 def _values(conversation_id: int, cost_of: CostOf) -> dict[str, Any]:
-    """For the statements that derive: the summaries that are shown, and what each costs."""
+    """Parameters of the derivation: the summaries of the context and their costs."""
     shown = Summary.objects.filter(
         conversation_id=conversation_id, derived_links__isnull=True, superseded_by__isnull=True
     )
@@ -134,7 +134,7 @@ def _values(conversation_id: int, cost_of: CostOf) -> dict[str, Any]:
 
 
 def change_context(change: ContextChange) -> None:
-    """Take out the removed rows and put in the added ones; Conflict, to be rolled back, if one to remove is not there.
+    """Delete and insert the rows of a change; Conflict if one is not as expected.
 
     Counters are left to `recount`, for each of the change's `conversation_ids`.
     """
@@ -160,7 +160,7 @@ def change_context(change: ContextChange) -> None:
 
 
 def rebuild_context(conversation_id: int, *, cost_of: CostOf) -> ContextChange:
-    """Make the stored context the derived one, and return what that took: see `context_difference`.
+    """Make the stored context the derived one, and return the change.
 
     Also takes the conversation's messages and summaries out of the contexts of others. Nothing is written where nothing
     is wrong. The counters follow by `recount`.
@@ -188,7 +188,7 @@ def count_anew(conversation_id: int) -> CountsChange:
 
 
 def change_counts(change: CountsChange) -> None:
-    """Set the counters to `after`; Conflict, with nothing changed, unless they are `before`."""
+    """Set the counters to `after`; Conflict unless they are `before`."""
     conversation = hold([change.conversation_id])[0]
     if rows(_SQL["counters"], {"id": change.conversation_id}) != [tuple(vars(change.before).values())]:
         raise Conflict(f"The counters of conversation {change.conversation_id} have changed meanwhile.")
@@ -197,7 +197,7 @@ def change_counts(change: CountsChange) -> None:
 
 
 def recount(conversation_id: int) -> CountsChange:
-    """Set a conversation's counters to what counting gives, and return what they were and are: see `count_anew`."""
+    """Set a conversation's counters to the counted ones, and return the change."""
     hold([conversation_id])
     change = count_anew(conversation_id)
     if change.is_needed:
@@ -206,7 +206,7 @@ def recount(conversation_id: int) -> CountsChange:
 
 
 def misfit_ranges(conversation_id: int) -> tuple[str, ...]:
-    """The summaries whose range is not that of their sources: they are immutable, and only a ledger can put them right.
+    """The summaries whose range is not that of their sources.
 
     A context that is derived shows such a summary in the wrong place.
     """
@@ -214,7 +214,7 @@ def misfit_ranges(conversation_id: int) -> tuple[str, ...]:
 
 
 def hold(conversation_ids: Iterable[int]) -> list[Conversation]:
-    """The rows of these conversations, held until the transaction ends; NotFound if one is not there.
+    """Lock the rows of these conversations; NotFound if one is not there.
 
     By id, so that two who hold several never wait for each other.
     """

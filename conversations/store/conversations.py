@@ -1,4 +1,4 @@
-"""Conversations themselves: found by the caller's own name for them, and given settings of their own."""
+"""Open, find, list and configure conversations."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from conversations.types import ConversationRecord, OpenedConversation
 
 @dataclass(frozen=True)
 class ConversationStore(SpecificationStore):
-    """Everything that is kept of conversations, in one workspace or, for workers, in all."""
+    """The store of conversations, in one workspace or, for workers, in all."""
 
     @transaction.atomic
     def open_conversation(
@@ -79,7 +79,7 @@ class ConversationStore(SpecificationStore):
 
     @transaction.atomic
     def configure_conversation(self, *, conversation_id: int, overrides: Mapping[str, Any]) -> ConversationRecord:
-        """Give the conversation settings of its own, in place of those it had; Invalid if one cannot hold."""
+        """Replace the conversation's own settings; Invalid if one cannot hold."""
         conversation = self.scope.conversation(conversation_id, locked=True)
         conversation.overrides = check_overrides(overrides)
         # By the database's clock, and never back: what is recorded next is not earlier than this.

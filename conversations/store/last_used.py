@@ -1,4 +1,4 @@
-"""Record the day on which a conversation was last used, with at most one write a day."""
+"""Record the day of a conversation's last use, with at most one write a day."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def today() -> date:
 
 
 def note_use(conversation: Conversation) -> None:
-    """A conversation whose row was read for the call anyway was used today. Appending keeps this by itself.
+    """Record the use of a conversation whose row was read. Appends do so themselves.
 
     Not within a snapshot, in which nothing can be written.
     """
@@ -27,7 +27,7 @@ def note_use(conversation: Conversation) -> None:
 
 
 def note_use_of(conversation_id: int, *, known_since: datetime) -> None:
-    """The same where only something of the conversation was read, which is `known_since` then.
+    """Record a use by something of the conversation that was made at this time.
 
     What was made today was made in a conversation that was used today, as a rule; only what is older is looked up.
     """

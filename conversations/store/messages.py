@@ -14,14 +14,8 @@ from django.db import DataError, transaction
 from prometheus_client import Counter
 
 from conversations.cold_storage.cold_texts import cold_texts, until_settled
-from conversations.content.large_texts.interception import (
-    Interception,
-    Settled,
-    entries_of,
-    moved_texts,
-    write_references,
-)
-from conversations.content.large_texts.restore import whole as put_together
+from conversations.content.large_texts.moving import Interception, Settled, write_references
+from conversations.content.large_texts.moving import whole as put_together
 from conversations.content.tokens import MESSAGE_OVERHEAD_TOKENS, TokenEstimator
 from conversations.errors import Conflict, Invalid, NotFound
 from conversations.files.large_files import LargeFileService
@@ -59,7 +53,7 @@ class MessageStore:
         return cls(tokens=TokenEstimator(encoding=policy.encoding), policy=policy, scope=scope)
 
     def append_messages(self, *, conversation_id: int, messages: Sequence[NewMessage]) -> AppendResult:
-        """Record messages, with their parts, at the end of the conversation and of its active context: all, or none.
+        """Append messages, with their parts, to the conversation: all, or none.
 
         Durable and searchable on return. A message whose idempotency key is stored already is not written again. A text
         of more than large_file_tokens becomes a file (`moved`), and the message has what stands for it. Raises
@@ -73,7 +67,7 @@ class MessageStore:
         return self._append(conversation_id, drafts)
 
     def _append_with_files(self, conversation_id: int, drafts: Sequence[Draft], now: datetime) -> AppendResult:
-        """Append where a text may become a file: bytes go to storage, then files and messages in one transaction."""
+        """Store the bytes of long texts, then files and messages in one transaction."""
         conversation = self.scope.conversation(conversation_id)
         interception = Interception(
             conversation=conversation,
@@ -88,13 +82,13 @@ class MessageStore:
             result = self._append(conversation_id, drafts)
             message_ids = [message.message_id for message in result.messages]
             write_references(settled, message_ids, created=[message.created for message in result.messages])
-        moved = (moved_texts(*each) for each in zip(settled, message_ids, strict=True))
+        moved = (each.moved_texts(message_id) for each, message_id in zip(settled, message_ids, strict=True))
         return replace(result, moved=tuple(chain.from_iterable(moved)))
 
     def _with_files(self, draft: Draft, settled: Settled, now: datetime) -> Draft:
-        if settled.spans:
+        if settled.moved:
             [draft] = draft_messages([settled.message], tokens=self.tokens, policy=self.policy, now=now)
-        return replace(draft, files=entries_of(settled))
+        return replace(draft, files=settled.entries)
 
     def _append(self, conversation_id: int, drafts: Sequence[Draft]) -> AppendResult:
         if conversation_id >= 2**63:

@@ -1,4 +1,4 @@
-"""Pages of lists: they end by their bytes, and go on behind the last row of an earlier page.
+"""Pages of lists, bounded by bytes, each after the last row of the one before.
 
 The database says how many rows fit before any of them is read: a row can be of any size.
 """
@@ -21,7 +21,7 @@ _FIT = load("conversations/pages.sql")
 
 
 class Page(list[T]):
-    """The rows of one page. With `more`, it ended before its limit; the list goes on behind its last row."""
+    """The rows of one page; with `more`, the list continues after the last."""
 
     def __init__(self, found: Iterable[T] = (), *, more: bool = False) -> None:
         super().__init__(found)
@@ -29,7 +29,7 @@ class Page(list[T]):
 
 
 def messages_that_fit(*, conversation_id: int, after_seq: int, limit: int) -> tuple[int, bool]:
-    """How many of the messages behind `after_seq` one page holds, and whether these are fewer than the limit allows."""
+    """How many messages after `after_seq` fit a page, and whether more follow."""
     return _fitting("messages_that_fit", conversation_id=conversation_id, after_seq=after_seq, limit=limit)
 
 
@@ -44,7 +44,7 @@ def _fitting(name: str, **values: Any) -> tuple[int, bool]:
 
 
 def behind(*, field: str, moment: datetime, key: str | int) -> Q:
-    """The rows that come after this one where the newest are first by the field, and, of one moment, by their keys.
+    """The rows after this one, in descending order of the field and the key.
 
     The first condition is on the field alone, so that its index is used.
     """

@@ -25,8 +25,7 @@ _USUAL = (
     "message_id", "ordinal", "part_id", "part_type", "text_content", "tool_call_id", "tool_name", "tool_status",
     "tool_input", "tool_output", "metadata"
 )  # fmt: skip
-_EMPTY_PART: dict[str, Any] = dict.fromkeys(PartRecord.__dataclass_fields__)
-_UNUSUAL = tuple(name for name in _EMPTY_PART if name not in _USUAL)
+_UNUSUAL = tuple(name for name in PartRecord.__dataclass_fields__ if name not in _USUAL)
 
 # Columns that are read as another type.
 _READ_AS = {
@@ -51,7 +50,7 @@ PART = f"""{_columns(_USUAL)}, exact,
     CASE WHEN num_nonnulls({_columns(_UNUSUAL)}) > 0 THEN json_build_array({_columns(_UNUSUAL)})::text END AS more"""
 PART_WIDTH = len(_USUAL) + 2
 # Leaves out the part that compaction adds to a message: a note of our own.
-SAID = "(part_type = 'compaction' AND is_synthetic AND is_ignored) IS NOT TRUE"
+NOT_FROM_COMPACTION = "(part_type = 'compaction' AND is_synthetic AND is_ignored) IS NOT TRUE"
 # The subquery hides the number of messages from the planner, which would otherwise plan again for each number.
 _PARTS = f"SELECT {PART} FROM message_parts WHERE message_id = ANY((SELECT %s)::bigint[])"
 _FILES = load("conversations/files.sql")["files_of_messages"]
@@ -64,7 +63,7 @@ _decode = json.JSONDecoder().raw_decode
 def messages_of(
     message_ids: Sequence[int], *, with_parts: bool = True, cold: ColdTexts | None = None
 ) -> list[MessageRecord]:
-    """The messages with these ids, in this order; those that there are. `cold` reads the blocks, if not as usual."""
+    """The messages with these ids, in this order; missing ones are left out."""
     if not message_ids:
         return []
     found = until_settled(
@@ -81,7 +80,7 @@ def messages_of(
 def messages_after(
     conversation_id: int, *, workspace_id: int | None, after_seq: int, limit: int
 ) -> list[MessageRecord]:
-    """The messages of a conversation behind `after_seq`, with their parts, oldest first, at most so many.
+    """The messages of a conversation after `after_seq`, oldest first.
 
     An empty list if the conversation is not in the workspace; `workspace_id` is None for whoever may see all of them.
     """
@@ -130,7 +129,7 @@ def _read(found: Sequence[tuple[Any, ...]], *, with_parts: bool, cold: ColdTexts
 
 
 def parts_of(message_ids: Iterable[int], *, cold: ColdTexts | None = None) -> dict[int, list[PartRecord]]:
-    """The parts of these messages, by message, in order, those too that compaction has left there.
+    """The parts of these messages, in order, with those that compaction added.
 
     `cold` has the blocks that were read for the messages already. Raises BlockGone; see `cold.until_settled`.
     """
@@ -164,38 +163,29 @@ def part_rows_of(message_ids: Iterable[int]) -> list[tuple[Any, ...]]:
 
 
 def has_only_texts(row: tuple[Any, ...]) -> bool:
-    """Whether the part in a row of `PART` has all its values, exactly, in the columns of `TEXTS`."""
+    """Whether a row of `PART` has all its values in the columns of `TEXTS`."""
     return row[-1] is None and not row[-2]
 
 
 def parts_in(fetched: Sequence[tuple[Any, ...]], *, cold: ColdTexts | None = None) -> dict[int, list[PartRecord]]:
-    """The parts that these rows of `PART` are, by message, in their order; raises BlockGone as above."""
+    """The parts of these rows of `PART`, by message; raises BlockGone."""
     found: dict[int, list[PartRecord]] = defaultdict(list)
     cold = _with_blocks(fetched, cold)
     for row in fetched:
         message_id, ordinal, part_id, kind, text, call_id, tool, status, given, output, metadata, exact, more = row
-        # What a part does not have is left out, for a page holds a thousand parts of thirty values each.
-        stored: dict[str, Any] = {"part_type": PART_TYPES[kind]}
-        if text is not None:
-            stored["text_content"] = text
-        if call_id is not None:
-            stored["tool_call_id"] = call_id
-        if tool is not None:
-            stored["tool_name"] = tool
-        if status is not None:
-            stored["tool_status"] = status
-        if given is not None:
-            stored["tool_input"] = _decode(given)[0]
-        if output is not None:
-            stored["tool_output"] = output
-        if metadata is not None:
-            stored["metadata"] = _decode(metadata)[0]
-        stored["part_id"] = part_id
-        stored["message_id"] = message_id
-        stored["ordinal"] = ordinal
-        if exact or more is not None:
-            # There is more to come, and each value has its place.
-            stored = _EMPTY_PART | stored
+        stored: dict[str, Any] = {
+            "part_type": PART_TYPES[kind],
+            "text_content": text,
+            "tool_call_id": call_id,
+            "tool_name": tool,
+            "tool_status": status,
+            "tool_input": None if given is None else _decode(given)[0],
+            "tool_output": output,
+            "metadata": None if metadata is None else _decode(metadata)[0],
+            "part_id": part_id,
+            "message_id": message_id,
+            "ordinal": ordinal,
+        }
         if more is not None:
             stored.update(_unusual(more))
         if cold is not None and is_cold(exact):
@@ -210,7 +200,7 @@ def parts_in(fetched: Sequence[tuple[Any, ...]], *, cold: ColdTexts | None = Non
 
 
 def _with_blocks(fetched: Sequence[tuple[Any, ...]], cold: ColdTexts | None) -> ColdTexts | None:
-    """The blocks that these parts' texts are in, with those there were; None where there are none."""
+    """Read the blocks of cold parts, in addition to those that were read."""
     # Of nearly every row, this looks at one value.
     marks = [row[-2] for row in fetched if row[-2] and is_cold(row[-2])]
     if not marks:

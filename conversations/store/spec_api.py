@@ -1,4 +1,4 @@
-"""The methods of the store that only the specification names: nothing in LCM calls them but its tests.
+"""The methods of the store that only the specification names.
 
 Appends and compaction write through `append_messages` and `write_summary`, each one statement; `grep` searches.
 """
@@ -74,7 +74,7 @@ class SpecificationStore(SummaryStore):
 
     @transaction.atomic(savepoint=False)
     def create_message_parts(self, *, message_id: int, parts: Sequence[NewPart]) -> None:
-        """Add parts behind those that a message has; they do not change its content, its cost or its chain."""
+        """Add parts to a message; its content, cost and chain stay the same."""
         try:
             rows = part_rows_of(parts)
         except ValueError as wrong:
@@ -95,7 +95,7 @@ class SpecificationStore(SummaryStore):
 
     @transaction.atomic
     def append_context_message(self, *, conversation_id: int, message_id: int) -> None:
-        """Put a stored message into the active context, at its place; one that is there already stays as it is.
+        """Put a stored message into the active context, unless it is there already.
 
         Appending does this by itself. Raises Conflict for a message
         that a summary stands for.
@@ -121,7 +121,7 @@ class SpecificationStore(SummaryStore):
             )
 
     def insert_summary(self, *, summary: NewSummary) -> SummaryRecord:
-        """Write a summary; its links must follow in the same transaction, or the database refuses the commit."""
+        """Write a summary; its links must follow in the same transaction."""
         if self.scope.workspace_id is not None:
             self.scope.conversation(summary.conversation_id)
         values = asdict(summary)
@@ -155,7 +155,7 @@ class SpecificationStore(SummaryStore):
     def replace_context_range_with_summary(
         self, *, conversation_id: int, summary_id: str, source_count: int, item_tokens: int
     ) -> int:
-        """Put a summary into the context in place of its sources; returns its ordinal, that of its first source.
+        """Replace a summary's sources in the context by it; returns its ordinal.
 
         The range is what the summary's lineage says, so context and lineage cannot come apart. Raises Conflict, with
         nothing changed, unless every one of the `source_count` sources is still in the context.
@@ -169,13 +169,13 @@ class SpecificationStore(SummaryStore):
         return self.scope.summary(summary_id).as_record()
 
     def get_summary_children(self, *, summary_id: str) -> list[SummaryRecord]:
-        """The summaries that this one was made from: its sources, which expansion opens. Empty for a leaf."""
+        """The summaries that this one was made from; none for a leaf."""
         self.scope.summary(summary_id)
         sources = Summary.objects.filter(derived_links__summary_id=summary_id).order_by("derived_links__ordinal")
         return [summary.as_record() for summary in sources.readable()]
 
     def get_summary_messages(self, *, summary_id: str) -> list[MessageRecord]:
-        """The messages that this summary was made from directly, in order, with their parts."""
+        """The messages that this summary was made from directly, in order."""
         self.scope.summary(summary_id)
         messages = Message.objects.filter(summary_links__summary_id=summary_id)
         return messages.order_by("summary_links__ordinal").as_records()
@@ -183,7 +183,7 @@ class SpecificationStore(SummaryStore):
     def search_messages(
         self, *, query: str, conversation_id: int | None = None, limit: int = 20
     ) -> list[MessageSearchResult]:
-        """Messages that answer a websearch query, best first, of equals the newest; NotFound, Invalid."""
+        """Messages that match a websearch query, best first, then newest first."""
         found = self._found(Message.objects.all(), query, conversation_id, limit)
         columns = _columns_of(MessageSearchResult)
         return [
@@ -194,7 +194,7 @@ class SpecificationStore(SummaryStore):
     def search_summaries(
         self, *, query: str, conversation_id: int | None = None, limit: int = 20
     ) -> list[SummarySearchResult]:
-        """Summaries that answer a websearch query, best first, of equals those of the newest history."""
+        """Summaries that match a websearch query, best first, then newest first."""
         found = self._found(Summary.objects.all(), query, conversation_id, limit)
         columns = _columns_of(SummarySearchResult)
         return [

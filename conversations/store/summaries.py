@@ -25,7 +25,7 @@ _WRITE = "SELECT items, ordinal FROM lcm_write_summary(%s, %s, %s::bigint[], %s:
 
 
 def ordinal_of(shown: dict[str, Any] | None, *, expected: int) -> int:
-    """The ordinal of the summary in the context; Conflict unless it replaced as many items as it should."""
+    """The summary's ordinal; Conflict unless it replaced the expected items."""
     if shown is None or shown["items"] != expected:
         raise Conflict("The context changed while this summary was made; nothing was replaced.")
     return shown["ordinal"]
@@ -43,7 +43,7 @@ class SummaryStore(MessageStore):
         item_tokens: int | None,
         mark: NewPart,
     ) -> int | None:
-        """Write a finished summary with its lineage and its place in the context: all at once, or not at all.
+        """Write a finished summary with its lineage and its place in the context.
 
         It takes the place of its sources in the context, or of the summary that it supersedes, at a cost of
         `item_tokens`; with None it is not in the context. `mark` goes to the last message it stands for. Returns its

@@ -206,7 +206,7 @@ def _from_now(seconds: float) -> Combinable:
 
 
 def wake(task: Any, *, delay_seconds: float, **given: Any) -> None:
-    """Enqueue a task with these values when the transaction is committed, to run after a delay.
+    """Enqueue a task when the transaction is committed, to run after a delay.
 
     A failure is logged and left to the sweep of the room: the row is written. An append that failed for it would be
     sent again.

@@ -11,7 +11,6 @@ from django.core.files.storage import default_storage
 from conversations.cold_storage.cold_texts import ReadableTexts
 from conversations.content import hashing
 from conversations.content.large_texts.file_references import misplaced
-from conversations.fast.records import every_field
 from conversations.sql import load, rows
 from conversations.store.read import files_of, messages_of
 from integrity.invariants.invariant import Found, counted, invariant, streamed, streamed_in_portions, violations
@@ -45,7 +44,7 @@ def _misplaced(conversation_ids: Sequence[int]) -> Iterator[Finding]:
         for message in messages_of(ids, cold=ReadableTexts()):
             if hashing.content_hash(message.content).hex() != message.content_hash:
                 continue
-            parts = {p.ordinal: every_field(p) for p in message.parts if p.ordinal < chained[message.message_id]}
+            parts = {p.ordinal: vars(p) for p in message.parts if p.ordinal < chained[message.message_id]}
             for entry in files.get(message.message_id, []):
                 wrong = entry[0] in sizes and misplaced(entry, message.content, parts, byte_size=sizes[entry[0]])
                 if wrong:

@@ -20,7 +20,6 @@ import orjson
 from pydantic.fields import FieldInfo
 
 from conversations.errors import Invalid
-from conversations.fast.records import every_field
 from conversations.store.pages import MOST_PAGE_BYTES
 from lcmsite.catalogue.paging import Page
 
@@ -119,7 +118,7 @@ def _plain(value: Any) -> Any:
         kind: Any = type(value)
         names = _names(kind)
         # What is null is left out.
-        fields = {name: each for name, each in every_field(value).items() if each is not None}
+        fields = {name: each for name, each in vars(value).items() if each is not None}
         return {names.get(name, name): fields[name] for name in fields if names.get(name, name)} if names else fields
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat().replace("+00:00", "Z")

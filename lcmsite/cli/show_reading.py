@@ -13,8 +13,8 @@ from conversations.humanize import counted
 from lcmsite.cli.terminal_layout import blanked, body, cell, heading, note, safe, show_one, span
 from retrieval.assembly.types import AssembledContext, RecallSection, ReceiptDifference
 from retrieval.delegation.types import GrantRecord, GrantState, QueryAnswer
-from retrieval.describing.impact import Impact
-from retrieval.describing.range_types import RangeDescription, RangeExpansion
+from retrieval.describing.lineage import Impact
+from retrieval.describing.ranges import RangeDescription, RangeExpansion
 from retrieval.types import ExpandedItem, ExpandResult, GrepResult, Lineage, MessageSpan, SummaryOutline
 
 
@@ -96,8 +96,8 @@ def _(expanded: RangeExpansion, console: Console) -> None:
     _show_items(expanded.items, expanded.gap, expanded.tokens, console)
     if expanded.cursor:
         options = _expand_options(expanded.depth, expanded.include_messages, only_messages=expanded.only_messages)
-        asked = f"{expanded.conversation_id} {expanded.from_seq} {expanded.to_seq}"
-        again = " ".join(["lcm expand-range", asked, *options, f"--cursor={expanded.cursor}"])
+        what = f"{expanded.conversation_id} {expanded.from_seq} {expanded.to_seq}"
+        again = " ".join(["lcm expand-range", what, *options, f"--cursor={expanded.cursor}"])
         console.print(f"There is more: {again}", soft_wrap=True)
     elif expanded.note:
         note(console, expanded.note)

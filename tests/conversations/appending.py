@@ -9,13 +9,12 @@ from typing import Any
 
 from django.db import connection
 
-from conversations.models import Message
+from conversations.models import ContextItem, Message
 from conversations.types import AppendResult, Counters, MessageRecord, NewMessage, NewPart, PartType, Role
-from tests.conversations.summaries import recounted
 from tests.factories import a_store
 
 WRITERS = 8
-PATIENCE = 60
+PATIENCE = 200
 PART = NewPart(PartType.TEXT, text_content="text")
 
 # A value for each column of a part that holds neither a text, nor a list, nor JSON.
@@ -49,6 +48,12 @@ def shown(conversation_id: int) -> list[tuple[int, int | str | None]]:
     """The active context: what stands at which ordinal."""
     items = a_store().get_context_items(conversation_id=conversation_id)
     return [(item.ordinal, item.summary_id or item.message_id) for item in items]
+
+
+def recounted(conversation_id: int) -> tuple[int, int]:
+    """Raw messages in the context, and what the context costs, counted one by one."""
+    items = list(ContextItem.objects.filter(conversation_id=conversation_id))
+    return sum(item.message_id is not None for item in items), sum(item.token_count for item in items)
 
 
 def assert_counters_are_recounts(conversation_id: int) -> None:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Any
@@ -9,7 +8,6 @@ import pytest
 
 from conversations.errors import Invalid, NotFound
 from conversations.models import Message, MessagePart
-from conversations.policy import StorePolicy
 from conversations.signals import messages_appended
 from conversations.types import ContextItemType, Counters, NewMessage, NewPart, PartType, Role
 from tests.conversations.appending import (
@@ -18,8 +16,7 @@ from tests.conversations.appending import (
     keyed,
     stored,
 )
-from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result
-from tests.statements import counted_statements
+from tests.factories import a_conversation, a_store, a_tool_result
 
 OVERHEAD = 4
 
@@ -33,12 +30,15 @@ def test_messages_are_numbered_from_one_in_the_order_given(conversation_id):
 
 
 def test_what_was_appended_is_told_as_it_is_stored(conversation_id):
+    before = datetime.now(UTC)
+
     result = append(conversation_id, NewMessage(Role.USER, "hello world"))
 
     (told,), (record,) = result.messages, stored(conversation_id)
     assert (told.message_id, told.seq, told.token_count) == (record.message_id, record.seq, record.token_count)
     assert told.content_hash == record.content_hash
     assert told.id == record.id == f"msg_{record.message_id}"
+    assert before <= record.created_at <= datetime.now(UTC)
     assert (record.token_count, record.token_counter) == (2, "o200k_base")
     assert result.counters == Counters(message_count=1, active_messages=1, active_tokens=2 + OVERHEAD, total_tokens=2)
 
@@ -53,18 +53,6 @@ def test_every_message_gets_its_place_in_the_active_context(conversation_id):
         (1, ContextItemType.MESSAGE, messages[0].message_id, 2 + OVERHEAD),
         (2, ContextItemType.MESSAGE, messages[1].message_id, OVERHEAD),
     ]
-
-
-@pytest.mark.parametrize("key", [None, "k"], ids=["without a key", "with a key"])
-@pytest.mark.parametrize("count", [1, 3])
-def test_new_messages_are_one_statement(conversation_id, key, count):
-    store = a_store()
-    messages = [NewMessage(Role.USER, "new", idempotency_key=key and f"{key}{n}") for n in range(count)]
-
-    with counted_statements() as sent:
-        store.append_messages(conversation_id=conversation_id, messages=messages)
-
-    assert len(sent) == 1
 
 
 def test_a_thousand_messages_go_in_at_once(conversation_id):
@@ -100,15 +88,6 @@ def test_a_message_may_have_many_parts_but_not_any_number(conversation_id):
     assert [len(message.parts) for message in stored(conversation_id)] == [1000]
 
 
-def test_without_a_content_the_text_is_that_of_the_parts(conversation_id):
-    append(conversation_id, a_tool_call("call_1", "grep", pattern="x"), a_tool_result("call_1", "3 matches"))
-
-    assert [message.content for message in stored(conversation_id)] == [
-        '[tool_call grep] {"pattern": "x"}',
-        "3 matches",
-    ]
-
-
 def test_each_part_of_a_batch_keeps_its_own_text_be_it_its_messages_or_another(conversation_id):
     # What parts repeat of their message goes to the database once; a message that is stored already shifts the others.
     append(conversation_id, keyed("there", "first"))
@@ -129,14 +108,6 @@ def test_each_part_of_a_batch_keeps_its_own_text_be_it_its_messages_or_another(c
 
     kept = [[(part.text_content, part.tool_output) for part in message.parts] for message in stored(conversation_id)]
     assert kept == [[(part.text_content, part.tool_output) for part in message.parts] for message in said]
-
-
-def test_without_a_time_a_message_is_of_now(conversation_id):
-    before = datetime.now(UTC)
-
-    append(conversation_id, NewMessage(Role.USER, "x"))
-
-    assert before <= stored(conversation_id)[0].created_at <= datetime.now(UTC)
 
 
 BAD: dict[str, tuple[NewMessage, str]] = {
@@ -202,10 +173,3 @@ def test_listeners_hear_what_the_conversation_now_holds(db):
     assert [(each["conversation_id"], each["counters"], each["overrides"]) for each in heard] == [
         (conversation_id, result.counters, {"fresh_tail_count": 3})
     ]
-
-
-def test_the_policy_bounds_the_batch(conversation_id):
-    store = replace(a_store(), policy=StorePolicy(max_batch_messages=2))
-
-    with pytest.raises(Invalid, match="1 to 2 messages"):
-        store.append_messages(conversation_id=conversation_id, messages=[NewMessage(Role.USER, "x")] * 3)

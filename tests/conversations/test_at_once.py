@@ -21,9 +21,9 @@ from tests.conversations.appending import (
     shown,
     stored,
 )
-from tests.conversations.summaries import a_summary_of
 from tests.factories import a_conversation, a_store
 from tests.round_trip import assert_ledgers_survive
+from tests.summaries import a_summary_of
 
 
 @pytest.mark.parametrize(("rounds", "batch"), [(12, 5), (10, 1)])
@@ -149,7 +149,7 @@ def test_summarizers_at_once_replace_a_range_once(committed_db):
 
     def summarize(worker: int) -> bool:
         try:
-            a_summary_of(conversation_id, first_seq=1, last_seq=6)
+            a_summary_of(a_store(), conversation_id, seqs=range(1, 7))
         except Conflict:
             return False
         return True
@@ -168,7 +168,7 @@ def test_writers_and_a_summarizer_at_once_keep_context_and_counters_together(com
     def work(worker: int) -> None:
         if worker == 0:
             for first in range(1, 40, 4):
-                a_summary_of(conversation_id, first_seq=first, last_seq=first + 3)
+                a_summary_of(a_store(), conversation_id, seqs=range(first, first + 3 + 1))
         else:
             for _ in range(20):
                 a_store().append_messages(conversation_id=conversation_id, messages=[NewMessage(Role.USER, "more")])

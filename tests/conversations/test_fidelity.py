@@ -66,13 +66,6 @@ def test_every_field_of_a_message_comes_back(conversation_id):
     assert repr(message.metadata) == repr(given_message.metadata)
 
 
-@pytest.mark.parametrize("role", Role)
-def test_every_role_comes_back(conversation_id, role):
-    append(conversation_id, NewMessage(role, "x"))
-
-    assert stored(conversation_id)[0].role is role
-
-
 HOSTILE = {
     "nul": "a\x00b",
     "lone surrogates": "a\ud800b\udfff",

@@ -2,8 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from conversations.content.flattening import flattened
-from conversations.types import NewPart, PartType
+from conversations.content.flattening import flattened, text_beyond
+from conversations.models import Message
+from conversations.types import MessageRecord, NewMessage, NewPart, PartType, Role
+from integrity.checker import IntegrityChecker
+from tests.conversations.appending import append, stored
+from tests.factories import a_conversation, a_store
 
 CALL = NewPart(PartType.TOOL, tool_name="grep", tool_input={"pattern": "für"})
 RESULT = NewPart(PartType.TOOL, tool_output="3 matches")
@@ -49,3 +53,70 @@ def test_parts_that_say_nothing_leave_no_empty_line():
 
 def test_nothing_flattens_to_nothing():
     assert flattened([]) == ""
+
+
+# A caller may give a content that is not the text of the parts: what only these have must be found and counted.
+OUTPUT = "the quokka sits in enclosure seven\n" * 200
+OUTPUT_PART = NewPart(PartType.TOOL, tool_call_id="c", tool_output=OUTPUT, tool_status="completed")
+QUIET_CALL = NewPart(
+    PartType.TOOL, tool_call_id="c", tool_name="find_wombat", tool_input={"path": "deep/inner_module.rs"}
+)
+THOUGHT = NewPart(PartType.REASONING, text_content="perhaps an echidna " * 100)
+
+
+def in_a_conversation(message: NewMessage) -> MessageRecord:
+    """The message as it is stored behind another."""
+    conversation_id = a_conversation("hello").conversation_id
+    append(conversation_id, message)
+    return stored(conversation_id)[-1]
+
+
+def found(message: MessageRecord, words: str) -> bool:
+    return Message.objects.filter(message_id=message.message_id).matching(words).exists()
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("content", ["", "ok", "the quokka"])
+def test_what_only_a_part_says_is_counted_and_found_and_the_content_comes_back_as_it_was(content):
+    message = in_a_conversation(NewMessage(Role.TOOL, content, parts=(OUTPUT_PART,)))
+
+    assert message.content == content
+    assert message.parts[0].tool_output == OUTPUT
+    assert message.token_count >= a_store().tokens.count(OUTPUT)
+    assert found(message, "enclosure")
+    assert IntegrityChecker.from_settings().run(conversation_id=message.conversation_id).is_clean
+
+
+@pytest.mark.django_db
+def test_a_call_that_the_content_does_not_mention_is_found_by_its_name_and_arguments():
+    message = in_a_conversation(NewMessage(Role.ASSISTANT, "I will look.", parts=(QUIET_CALL,)))
+
+    for word in ("find_wombat", "inner_module"):
+        assert found(message, word)
+
+
+@pytest.mark.django_db
+def test_reasoning_costs_what_it_costs_and_is_not_found():
+    message = in_a_conversation(NewMessage(Role.ASSISTANT, "Done.", parts=(THOUGHT,)))
+
+    assert message.token_count >= a_store().tokens.count(THOUGHT.text_content or "")
+    assert not found(message, "echidna")
+
+
+@pytest.mark.django_db
+def test_what_the_content_says_already_is_not_counted_twice():
+    message = in_a_conversation(NewMessage(Role.TOOL, OUTPUT, parts=(OUTPUT_PART,)))
+
+    assert message.token_count == a_store().tokens.count(OUTPUT)
+
+
+def test_a_flattened_call_is_known_again_in_the_content():
+    text = 'Let me see.\n[tool_call find_wombat] {"path": "deep/inner_module.rs"}'
+
+    assert text_beyond(text, [NewPart(PartType.TEXT, text_content="Let me see."), QUIET_CALL]) == ""
+
+
+def test_where_looking_would_take_long_nothing_is_left_out():
+    parts = [NewPart(PartType.TEXT, text_content="x")] * 2000
+
+    assert text_beyond("x" * 1_000_000, parts) == "\n".join(["x"] * 2000)

@@ -21,15 +21,14 @@ from integrity.checker import IntegrityChecker
 from integrity.retention.tiers import Retention
 from retrieval.assembler import ContextAssembler
 from retrieval.engine import RetrievalEngine
+from tests.conversations.appending import append
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
 from tests.statements import counted_statements
 
+pytestmark = pytest.mark.django_db
+
 LOG = "".join(f"2026-01-01T00:00:{n % 60:02d}Z INFO line {n} of the log\n" for n in range(3000))
 TABLE = "city,ships\n" + "Porto,7\nLagos,12\n" * 9000
-
-
-def append(conversation_id, *messages):
-    return a_store().append_messages(conversation_id=conversation_id, messages=messages)
 
 
 def read(message_id, *, whole=False):
@@ -65,7 +64,6 @@ def joined(text):
     return text and json.loads(json.dumps(text))
 
 
-@pytest.mark.django_db
 @pytest.mark.parametrize("name", MESSAGES)
 def test_what_is_too_long_goes_into_a_file_and_comes_back_byte_for_byte(name):
     message = MESSAGES[name]
@@ -85,7 +83,6 @@ def test_what_is_too_long_goes_into_a_file_and_comes_back_byte_for_byte(name):
     assert LOG in whole.content or TABLE in whole.content
 
 
-@pytest.mark.django_db
 def test_the_content_of_parts_is_put_together_as_the_parts_are(conversation_id):
     parts = (NewPart(PartType.TEXT, text_content="before"), NewPart(PartType.TOOL, tool_name="cat", tool_output=LOG))
 
@@ -94,7 +91,6 @@ def test_the_content_of_parts_is_put_together_as_the_parts_are(conversation_id):
     assert read(appended.message_id, whole=True).content == f"before\n{LOG}"
 
 
-@pytest.mark.django_db
 def test_what_stands_for_the_file_is_what_is_hashed_counted_found_and_shown(conversation_id):
     (appended,) = append(conversation_id, NewMessage(Role.USER, LOG)).messages
 
@@ -108,7 +104,6 @@ def test_what_stands_for_the_file_is_what_is_hashed_counted_found_and_shown(conv
     assert 'trust="untrusted"' in shown.content
 
 
-@pytest.mark.django_db
 def test_the_words_around_a_file_block_stay_in_the_message(conversation_id):
     result = append(conversation_id, MESSAGES["a file block"])
 
@@ -120,7 +115,6 @@ def test_the_words_around_a_file_block_stay_in_the_message(conversation_id):
     assert "18,000 rows" in file.exploration_summary
 
 
-@pytest.mark.django_db
 def test_the_same_text_is_kept_once(conversation_id):
     other = a_conversation().conversation_id
 
@@ -131,7 +125,6 @@ def test_the_same_text_is_kept_once(conversation_id):
     assert LargeFile.objects.values("storage_uri").distinct().count() == 1
 
 
-@pytest.mark.django_db
 def test_a_message_sent_again_under_its_key_is_the_same_message(conversation_id):
     message = NewMessage(Role.USER, LOG, idempotency_key="once")
     first = append(conversation_id, message)
@@ -146,7 +139,6 @@ def test_a_message_sent_again_under_its_key_is_the_same_message(conversation_id)
         append(conversation_id, NewMessage(Role.USER, LOG + "!", idempotency_key="once"))
 
 
-@pytest.mark.django_db
 def test_an_append_that_is_refused_leaves_no_file_behind(conversation_id):
     append(conversation_id, NewMessage(Role.USER, "short", idempotency_key="once"))
 
@@ -157,7 +149,6 @@ def test_an_append_that_is_refused_leaves_no_file_behind(conversation_id):
     assert Message.objects.count() == 1
 
 
-@pytest.mark.django_db
 def test_storage_that_fails_leaves_no_message_behind(conversation_id, settings, tmp_path):
     settings.MEDIA_ROOT = tmp_path / "occupied"
     (tmp_path / "occupied").write_text("a file where a directory is needed")
@@ -168,7 +159,6 @@ def test_storage_that_fails_leaves_no_message_behind(conversation_id, settings, 
     assert not Message.objects.exists()
 
 
-@pytest.mark.django_db
 @pytest.mark.parametrize(
     ("overrides", "files"), [({}, 0), ({"large_file_tokens": 2500}, 1), ({"large_file_tokens": 0}, 0)]
 )
@@ -180,7 +170,6 @@ def test_a_conversation_may_have_a_limit_of_its_own(overrides, files):
     assert LargeFile.objects.count() == files
 
 
-@pytest.mark.django_db
 def test_zero_turns_it_off(conversation_id, settings):
     settings.LCM = {**settings.LCM, "large_file_tokens": 0}
 
@@ -194,7 +183,6 @@ def test_a_limit_that_would_make_files_of_sentences_is_refused(db):
         a_conversation(overrides={"large_file_tokens": 100})
 
 
-@pytest.mark.django_db
 def test_an_ordinary_message_costs_no_statement_more(conversation_id):
     store, message = a_store(), NewMessage(Role.USER, "word " * 1500)
     store.append_messages(conversation_id=conversation_id, messages=[message])
@@ -205,16 +193,16 @@ def test_an_ordinary_message_costs_no_statement_more(conversation_id):
     assert len(asked) == 1
 
 
-@pytest.mark.django_db
-def test_reasoning_goes_back_to_its_vendor_as_it_came(conversation_id):
-    message = NewMessage(Role.ASSISTANT, parts=(NewPart(PartType.REASONING, text_content=LOG),))
+def test_reasoning_and_the_arguments_of_calls_stay_as_they_came(conversation_id):
+    thought = NewMessage(Role.ASSISTANT, parts=(NewPart(PartType.REASONING, text_content=LOG),))
 
-    (appended,) = append(conversation_id, message).messages
+    first, second = append(conversation_id, thought, a_tool_call("c", "write_file", text=LOG)).messages
 
-    assert read(appended.message_id).parts[0].text_content == LOG
+    assert read(first.message_id).parts[0].text_content == LOG
+    assert read(second.message_id).parts[0].tool_input == {"text": LOG}
+    assert not LargeFile.objects.exists()
 
 
-@pytest.mark.django_db
 def test_what_somebody_wrote_like_a_reference_is_left_as_it_is(conversation_id):
     (first,) = append(conversation_id, NewMessage(Role.USER, LOG)).messages
     quoted = read(first.message_id).content
@@ -234,7 +222,6 @@ def test_what_somebody_wrote_like_a_reference_is_left_as_it_is(conversation_id):
     assert read(third.message_id, whole=True).content == f"{quoted}\n{LOG}"
 
 
-@pytest.mark.django_db
 def test_bytes_that_are_not_those_that_were_stored_are_not_given_back(conversation_id, settings):
     (appended,) = append(conversation_id, NewMessage(Role.USER, LOG)).messages
     path = settings.MEDIA_ROOT / LargeFile.objects.get().storage_uri
@@ -248,7 +235,6 @@ def test_bytes_that_are_not_those_that_were_stored_are_not_given_back(conversati
         read(appended.message_id, whole=True)
 
 
-@pytest.mark.django_db
 def test_a_file_tells_who_needs_it_and_a_message_which_files_it_needs(conversation_id):
     file = LargeFileService.from_settings().store(
         conversation_id=conversation_id, content=b"\x89PNG", file_name="a.png"
@@ -267,14 +253,6 @@ def test_a_file_tells_who_needs_it_and_a_message_which_files_it_needs(conversati
     assert describe(id=named).file_ids == (file.file_id,)
     assert describe(id=describe(id=moved).file_ids[0]).needed_by == (moved,)
     assert describe(id=unknown).file_ids == ()
-
-
-@pytest.mark.django_db
-def test_a_call_whose_arguments_are_long_stays_whole(conversation_id):
-    (appended,) = append(conversation_id, a_tool_call("c", "write_file", text=LOG)).messages
-
-    assert read(appended.message_id).parts[0].tool_input == {"text": LOG}
-    assert not LargeFile.objects.exists()
 
 
 PIECES = st.lists(
@@ -308,7 +286,6 @@ def test_any_message_can_be_put_together_again(content, texts, has_content):
     assert whole == {None: message.content, **dict(enumerate(texts))}
 
 
-@pytest.mark.django_db
 def test_a_message_with_a_file_passes_the_check_and_comes_back_whole_from_the_cold(conversation_id):
     result = append(conversation_id, *MESSAGES.values())
     message_ids = [message.message_id for message in result.messages]

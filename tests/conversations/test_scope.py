@@ -8,8 +8,8 @@ from conversations.models import Conversation, LargeFile, Message, Workspace
 from conversations.scope import Scope
 from conversations.store.conversations import ConversationStore
 from conversations.types import NewMessage, NewPart, PartType, Role
-from tests.conversations.summaries import a_summary_of
 from tests.factories import a_conversation, a_store, a_workspace
+from tests.summaries import a_summary_of
 
 pytestmark = pytest.mark.django_db
 
@@ -25,7 +25,7 @@ def theirs() -> dict[str, object]:
     return {
         "conversation": conversation_id,
         "message": Message.objects.filter(conversation_id=conversation_id).first().pk,
-        "summary": a_summary_of(conversation_id, first_seq=1, last_seq=1).summary_id,
+        "summary": a_summary_of(a_store(a_workspace("theirs")), conversation_id, seqs=[1]).summary_id,
         "file": file.file_id,
     }
 

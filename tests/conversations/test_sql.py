@@ -14,7 +14,6 @@ from conversations.models import Workspace
 from conversations.sql import bigint, first_row, rows, rows_as_planned, snapshot, texts
 from conversations.types import NewMessage, Role
 from lcmsite.ops.outages import is_outage
-from retrieval.assembler import ContextAssembler
 from tests.factories import a_conversation, a_store
 
 STATE = "SELECT current_setting('transaction_isolation'), current_setting('transaction_read_only')"
@@ -143,20 +142,6 @@ def test_generic_plans_are_for_one_snapshot_alone(committed_db):
 
     assert within == [("force_generic_plan",)]
     assert rows(PLAN_MODE) == inside_another == before
-
-
-def test_a_context_is_read_by_statements_with_generic_plans(committed_db):
-    conversation = a_conversation("a message", "and another")
-    plans = (
-        "SELECT coalesce(sum(generic_plans), 0)::int, coalesce(sum(custom_plans), 0)::int FROM pg_prepared_statements "
-        "WHERE statement ~ 'context_items' AND statement !~ 'pg_prepared_statements'"
-    )
-    [(generic, custom)] = rows(plans)
-
-    for _ in range(3):
-        ContextAssembler.from_settings().assemble(conversation_id=conversation.conversation_id)
-
-    assert rows(plans) == [(generic + 3, custom)]
 
 
 def test_a_snapshot_on_a_connection_that_was_cut_is_an_outage_and_the_next_has_another(committed_db):

@@ -7,12 +7,12 @@ import pytest
 from django.db import IntegrityError, connection, transaction
 
 from conversations.errors import Conflict, Invalid, NotFound
-from conversations.models import ContextItem, Conversation, Message, Summary
+from conversations.models import ContextItem, Conversation, Summary
 from conversations.store.conversations import ConversationStore
-from conversations.types import ContextItemType, NewMessage, NewPart, PartType, Role, SummaryKind
-from tests.conversations.appending import assert_counters_are_recounts, message_ids, shown
-from tests.conversations.summaries import a_condensed_summary_of, a_new_summary, a_summary_of, recounted
+from conversations.types import ContextItemType, NewMessage, NewPart, PartType, Role
+from tests.conversations.appending import assert_counters_are_recounts, message_ids, recounted, shown
 from tests.factories import a_conversation, a_store, a_workspace
+from tests.summaries import a_new_summary, a_summary_of
 
 pytestmark = pytest.mark.django_db
 
@@ -65,16 +65,6 @@ def test_a_session_id_that_nobody_used_is_not_found(session_id):
 
     with pytest.raises(NotFound):
         a_store().find_conversation(session_id=session_id)
-
-
-def test_conversations_are_listed_in_pages():
-    ids = [a_conversation().conversation_id for _ in range(5)]
-    store = a_store()
-
-    first = store.list_conversations(limit=3)
-    rest = store.list_conversations(after_id=first[-1].conversation_id, limit=3)
-
-    assert [record.conversation_id for record in (*first, *rest)] == ids
 
 
 def test_a_conversations_settings_are_replaced_as_a_whole():
@@ -172,7 +162,7 @@ def test_a_summary_stands_where_its_first_source_stood_and_the_counters_follow()
     conversation_id = a_conversation(*"abcde").conversation_id
     ids = message_ids(conversation_id)
 
-    leaf = a_summary_of(conversation_id, first_seq=2, last_seq=4, item_tokens=7)
+    leaf = a_summary_of(a_store(), conversation_id, seqs=range(2, 5), item_tokens=7)
 
     assert shown(conversation_id) == [(1, ids[0]), (2, leaf.summary_id), (5, ids[4])]
     assert_counters_are_recounts(conversation_id)
@@ -202,31 +192,16 @@ def test_to_show_a_summary_no_item_is_read_that_it_does_not_replace():
         cursor.execute("ANALYZE context_items, messages")
     before = rows_read("context_items")
 
-    a_summary_of(conversation_id, first_seq=1, last_seq=130)
+    a_summary_of(a_store(), conversation_id, seqs=range(1, 131))
 
     assert rows_read("context_items") - before == 130
 
 
-@pytest.mark.django_db
-def test_how_a_summary_is_shown_may_be_planned_while_there_is_next_to_nothing():
-    with connection.cursor() as cursor:
-        # So that nothing is planned yet.
-        cursor.execute("DISCARD PLANS")
-    a_summary_of(a_conversation(*"abc").conversation_id, first_seq=1, last_seq=3)
-    conversation_id = a_conversation(*(f"message {n}" for n in range(400))).conversation_id
-    before = rows_read("context_items")
-
-    leaves = [a_summary_of(conversation_id, first_seq=first, last_seq=first + 89) for first in (1, 91, 181, 271)]
-    a_condensed_summary_of(conversation_id, *leaves)
-
-    assert rows_read("context_items") - before == 4 * 90 + 4
-
-
 def test_a_condensed_summary_stands_where_the_first_of_its_summaries_stood():
     conversation_id = a_conversation(*"abcde").conversation_id
-    leaves = [a_summary_of(conversation_id, first_seq=seq, last_seq=seq + 1) for seq in (1, 3)]
+    leaves = [a_summary_of(a_store(), conversation_id, seqs=range(seq, seq + 1 + 1)) for seq in (1, 3)]
 
-    condensed = a_condensed_summary_of(conversation_id, *leaves, item_tokens=3)
+    condensed = a_summary_of(a_store(), conversation_id, summaries=leaves, item_tokens=3)
 
     assert shown(conversation_id) == [(1, condensed.summary_id), (5, message_ids(conversation_id)[4])]
     assert_counters_are_recounts(conversation_id)
@@ -240,23 +215,12 @@ def test_a_condensed_summary_stands_where_the_first_of_its_summaries_stood():
 def test_a_row_of_summary_parents_leads_from_the_new_summary_to_its_older_source():
     """The specification's names, whose direction surprises: `parent_summary_id` is the source."""
     conversation_id = a_conversation(*"ab").conversation_id
-    leaf = a_summary_of(conversation_id, first_seq=1, last_seq=2)
+    leaf = a_summary_of(a_store(), conversation_id, seqs=range(1, 3))
 
-    condensed = a_condensed_summary_of(conversation_id, leaf)
+    condensed = a_summary_of(a_store(), conversation_id, summaries=[leaf])
 
     rows = list(Summary.objects.values_list("summary_id", "source_links__source_id").exclude(source_links=None))
     assert rows == [(condensed.summary_id, leaf.summary_id)]
-
-
-def test_a_summary_comes_back_as_it_was_written():
-    conversation_id = a_conversation(*"abc").conversation_id
-
-    leaf = a_summary_of(conversation_id, first_seq=1, last_seq=2)
-
-    assert a_store().get_summary(summary_id=leaf.summary_id) == leaf
-    assert leaf.summary_id.startswith("sum_")
-    assert len(leaf.summary_id) == len("sum_") + 16
-    assert (leaf.kind, leaf.depth, leaf.first_seq, leaf.last_seq) == (SummaryKind.LEAF, 0, 1, 2)
 
 
 def test_sources_keep_the_order_in_which_they_are_linked():
@@ -288,11 +252,11 @@ def test_a_context_that_changed_meanwhile_is_left_alone(source_count):
 
 def test_what_a_summary_stands_for_cannot_be_summarized_again_beside_it():
     conversation_id = a_conversation(*"abcd").conversation_id
-    a_summary_of(conversation_id, first_seq=1, last_seq=2)
+    a_summary_of(a_store(), conversation_id, seqs=range(1, 3))
     before = shown(conversation_id)
 
     with pytest.raises(Conflict):
-        a_summary_of(conversation_id, first_seq=2, last_seq=3)
+        a_summary_of(a_store(), conversation_id, seqs=range(2, 4))
 
     assert shown(conversation_id) == before
     assert Summary.objects.count() == 1
@@ -318,7 +282,7 @@ def test_a_message_missing_from_the_context_is_shown_again_at_its_place():
 
 def test_a_message_that_a_summary_stands_for_is_not_shown_beside_it():
     conversation_id = a_conversation(*"abc").conversation_id
-    a_summary_of(conversation_id, first_seq=1, last_seq=2)
+    a_summary_of(a_store(), conversation_id, seqs=range(1, 3))
 
     with pytest.raises(Conflict, match="summary"):
         a_store().append_context_message(conversation_id=conversation_id, message_id=message_ids(conversation_id)[0])
@@ -342,7 +306,7 @@ def test_a_message_is_not_shown_in_another_conversation():
 )
 def test_a_context_item_points_at_one_thing_of_its_type(values):
     conversation_id = a_conversation("a", "b", "c").conversation_id
-    leaf = a_summary_of(conversation_id, first_seq=1, last_seq=1)
+    leaf = a_summary_of(a_store(), conversation_id, seqs=[1])
     targets = {"message": {"message_id": message_ids(conversation_id)[0]}, "summary": {"summary_id": leaf.summary_id}}
     pointers = {key: value for name, target in targets.items() if name in values for key, value in target.items()}
     ContextItem.objects.filter(summary_id=leaf.summary_id).delete()
@@ -364,13 +328,6 @@ def test_nothing_is_shown_twice():
             item_type="message",
             message_id=message_ids(conversation_id)[0],
         ).save(force_insert=True)
-
-
-@pytest.mark.parametrize("word", ["summary", "getSummary", "store", "cafe", "5433"])
-def test_what_is_stored_can_be_found_by_its_parts(word):
-    conversation_id = a_conversation("getSummary reads src/store/base.py in the café on port 5433").conversation_id
-
-    assert Message.objects.filter(conversation_id=conversation_id).matching(word).count() == 1
 
 
 def test_metadata_of_a_conversation_have_no_more_levels_than_can_be_read_back():

@@ -1,4 +1,4 @@
-"""Which texts of a message are too long for it, and how they come out of it without anything being lost. Pure.
+"""Cut texts that are too long out of a message, without loss. Pure.
 
 What is cut out leaves a mark, random, so that it stands in no text by chance. Each mark later gives way to a text that
 stands for the file, and what there is of places in the message is known exactly.
@@ -44,7 +44,7 @@ class Cut:
 
 @dataclass(frozen=True)
 class Span:
-    """Characters of a field of a message, or of one of its parts, that stand for the text that was cut out there."""
+    """The place of a mark: characters of a field of a message or a part."""
 
     part_ordinal: int | None
     field: str
@@ -69,7 +69,7 @@ class Scissors:
     count: Callable[[str], int]
 
     def cut(self, message: NewMessage) -> Marked:
-        """The message with marks: in its parts, and in its content where that has no parts to be made from."""
+        """Replace long texts by marks, in the parts and in a content of its own."""
         cuts: dict[str, Cut] = {}
         marked: dict[str, str] = {}
         parts = tuple(self._part(part, cuts, marked) for part in message.parts)
@@ -77,7 +77,7 @@ class Scissors:
         if content is not None:
             for original, with_marks in marked.items():
                 content = content.replace(original, with_marks)
-            if not _MARK.search(content) and not _is_said_by(parts, content):
+            if not _MARK.search(content) and not _repeats_a_part(parts, content):
                 content = self._text(content, Cut(""), cuts)
         return Marked(replace(message, content=content, parts=parts), cuts)
 
@@ -113,7 +113,7 @@ class Scissors:
 
 
 def settle(marked: Marked, standing_for: Mapping[str, str]) -> tuple[NewMessage, list[Span]]:
-    """The message with, for each mark, the text that stands there, and all the places of such texts."""
+    """Replace each mark by its text; return the message and where the texts are."""
     message, spans = marked.message, []
     parts = []
     for ordinal, part in enumerate(message.parts):
@@ -149,7 +149,7 @@ def _settled(
 
 
 def as_kept(text: str) -> str:
-    """The text as it will be read: what a column cannot hold is kept as JSON, which joins the halves of characters."""
+    """The text as it will be read: JSON joins the halves of a surrogate pair."""
     return text if is_storable(text) else str(json.loads(json.dumps(text)))
 
 
@@ -179,7 +179,7 @@ def _storable(found: re.Match[str] | None) -> str | None:
 
 
 def _label(part: NewPart) -> Cut:
-    """What the file is called that a part's text becomes: by its tool, if it is what a tool said."""
+    """A name for the file of a part's text: that of its tool."""
     name = part.tool_title or part.tool_name
     usable = isinstance(name, str) and name and is_storable(name)
     return Cut("", file_name=f"{str(name)[:200]} output" if usable else None)
@@ -192,7 +192,7 @@ def _mark(cut: Cut, cuts: dict[str, Cut]) -> str:
     return mark
 
 
-def _is_said_by(parts: Iterable[NewPart], content: str) -> bool:
-    """Whether the content is made of what the parts say: with it gone, they would still say it."""
+def _repeats_a_part(parts: Iterable[NewPart], content: str) -> bool:
+    """Whether a text of the parts is in the content."""
     texts = (getattr(part, name) for part in parts for name in FIELDS.get(part.part_type, ()))
     return any(isinstance(text, str) and text and text in content for text in texts)

@@ -1,4 +1,4 @@
-"""The files that a message needs, and the element that stands for one. Pure.
+"""The files that a message needs, and the element in place of one. Pure.
 
 An entry is `[file_id, sha256, part_ordinal, field, start_at, length]`: the element of the file stands in those
 characters of that field (`part_ordinal` null: of the message itself), or, without a place, the field is the file's id.
@@ -28,7 +28,7 @@ _ELEMENT = re.compile(
 
 
 def element(*, file_id: str, file_name: str | None, byte_size: int | None, sha256: str, summary: str) -> str:
-    """Write what a model sees of a file: data, not words that anybody said."""
+    """Write what a model sees of a file: data, not instructions."""
     name = f" name={quoteattr(file_name)}" if file_name else ""
     return (
         f'<large_file id="{file_id}"{name} bytes="{byte_size}" '

@@ -1,0 +1,105 @@
+"""Erasure in two steps, for admins: choose and preview, then confirm."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from django.http import HttpResponse, QueryDict
+
+from conversations.audit import Act
+from conversations.errors import Invalid, LcmError
+from integrity.retention.types import ErasurePreview
+from lcmsite.catalogue.problems import Problem, problem_of
+from lcmsite.dashboard.visit import POST, Visit, page
+from lcmsite.types import KeyScope
+
+ON_A_PAGE = 50
+# After these errors nothing was erased, and the preview is shown again.
+_PREVIEWED_ANEW = frozenset({"not_confirmed", "invalid_params", "erasure_outdated", "erasure_expired"})
+
+_SEPARATORS = re.compile(r"[\s,;]+")
+
+
+@page(KeyScope.ADMIN)
+def erasures(visit: Visit) -> HttpResponse:
+    """What was erased in this workspace, when and by whom."""
+    paged = visit.list_page("lcm_audit", limit=ON_A_PAGE, act=Act.ERASE)
+    return visit.show("dashboard/trust/erasures.html", paged=paged)
+
+
+def _form(visit: Visit, problem: Problem | None = None, *, conversation_id: int) -> HttpResponse:
+    return visit.show(
+        "dashboard/trust/choose_erasure.html",
+        conversation=visit.ask("lcm_show", conversation_id=conversation_id),
+        given=visit.request.GET if problem is None else visit.request.POST,
+        refusal=problem,
+    )
+
+
+@page(KeyScope.ADMIN)
+def choose(visit: Visit, conversation_id: int) -> HttpResponse:
+    """The form that chooses what to erase."""
+    return _form(visit, conversation_id=conversation_id)
+
+
+@page(KeyScope.ADMIN, POST, on_refusal=_form)
+def preview(visit: Visit, conversation_id: int) -> HttpResponse:
+    """Preview everything that would be erased; nothing is changed."""
+    return _shown(visit, conversation_id, _previewed(visit, conversation_id, visit.request.POST))
+
+
+@page(KeyScope.ADMIN, POST)
+def erase(visit: Visit, conversation_id: int) -> HttpResponse:
+    """Erase what was previewed if the confirmation matches; else preview it again."""
+    given = visit.request.POST
+    try:
+        done = visit.ask(
+            "lcm_erase",
+            erasure_id=given.get("erasure_id", ""),
+            confirmation=given.get("confirmation", ""),
+        )
+    except LcmError as refusal:
+        if refusal.code not in _PREVIEWED_ANEW:
+            raise
+        found = _previewed(visit, conversation_id, given)
+        return _shown(visit, conversation_id, found, problem_of(refusal))
+    conversation = visit.ask("lcm_show", conversation_id=conversation_id)
+    return visit.show("dashboard/trust/erased.html", done=done, conversation=conversation)
+
+
+def _previewed(visit: Visit, conversation_id: int, given: QueryDict) -> ErasurePreview:
+    chosen = _chosen(given)
+    found: ErasurePreview = visit.ask_in_text("lcm_preview_erasure", chosen, conversation_id=conversation_id)
+    return found
+
+
+def _chosen(given: QueryDict) -> dict[str, Any]:
+    """What the form names; Invalid unless it names either everything or some of it.
+
+    The service takes an empty request for everything. An empty form must not mean that.
+    """
+    ends = {name: given.get(name, "").strip() for name in ("from_seq", "to_seq")}
+    ids = {name: _ids(given.get(name, "")) for name in ("message_ids", "file_ids")}
+    named = {name: value for name, value in {**ends, **ids}.items() if value}
+    is_whole = bool(given.get("is_whole"))
+    if is_whole and named:
+        raise Invalid("Choose either everything or some messages and files, not both.", code="nothing_chosen")
+    if not is_whole and not named:
+        raise Invalid("Choose messages, files or everything to erase.", code="nothing_chosen")
+    return named
+
+
+def _ids(text: str) -> list[str]:
+    return [each for each in _SEPARATORS.split(text) if each]
+
+
+def _shown(visit: Visit, conversation_id: int, found: ErasurePreview, problem: Problem | None = None) -> HttpResponse:
+    return visit.show(
+        "dashboard/trust/preview_erasure.html",
+        conversation=visit.ask("lcm_show", conversation_id=conversation_id),
+        preview=found,
+        given=visit.request.POST,
+        unlisted=found.summary_count - len(found.summaries),
+        refusal=problem,
+    )

@@ -1,0 +1,113 @@
+"""Integrity reports, their findings, and checks in the background."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpResponse
+from django.shortcuts import redirect
+
+from conversations.errors import NotFound
+from integrity.types import InvariantResult, ReportPage, ScanMode, ScanRecord, Severity
+from lcmsite.dashboard.parts.findings import meaning_of, message_in
+from lcmsite.dashboard.visit import POST, Visit, number_in, page
+
+ON_A_PAGE = 20
+# Findings of one invariant on a page.
+FINDINGS = 100
+
+_GRAVEST_FIRST = list(Severity)
+
+
+@page()
+def reports(visit: Visit) -> HttpResponse:
+    """The reports of the workspace, newest first, and the form for a new check."""
+    return visit.show(
+        "dashboard/trust/reports.html",
+        integrity=visit.ask("lcm_integrity"),
+        paged=visit.list_page("lcm_reports", limit=ON_A_PAGE),
+        may_plan=visit.may("lcm_plan_repairs"),
+        extents=list(ScanMode),
+    )
+
+
+@page()
+def report(visit: Visit, report_id: str) -> HttpResponse:
+    """One report, most severe findings first; or all findings of one invariant."""
+    code = visit.request.GET.get("code") or None
+    after = number_in(visit.request.GET, "after") or 0
+    found: ReportPage = visit.ask(
+        "lcm_report", report_id=report_id, code=code, after_id=after, limit=FINDINGS if code else 1
+    )
+    context: dict[str, Any] = {"report": found.report, "may_plan": visit.may("lcm_plan_repairs")}
+    if code:
+        invariant = next((each for each in found.report.invariants if each.code == code), None)
+        if invariant is None:
+            raise NotFound(f"{report_id} has no invariant {code[:80]!r}.")
+        return visit.show(
+            "dashboard/trust/findings.html",
+            **context,
+            group=_explained(invariant),
+            findings=found.findings,
+            after=after,
+            next_after=found.next_after_id,
+        )
+    gravest = sorted(found.report.broken, key=lambda each: (_GRAVEST_FIRST.index(each.severity), each.code))
+    return visit.show(
+        "dashboard/trust/report.html",
+        **context,
+        broken=[_explained(each) for each in gravest],
+        invariants=sorted(found.report.invariants, key=lambda each: -each.milliseconds),
+        milliseconds=sum(each.milliseconds for each in found.report.invariants),
+    )
+
+
+@page(methods=POST)
+def begin_scan(visit: Visit) -> HttpResponse:
+    """Start a check in the background; `scan` shows its progress."""
+    given = visit.request.POST
+    conversation_id = number_in(given, "conversation_id")
+    wants_plan = bool(given.get("with_plan")) and visit.may("lcm_plan_repairs")
+    begun: ScanRecord = visit.ask(
+        "lcm_check",
+        conversation_id=conversation_id,
+        extent=given.get("extent") or None,
+        with_plan=wants_plan,
+        background=True,
+    )
+    if visit.is_part:
+        return visit.show("dashboard/trust/_scan.html", **_progress(visit, begun))
+    return visit.redirect("scan", scan_id=begun.scan_id)
+
+
+@page()
+def scan(visit: Visit, scan_id: int) -> HttpResponse:
+    """The progress of a check in the background."""
+    template = "dashboard/trust/_scan.html" if visit.is_part else "dashboard/trust/scan.html"
+    return visit.show(template, **_progress(visit, visit.ask("lcm_scan", scan_id=scan_id)))
+
+
+@page()
+def place(visit: Visit) -> HttpResponse:
+    """Redirect from the id of a message to its place in the transcript."""
+    id = visit.request.GET.get("id", "")
+    message_id = message_in(id)
+    if message_id is None:
+        raise NotFound(f"There is no page for {id[:80]!r}.")
+    message = visit.ask("lcm_message", message_id=message_id)
+    here = {"workspace": visit.workspace.name, "conversation_id": message.conversation_id}
+    answer = redirect("transcript", **here)
+    answer["Location"] += f"?seq={message.seq}"
+    return answer
+
+
+def _explained(result: InvariantResult) -> dict[str, Any]:
+    return {"result": result, "meaning": meaning_of(result.code)}
+
+
+def _progress(visit: Visit, scan: ScanRecord) -> dict[str, Any]:
+    """How much of the workspace a check has covered so far."""
+    is_of_all = scan.conversation_id is None and scan.extent is ScanMode.FULL
+    is_at_it = scan.report is not None and scan.finished_at is None
+    total = visit.ask("lcm_browse", limit=1).total if is_of_all and is_at_it else None
+    return {"scan": scan, "report": scan.report, "total": total}

@@ -1,0 +1,92 @@
+"""The before and after of a repair step as diff lines. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from lcmsite.dashboard.parts.marked_text import Line
+
+# Lines shown of a step, which may affect thousands of rows.
+MOST_LINES = 120
+LONGEST = 400
+
+# The keys of an `after` that lists only changed rows.
+_TONES = {"removed": "out", "added": "in"}
+# The position of a row is shown first.
+_PLACES = frozenset({"ordinal", "seq"})
+
+
+def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[list[Line], int]:
+    """At most `MOST_LINES` diff lines, and the number of lines left out."""
+    lines = list(_of_rows(before, after) if _TONES.keys() & after.keys() else _of_values(before, after))
+    return lines[:MOST_LINES], max(0, len(lines) - MOST_LINES)
+
+
+def _of_rows(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Line]:
+    """A step that changes some of many rows."""
+    for name, value in before.items():
+        yield _line("", f"{_words(name)}: {_text(value)}")
+    for name, tone in _TONES.items():
+        shown = after.get(name, [])
+        for row in shown:
+            yield _line(tone, _text(row))
+        if (more := after.get(f"{name}_count", 0) - len(shown)) > 0:
+            yield _line("heading", f"… and {more:,} more {_words(name)}")
+
+
+def _of_values(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Line]:
+    for name in [*before, *(name for name in after if name not in before)]:
+        was, will_be = before.get(name), after.get(name)
+        if name in before and name in after and was == will_be:
+            yield _line("", f"{_words(name)}: {_text(was)}")
+        elif isinstance(was, list) and isinstance(will_be, list):
+            yield from _of_lists(name, was, will_be)
+        else:
+            if name in before:
+                yield _line("out", f"{_words(name)}: {_text(was)}")
+            if name in after:
+                yield from _coming(name, will_be)
+
+
+def _of_lists(name: str, was: Sequence[Any], will_be: Sequence[Any]) -> Iterator[Line]:
+    yield _line("heading", f"{_words(name)}: {len(was):,} → {len(will_be):,}")
+    for each in was:
+        yield _line("" if each in will_be else "out", _text(each))
+    for each in will_be:
+        if each not in was:
+            yield _line("in", _text(each))
+
+
+def _coming(name: str, value: Any) -> Iterator[Line]:
+    if isinstance(value, list) and value:
+        for each in value:
+            yield _line("in", f"{_words(name)}: {_text(each)}")
+    else:
+        yield _line("in", f"{_words(name)}: {_text(value)}")
+
+
+def _line(tone: str, text: str) -> Line:
+    sign = {"in": "+ ", "out": "- ", "heading": ""}.get(tone, "  ")
+    return Line(text=sign + (text if len(text) <= LONGEST else text[:LONGEST] + "…"), tone=tone)
+
+
+def _text(value: Any) -> str:
+    match value:
+        case None:
+            return "nothing yet"
+        case bool():
+            return "yes" if value else "no"
+        case int():
+            return f"{value:,}"
+        case Mapping():
+            in_order = sorted(value.items(), key=lambda item: item[0] not in _PLACES)
+            return " · ".join(f"{_words(name)} {_text(each)}" for name, each in in_order)
+        case list():
+            return ", ".join(map(_text, value)) or "none"
+        case _:
+            return str(value)
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")

@@ -1,0 +1,203 @@
+"""A visit to a page: person, workspace, operations and problems."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, wraps
+from typing import Any, Generic, TypeVar
+from urllib.parse import urlencode
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect, render
+from django.template.loader import render_to_string
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods
+
+from conversations.errors import LcmError, NotFound
+from conversations.humanize import encodable
+from conversations.models import Workspace
+from lcmsite.access.keys import Caller
+from lcmsite.access.users import caller_in, workspaces_of
+from lcmsite.catalogue.operation import Operation
+from lcmsite.catalogue.operations import CATALOGUE
+from lcmsite.catalogue.problems import Problem, problem_of
+from lcmsite.types import KeyScope, Role
+
+Row = TypeVar("Row")
+
+
+@dataclass(frozen=True)
+class ListPage(Generic[Row]):
+    """Rows of a list, and the queries that lead to the newest and the older."""
+
+    rows: Sequence[Row]
+    newest: str | None
+    older: str | None
+
+    @property
+    def is_first(self) -> bool:
+        return self.newest is None
+
+
+@dataclass(frozen=True)
+class Visit:
+    """One request of a logged-in person to a page of a workspace."""
+
+    request: HttpRequest
+    caller: Caller
+    workspace: Workspace
+    role: Role
+    workspaces: tuple[str, ...]
+
+    @property
+    def is_part(self) -> bool:
+        """Whether a script on the page requests one part of it."""
+        return _is_part(self.request)
+
+    def ask(self, tool: str, **params: Any) -> Any:
+        """The result of an operation; a param of None counts as left out."""
+        return ask(self.caller, tool, **params)
+
+    def ask_in_text(self, tool: str, texts: Mapping[str, Any], **params: Any) -> Any:
+        """The same for values of a form, where numbers and flags are texts."""
+        return _operation(tool).perform(self.caller, {**texts, **params}, in_text=texts).result
+
+    def may(self, tool: str) -> bool:
+        """Whether this person may call the operation."""
+        return _operation(tool).may(self.caller)
+
+    def list_page(
+        self, tool: str, *, limit: int, filters: Mapping[str, Any] | None = None, **params: Any
+    ) -> ListPage[Any]:
+        """The page of a list that the address asks for; its links keep the filters."""
+        cursor = self.request.GET.get("cursor") or None
+        rows = self.ask(tool, cursor=cursor, limit=limit, **params)
+        kept = {name: value for name, value in (filters or {}).items() if value not in (None, "")}
+        return ListPage(
+            rows=rows,
+            newest=None if cursor is None else urlencode(kept),
+            older=urlencode({**kept, "cursor": rows.next_cursor}) if rows.next_cursor else None,
+        )
+
+    def show(self, template: str, status: int = 200, *, refusal: Problem | None = None, **context: Any) -> HttpResponse:
+        """Render the page, or a part of it; a refusal also decides the status."""
+        if refusal is not None:
+            context["problem"], status = refusal, refusal.status
+        page = render_to_string(template, {"visit": self, **context}, request=self.request)
+        return HttpResponse(encodable(page), status=status)
+
+    def redirect(self, page: str, *, done: str = "", **path: Any) -> HttpResponse:
+        """Redirect to another page of this workspace, which says what was done."""
+        if done:
+            messages.success(self.request, done)
+        return redirect(page, workspace=self.workspace.name, **path)
+
+
+View = Callable[..., HttpResponseBase]
+POST = ("POST",)
+
+
+def page(
+    scope: KeyScope = KeyScope.READ,
+    methods: tuple[str, ...] = ("GET", "HEAD"),
+    *,
+    of_the_site: bool = False,
+    on_refusal: Callable[..., HttpResponseBase] | None = None,
+) -> Callable[[View], View]:
+    """Make a view of a function that takes a Visit, for members with this scope.
+
+    A page `of_the_site` is for superusers. An LcmError is shown as a page, or as a part where a part was requested;
+    or by `on_refusal`, which gets the Visit and the Problem, such as a form that shows it.
+    """
+
+    def decorate(view: View) -> View:
+        @wraps(view)
+        @never_cache
+        @require_http_methods(methods)
+        @login_required
+        def visited(request: HttpRequest, workspace: str, **path: Any) -> HttpResponseBase:
+            context: dict[str, Any] = {}
+            try:
+                visit = context["visit"] = _visit(request, workspace)
+                visit.caller.require(scope)
+                if of_the_site:
+                    visit.caller.require_operator()
+                try:
+                    return view(visit, **path)
+                except LcmError as refusal:
+                    if on_refusal is None:
+                        raise
+                    return on_refusal(visit, problem_of(refusal), **path)
+            except LcmError as refusal:
+                return _refused(request, refusal, context)
+
+        return visited
+
+    return decorate
+
+
+@never_cache
+@login_required
+def home(request: HttpRequest) -> HttpResponse:
+    """Redirect to the person's first workspace, or explain that they have none."""
+    mine = workspaces_of(request.user)
+    if mine:
+        return redirect("overview", workspace=mine[0][0].name)
+    return render(request, "dashboard/nowhere.html", status=403)
+
+
+def ask(caller: Caller, tool: str, **params: Any) -> Any:
+    """The result of an operation of the catalogue."""
+    operation = _operation(tool)
+    given = {name: value for name, value in params.items() if value is not None}
+    unknown = given.keys() - operation.params.model_fields.keys()
+    if operation.paging is not None and unknown == {operation.paging.argument}:
+        # Addresses of pages name a row; the operation takes a cursor.
+        given["cursor"] = operation.paging.cursor(given.pop(operation.paging.argument))
+    return operation.perform(caller, given).result
+
+
+def number_in(query: QueryDict, name: str) -> int | None:
+    """A whole number of an address; None if there is none, or anything else."""
+    text = query.get(name, "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None
+
+
+def text_in(query: QueryDict, name: str) -> str:
+    """A stripped text of an address or a form; empty if there is none."""
+    return str(query.get(name, "")).strip()
+
+
+@cache
+def _operation(tool: str) -> Operation:
+    return next(operation for operation in CATALOGUE if operation.tool == tool)
+
+
+def _visit(request: HttpRequest, name: str) -> Visit:
+    """The visit; NotFound for an unknown workspace or one of other people."""
+    mine = workspaces_of(request.user)
+    for workspace, role in mine:
+        if workspace.name == name:
+            return Visit(
+                request=request,
+                caller=caller_in(request.user, workspace, role),
+                workspace=workspace,
+                role=role,
+                workspaces=tuple(each.name for each, _ in mine),
+            )
+    raise NotFound(f"There is no workspace {name[:80]!r} that you may see.")
+
+
+def _is_part(request: HttpRequest) -> bool:
+    htmx = getattr(request, "htmx", None)
+    return htmx is not None and bool(htmx) and not htmx.boosted
+
+
+def _refused(request: HttpRequest, refusal: LcmError, context: dict[str, Any]) -> HttpResponse:
+    problem = problem_of(refusal)
+    template = "dashboard/_problem.html" if _is_part(request) else "dashboard/problem.html"
+    return render(request, template, {**context, "problem": problem}, status=problem.status)
