@@ -45,8 +45,8 @@ def connect(**more: Any) -> psycopg.Connection[Any]:
 
 def require_servers(*, with_our_own: bool = False) -> None:
     """Unavailable, with setting and host, for a server that does not answer."""
-    is_asked = with_our_own or not settings.EMBEDDED_DATABASE
-    for refusal in (_of_database() if is_asked else None, _of_redis()):
+    is_checked = with_our_own or not settings.EMBEDDED_DATABASE
+    for refusal in (_of_database() if is_checked else None, _of_redis()):
         if refusal is not None:
             raise refusal
 
@@ -62,8 +62,8 @@ def _of_database() -> LcmError | None:
     except EmbeddedPostgresError as failure:
         return Unavailable(f"{where} cannot be started: {failure}")
     except (psycopg.Error, OSError) as failure:
-        told = _REFUSAL.search(str(failure))
-        return Unavailable(f"{where} {f'refuses: {told[1]}' if told else 'does not answer'}.")
+        refused = _REFUSAL.search(str(failure))
+        return Unavailable(f"{where} {f'refuses: {refused[1]}' if refused else 'does not answer'}.")
     if version < OLDEST:
         return Invalid(f"{where} is PostgreSQL {version}; LCM needs {OLDEST} or newer.", code="misconfigured")
     if is_pooled:

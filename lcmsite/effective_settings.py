@@ -30,7 +30,7 @@ TITLES: Mapping[type, str] = {
 
 
 class Source(StrEnum):
-    """Who said so."""
+    """Where a setting's value comes from."""
 
     DEFAULT = "default"
     ENVIRONMENT = "environment"

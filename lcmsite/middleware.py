@@ -94,6 +94,12 @@ class RequestMetrics(PrometheusAfterMiddleware):
 class ContentSecurity(CSPMiddleware):
     """The content security policy: strict, and loosened for the admin."""
 
+    def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+        # django-csp has a setting for this, and renders the policy before it looks there.
+        if request.path_info.startswith(settings.MACHINE_PATHS):
+            return response
+        return super().process_response(request, response)
+
     def get_policy_parts(
         self, request: HttpRequest, response: HttpResponseBase, report_only: bool = False
     ) -> PolicyParts:

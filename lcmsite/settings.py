@@ -148,7 +148,6 @@ UNFOLD: dict[str, Any] = {
 
 # Nothing from another origin, and no script or style inside a page.
 CONTENT_SECURITY_POLICY: dict[str, Any] = {
-    "EXCLUDE_URL_PREFIXES": MACHINE_PATHS,
     "DIRECTIVES": {
         "default-src": ["'none'"],
         "script-src": ["'self'"],

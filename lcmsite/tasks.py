@@ -1,4 +1,4 @@
-"""What the site does when nobody asks for anything."""
+"""Periodic tasks of the site."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from huey import crontab
 
 @db_periodic_task(crontab(minute="37"), queue="maintenance")
 def forget_ended_sessions() -> None:
-    # Whoever does not log out leaves a row that is of no use to anybody when its time is over.
+    # A session that nobody logs out of leaves its row.
     SessionStore.clear_expired()

@@ -140,7 +140,7 @@ def _require_another_admin(scope: Scope, user: User) -> None:
 
 
 def _workspace(scope: Scope) -> int:
-    """Invalid where no workspace was said: people are in one, or in none."""
+    """The workspace's id; Invalid without one."""
     if scope.workspace_id is None:
         raise Invalid("A person belongs to a workspace; say to which.")
     return scope.workspace_id

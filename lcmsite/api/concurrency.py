@@ -140,16 +140,11 @@ def _has_room(taken: Collection[Place], place: Place, share: Share, heavy_share:
     return not place.heavy or heavy_share.has_room([each for each in taken if each.heavy], place.caller)
 
 
-@dataclass(frozen=True)
-class Gate:
+@dataclass
+class Gate(FairQueue):
     """Admits the operations of a process, each in its thread."""
 
-    limits: Limits
     longest_wait: float = LONGEST_WAIT_SECONDS
-    queue: FairQueue = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "queue", FairQueue(self.limits))
 
     @contextmanager
     def entered(self, caller: str, *, heavy: bool) -> Iterator[None]:
@@ -157,12 +152,12 @@ class Gate:
         admitted = threading.Event()
         place = Place(caller, admitted.set, heavy)
         try:
-            if not self.queue.enter(place):
+            if not self.enter(place):
                 # Others may need the connection while this thread waits.
                 for each in connections.all(initialized_only=True):
                     if not each.in_atomic_block:
                         each.close()
-                if not admitted.wait(self.longest_wait) and self.queue.give_up(place):
+                if not admitted.wait(self.longest_wait) and self.give_up(place):
                     raise QueueFull
         except QueueFull:
             TOO_MANY_AT_ONCE.labels("heavy" if heavy else "other").inc()
@@ -171,7 +166,7 @@ class Gate:
         try:
             yield
         finally:
-            self.queue.leave(place)
+            self.leave(place)
 
 
 @cache

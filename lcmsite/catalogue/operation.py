@@ -71,7 +71,7 @@ class Operation:
 
     @property
     def chapter(self) -> str:
-        """Under which heading it is told of: CompactionEngine is the Compaction engine."""
+        """Its heading in documents: CompactionEngine is the Compaction engine."""
         return _WITHIN.sub(lambda found: f" {found[1].lower()}", self.service.__name__)
 
     @property

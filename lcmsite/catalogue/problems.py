@@ -141,17 +141,17 @@ class Problem:
     def as_json(self) -> dict[str, Any]:
         """The fields that callers see."""
         context = {name: value for name, value in self.context.items() if name != "errors"}
-        told = {"code": self.code, "detail": self.detail, "retryable": self.retryable, "status": self.status}
+        shown = {"code": self.code, "detail": self.detail, "retryable": self.retryable, "status": self.status}
         if "errors" in self.context:
-            told["errors"] = self.context["errors"]
-        return {**told, "context": context} if context else told
+            shown["errors"] = self.context["errors"]
+        return {**shown, "context": context} if context else shown
 
 
 INTERNAL = Problem(code="internal", detail="LCM failed on this; its log says where.", retryable=False, status=500)
 
 
 def problem_of(error: BaseException) -> Problem:
-    """How the error is told; INTERNAL for one that nobody foresaw."""
+    """The error as a problem; INTERNAL for an unexpected one."""
     known = _as_lcm_error(error)
     if known is None:
         return INTERNAL

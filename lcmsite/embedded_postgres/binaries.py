@@ -98,8 +98,8 @@ def _newest_first(directories: Iterator[Path] | set[Path]) -> list[Binaries]:
 
 def _major(postgres: Path) -> int | None:
     try:
-        said = subprocess.run([postgres, "--version"], capture_output=True, text=True, check=True, timeout=30).stdout
+        output = subprocess.run([postgres, "--version"], capture_output=True, text=True, check=True, timeout=30).stdout
     except (OSError, subprocess.SubprocessError):
         return None
-    match = re.search(r"\b(\d+)", said)
+    match = re.search(r"\b(\d+)", output)
     return int(match[1]) if match else None

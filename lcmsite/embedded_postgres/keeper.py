@@ -31,7 +31,7 @@ BAD_STARTS = 3
 SECONDS_BETWEEN_LOOKS = 0.25
 
 # But for what it says to those who come while it starts.
-_CRY = re.compile(r"(?:FATAL|PANIC):  (?!the database system is )(.+)")
+_REASON = re.compile(r"(?:FATAL|PANIC):  (?!the database system is )(.+)")
 
 
 @dataclass
@@ -44,7 +44,7 @@ class Keeper:
     server: "subprocess.Popen[bytes] | None" = None
 
     def run(self) -> None:
-        """Keep the server until asked to stop; EmbeddedPostgresError if it will not run."""
+        """Run the server until a stop; EmbeddedPostgresError if it does not run."""
         bad_starts = 0
         threading.Thread(target=self._watch_space, daemon=True).start()
         while not self.stopping.is_set():
@@ -59,7 +59,7 @@ class Keeper:
             if bad_starts == BAD_STARTS:
                 log = self.cluster.location.cluster / "log"
                 raise EmbeddedPostgresError(
-                    f"PostgreSQL ended {bad_starts} times with status {status}{_last_cry(log)}: see {log}."
+                    f"PostgreSQL ended {bad_starts} times with status {status}{_last_reason(log)}: see {log}."
                 )
 
     def stop(self) -> None:
@@ -95,11 +95,11 @@ class Keeper:
             os.close(lock)
 
 
-def _last_cry(log: Path) -> str:
+def _last_reason(log: Path) -> str:
     """The server's own last reason for ending, such as a full disk."""
     newest = max(log.glob("*.log"), key=lambda file: file.stat().st_mtime, default=None)
-    said = _CRY.findall(newest.read_text(errors="replace")) if newest else []
-    return f" ({said[-1]})" if said else ""
+    reasons = _REASON.findall(newest.read_text(errors="replace")) if newest else []
+    return f" ({reasons[-1]})" if reasons else ""
 
 
 def keep(location: Location, *, durable: bool, refuge: Path, min_free: int) -> None:

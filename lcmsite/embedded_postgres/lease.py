@@ -114,7 +114,7 @@ class EmbeddedPostgres:
                 raise EmbeddedPostgresError(f"PostgreSQL did not start: see {self.location.cluster / 'log'}.")
             status = keeper.poll() if keeper else 0
             if status:
-                raise EmbeddedPostgresError(self._last_words())
+                raise EmbeddedPostgresError(self._keeper_messages())
             # Status 0 is also that of a keeper that found another at work.
             if status == 0 and not self.has_keeper():
                 keeper = self._start_keeper()
@@ -152,11 +152,11 @@ class EmbeddedPostgres:
         _keepers.append((self.data_dir, keeper))
         return keeper
 
-    def _last_words(self) -> str:
-        said = self.location.keeper_log.read_text(errors="replace").splitlines()
+    def _keeper_messages(self) -> str:
+        lines = self.location.keeper_log.read_text(errors="replace").splitlines()
         # At each start the server tells that it goes on in a log of its own.
         return (
-            "\n".join(line for line in said if "redirecting log output" not in line)
+            "\n".join(line for line in lines if "redirecting log output" not in line)
             or "The embedded PostgreSQL did not start."
         )
 
@@ -166,13 +166,13 @@ class EmbeddedPostgres:
         while time.monotonic() < deadline:
             probe = open_lock_file(self.location.lease)
             try:
-                nobody_holds = try_lock(probe, fcntl.LOCK_EX)
-                if not nobody_holds and try_lock(probe, fcntl.LOCK_SH):
+                is_free = try_lock(probe, fcntl.LOCK_EX)
+                if not is_free and try_lock(probe, fcntl.LOCK_SH):
                     return
             finally:
                 os.close(probe)
             # A keeper that has only just been started holds nothing yet.
             is_starting = any(of == self.data_dir and keeper.poll() is None for of, keeper in _keepers)
-            if nobody_holds and not is_starting and not self.has_keeper():
+            if is_free and not is_starting and not self.has_keeper():
                 return
             time.sleep(0.02)

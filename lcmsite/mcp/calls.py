@@ -55,7 +55,7 @@ def _threads() -> ThreadPoolExecutor:
 
 
 @dataclass(frozen=True)
-class Desk:
+class CallRunner:
     """Runs calls in threads; the gate decides how many run at once.
 
     LCM_MAX_WAITING_REQUESTS more wait for a thread; others are refused.
@@ -94,7 +94,7 @@ class Desk:
                 try:
                     result, outcome = _answered(perform(operation, given, caller=caller())), "answered"
                 except Exception as error:
-                    problem = told(error)
+                    problem = logged_problem(error)
                     result, outcome = _refused(problem), problem.code
                 logger.info("call_finished", tool=operation.for_agents, outcome=outcome)
             CALLS.labels(operation.for_agents, outcome).inc()
@@ -104,7 +104,7 @@ class Desk:
         try:
             return await self.do(work)
         except Busy as refusal:
-            return _refused(told(refusal))
+            return _refused(logged_problem(refusal))
 
 
 def perform(operation: Operation, given: Mapping[str, Any], *, caller: Caller) -> Any:
@@ -122,7 +122,7 @@ def perform(operation: Operation, given: Mapping[str, Any], *, caller: Caller) -
     return operation.perform(caller, named, in_text=named).result
 
 
-def told(error: Exception) -> Problem:
+def logged_problem(error: Exception) -> Problem:
     """The error as a problem; an unexpected one is logged."""
     problem = problem_of(error)
     if problem is INTERNAL:

@@ -26,7 +26,7 @@ from lcmsite.api.throttling import admit
 from lcmsite.catalogue import json_text
 from lcmsite.catalogue.json_text import as_bytes
 from lcmsite.catalogue.problems import MethodNotAllowed, RequestTimeout, UnsupportedMediaType
-from lcmsite.mcp.calls import Desk, holdable, may_hold_surrogates, told
+from lcmsite.mcp.calls import CallRunner, holdable, logged_problem, may_hold_surrogates
 from lcmsite.mcp.mcp_server import MESSAGE, Context, build_server
 from lcmsite.server.incoming import ClientGone, Receive, Scope, Send, declared_length, read_body
 
@@ -39,11 +39,11 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 @dataclass(frozen=True)
-class Door:
+class RequestGuard:
     """Checks key, size and JSON before the SDK reads a request."""
 
     inner: App
-    desk: Desk
+    runner: CallRunner
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -61,13 +61,13 @@ class Door:
         async def again() -> MutableMapping[str, Any]:
             return unread.pop() if unread else await receive()
 
-        async def saying_how_much(event: MutableMapping[str, Any]) -> None:
+        async def with_limits(event: MutableMapping[str, Any]) -> None:
             if event["type"] == "http.response.start":
-                told = [(name.lower().encode(), value.encode()) for name, value in scope[ALLOWED].items()]
-                event = {**event, "headers": [*event.get("headers", ()), *told]}
+                limits = [(name.lower().encode(), value.encode()) for name, value in scope[ALLOWED].items()]
+                event = {**event, "headers": [*event.get("headers", ()), *limits]}
             await send(event)
 
-        await self.inner(scope, again, saying_how_much)
+        await self.inner(scope, again, with_limits)
 
     async def _admitted(self, scope: Scope, receive: Receive) -> MutableMapping[str, Any]:
         """The body for the SDK; the scope gets the caller and the exact message."""
@@ -77,7 +77,7 @@ class Door:
             raise NotFound(f"There is nothing at this path; the tools of agents are at {PATH}.", code="no_such_path")
         # Before the body is read: whoever has no key is told so, whatever they would have said.
         authorization = headers.get("authorization", "")
-        scope[CALLER], scope[ALLOWED] = await self.desk.do(lambda: admit(authorization))
+        scope[CALLER], scope[ALLOWED] = await self.runner.do(lambda: admit(authorization))
         if scope["method"] != "POST":
             # A stream without a question would be one that nothing is ever said on.
             raise MethodNotAllowed(f"There is no {scope['method'][:20]} at this path.")
@@ -118,7 +118,7 @@ def _is_ours(host: str) -> bool:
 
 
 def _problem_response(error: Exception) -> Response:
-    problem = told(error)
+    problem = logged_problem(error)
     headers = {}
     if problem.status == 401:
         headers["WWW-Authenticate"] = CHALLENGE
@@ -134,8 +134,8 @@ def _problem_response(error: Exception) -> Response:
 
 def application() -> App:
     """The whole of it; for one event loop."""
-    desk = Desk()
-    server = build_server(caller_of=_caller, desk=desk)
+    runner = CallRunner()
+    server = build_server(caller_of=_caller, runner=runner)
     inner = server.streamable_http_app(
         streamable_http_path=PATH,
         stateless_http=True,
@@ -143,7 +143,7 @@ def application() -> App:
         # The door has looked at hosts and origins, by Django's own rules.
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
-    return Door(inner=inner, desk=desk)
+    return RequestGuard(inner=inner, runner=runner)
 
 
 def _caller(context: Context) -> Caller:

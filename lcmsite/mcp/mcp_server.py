@@ -34,7 +34,7 @@ from mcp_types import (
 from lcmsite.access.keys import Caller
 from lcmsite.catalogue.problems import Busy, Problem
 from lcmsite.mcp import resources
-from lcmsite.mcp.calls import Desk, holdable, told
+from lcmsite.mcp.calls import CallRunner, holdable, logged_problem
 from lcmsite.mcp.tool_list import TOOLS, tools
 
 Context = ServerRequestContext[Any, Any]
@@ -53,23 +53,23 @@ MESSAGE = "lcm.message"
 SECONDS_BETWEEN_SIGNS = 2.0
 
 
-def build_server(*, caller_of: Callable[[Context], Caller], desk: Desk) -> Server[Any]:
+def build_server(*, caller_of: Callable[[Context], Caller], runner: CallRunner) -> Server[Any]:
     """A server that acts for the caller that `caller_of` finds for each call."""
 
     async def call_tool(context: Context, params: CallToolRequestParams) -> CallToolResult:
         operation = TOOLS.get(params.name)
         if operation is None:
             raise MCPError(INVALID_PARAMS, f"There is no such tool; those are {', '.join(TOOLS)}.")
-        async with _signs_of_life(context, operation.summary):
-            return await desk.answer(operation, _arguments(context, params), caller=lambda: caller_of(context))
+        async with _progress(context, operation.summary):
+            return await runner.answer(operation, _arguments(context, params), caller=lambda: caller_of(context))
 
     async def list_resources(context: Context, params: PaginatedRequestParams | None) -> ListResourcesResult:
-        asked = (params and params.cursor) or ""
-        found, cursor = await _or_problem(desk, lambda: resources.listed(asked, caller_of(context)))
+        cursor_given = (params and params.cursor) or ""
+        found, cursor = await _or_problem(runner, lambda: resources.listed(cursor_given, caller_of(context)))
         return ListResourcesResult(resources=found, next_cursor=cursor)
 
     async def read_resource(context: Context, params: ReadResourceRequestParams) -> ReadResourceResult:
-        contents = await _or_problem(desk, lambda: resources.read(str(params.uri), caller_of(context)))
+        contents = await _or_problem(runner, lambda: resources.read(str(params.uri), caller_of(context)))
         return ReadResourceResult(contents=[contents])
 
     return Server(
@@ -115,19 +115,19 @@ def _arguments(context: Context, params: CallToolRequestParams) -> Mapping[str, 
     return params.arguments or {}
 
 
-async def _or_problem(desk: Desk, work: Callable[[], T]) -> T:
+async def _or_problem(runner: CallRunner, work: Callable[[], T]) -> T:
     """What the work gives; its refusal as an error of the protocol."""
 
     def attempt() -> T | Problem:
         try:
             return work()
         except Exception as error:
-            return told(error)
+            return logged_problem(error)
 
     try:
-        outcome = await desk.do(attempt)
+        outcome = await runner.do(attempt)
     except Busy as refusal:
-        outcome = told(refusal)
+        outcome = logged_problem(refusal)
     if isinstance(outcome, Problem):
         code = INTERNAL_ERROR if outcome.status >= 500 else INVALID_PARAMS
         raise MCPError(code, outcome.detail, outcome.as_json())
@@ -135,10 +135,10 @@ async def _or_problem(desk: Desk, work: Callable[[], T]) -> T:
 
 
 @asynccontextmanager
-async def _signs_of_life(context: Context, doing: str) -> AsyncIterator[None]:
+async def _progress(context: Context, doing: str) -> AsyncIterator[None]:
     """Report progress at the start, at the end and at intervals.
 
-    How far a call is nobody knows; what it gets is ever closer to 1, which is said when it has been reached.
+    How far a call is cannot be known: the progress comes ever closer to 1, which it is at the end.
     """
     if not context.meta or context.meta.get("progress_token") is None:
         yield

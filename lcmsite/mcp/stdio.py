@@ -22,7 +22,7 @@ from pydantic import ValidationError
 from conversations.errors import Invalid
 from lcmsite.access.keys import Caller
 from lcmsite.catalogue import json_text
-from lcmsite.mcp.calls import Desk
+from lcmsite.mcp.calls import CallRunner
 from lcmsite.mcp.mcp_server import build_server
 
 
@@ -33,21 +33,21 @@ def serve(caller_of: Callable[[], Caller]) -> None:
 
 
 async def _serve(caller_of: Callable[[], Caller], lines_in: BinaryIO, lines_out: BinaryIO) -> None:
-    server = build_server(caller_of=lambda context: caller_of(), desk=Desk())
-    heard, to_server = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-    from_server, said = anyio.create_memory_object_stream[SessionMessage](0)
+    server = build_server(caller_of=lambda context: caller_of(), runner=CallRunner())
+    messages, to_server = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    from_server, answers = anyio.create_memory_object_stream[SessionMessage](0)
     async with anyio.create_task_group() as group:
-        group.start_soon(_read, lines_in, heard, from_server.clone())
-        group.start_soon(_write, said, lines_out)
+        group.start_soon(_read, lines_in, messages, from_server.clone())
+        group.start_soon(_write, answers, lines_out)
         await server.run(to_server, from_server, server.create_initialization_options())
 
 
 async def _read(
     lines: BinaryIO,
-    heard: MemoryObjectSendStream[SessionMessage | Exception],
+    messages: MemoryObjectSendStream[SessionMessage | Exception],
     back: MemoryObjectSendStream[SessionMessage],
 ) -> None:
-    async with heard, back:
+    async with messages, back:
         async for line in anyio.wrap_file(lines):
             if not line.strip():
                 continue
@@ -58,23 +58,23 @@ async def _read(
                 refusal = JSONRPCError(jsonrpc="2.0", id=_id(line), error=ErrorData(code=PARSE_ERROR, message=why))
                 await back.send(SessionMessage(refusal))
             else:
-                await heard.send(SessionMessage(message))
+                await messages.send(SessionMessage(message))
 
 
-async def _write(said: MemoryObjectReceiveStream[SessionMessage], lines: BinaryIO) -> None:
+async def _write(answers: MemoryObjectReceiveStream[SessionMessage], lines: BinaryIO) -> None:
     file = anyio.wrap_file(lines)
     # Who no longer reads has closed our input, too, or is about to.
     with contextlib.suppress(BrokenPipeError):
-        async for each in said:
+        async for each in answers:
             message = each.message.model_dump(mode="json", by_alias=True, exclude_unset=True)
             await file.write(json.dumps(message, separators=(",", ":")).encode() + b"\n")
             await file.flush()
-    async for _ in said:
+    async for _ in answers:
         pass
 
 
 def _id(line: bytes) -> Any:
-    """Which request a line that is refused would have been, as well as can be told."""
+    """The id of a refused line's request, if it can be found."""
     try:
         named = json.loads(line).get("id")
     except (ValueError, AttributeError, RecursionError):

@@ -22,7 +22,7 @@ def environment_is_understood(app_configs: Sequence[AppConfig] | None, **kwargs:
 
 
 @register()
-def tokens_are_counted_as_asked(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+def encoding_is_known(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
     """An error for a tokenizer that is unknown, which would mean estimates."""
     encoding = StorePolicy.from_settings().encoding
     if encoding == ESTIMATE or TokenEstimator(encoding).name != ESTIMATE:
@@ -38,7 +38,7 @@ def tokens_are_counted_as_asked(app_configs: Sequence[AppConfig] | None, **kwarg
 
 
 @register()
-def summarizers_can_be_asked(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+def summarizers_are_usable(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
     """An error for an impossible chain of summarizers or an unusable model."""
     found: list[CheckMessage] = []
     try:

@@ -42,10 +42,10 @@ def ready(request: HttpRequest) -> JsonResponse:
     That nobody works on what is to be done later is a warning: another web process would not change it.
     """
     missing = not_ready()
-    told: dict[str, Any] = {"status": "not ready" if missing else "ready", "missing": missing}
+    answer: dict[str, Any] = {"status": "not ready" if missing else "ready", "missing": missing}
     if not missing and (warnings := _of_workers()):
-        told["warnings"] = warnings
-    return JsonResponse(told, status=503 if missing else 200)
+        answer["warnings"] = warnings
+    return JsonResponse(answer, status=503 if missing else 200)
 
 
 def not_ready() -> list[str]:

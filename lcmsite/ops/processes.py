@@ -49,7 +49,7 @@ def end_with_parent(parent: int) -> None:
 
 
 def serve(*, host: str, port: int, parent: int) -> None:
-    """Answer requests until told to stop."""
+    """Serve requests until it is stopped."""
     with loading():
         from django.conf import settings
 
@@ -77,7 +77,7 @@ def _application() -> Callable[..., Any]:
 
 
 def serve_agents(*, host: str, port: int, parent: int) -> None:
-    """Answer the calls of agents, over MCP, until told to stop."""
+    """Serve the calls of agents, over MCP, until it is stopped."""
     with loading():
         from django.conf import settings
 

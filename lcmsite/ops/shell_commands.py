@@ -8,8 +8,6 @@ from pathlib import Path
 
 from django.conf import settings
 
-PROJECT = Path(__file__).resolve().parents[2]
-
 
 def lcm() -> str:
     """The program `lcm` as it can be typed here."""
@@ -19,7 +17,7 @@ def lcm() -> str:
 
 def manage_py() -> str:
     """Django's command line, such as `.venv/bin/python manage.py`."""
-    return _with_data_dir(f"{_from_here(Path(sys.executable))} {_from_here(PROJECT / 'manage.py')}")
+    return _with_data_dir(f"{_from_here(Path(sys.executable))} {_from_here(settings.BASE_DIR / 'manage.py')}")
 
 
 def _with_data_dir(command: str) -> str:

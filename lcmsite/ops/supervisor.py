@@ -7,14 +7,12 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import IO
 
 import structlog
+from django.conf import settings
 
 logger = structlog.get_logger(__name__)
-
-PROJECT = Path(__file__).resolve().parents[2]
 
 # A process that ends sooner than this after its start has made a bad start; after so many in a row we give up.
 SECONDS_OF_A_GOOD_START = 10.0
@@ -41,7 +39,7 @@ class Process:
 
     def start(self) -> None:
         command = [sys.executable, "-m", "lcmsite.ops.processes", str(os.getpid()), *self.arguments]
-        python_path = filter(None, [str(PROJECT), os.environ.get("PYTHONPATH")])
+        python_path = filter(None, [str(settings.BASE_DIR), os.environ.get("PYTHONPATH")])
         self.started_at = time.monotonic()
         self.running = subprocess.Popen(
             command,
@@ -108,7 +106,7 @@ class Supervisor:
             process.look_after()
 
     def stop(self) -> None:
-        """End all processes: asked first, together; killed if they take too long."""
+        """Stop all processes together; kill those that take too long."""
         until = time.monotonic() + self.seconds_to_stop
         for process in self.processes:
             process.ask_to_stop()

@@ -12,7 +12,7 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError
 
 from conversations.models import Message
-from lcmsite.mcp.calls import Desk, holdable
+from lcmsite.mcp.calls import CallRunner, holdable
 from lcmsite.mcp.mcp_server import build_server
 from lcmsite.mcp.tool_list import TOOLS
 from lcmsite.types import KeyScope
@@ -270,7 +270,7 @@ def test_an_error_that_nobody_foresaw_keeps_its_text_to_itself(caplog):
         raise RuntimeError("the secret of the house")
 
     async def ask_all():
-        async with Client(build_server(caller_of=broken, desk=Desk())) as client:
+        async with Client(build_server(caller_of=broken, runner=CallRunner())) as client:
             called = await client.call_tool("lcm_grep", {"query": "x"})
             problems = []
             for ask in (client.list_resources, lambda: client.read_resource("lcm://conversations/1")):

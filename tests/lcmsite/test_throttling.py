@@ -14,8 +14,8 @@ from django.db import connection
 
 from lcmsite.api import throttling
 from lcmsite.api.throttling import TooManyRequests, spend_one
-from lcmsite.mcp.calls import Desk
-from lcmsite.mcp.http_app import Door
+from lcmsite.mcp.calls import CallRunner
+from lcmsite.mcp.http_app import RequestGuard
 from tests.lcmsite.callers import Api, an_api_key
 from tests.statements import counted_statements
 
@@ -144,7 +144,7 @@ def asked_over_mcp(key: str) -> dict[str, str]:
         "path": "/mcp",
         "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
     }
-    anyio.run(Door(inner=inside, desk=Desk()), scope, receive, send)
+    anyio.run(RequestGuard(inner=inside, runner=CallRunner()), scope, receive, send)
     answered = {name.decode(): value.decode() for name, value in events[0]["headers"]}
     return {"status": str(events[0]["status"]), **answered}
 

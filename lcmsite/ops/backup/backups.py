@@ -24,7 +24,6 @@ from conversations.audit import Act, AuditLog
 from conversations.errors import Conflict, Invalid, Unavailable
 from conversations.scope import Scope
 from conversations.sql import snapshot
-from lcmsite.embedded_postgres.lease import PROJECT
 from lcmsite.ops.backup.backup_leftovers import sweep_databases, sweep_directories, trial_database, unfinished
 from lcmsite.ops.backup.manifest import (
     DUMP,
@@ -164,14 +163,14 @@ def _check(scratch: Database, directory: Path) -> None:
             "LCM_SECRET_KEY": settings.SECRET_KEY,
             "LCM_LOG_LEVEL": "ERROR",
         }
-        program = [sys.executable, str(PROJECT / "manage.py"), "lcm"]
+        program = [sys.executable, str(settings.BASE_DIR / "manage.py"), "lcm"]
         with scratch.connect() as restored:
             workspaces = [name for (name,) in restored.execute("SELECT name FROM workspaces ORDER BY 1").fetchall()]
         for workspace in workspaces:
             done = subprocess.run(
                 [*program, "--workspace", workspace, "check"],
                 env={name: value for name, value in environment.items() if name != "LCM_API_KEY"},
-                cwd=PROJECT,
+                cwd=settings.BASE_DIR,
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,

@@ -16,7 +16,7 @@ from conversations.errors import Invalid, Unavailable
 from lcmsite.embedded_postgres.binaries import choose
 from lcmsite.embedded_postgres.location import EmbeddedPostgresError
 
-MOST_SAID = 500
+LONGEST_REASON = 500
 
 
 @dataclass(frozen=True)
@@ -82,5 +82,5 @@ class Database:
         )
         if done.returncode != 0:
             # The first line says what; those behind it may repeat rows.
-            said = (done.stderr.strip().splitlines() or ["It did not say why."])[0][:MOST_SAID]
-            raise Unavailable(f"{program} failed: {said}")
+            reason = (done.stderr.strip().splitlines() or ["It did not say why."])[0][:LONGEST_REASON]
+            raise Unavailable(f"{program} failed: {reason}")

@@ -26,7 +26,7 @@ MEMORY = Path("/dev/shm")
 
 
 def shared_directory() -> Path | None:
-    """Where processes share their figures; None for a process that stands alone."""
+    """The directory that processes share; None for a process alone."""
     named = os.environ.get(VARIABLE)
     return Path(named) if named else None
 
@@ -76,7 +76,7 @@ def _prefix() -> str:
 
 
 def _locked(directory: Path) -> int:
-    """A lock on the directory, shared; whoever is the first there empties it."""
+    """Take a shared lock on the directory; its first holder empties it."""
     while True:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:

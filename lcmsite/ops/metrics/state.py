@@ -29,7 +29,7 @@ _SQL = load("lcmsite/metrics.sql")
 
 
 class State(Collector):
-    """Asks each time anew; without a database it tells that there is none."""
+    """Queries the database at each scrape, and reports whether it answers."""
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         try:
@@ -47,7 +47,7 @@ class State(Collector):
         yield from families
 
     def describe(self) -> Iterable[GaugeMetricFamily]:
-        """Nothing is asked just to learn the names."""
+        """Nothing: describing the gauges would query the database."""
         return []
 
 
@@ -128,7 +128,7 @@ def _models(endpoints: Iterable[EndpointRecord]) -> list[GaugeMetricFamily]:
     for each in configured:
         tokens.add_metric([each.name, "in"], each.tokens_in)
         tokens.add_metric([each.name, "out"], each.tokens_out)
-    told = {
+    gauges = {
         "lcm_model_calls": ("Calls of a model in all.", lambda each: each.calls),
         "lcm_model_failures": ("Calls of a model that failed, in all.", lambda each: each.failures),
         "lcm_model_cost": ("What a model has cost in all, where its prices are known.", lambda each: each.cost),
@@ -140,7 +140,7 @@ def _models(endpoints: Iterable[EndpointRecord]) -> list[GaugeMetricFamily]:
         tokens,
         *(
             _gauges(name, help, "model", {each.name: figure(each) for each in configured if figure(each) is not None})
-            for name, (help, figure) in told.items()
+            for name, (help, figure) in gauges.items()
         ),
     ]
 

@@ -20,7 +20,7 @@ from conversations.models import Conversation
 from conversations.scope import Scope
 from integrity.checker import IntegrityChecker
 from lcmsite.access.keys import caller_of
-from lcmsite.mcp.calls import Desk
+from lcmsite.mcp.calls import CallRunner
 from lcmsite.mcp.tool_list import TOOLS
 from tests.factories import a_conversation, a_workspace
 from tests.lcmsite.callers import Api, an_api_key
@@ -258,7 +258,7 @@ def test_calls_of_agents_are_counted_by_tool_and_by_how_they_ended(committed_db)
         {"conversation_id": 987654321},
         {"conversation_id": "nobody's"},
     ):
-        anyio.run(partial(Desk().answer, TOOLS["lcm_status"], given, caller=lambda: caller))
+        anyio.run(partial(CallRunner().answer, TOOLS["lcm_status"], given, caller=lambda: caller))
 
     after = exposed().by("lcm_mcp_calls_total", "tool", "outcome")
     assert {key: count - before.get(key, 0) for key, count in after.items() if count != before.get(key, 0)} == {
